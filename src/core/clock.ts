@@ -1,0 +1,21 @@
+/** Time as an argument, so that tests need not wait to be right. Times are milliseconds since 1970 (UTC). */
+export interface Clock {
+  now(): number;
+  /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export const systemClock: Clock = {
+  now: Date.now,
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const timer = setTimeout(done, ms);
+      function done() {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      }
+      signal?.addEventListener('abort', done, { once: true });
+    }),
+};

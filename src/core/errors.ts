@@ -1,0 +1,51 @@
+/**
+ * What goes wrong, by code. The operator's message stands where the fault is raised and says what happened,
+ * where, and what to do; the chat user's sentence stands here, once for each code. Secrets are in neither.
+ */
+
+/** The one plain sentence a chat sees. What is not listed says the general sentence. */
+const SENTENCES = {
+  model_unreachable: 'I could not reach my language model just now. Please try again in a moment.',
+  model_refused: 'My language model refused this request, so I have no answer. Please tell whoever runs me.',
+  model_empty: 'My language model gave no answer this time. Please try again.',
+  context_too_long: 'This conversation has grown too long for my language model. /reset starts a new one.',
+  lease_lost: 'Something went wrong on my side, and I could not answer. Please send it again.',
+  unauthorised: 'That is not allowed here.',
+  memory_unavailable: 'I cannot read or write my memory files just now.',
+  store_newer: '',
+  store_unavailable: 'Something went wrong on my side, and I could not answer. Please send it again.',
+  configuration: '',
+  already_running: '',
+  internal: 'Something went wrong on my side, and I could not answer. Please send it again.',
+} as const;
+
+export type FaultCode = keyof typeof SENTENCES;
+
+/** Every error the gateway raises itself. `message` is for the operator, `sentence` for the chat. */
+export class Fault extends Error {
+  override readonly name = 'Fault';
+
+  constructor(
+    readonly code: FaultCode,
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+  }
+
+  get sentence(): string {
+    return SENTENCES[this.code] || SENTENCES.internal;
+  }
+}
+
+/** What a chat is told of any thrown thing: an unexpected one says nothing of its inside. */
+export function sentenceOf(error: unknown): string {
+  return error instanceof Fault ? error.sentence : SENTENCES.internal;
+}
+
+/** One line for a log or a report: the message and the messages of its causes, without stacks. */
+export function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? '' : `: ${describe(error.cause)}`;
+  return `${error.message || error.name}${cause}`;
+}

@@ -1,0 +1,63 @@
+/** Language models, as the route sees them: one function that yields events. */
+import type { Fault } from './errors.js';
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** As the model wrote it: mostly JSON, not always. */
+  arguments: string;
+}
+
+export type ModelMessage =
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string }
+  /** Every call is followed by its `tool` message: requests are built so that none can be missing. */
+  | { role: 'assistant'; content: string; calls: ToolCall[] }
+  | { role: 'tool'; callId: string; content: string };
+
+/** A tool as a model is told of it. `parameters` is a JSON schema. */
+export interface ToolDescription {
+  name: string;
+  description: string;
+  parameters: Record<string, unknown>;
+}
+
+export interface ModelRequest {
+  messages: ModelMessage[];
+  tools: ToolDescription[];
+  /** The persona's own choice; else the configured model. */
+  model?: string;
+  temperature?: number;
+}
+
+/** Tokens as the server counted them. */
+export interface Usage {
+  inputTokens: number;
+  outputTokens: number;
+}
+
+export type ModelEvent =
+  /** Visible text only: reasoning never becomes an event. */
+  | { kind: 'text'; delta: string }
+  /** Ends a stream that went well. `text` is all deltas joined; `usage` is null where the server told none. */
+  | { kind: 'done'; text: string; calls: ToolCall[]; usage: Usage | null; model: string; truncated: boolean }
+  /** Ends a stream that did not, after every retry and fallback the client makes. */
+  | { kind: 'failed'; fault: Fault };
+
+/**
+ * Must end with exactly one `done` or `failed`, must never throw, must stop soon after the signal aborts (the
+ * last event is then `failed`). A retry after text was yielded is not allowed to yield that text twice:
+ * implementations yield text only of the attempt that counts, or restart with `failed`.
+ */
+export interface ModelClient {
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+  /** For `doctor`: one small real request. Throws with the reason. Returns warnings (a cut window, no tools). */
+  check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
+}
+
+/** A guess where no server counted: about four characters a token, one for each character beyond Latin-1. */
+export function estimateTokens(text: string): number {
+  let wide = 0;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x2ff) wide++;
+  return Math.ceil((text.length - wide) / 4) + wide;
+}

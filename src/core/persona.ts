@@ -1,0 +1,61 @@
+/** Who answers. PERSONA.md in a chat's folder is the truth; what it leaves out comes from the library. */
+import type { ChatId, PersonaId } from './ids.js';
+
+export interface Persona {
+  id: PersonaId;
+  /** As people write it; the id is its slug. */
+  name: string;
+  /** The persona's own model or temperature, where it has one. */
+  model: string | null;
+  temperature: number | null;
+  avatar: string | null;
+  /** Other names it answers to. */
+  aliases: string[];
+  /** The id of the library persona it inherits from, where the front matter says `from:`. */
+  from: string | null;
+  /** The character, Markdown; empty for a persona without one. */
+  character: string;
+}
+
+/** A wish about a persona that cannot be met; `reason` is one sentence for the chat. */
+export type PersonaRefusal = { ok: false; reason: string };
+
+/**
+ * Personas as files under `groups/<chat_id>/<persona_id>/`. Every read goes to the disk, so that an operator's
+ * edit is in the next reply. A broken front matter never throws: the fields that can be read are, the rest is
+ * as if left out, and the operator is warned in the log.
+ */
+export interface Personas {
+  /** Sorted, `default` first. `default` is listed whether its file exists or not. */
+  list(chatId: ChatId): Promise<Persona[]>;
+  /** null when it does not exist in this chat. */
+  get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
+  /** Finds by name, id or alias, as a person wrote it; null when there is none. */
+  find(chatId: ChatId, name: string): Promise<Persona | null>;
+  /** Makes PERSONA.md and MEMORY.md where they are missing (first contact). Never overwrites. */
+  ensure(chatId: ChatId, personaId: PersonaId): Promise<void>;
+  /** `name` as a person wrote it; `from` names a library persona. Refuses empty, taken and reserved names. */
+  create(
+    chatId: ChatId,
+    name: string,
+    from: string | null,
+  ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
+  /** Moves PERSONA.md aside, keeps MEMORY.md. Refuses `default` and unknown names. */
+  remove(chatId: ChatId, name: string): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
+  /** Edits `model` in the front matter; everything else in the file stays byte for byte. */
+  setModel(
+    chatId: ChatId,
+    name: string,
+    model: string,
+  ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
+}
+
+/** `groups/<chat_id>/chat.yaml`: the title, and further platform ids that lead to this chat. */
+export interface ChatFiles {
+  /** Writes the title when it changed; keeps what else stands in the file. */
+  setTitle(chatId: ChatId, title: string): Promise<void>;
+  /** Adds an id that leads to this chat. */
+  addAlias(chatId: ChatId, alias: ChatId): Promise<void>;
+  /** Which chat's folder names this id among its further ids; null when none does. */
+  resolve(alias: ChatId): Promise<ChatId | null>;
+}

@@ -1,0 +1,401 @@
+/**
+ * The store, as the route sees it: small facets of atomic verbs that take plain data. Each verb is one
+ * transaction; none takes a callback, so that SQLite and Postgres both fit behind it. Times are milliseconds,
+ * ids are strings the caller made, message ids are numbers that grow in the order of receipt (also across
+ * rooms), and a claim carries a fence that every verb of the claim checks: a claim that was lost answers
+ * `false` or 'lost' and changes nothing.
+ *
+ * Every verb waits (without stopping the event loop) while another process holds the database, and throws
+ * Fault `store_unavailable` when that lasts, the disk is full, or the file is broken.
+ */
+import type { Part } from './channel.js';
+import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { Address } from './message.js';
+import type { ToolCall, Usage } from './model.js';
+
+// ── What stands in it ──────────────────────────────────────────────────────────────────────────────────────
+
+/** One line of a room's transcript. */
+export interface StoredMessage {
+  id: number;
+  room: RoomId;
+  author:
+    | { kind: 'person'; id: ChatId; name: string; administrator: boolean }
+    | { kind: 'persona'; id: PersonaId };
+  text: string;
+  sentAt: number;
+  receivedAt: number;
+  platformMessageId: string | null;
+  mentionsBot: boolean;
+  replyTo: StoredReply | null;
+  /** True for the new text of a message whose old text is being, or was just, answered. */
+  edited: boolean;
+  turnId: string | null;
+}
+
+export interface StoredReply {
+  senderName: string;
+  text: string;
+  ours: boolean;
+  /** Which persona wrote the message replied to, where it is one of ours and known. */
+  personaId: PersonaId | null;
+}
+
+/** A turn's progress, in order. A call without a result was interrupted: its outcome is unknown. */
+export type Step =
+  | { kind: 'answer'; text: string; calls: ToolCall[] }
+  | { kind: 'call'; callId: string }
+  | { kind: 'result'; callId: string; content: string; failed: boolean };
+
+export interface StoredTurn {
+  id: string;
+  personaId: PersonaId;
+  startedAt: number;
+  /** Tries that a fault of our own ended. */
+  attempts: number;
+  /** Ends of the process while this turn was running. */
+  crashes: number;
+  steps: Step[];
+}
+
+export interface Claim {
+  room: RoomId;
+  fence: number;
+}
+
+export interface ChatRecord {
+  id: ChatId;
+  channel: string;
+  account: string;
+  /** Where it lives now; changes when the platform moves it. */
+  address: Address;
+  kind: 'direct' | 'group';
+  title: string;
+  activePersona: PersonaId;
+}
+
+/** What is to be delivered. Unique by (origin, persona, part). */
+export interface NewDelivery {
+  /** `turn:<id>`, `command:<id>`, `pairing:<id>`, `notice:<id>`. */
+  origin: string;
+  personaId: PersonaId | null;
+  part: number;
+  body: Part;
+  /** The platform message it answers, where it should be shown as a reply. */
+  replyTo: string | null;
+}
+
+export interface Delivery extends NewDelivery {
+  id: number;
+  chatId: ChatId;
+  channel: string;
+  address: Address;
+  threadId: string | null;
+  kind: 'direct' | 'group';
+  createdAt: number;
+  /** Tries so far. */
+  attempts: number;
+  /** Tries after which nobody knows whether the platform has it: by a cut connection, by an end of the process. */
+  uncertainCuts: number;
+  uncertainCrashes: number;
+  /** Not to be tried before this. */
+  notBefore: number;
+}
+
+// ── Facets ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A command as received: never transcript, never sent to a model. */
+export interface NewCommand {
+  name: string;
+  /** What follows the name, trimmed. */
+  argument: string;
+}
+
+export interface StoredCommand extends NewCommand {
+  id: number;
+  room: RoomId;
+  chat: ChatRecord;
+  sender: { id: ChatId; name: string; administrator: boolean };
+  platformMessageId: string;
+  /** Messages up to and including this id were said before it. */
+  afterMessage: number;
+  /** Not the first try: the process ended while it ran, so its effect on files may be there already. */
+  again: boolean;
+}
+
+/** One accepted event, decided and parsed by step 1. */
+export type Receipt =
+  | {
+      kind: 'message' | 'command';
+      chat: Omit<ChatRecord, 'activePersona' | 'channel' | 'account'>;
+      threadId: string | null;
+      platformMessageId: string;
+      sender: { id: ChatId; name: string; administrator: boolean };
+      text: string;
+      sentAt: number;
+      mentionsBot: boolean;
+      replyTo: { platformMessageId: string; senderName: string; text: string; ours: boolean } | null;
+      /** Only for `command`. */
+      command?: NewCommand;
+    }
+  | { kind: 'edit'; chatId: ChatId; platformMessageId: string; text: string; editedAt: number }
+  | { kind: 'moved'; chatId: ChatId; address: Address };
+
+export interface Received {
+  /** Rooms in which something waits now, each once. */
+  rooms: RoomId[];
+  /** Ids of the commands that were new, in order. */
+  commands: number[];
+  /** How many messages or commands were there already. */
+  duplicates: number;
+}
+
+/** Step 1. */
+export interface ReceiveStore {
+  /**
+   * Everything of one batch with its cursor, durable (flushed to the disk) when it resolves. A message or
+   * command already there by (channel, account, chat, platform id) is passed over. An edit replaces the text of
+   * a message that waits; of one in a running turn it becomes a new waiting message (`edited`), and a further
+   * edit replaces that one; otherwise it changes the transcript only; of an unknown message it is nothing.
+   * `moved` changes the chat's address, also of what is still to be delivered. Creates chats and rooms, keeps
+   * title and address current.
+   */
+  receive(batch: {
+    channel: string;
+    account: string;
+    now: number;
+    cursor?: string;
+    receipts: Receipt[];
+  }): Promise<Received>;
+  /** The last cursor of this account; null before the first. */
+  cursor(channel: string, account: string): Promise<string | null>;
+}
+
+/** Steps 2 to 6. */
+export interface TurnStore {
+  /**
+   * Takes a room for `leaseMs`. null when somebody else holds it, or nothing waits and no turn is unfinished in
+   * it. `turn` is the unfinished one, to go on with: then `batch` holds its messages. Else `waiting` are the
+   * messages to be answered or noted, oldest first (at most 500).
+   */
+  claim(ask: { room: RoomId; owner: string; now: number; leaseMs: number }): Promise<Claimed | null>;
+  /** Prolongs the lease. */
+  renew(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
+  /** Gives the room back with nothing else changed. */
+  release(claim: Claim): Promise<void>;
+
+  /**
+   * Starts a turn over `batch` and lets its persona hear them as addressed; `noted` are heard by `hearers` as
+   * overheard, and done. Without a turn (null) only notes, and the claim stays.
+   */
+  beginTurn(begin: {
+    claim: Claim;
+    turn: { id: string; personaId: PersonaId; batch: number[] } | null;
+    noted: number[];
+    hearers: PersonaId[];
+    now: number;
+  }): Promise<boolean>;
+
+  /** Appends a step to the claim's running turn. */
+  addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
+
+  /**
+   * Ends a turn: its messages count as answered, `reply` becomes transcript (heard by its persona), deliveries
+   * go into the outbox, usage is added, the lease is given back. All or nothing. 'lost' when the claim is.
+   */
+  finishTurn(finish: {
+    claim: Claim;
+    turnId: string;
+    outcome: 'answered' | 'failed' | 'parked' | 'aborted';
+    reply: string | null;
+    deliveries: NewDelivery[];
+    usage: Usage | null;
+    now: number;
+  }): Promise<'finished' | 'lost'>;
+
+  /** Counts a fault of our own and gives the room back; returns the attempts now counted. */
+  failAttempt(claim: Claim, turnId: string): Promise<number>;
+
+  /**
+   * At the start of a process that holds these channels' lock: turns that were running count one crash each,
+   * leases and commands of the dead process are free again, deliveries that were being sent become uncertain
+   * by one crash. Returns what is to be taken up.
+   */
+  recover(channels: string[], now: number): Promise<{ rooms: RoomId[]; commands: number[]; chats: ChatId[] }>;
+  /** What waits in these channels' rooms now, for a process that was told of a change by another. */
+  pending(channels: string[]): Promise<{ rooms: RoomId[]; commands: number[]; chats: ChatId[] }>;
+}
+
+export interface Claimed {
+  claim: Claim;
+  chat: ChatRecord;
+  turn: StoredTurn | null;
+  batch: StoredMessage[];
+  waiting: StoredMessage[];
+}
+
+/** What one persona has of a room. */
+export interface TranscriptStore {
+  /**
+   * The newest messages this persona heard since its reset, oldest first: at most `limit` addressed to it or its
+   * own, among them at most `overheard` that were not. Messages of `exceptTurn` are left out. `steps` are those
+   * of their turns that used tools, by turn id. Costs the same however long the transcript is.
+   */
+  window(ask: {
+    room: RoomId;
+    personaId: PersonaId;
+    limit: number;
+    overheard: number;
+    exceptTurn: string | null;
+  }): Promise<{ messages: StoredMessage[]; steps: Map<string, Step[]> }>;
+  /** When and by whom a persona spoke last in a room; null when none has. For `/status`. */
+  lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
+}
+
+/** The control lane. */
+export interface CommandStore {
+  /** Marks it running and returns it; null when it is done already. */
+  takeCommand(id: number): Promise<StoredCommand | null>;
+  /** Marks it done, with its effects and its answer, in one transaction. Returns the turn it aborted, if any. */
+  finishCommand(finish: {
+    id: number;
+    now: number;
+    deliveries: NewDelivery[];
+    effects: CommandEffect[];
+  }): Promise<{ abortedTurn: string | null }>;
+}
+
+export type CommandEffect =
+  /**
+   * Forgets the room's conversation with a persona up to and including a message: waiting messages up to there
+   * count as answered, its running turn is aborted (the fence moves on), undelivered replies of it in this room
+   * are dropped, and its view begins behind them for good.
+   */
+  | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
+  | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
+  /** Aborts the room's running turn; its messages count as answered. */
+  | { kind: 'stop'; room: RoomId };
+
+/** Step 7. */
+export interface OutboxStore {
+  /** The oldest undelivered entry of a chat, due or not; null when there is none. */
+  next(chatId: ChatId): Promise<Delivery | null>;
+  /** Notes that a try begins: if the process ends now, the outcome is unknown. False when it was dropped. */
+  sending(id: number, now: number): Promise<boolean>;
+  sent(id: number, platformMessageId: string, now: number): Promise<void>;
+  /** Not sent; again after `notBefore`. `uncertain`: the platform may have it. */
+  retry(id: number, retry: { notBefore: number; uncertain: boolean; error: string }): Promise<void>;
+  /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`), or parked for a person. */
+  give(id: number, end: 'refused' | 'unconfirmed' | 'parked', error: string, now: number): Promise<void>;
+  /** The chat lives elsewhere now. */
+  move(chatId: ChatId, address: Address): Promise<void>;
+  /** An answer outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over. */
+  post(post: {
+    chatId: ChatId;
+    channel: string;
+    address: Address;
+    threadId: string | null;
+    kind: 'direct' | 'group';
+    delivery: NewDelivery;
+    now: number;
+  }): Promise<void>;
+}
+
+export interface ChatStore {
+  chat(id: ChatId): Promise<ChatRecord | null>;
+  /** How many chats are known, and how many of them talked since `since`. */
+  count(since: number): Promise<{ chats: number; active: number }>;
+  /** Who sent the messages of the running turn of a room; empty when none runs. */
+  askers(room: RoomId): Promise<ChatId[]>;
+}
+
+export interface PairingRequest {
+  code: string;
+  kind: 'sender' | 'group';
+  /** The sender's or the group's id. */
+  id: ChatId;
+  name: string;
+  expiresAt: number | null;
+}
+
+/** Who may talk, beside what the configuration lists. */
+export interface AccessStore {
+  /** Whether this sender or chat was approved, and whether the sender was made an owner. */
+  standing(ask: {
+    chatId: ChatId;
+    senderId: ChatId;
+  }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;
+  /**
+   * An unknown sender of a direct message: at most `most` wait in a channel, each sender is answered at most once
+   * an hour (`answerEveryMs`), a code lives until `expiresAt`. 'asked' when the code was stored and its answer
+   * posted (one transaction); 'quiet' otherwise.
+   */
+  requestPairing(request: {
+    channel: string;
+    senderId: ChatId;
+    name: string;
+    code: string;
+    now: number;
+    expiresAt: number;
+    answerEveryMs: number;
+    most: number;
+    answer: Parameters<OutboxStore['post']>[0];
+  }): Promise<'asked' | 'quiet'>;
+  /** A mention in a group that is not listed. True the first time: then it is worth a log line. */
+  noteGroup(group: { chatId: ChatId; title: string; now: number }): Promise<boolean>;
+  /** What waits, oldest first; what expired is left out. */
+  waiting(now: number): Promise<PairingRequest[]>;
+  /**
+   * By code, or by the id of a group that waits or of any chat. A sender's approval is told to them by
+   * `answer(owner)`; the first sender ever approved becomes owner. null when the code is unknown or expired.
+   */
+  approve(ask: {
+    codeOrId: string;
+    now: number;
+    told: { member: Part; owner: Part };
+  }): Promise<{ id: ChatId; kind: 'sender' | 'group'; owner: boolean } | null>;
+  /** Takes an approval or a request back. False when there was none. */
+  revoke(id: ChatId): Promise<boolean>;
+}
+
+/** Names that lead to a chat under another id. The truth is chat.yaml; this is the quick copy. */
+export interface AliasStore {
+  aliasOf(id: ChatId): Promise<ChatId | null>;
+  addAlias(id: ChatId, chatId: ChatId): Promise<void>;
+}
+
+export interface UsageStore {
+  /** Sums of a chat since a time, by persona. */
+  usage(chatId: ChatId, since: number): Promise<{ personaId: PersonaId; turns: number; usage: Usage }[]>;
+}
+
+/** Small facts that outlive a restart: the hash of a command set, what a model server refuses. */
+export interface SettingStore {
+  setting(key: string): Promise<string | null>;
+  setSetting(key: string, value: string): Promise<void>;
+}
+
+export interface Store
+  extends ReceiveStore,
+    TurnStore,
+    TranscriptStore,
+    CommandStore,
+    OutboxStore,
+    ChatStore,
+    AccessStore,
+    AliasStore,
+    UsageStore,
+    SettingStore {
+  /** Calls `changed` soon after another process wrote to the store. Returns how to stop. */
+  watch(changed: () => void): () => void;
+  /** A consistent copy of everything into a new file, while running. */
+  copyTo(file: string): Promise<void>;
+  /**
+   * Makes a restored copy safe: what was undelivered is parked, what was unanswered counts as answered, leases
+   * are gone. Returns how many of each.
+   */
+  quieten(): Promise<{ deliveries: number; messages: number }>;
+  /** For `doctor` and `/status`: what stands where. */
+  census(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
+  close(): Promise<void>;
+}
