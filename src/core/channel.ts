@@ -75,11 +75,14 @@ export interface Channel {
    */
   start(receive: Receive, signal: AbortSignal): Promise<void>;
 
-  /** Sends one message. Never throws. `replyTo` is a platform message id in the same chat. */
+  /**
+   * Sends one message. Never throws. `replyTo` is a platform message id in the same chat; `personaName` is who
+   * speaks, for channels that show it.
+   */
   send(
     to: Recipient,
     part: Part,
-    options: { replyTo: string | null; signal: AbortSignal },
+    options: { replyTo: string | null; personaName: string; signal: AbortSignal },
   ): Promise<SendResult>;
 
   /** Ends intake and frees what the channel holds. Never rejects; may be called twice. */

@@ -79,6 +79,8 @@ export interface NewDelivery {
   /** `turn:<id>`, `command:<id>`, `pairing:<id>`, `notice:<id>`. */
   origin: string;
   personaId: PersonaId | null;
+  /** The name it is said in, for channels that show one. */
+  speaker: string;
   part: number;
   body: Part;
   /** The platform message it answers, where it should be shown as a reply. */
