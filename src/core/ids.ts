@@ -42,3 +42,8 @@ export function roomParts(room: RoomId): { chatId: ChatId; threadId: string | nu
     ? { chatId: room, threadId: null }
     : { chatId: room.slice(0, slash), threadId: room.slice(slash + 1) };
 }
+
+/** What the platform calls it: the inverse of `platformId`. */
+export function addressOf(id: ChatId): string {
+  return decodeURIComponent(id.slice(id.indexOf('_') + 1));
+}

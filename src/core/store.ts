@@ -143,11 +143,24 @@ export type Receipt =
   | { kind: 'edit'; chatId: ChatId; platformMessageId: string; text: string; editedAt: number }
   | { kind: 'moved'; chatId: ChatId; address: Address };
 
+/** A command that waits to be run, by id, and where it was given. */
+export interface PendingCommand {
+  id: number;
+  room: RoomId;
+}
+
+/** What is to be taken up: rooms in which something waits or is unfinished, commands, chats with deliveries. */
+export interface Pending {
+  rooms: RoomId[];
+  commands: PendingCommand[];
+  chats: ChatId[];
+}
+
 export interface Received {
   /** Rooms in which something waits now, each once. */
   rooms: RoomId[];
-  /** Ids of the commands that were new, in order. */
-  commands: number[];
+  /** The commands that were new, in order. */
+  commands: PendingCommand[];
   /** How many messages or commands were there already. */
   duplicates: number;
 }
@@ -176,8 +189,8 @@ export interface ReceiveStore {
 /** Steps 2 to 6. */
 export interface TurnStore {
   /**
-   * Takes a room for `leaseMs`. null when somebody else holds it, or nothing waits and no turn is unfinished in
-   * it. `turn` is the unfinished one, to go on with: then `batch` holds its messages. Else `waiting` are the
+   * Takes a room for `leaseMs`. null when another owner holds it, or nothing waits and no turn is unfinished in
+   * it; an owner may take again what it holds itself (the older claim is lost). `turn` is the unfinished one, to go on with: then `batch` holds its messages. Else `waiting` are the
    * messages to be answered or noted, oldest first (at most 500).
    */
   claim(ask: { room: RoomId; owner: string; now: number; leaseMs: number }): Promise<Claimed | null>;
@@ -187,8 +200,9 @@ export interface TurnStore {
   release(claim: Claim): Promise<void>;
 
   /**
-   * Starts a turn over `batch` and lets its persona hear them as addressed; `noted` are heard by `hearers` as
-   * overheard, and done. Without a turn (null) only notes, and the claim stays.
+   * Starts a turn over `batch` and lets its persona hear them as addressed; `noted` are done. Whoever else is
+   * present (`hearers`, the turn's persona may be among them) hears `batch` and `noted` as overheard. Without a
+   * turn (null) only notes, and the claim stays.
    */
   beginTurn(begin: {
     claim: Claim;
@@ -202,14 +216,15 @@ export interface TurnStore {
   addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
 
   /**
-   * Ends a turn: its messages count as answered, `reply` becomes transcript (heard by its persona), deliveries
-   * go into the outbox, usage is added, the lease is given back. All or nothing. 'lost' when the claim is.
+   * Ends a turn: its messages count as answered, `reply` becomes transcript (addressed for its persona, overheard
+   * by the other `hearers`), deliveries go into the outbox, usage is added, the lease is given back. All or nothing. 'lost' when the claim is.
    */
   finishTurn(finish: {
     claim: Claim;
     turnId: string;
     outcome: 'answered' | 'failed' | 'parked' | 'aborted';
     reply: string | null;
+    hearers: PersonaId[];
     deliveries: NewDelivery[];
     usage: Usage | null;
     now: number;
@@ -223,9 +238,9 @@ export interface TurnStore {
    * leases and commands of the dead process are free again, deliveries that were being sent become uncertain
    * by one crash. Returns what is to be taken up.
    */
-  recover(channels: string[], now: number): Promise<{ rooms: RoomId[]; commands: number[]; chats: ChatId[] }>;
+  recover(channels: string[], now: number): Promise<Pending>;
   /** What waits in these channels' rooms now, for a process that was told of a change by another. */
-  pending(channels: string[]): Promise<{ rooms: RoomId[]; commands: number[]; chats: ChatId[] }>;
+  pending(channels: string[]): Promise<Pending>;
 }
 
 export interface Claimed {

@@ -1,0 +1,106 @@
+/**
+ * Step 3 of the route, pure: whom does each waiting message address, and is it to be answered or only noted?
+ * The answer is the next turn of the room: one persona and the messages it answers.
+ */
+import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import type { Persona } from '../core/persona.js';
+import type { StoredMessage } from '../core/store.js';
+
+export interface Admission {
+  /** null when everything that waits is only noted. */
+  turn: { personaId: PersonaId; batch: StoredMessage[] } | null;
+  /** Heard in passing, not answered. */
+  noted: StoredMessage[];
+}
+
+export interface AdmitRules {
+  kind: 'direct' | 'group';
+  requireMention: boolean;
+  activePersona: PersonaId;
+}
+
+/**
+ * Takes messages from the front until one addresses another persona; that one and what follows wait for the
+ * turn after.
+ */
+export function admit(waiting: StoredMessage[], personas: Persona[], rules: AdmitRules): Admission {
+  const noted: StoredMessage[] = [];
+  const batch: StoredMessage[] = [];
+  let personaId: PersonaId | null = null;
+  for (const message of waiting) {
+    const addressed = addresseeOf(message, personas, rules);
+    if (addressed === null) {
+      noted.push(message);
+    } else if (personaId === null || personaId === addressed) {
+      personaId = addressed;
+      batch.push(message);
+    } else {
+      break;
+    }
+  }
+  return { turn: personaId === null ? null : { personaId, batch }, noted };
+}
+
+/** The persona a message is for; null when it is for none of them. */
+function addresseeOf(message: StoredMessage, personas: Persona[], rules: AdmitRules): PersonaId | null {
+  const named = personas.find((persona) => namesOf(persona).some((name) => callsByName(message.text, name)));
+  if (named) return named.id;
+
+  const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
+  if (repliedTo && personas.some((persona) => persona.id === repliedTo)) return repliedTo;
+
+  const called =
+    rules.kind === 'direct' ||
+    !rules.requireMention ||
+    message.mentionsBot ||
+    message.replyTo?.ours === true ||
+    mentionsActive(message.text, personas, rules.activePersona);
+  return called ? rules.activePersona : null;
+}
+
+/** In a group, the active persona's name anywhere counts as a mention; `default` is too common a word to. */
+function mentionsActive(text: string, personas: Persona[], active: PersonaId): boolean {
+  const persona = personas.find((candidate) => candidate.id === active);
+  if (!persona) return false;
+  return namesOf(persona)
+    .filter((name) => fold(name) !== DEFAULT_PERSONA)
+    .some((name) => standsAlone(fold(text), fold(name)));
+}
+
+function namesOf(persona: Persona): string[] {
+  return [persona.name, persona.id, ...persona.aliases].filter((name) => name.trim() !== '');
+}
+
+/** `@luna …` anywhere, or `luna: …` at the start. */
+function callsByName(text: string, name: string): boolean {
+  const folded = fold(text);
+  const wanted = fold(name);
+  return standsAlone(folded, `@${wanted}`) || /^\s*[:：]/u.test(afterPrefix(folded.trimStart(), wanted));
+}
+
+function afterPrefix(text: string, prefix: string): string {
+  return text.startsWith(prefix) ? text.slice(prefix.length) : '';
+}
+
+/** Whether `name` stands in the text as a word of its own. */
+function standsAlone(text: string, name: string): boolean {
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    const end = at + name.length;
+    if (!glued(text[at - 1], text[at]) && !glued(text[end - 1], text[end])) return true;
+  }
+  return false;
+}
+
+const WORD = /[\p{L}\p{N}_]/u;
+/** Scripts that put no space between words: there, any neighbour may be the next word. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
+
+function glued(left: string | undefined, right: string | undefined): boolean {
+  if (left === undefined || right === undefined || UNSPACED.test(left + right)) return false;
+  return WORD.test(left) && WORD.test(right);
+}
+
+function fold(text: string): string {
+  return text.normalize('NFKC').toLowerCase();
+}

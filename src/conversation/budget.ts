@@ -1,0 +1,72 @@
+/**
+ * The outbound budget of one account, for step 7: so many messages a second in all, and per chat a burst that
+ * refills slowly. Replies reserve their turn and wait for it; typing takes only what nobody waits for.
+ */
+import type { ChannelLimits } from '../core/channel.js';
+import type { ChatId } from '../core/ids.js';
+
+export interface Budget {
+  /** Reserves one message and returns how long to wait for it, ms. Reservations are served in order. */
+  reserve(chat: ChatId, kind: 'direct' | 'group', now: number): number;
+  /** Takes one message if it can go right now and no reply is waiting; else false. */
+  takeLeftOver(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
+}
+
+/** A chat that has been silent for long has its full burst again and need not be kept in memory. */
+const FORGET_ABOVE = 5_000;
+
+export function createBudget(limits: ChannelLimits): Budget {
+  const account = createBucket(limits.messagesPerSecond, limits.messagesPerSecond);
+  const chats = new Map<ChatId, Bucket>();
+
+  function bucketOf(chat: ChatId, kind: 'direct' | 'group', now: number): Bucket {
+    let bucket = chats.get(chat);
+    if (!bucket) {
+      if (chats.size >= FORGET_ABOVE) for (const [id, b] of chats) if (b.isFull(now)) chats.delete(id);
+      bucket = createBucket(limits.perChatBurst, limits.perChatPerSecond[kind]);
+      chats.set(chat, bucket);
+    }
+    return bucket;
+  }
+
+  return {
+    reserve(chat, kind, now) {
+      const wait = bucketOf(chat, kind, now).reserve(now);
+      // The account's slot is reserved for the moment the chat's comes, so that a slow chat delays no other.
+      return wait + account.reserve(now + wait);
+    },
+    takeLeftOver(chat, kind, now) {
+      const bucket = bucketOf(chat, kind, now);
+      if (bucket.wait(now) > 0 || account.wait(now) > 0) return false;
+      bucket.reserve(now);
+      account.reserve(now);
+      return true;
+    },
+  };
+}
+
+interface Bucket {
+  wait(now: number): number;
+  reserve(now: number): number;
+  isFull(now: number): boolean;
+}
+
+/**
+ * A token bucket kept as one number (the generic cell rate algorithm): the time at which it will be full again.
+ * A reservation moves that time on by one interval and waits for what goes beyond the burst.
+ */
+function createBucket(burst: number, perSecond: number): Bucket {
+  const interval = 1000 / perSecond;
+  const tolerance = (Math.max(1, burst) - 1) * interval;
+  let fullAt = 0;
+  const wait = (now: number) => Math.max(0, Math.max(fullAt, now) - tolerance - now);
+  return {
+    wait,
+    reserve(now) {
+      const delay = wait(now);
+      fullAt = Math.max(fullAt, now) + interval;
+      return delay;
+    },
+    isFull: (now) => fullAt <= now,
+  };
+}

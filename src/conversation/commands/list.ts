@@ -1,0 +1,17 @@
+/** All chat commands, in the order of `/help`. */
+import type { Command } from './command.js';
+import { help } from './help.js';
+import { persona } from './persona.js';
+import { reset } from './reset.js';
+import { start } from './start.js';
+import { status } from './status.js';
+import { stop } from './stop.js';
+import { usage } from './usage.js';
+import { whoami } from './whoami.js';
+
+export const COMMANDS: readonly Command[] = [start, reset, persona, stop, status, usage, whoami, help];
+
+/** Every name and alias. */
+export const COMMAND_NAMES: ReadonlySet<string> = new Set(
+  COMMANDS.flatMap((command) => [command.name, ...command.aliases]),
+);

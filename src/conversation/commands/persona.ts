@@ -1,0 +1,154 @@
+/** `/persona`: list, switch, new, delete, model, show. A persona is a file; only the active one is a fact here. */
+import { DEFAULT_PERSONA } from '../../core/ids.js';
+import type { Persona } from '../../core/persona.js';
+import type { Command, CommandAnswer, CommandCall, CommandParts } from './command.js';
+import { words } from './parse.js';
+
+const USAGE = [
+  'Usage:',
+  '/persona — list the personas of this chat',
+  '/persona switch NAME — talk with another one',
+  '/persona new NAME — make one and switch to it (`new NAME from L` takes after the persona L of the library)',
+  '/persona show NAME — show what is known of one',
+  '/persona model NAME MODEL — give one a language model of its own',
+  '/persona delete NAME — remove one; its memory file stays',
+  'Names with spaces stand in quotes.',
+].join('\n');
+
+type Verb = (call: CommandCall, parts: CommandParts, args: string[]) => Promise<CommandAnswer>;
+
+const VERBS: Record<string, { run: Verb; changes: boolean }> = {
+  list: { run: list, changes: false },
+  show: { run: show, changes: false },
+  switch: { run: switchTo, changes: true },
+  new: { run: create, changes: true },
+  delete: { run: remove, changes: true },
+  model: { run: setModel, changes: true },
+};
+
+export const persona: Command = {
+  name: 'persona',
+  aliases: ['personas'],
+  description: 'List, switch, make, show or delete personas',
+  changes: (argument) => VERBS[verbOf(argument)]?.changes ?? false,
+  async run(call, parts) {
+    const verb = VERBS[verbOf(call.command.argument)];
+    if (!verb) return { text: USAGE };
+    return verb.run(call, parts, words(call.command.argument).slice(1));
+  },
+};
+
+function verbOf(argument: string): string {
+  const verb = words(argument)[0]?.toLowerCase() ?? 'list';
+  return Object.hasOwn(VERBS, verb) ? verb : '';
+}
+
+async function list({ command }: CommandCall, { personas }: CommandParts): Promise<CommandAnswer> {
+  const all = await personas.list(command.chat.id);
+  const names = all.map((each) =>
+    each.id === command.chat.activePersona ? `${each.name} (active)` : each.name,
+  );
+  return { text: `Personas: ${names.join(', ')}. Use /persona switch NAME to switch.` };
+}
+
+async function show(
+  { command }: CommandCall,
+  { personas, facts }: CommandParts,
+  args: string[],
+): Promise<CommandAnswer> {
+  const name = nameIn(args) || command.chat.activePersona;
+  const found = await personas.find(command.chat.id, name);
+  if (!found) return notFound(name);
+  const lines = [
+    `**${found.name}** (\`${found.id}\`)`,
+    `Model: ${found.model ?? `${facts.model} (the gateway’s)`}`,
+    found.temperature === null ? '' : `Temperature: ${found.temperature}`,
+    found.aliases.length === 0 ? '' : `Also called: ${found.aliases.join(', ')}`,
+    found.from === null ? '' : `Takes after: ${found.from}`,
+    `Files: \`groups/${command.chat.id}/${found.id}/\``,
+    '',
+    found.character || 'No character is written down yet.',
+  ];
+  return { text: lines.filter((line, n) => line !== '' || n === lines.length - 2).join('\n') };
+}
+
+async function switchTo(
+  { command }: CommandCall,
+  { personas }: CommandParts,
+  args: string[],
+): Promise<CommandAnswer> {
+  const name = nameIn(args);
+  if (!name) return { text: 'Usage: /persona switch NAME' };
+  const found = await personas.find(command.chat.id, name);
+  if (!found) return notFound(name);
+  await personas.ensure(command.chat.id, found.id);
+  return { text: `Switched to ${found.name}.`, effects: [activate(command.chat.id, found)] };
+}
+
+async function create(
+  { command }: CommandCall,
+  { personas }: CommandParts,
+  args: string[],
+): Promise<CommandAnswer> {
+  const from = args.findLastIndex((word) => word.toLowerCase() === 'from');
+  const takesAfter = from > 0 && from === args.length - 2;
+  const name = nameIn(takesAfter ? args.slice(0, from) : args);
+  if (!name) return { text: 'Usage: /persona new NAME, or /persona new NAME from LIBRARY-PERSONA' };
+  const made = await personas.create(command.chat.id, name, takesAfter ? (args.at(-1) ?? null) : null);
+  if (made.ok) {
+    return {
+      text: `Created persona ${made.persona.name} and switched to it.`,
+      effects: [activate(command.chat.id, made.persona)],
+    };
+  }
+  // The process ended after the file was made and before the answer was kept: then it is there already.
+  const there = command.again ? await personas.find(command.chat.id, name) : null;
+  if (!there) return { text: made.reason };
+  return {
+    text: `Created persona ${there.name} and switched to it.`,
+    effects: [activate(command.chat.id, there)],
+  };
+}
+
+async function remove(
+  { command }: CommandCall,
+  { personas }: CommandParts,
+  args: string[],
+): Promise<CommandAnswer> {
+  const name = nameIn(args);
+  if (!name) return { text: 'Usage: /persona delete NAME' };
+  const gone = await personas.remove(command.chat.id, name);
+  if (!gone.ok) return { text: gone.reason };
+  const text = `Deleted persona ${gone.persona.name}. Its memory file is kept.`;
+  if (gone.persona.id !== command.chat.activePersona) return { text };
+  return {
+    text: `${text} You are talking with the default persona again.`,
+    effects: [{ kind: 'activate', chatId: command.chat.id, personaId: DEFAULT_PERSONA }],
+  };
+}
+
+async function setModel(
+  { command }: CommandCall,
+  { personas }: CommandParts,
+  args: string[],
+): Promise<CommandAnswer> {
+  const model = args.at(-1);
+  const name = nameIn(args.slice(0, -1));
+  if (!model || !name) return { text: 'Usage: /persona model NAME MODEL' };
+  const set = await personas.setModel(command.chat.id, name, model);
+  return { text: set.ok ? `${set.persona.name} now uses the model ${model}.` : set.reason };
+}
+
+function nameIn(args: string[]): string {
+  return args.join(' ').trim();
+}
+
+function activate(chatId: string, { id }: Persona) {
+  return { kind: 'activate' as const, chatId, personaId: id };
+}
+
+function notFound(name: string): CommandAnswer {
+  return {
+    text: `There is no persona named ${name} here. /persona lists them; /persona new ${name} makes one.`,
+  };
+}

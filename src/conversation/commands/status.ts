@@ -1,0 +1,37 @@
+/** `/status`: what is running and how it is, without anything secret. */
+import { type Command, changesNothing } from './command.js';
+
+export const status: Command = {
+  name: 'status',
+  aliases: [],
+  description: 'Show how I am doing',
+  changes: changesNothing,
+  async run({ command, isOwner }, parts) {
+    const { chat, room } = command;
+    const now = parts.clock.now();
+    const persona = await parts.personas.get(chat.id, chat.activePersona);
+    const channel = parts.channels.get(chat.channel)?.status();
+    const last = await parts.store.lastReply(room);
+    const lines = [
+      `coterie ${parts.facts.version}, running for ${duration(now - parts.facts.startedAt)}`,
+      `Persona: ${persona?.name ?? chat.activePersona}`,
+      `Model: ${persona?.model ?? parts.facts.model}`,
+      `Channel: ${chat.channel}, ${channel?.connected ? 'connected' : 'not connected'}`,
+      `Last reply here: ${last ? parts.zone.time(last.at) : 'none yet'}`,
+    ];
+    if (isOwner) {
+      const { waiting, running, undelivered, parked } = await parts.store.census();
+      lines.push(
+        `All chats: ${waiting} messages waiting, ${running} turns running, ${undelivered} replies to send, ${parked} parked`,
+      );
+    }
+    return { text: lines.join('\n') };
+  },
+};
+
+function duration(ms: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${Math.floor(minutes / 1440)} days`;
+}

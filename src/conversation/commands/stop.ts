@@ -1,0 +1,18 @@
+/** `/stop`: aborts the turn in flight at once. In groups whoever asked may stop the answer, and who may change. */
+import { type Command, changesNothing } from './command.js';
+
+export const stop: Command = {
+  name: 'stop',
+  aliases: [],
+  description: 'Stop the answer that is being written',
+  // Who may is decided below: the one who asked needs no rights.
+  changes: changesNothing,
+  async run({ command, mayChange }, { store }) {
+    const askers = await store.askers(command.room);
+    if (askers.length === 0) return { text: 'There is nothing to stop.' };
+    if (!askers.includes(command.sender.id) && !(await mayChange())) {
+      return { text: 'Only whoever asked, an administrator or an owner can stop this answer.' };
+    }
+    return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room }] };
+  },
+};

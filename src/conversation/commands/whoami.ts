@@ -1,0 +1,19 @@
+/** `/whoami`: the ids an operator asks for, and whether one is an owner. */
+import { roomParts } from '../../core/ids.js';
+import { type Command, changesNothing } from './command.js';
+
+export const whoami: Command = {
+  name: 'whoami',
+  aliases: [],
+  description: 'Show your id, this chat’s id and your rights',
+  changes: changesNothing,
+  async run({ command, isOwner }) {
+    const { threadId } = roomParts(command.room);
+    const lines = [
+      `You are ${command.sender.name} (\`${command.sender.id}\`).`,
+      `This chat is \`${command.chat.id}\`${threadId === null ? '' : `, topic \`${threadId}\``}.`,
+      isOwner ? 'You are an owner.' : 'You are not an owner.',
+    ];
+    return { text: lines.join('\n') };
+  },
+};

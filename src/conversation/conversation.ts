@@ -1,0 +1,122 @@
+/**
+ * The route's steps joined: what step 1 accepted wakes the control lane and the inbox, what a turn or a command
+ * leaves in the outbox wakes delivery. Starting means taking up what the store says is unfinished; there is no
+ * second code for recovery.
+ */
+import type { Receive } from '../core/channel.js';
+import type { RoomId } from '../core/ids.js';
+import type { Pending, Store } from '../core/store.js';
+import type { CommandParts } from './commands/command.js';
+import { COMMAND_NAMES, COMMANDS } from './commands/list.js';
+import type { ContextParts } from './context.js';
+import { createControl } from './control.js';
+import { createDeliver } from './deliver.js';
+import { createInbox } from './inbox.js';
+import { createReceive, linkMovedChat, type ReceiveParts } from './receive.js';
+import { createRoute, type RouteParts } from './route.js';
+import { createSlots } from './slots.js';
+import type { TurnParts } from './turn.js';
+
+export interface ConversationParts
+  extends Pick<
+    RouteParts,
+    'channels' | 'personas' | 'rulesFor' | 'maxAgeMs' | 'newId' | 'clock' | 'log' | 'metrics'
+  > {
+  store: Store;
+  chatFiles: ReceiveParts['chatFiles'];
+  memory: ContextParts['memory'];
+  zone: ContextParts['zone'];
+  settings: ContextParts['settings'] & { debounceMs: number; maxToolRounds: number };
+  model: TurnParts['model'];
+  tools: TurnParts['tools'];
+  toolDescriptions: TurnParts['toolDescriptions'];
+  newPairingCode: ReceiveParts['newPairingCode'];
+  facts: CommandParts['facts'];
+}
+
+export interface Conversation {
+  receive: Receive;
+  /** Takes up what stands in the store: after a crash, and when another process wrote to it. */
+  takeUp(pending: Pending): void;
+  /** Resolves when nothing of this channel waits, runs or is to be sent. */
+  idle(channel: string): Promise<void>;
+  /** Ends turns and sends within the time given; what is not over by then is parked and taken up next time. */
+  stop(withinMs: number): Promise<void>;
+}
+
+/** Turns side by side: enough for every chat that talks, few enough for a model server after an outage. */
+const MOST_TURNS = 100;
+/** What is cut off at the deadline has this long to come to rest. */
+const REST_MS = 2_000;
+
+export function createConversation(parts: ConversationParts): Conversation {
+  const { store, channels, clock, log, metrics, rulesFor } = parts;
+  const deliver = createDeliver({
+    ...{ store, channels, clock, log, metrics, maxAgeMs: parts.maxAgeMs },
+    onMoved: (chatId, movedTo) => linkMovedChat(parts, chatId, movedTo),
+  });
+  const route = createRoute({
+    ...{ store, channels, clock, log, metrics, rulesFor, deliver },
+    ...{ personas: parts.personas, maxAgeMs: parts.maxAgeMs, newId: parts.newId },
+    context: parts,
+    turn: { ...parts, maxToolRounds: parts.settings.maxToolRounds, timezone: parts.zone.name },
+  });
+  const control = createControl({
+    ...{ store, channels, clock, log, metrics },
+    commandParts: { ...parts, commands: COMMANDS },
+    abortTurn: route.abort,
+    onAnswered: deliver.wake,
+    wakeRoom: (room) => inbox.wake(room, 'settled'),
+  });
+  const inbox = createInbox({
+    ...{ store, clock, log },
+    slots: createSlots(MOST_TURNS),
+    takeTurn: route.takeTurn,
+    commandsDone: control.idle,
+    debounceMs: (channel) => channels.get(channel)?.limits.debounceMs ?? parts.settings.debounceMs,
+    owner: parts.newId(),
+  });
+  const receive = createReceive({
+    ...parts,
+    commandNames: COMMAND_NAMES,
+    compose: (channel, markdown) => channels.get(channel)?.compose(markdown) ?? [],
+    onReceived({ commands, rooms }) {
+      control.run(commands);
+      wakeAll(rooms, 'fresh');
+    },
+    onPosted: deliver.wake,
+  });
+
+  function wakeAll(rooms: RoomId[], burst: 'fresh' | 'settled'): void {
+    for (const room of rooms) inbox.wake(room, burst);
+  }
+
+  return {
+    receive,
+    takeUp({ commands, rooms, chats }) {
+      control.run(commands);
+      wakeAll(rooms, 'settled');
+      for (const chat of chats) deliver.wake(chat);
+    },
+    async idle(channel) {
+      await control.idle();
+      await inbox.idle(channel);
+      await deliver.idle(channel);
+    },
+    async stop(withinMs) {
+      const enough = new AbortController();
+      const deadline = clock.sleep(withinMs, enough.signal);
+      const turns = inbox.stop();
+      await Promise.race([Promise.all([control.idle(), turns.done]), deadline]);
+      turns.force();
+      await Promise.race([turns.done, clock.sleep(REST_MS, enough.signal)]);
+      const allSent = Promise.all([...channels.keys()].map(deliver.idle));
+      await Promise.race([allSent, deadline]);
+      const sends = deliver.stop();
+      await Promise.race([sends.done, deadline]);
+      sends.force();
+      await Promise.race([sends.done, clock.sleep(REST_MS, enough.signal)]);
+      enough.abort();
+    },
+  };
+}

@@ -1,0 +1,178 @@
+/**
+ * Step 7 of the route: the one door out. Per chat in order, within the account's budget, with retries; what was
+ * sent is marked and never sent again. Where nobody can tell whether the platform took a message (the
+ * connection broke after the request was written, or the process ended), it is sent once more, and then not.
+ */
+import type { Channel, Recipient, SendResult } from '../core/channel.js';
+import type { Clock } from '../core/clock.js';
+import { type ChatId, channelOf, platformId } from '../core/ids.js';
+import type { Log, Metrics } from '../core/log.js';
+import type { AliasStore, Delivery, OutboxStore } from '../core/store.js';
+import { type Budget, createBudget } from './budget.js';
+
+export interface DeliverParts {
+  store: OutboxStore & AliasStore;
+  channels: ReadonlyMap<string, Channel>;
+  /** The platform answered that a chat lives elsewhere now: note the further id. */
+  onMoved(chatId: ChatId, movedTo: ChatId): Promise<void>;
+  maxAgeMs: number;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+}
+
+export interface Deliver {
+  /** Something may wait for this chat. */
+  wake(chatId: ChatId): void;
+  /** Shows typing until the returned function is called, as far as the budget has something left. */
+  typing(channel: Channel, chatId: ChatId, to: Recipient): () => void;
+  /** Resolves when nothing of this channel is left to send. */
+  idle(channel: string): Promise<void>;
+  /** Begins no more sends; `done` when those in flight are over. What is left stays in the outbox. */
+  stop(): { done: Promise<void>; force(): void };
+}
+
+/** A cut connection may have swallowed the message: once more. An end of the process: a few times at most. */
+const UNCERTAIN_CUTS = 2;
+const UNCERTAIN_CRASHES = 5;
+const FIRST_BACKOFF_MS = 1_000;
+const LONGEST_BACKOFF_MS = 60_000;
+/** A reply that comes at once needs no sign of work; platforms show the sign for about five seconds. */
+const TYPING_AFTER_MS = 300;
+const TYPING_EVERY_MS = 4_000;
+const HOUR_MS = 3_600_000;
+
+export function createDeliver(parts: DeliverParts): Deliver {
+  const { store, clock, log } = parts;
+  const budgets = new Map<string, Budget>();
+  for (const channel of parts.channels.values()) budgets.set(channel.name, createBudget(channel.limits));
+  const working = new Map<ChatId, { again: boolean }>();
+  const stopping = new AbortController();
+  const cuttingOff = new AbortController();
+  let idlers: (() => void)[] = [];
+
+  function wake(chatId: ChatId): void {
+    const busy = working.get(chatId);
+    if (busy) {
+      busy.again = true;
+      return;
+    }
+    const channel = parts.channels.get(channelOf(chatId));
+    const budget = budgets.get(channelOf(chatId));
+    if (!channel || !budget || stopping.signal.aborted) return;
+    const work = { again: false };
+    working.set(chatId, work);
+    void empty(chatId, channel, budget, work).finally(() => {
+      working.delete(chatId);
+      if (work.again) wake(chatId);
+      const waiting = idlers;
+      idlers = [];
+      for (const tell of waiting) tell();
+    });
+  }
+
+  async function empty(
+    chatId: ChatId,
+    channel: Channel,
+    budget: Budget,
+    work: { again: boolean },
+  ): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        work.again = false;
+        const delivery = await store.next(chatId);
+        if (!delivery) return;
+        await deliverOne(delivery, channel, budget);
+      } catch (error) {
+        log.error({ err: error, chat: chatId }, 'the outbox could not be worked on; trying again');
+        await clock.sleep(FIRST_BACKOFF_MS, stopping.signal);
+      }
+    }
+  }
+
+  async function deliverOne(delivery: Delivery, channel: Channel, budget: Budget): Promise<void> {
+    const { id, chatId } = delivery;
+    if (delivery.uncertainCuts >= UNCERTAIN_CUTS || delivery.uncertainCrashes >= UNCERTAIN_CRASHES) {
+      log.warn(
+        { chat: chatId, delivery: id },
+        'nobody can tell whether a message arrived; it is not sent again',
+      );
+      await store.give(id, 'unconfirmed', 'uncertain too often', clock.now());
+      return;
+    }
+    const pause = delivery.notBefore - clock.now();
+    if (pause > 0) {
+      await clock.sleep(pause, stopping.signal);
+      if (stopping.signal.aborted) return;
+    }
+    await clock.sleep(budget.reserve(chatId, delivery.kind, clock.now()), stopping.signal);
+    if (stopping.signal.aborted || !(await store.sending(id, clock.now()))) return;
+
+    const to = { address: delivery.address, threadId: delivery.threadId, kind: delivery.kind };
+    const options = { personaName: delivery.speaker, signal: cuttingOff.signal };
+    const waited = clock.now() - delivery.createdAt;
+    if (waited > parts.maxAgeMs && delivery.part === 0 && delivery.attempts === 0) {
+      const text = `(What follows is late by ${Math.floor(waited / HOUR_MS)} hours.)`;
+      await channel.send(to, { text, marks: [] }, { ...options, replyTo: null });
+    }
+    await settle(delivery, await channel.send(to, delivery.body, { ...options, replyTo: delivery.replyTo }));
+  }
+
+  async function settle(delivery: Delivery, result: SendResult): Promise<void> {
+    const { id, chatId, channel } = delivery;
+    const now = clock.now();
+    parts.metrics.count('deliveries_total', { channel, outcome: result.kind });
+    switch (result.kind) {
+      case 'sent':
+        parts.metrics.observe('delivery_wait_seconds', (now - delivery.createdAt) / 1000);
+        return store.sent(id, result.platformMessageId, now);
+      case 'refused':
+        log.warn(
+          { chat: chatId, delivery: id, reason: result.reason },
+          'the platform refuses a message for good',
+        );
+        return store.give(id, 'refused', result.reason, now);
+      case 'moved':
+        await store.move(chatId, result.address);
+        await parts.onMoved(chatId, platformId(channel, result.address));
+        return store.retry(id, { notBefore: now, uncertain: false, error: 'the chat moved' });
+      case 'unreachable': {
+        const backoff = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(delivery.attempts, 10));
+        const notBefore = now + (result.retryAfterMs ?? backoff);
+        log.warn(
+          { chat: chatId, delivery: id, reason: result.reason, inMs: notBefore - now },
+          'a message was not sent; again later',
+        );
+        return store.retry(id, { notBefore, uncertain: result.taken === 'unknown', error: result.reason });
+      }
+    }
+  }
+
+  function typing(channel: Channel, chatId: ChatId, to: Recipient): () => void {
+    const over = new AbortController();
+    const budget = budgets.get(channel.name);
+    void (async () => {
+      if (!channel.setTyping || !budget) return;
+      await clock.sleep(TYPING_AFTER_MS, over.signal);
+      while (!over.signal.aborted) {
+        if (budget.takeLeftOver(chatId, to.kind, clock.now())) await channel.setTyping(to);
+        await clock.sleep(TYPING_EVERY_MS, over.signal);
+      }
+    })();
+    return () => over.abort();
+  }
+
+  async function until(holds: () => boolean): Promise<void> {
+    while (!holds()) await new Promise<void>((resolve) => idlers.push(resolve));
+  }
+
+  return {
+    wake,
+    typing,
+    idle: (channel) => until(() => [...working.keys()].every((id) => channelOf(id) !== channel)),
+    stop() {
+      stopping.abort();
+      return { done: until(() => working.size === 0), force: () => cuttingOff.abort() };
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/**
+ * Step 6 of the route: how a turn ends, as one transaction. Its messages count as answered, the reply becomes
+ * transcript and deliveries, the room is free. What is delivered is decided here and nowhere else.
+ */
+import type { Channel } from '../core/channel.js';
+import type { PersonaId } from '../core/ids.js';
+import type { Usage } from '../core/model.js';
+import type { Claim, NewDelivery, StoredMessage, TurnStore } from '../core/store.js';
+
+export interface Ending {
+  outcome: 'answered' | 'failed' | 'parked';
+  /** What the persona said; for a turn that failed, the one plain sentence. */
+  text: string;
+  usage: Usage | null;
+}
+
+export interface FinishAsk {
+  claim: Claim;
+  turnId: string;
+  personaId: PersonaId;
+  /** Who is present and hears the reply too. */
+  hearers: PersonaId[];
+  speaker: string;
+  kind: 'direct' | 'group';
+  batch: StoredMessage[];
+  lateByHours: number | null;
+  now: number;
+}
+
+export async function finish(
+  parts: { store: TurnStore; channel: Channel },
+  ask: FinishAsk,
+  ending: Ending,
+): Promise<'finished' | 'lost'> {
+  const answered = ending.outcome === 'answered';
+  const said =
+    answered && ask.lateByHours !== null ? `${lateNotice(ask.lateByHours)}\n\n${ending.text}` : ending.text;
+  return parts.store.finishTurn({
+    claim: ask.claim,
+    turnId: ask.turnId,
+    outcome: ending.outcome,
+    reply: answered ? ending.text : null,
+    hearers: ask.hearers,
+    deliveries: deliveriesOf(parts.channel, said, {
+      origin: `turn:${ask.turnId}`,
+      personaId: ask.personaId,
+      speaker: ask.speaker,
+      // In a group it is shown what is being answered; between two people that would be noise.
+      replyTo: ask.kind === 'group' ? (ask.batch.at(-1)?.platformMessageId ?? null) : null,
+    }),
+    usage: ending.usage,
+    now: ask.now,
+  });
+}
+
+/** A text as the messages its channel can show; only the first is shown as a reply. */
+export function deliveriesOf(
+  channel: Channel,
+  markdown: string,
+  from: Omit<NewDelivery, 'part' | 'body'>,
+): NewDelivery[] {
+  return channel
+    .compose(markdown)
+    .map((body, part) => ({ ...from, part, body, replyTo: part === 0 ? from.replyTo : null }));
+}
+
+function lateNotice(hours: number): string {
+  return `_This answer is late: I was away for a while, and your message waited ${hours} hours._`;
+}

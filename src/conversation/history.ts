@@ -1,0 +1,111 @@
+/**
+ * A persona's view of the transcript as messages for a model, for step 4. Malformed history is impossible by
+ * construction: a tool call is only ever written together with a result.
+ */
+import type { Zone } from '../core/dates.js';
+import type { PersonaId } from '../core/ids.js';
+import type { ModelMessage } from '../core/model.js';
+import type { Step, StoredMessage } from '../core/store.js';
+
+/** What the model is told of a call whose result nobody stored. */
+export const INTERRUPTED =
+  'Interrupted: the gateway ended while this ran. Its outcome is unknown; check before you repeat it.';
+
+/** Tool results of turns long answered are shortened, so that they do not crowd out the conversation. */
+const OLD_RESULT_CHARS = 2_000;
+
+export interface View {
+  personaId: PersonaId;
+  zone: Zone;
+  /** What other personas are called. */
+  nameOf(personaId: PersonaId): string;
+}
+
+/** One entry of the window: the messages that stand or fall together when the window is cut. */
+export type Entry = ModelMessage[];
+
+export function historyEntries(messages: StoredMessage[], steps: Map<string, Step[]>, view: View): Entry[] {
+  const entries: Entry[] = [];
+  for (const message of messages) {
+    if (message.author.kind === 'persona' && message.author.id === view.personaId) {
+      const turnSteps = message.turnId === null ? undefined : steps.get(message.turnId);
+      const worked = turnSteps ? stepMessages(turnSteps, OLD_RESULT_CHARS) : [];
+      entries.push([...worked, { role: 'assistant', content: message.text, calls: [] }]);
+    } else {
+      entries.push([{ role: 'user', content: userLine(message, view) }]);
+    }
+  }
+  return entries;
+}
+
+/** Neighbouring user messages become one: many servers demand that roles alternate. */
+export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
+  const joined: ModelMessage[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    if (message.role === 'user' && last?.role === 'user') {
+      joined[joined.length - 1] = { role: 'user', content: `${last.content}\n${message.content}` };
+    } else {
+      joined.push(message);
+    }
+  }
+  return joined;
+}
+
+/** The steps of a turn: each answer that called tools, followed by a result for each of its calls. */
+export function stepMessages(steps: Step[], resultChars = Number.POSITIVE_INFINITY): ModelMessage[] {
+  const results = new Map(
+    steps.flatMap((step) => (step.kind === 'result' ? [[step.callId, step.content]] : [])),
+  );
+  return steps.flatMap((step): ModelMessage[] => {
+    if (step.kind !== 'answer' || step.calls.length === 0) return [];
+    return [
+      { role: 'assistant', content: step.text, calls: step.calls },
+      ...step.calls.map(
+        (call): ModelMessage => ({
+          role: 'tool',
+          callId: call.id,
+          content: shortened(results.get(call.id) ?? INTERRUPTED, resultChars),
+        }),
+      ),
+    ];
+  });
+}
+
+/** `<user_message sender="NAME" at="TIME">…</user_message>`: somebody's words and nothing else. */
+export function userLine(message: StoredMessage, view: View): string {
+  const sender = message.author.kind === 'person' ? message.author.name : view.nameOf(message.author.id);
+  const at = view.zone.time(message.sentAt);
+  const quoted = message.replyTo
+    ? `[in reply to ${message.replyTo.senderName}: ${quote(message.replyTo.text)}]\n`
+    : '';
+  const edited = message.edited ? '[changed an earlier message to] ' : '';
+  return `<user_message sender="${attribute(sender)}" at="${at}">${text(quoted + edited + message.text)}</user_message>`;
+}
+
+const QUOTE_CHARS = 500;
+
+function quote(words: string): string {
+  return shortened(words.replaceAll(/\s+/g, ' ').trim(), QUOTE_CHARS);
+}
+
+function shortened(words: string, most: number): string {
+  if (words.length <= most) return words;
+  return `${cutAt(words, most)}\n\n<<truncated due to history-max-chars=${most}>>`;
+}
+
+/** The first `most` characters (UTF-16 units), one less where that would halve a surrogate pair. */
+export function cutAt(words: string, most: number): string {
+  const last = words.charCodeAt(most - 1);
+  return words.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
+}
+
+function text(words: string): string {
+  return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function attribute(words: string): string {
+  return text(words)
+    .replaceAll('"', '&quot;')
+    .replaceAll(/[\r\n]+/g, ' ');
+}

@@ -1,0 +1,155 @@
+/**
+ * Step 2 of the route: one turn at a time per room, rooms side by side. A room is woken when something came in;
+ * it waits until a burst is over, takes the room's lease and lets `takeTurn` do steps 3 to 6. What comes during
+ * a turn wakes the room again when the turn is over. All of this is derived: what waits is in the store.
+ */
+import type { Clock } from '../core/clock.js';
+import { channelOf, type RoomId } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import type { Claimed, TurnStore } from '../core/store.js';
+import type { Slots } from './slots.js';
+
+export interface InboxParts {
+  store: TurnStore;
+  slots: Slots;
+  /** Steps 3 to 6 for a claimed room. Never rejects. Gives the room back by itself. */
+  takeTurn(claimed: Claimed, alone: boolean, signal: AbortSignal): Promise<TurnEnd>;
+  /** Resolves when no command of this room is under way. */
+  commandsDone(room: RoomId): Promise<void>;
+  debounceMs(channel: string): number;
+  owner: string;
+  clock: Clock;
+  log: Log;
+}
+
+/** What a room needs after a turn: `again` after a pause, `alone` for one that has ended the process before. */
+export type TurnEnd = { kind: 'done' } | { kind: 'again'; afterMs: number } | { kind: 'alone' };
+
+export interface Inbox {
+  /** Something came in for this room; `settled` for what waited already and needs no debounce. */
+  wake(room: RoomId, burst: 'fresh' | 'settled'): void;
+  isBusy(room: RoomId): boolean;
+  /** Resolves when nothing is waiting or running in rooms of this chat's channel. */
+  idle(channel: string): Promise<void>;
+  /** Starts no more turns; resolves when those in flight are over. `force` aborts them: they stay unfinished. */
+  stop(): { done: Promise<void>; force(): void };
+}
+
+export const LEASE_MS = 60_000;
+/** A burst that never ends is answered all the same after this many debounce times. */
+const LONGEST_BURST = 10;
+
+interface Room {
+  firstWake: number;
+  due: number;
+  timer: AbortController | null;
+  running: AbortController | null;
+  /** Woken while running. */
+  again: boolean;
+  alone: boolean;
+}
+
+export function createInbox(parts: InboxParts): Inbox {
+  const { clock } = parts;
+  const rooms = new Map<RoomId, Room>();
+  let stopping = false;
+  let idlers: (() => void)[] = [];
+
+  function wake(id: RoomId, burst: 'fresh' | 'settled'): void {
+    const now = clock.now();
+    const room = rooms.get(id) ?? newRoom(now);
+    rooms.set(id, room);
+    const debounce = burst === 'fresh' ? parts.debounceMs(channelOf(id)) : 0;
+    room.due = Math.max(room.due, Math.min(now + debounce, room.firstWake + debounce * LONGEST_BURST));
+    if (room.running) room.again = true;
+    else schedule(id, room);
+  }
+
+  function schedule(id: RoomId, room: Room): void {
+    room.timer?.abort();
+    room.timer = null;
+    if (stopping) return;
+    const wait = room.due - clock.now();
+    if (wait <= 0) {
+      run(id, room);
+      return;
+    }
+    const timer = new AbortController();
+    room.timer = timer;
+    void clock.sleep(wait, timer.signal).then(() => {
+      if (!timer.signal.aborted) run(id, room);
+    });
+  }
+
+  function run(id: RoomId, room: Room): void {
+    room.timer = null;
+    room.again = false;
+    room.running = new AbortController();
+    void runOnce(id, room, room.running.signal)
+      .catch((error): TurnEnd => {
+        parts.log.error({ err: error, room: id }, 'a room could not be worked on; trying again');
+        return { kind: 'again', afterMs: 1_000 };
+      })
+      .then((end) => afterRun(id, room, end));
+  }
+
+  async function runOnce(id: RoomId, room: Room, signal: AbortSignal): Promise<TurnEnd> {
+    await parts.commandsDone(id);
+    const leave = await parts.slots.enter(room.alone ? 'alone' : 'shared');
+    try {
+      if (stopping) return { kind: 'done' };
+      const claimed = await parts.store.claim({
+        room: id,
+        owner: parts.owner,
+        now: clock.now(),
+        leaseMs: LEASE_MS,
+      });
+      return claimed ? await parts.takeTurn(claimed, room.alone, signal) : { kind: 'done' };
+    } finally {
+      leave();
+    }
+  }
+
+  function afterRun(id: RoomId, room: Room, end: TurnEnd): void {
+    room.running = null;
+    room.alone = end.kind === 'alone';
+    const now = clock.now();
+    room.firstWake = now;
+    if (end.kind === 'again') room.due = Math.max(room.due, now + end.afterMs);
+    if (!stopping && (end.kind !== 'done' || room.again)) {
+      schedule(id, room);
+    } else {
+      rooms.delete(id);
+    }
+    const waiting = idlers;
+    idlers = [];
+    for (const tell of waiting) tell();
+  }
+
+  async function until(holds: () => boolean): Promise<void> {
+    while (!holds()) await new Promise<void>((resolve) => idlers.push(resolve));
+  }
+
+  return {
+    wake,
+    isBusy: (id) => rooms.get(id)?.running != null,
+    idle: (channel) => until(() => [...rooms.keys()].every((id) => channelOf(id) !== channel)),
+    stop() {
+      stopping = true;
+      for (const [id, room] of rooms) {
+        room.timer?.abort();
+        if (!room.running) rooms.delete(id);
+      }
+      return {
+        done: until(() => rooms.size === 0),
+        force: () => {
+          for (const room of rooms.values()) room.running?.abort();
+        },
+      };
+    },
+  };
+}
+
+function newRoom(now: number): Room {
+  return { firstWake: now, due: now, timer: null, running: null, again: false, alone: false };
+}
