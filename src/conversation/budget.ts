@@ -6,8 +6,13 @@ import type { ChannelLimits } from '../core/channel.js';
 import type { ChatId } from '../core/ids.js';
 
 export interface Budget {
-  /** Reserves one message and returns how long to wait for it, ms. Reservations are served in order. */
-  reserve(chat: ChatId, kind: 'direct' | 'group', now: number): number;
+  /**
+   * Reserves one message of a chat's own budget and returns how long to wait for it, ms. Only when that time has
+   * come is `reserveAccount` asked: a slot of the account held for a slow chat would delay all others.
+   */
+  reserveChat(chat: ChatId, kind: 'direct' | 'group', now: number): number;
+  /** Reserves one message of the whole account's budget; served in the order of asking. */
+  reserveAccount(now: number): number;
   /** Takes one message if it can go right now and no reply is waiting; else false. */
   takeLeftOver(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
 }
@@ -30,11 +35,8 @@ export function createBudget(limits: ChannelLimits): Budget {
   }
 
   return {
-    reserve(chat, kind, now) {
-      const wait = bucketOf(chat, kind, now).reserve(now);
-      // The account's slot is reserved for the moment the chat's comes, so that a slow chat delays no other.
-      return wait + account.reserve(now + wait);
-    },
+    reserveChat: (chat, kind, now) => bucketOf(chat, kind, now).reserve(now),
+    reserveAccount: (now) => account.reserve(now),
     takeLeftOver(chat, kind, now) {
       const bucket = bucketOf(chat, kind, now);
       if (bucket.wait(now) > 0 || account.wait(now) > 0) return false;

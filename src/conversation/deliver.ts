@@ -100,12 +100,10 @@ export function createDeliver(parts: DeliverParts): Deliver {
       await store.give(id, 'unconfirmed', 'uncertain too often', clock.now());
       return;
     }
-    const pause = delivery.notBefore - clock.now();
-    if (pause > 0) {
-      await clock.sleep(pause, stopping.signal);
-      if (stopping.signal.aborted) return;
-    }
-    await clock.sleep(budget.reserve(chatId, delivery.kind, clock.now()), stopping.signal);
+    await pauseFor(delivery.notBefore - clock.now());
+    if (stopping.signal.aborted) return;
+    await pauseFor(budget.reserveChat(chatId, delivery.kind, clock.now()));
+    await pauseFor(budget.reserveAccount(clock.now()));
     if (stopping.signal.aborted || !(await store.sending(id, clock.now()))) return;
 
     const to = { address: delivery.address, threadId: delivery.threadId, kind: delivery.kind };
@@ -116,6 +114,10 @@ export function createDeliver(parts: DeliverParts): Deliver {
       await channel.send(to, { text, marks: [] }, { ...options, replyTo: null });
     }
     await settle(delivery, await channel.send(to, delivery.body, { ...options, replyTo: delivery.replyTo }));
+  }
+
+  async function pauseFor(ms: number): Promise<void> {
+    if (ms > 0) await clock.sleep(ms, stopping.signal);
   }
 
   async function settle(delivery: Delivery, result: SendResult): Promise<void> {

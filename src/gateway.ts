@@ -1,0 +1,70 @@
+/**
+ * The order in which a gateway starts and stops. What the store holds unfinished is taken up before any channel
+ * takes in more; at the end intake stops first, then turns, then sends, and what is not done stays stored.
+ */
+import type { Channel } from './core/channel.js';
+import type { Clock } from './core/clock.js';
+import { describe } from './core/errors.js';
+import type { Log } from './core/log.js';
+import type { Store } from './core/store.js';
+import type { Conversation } from './conversation/conversation.js';
+
+export interface GatewayParts {
+  store: Store;
+  channels: ReadonlyMap<string, Channel>;
+  conversation: Conversation;
+  /** What may start later than the first message: the HTTP listener, the platforms' command menus. */
+  background: (() => Promise<() => Promise<void>>)[];
+  clock: Clock;
+  log: Log;
+  shutdownMs: number;
+}
+
+export interface Gateway {
+  start(): Promise<void>;
+  /** Ends within `shutdown_seconds` and a moment. May be called twice. */
+  stop(): Promise<void>;
+}
+
+export function createGateway(parts: GatewayParts): Gateway {
+  const { store, channels, conversation, clock, log } = parts;
+  const intake = new AbortController();
+  const names = [...channels.keys()];
+  const ending: (() => Promise<void>)[] = [];
+  let stopped: Promise<void> | null = null;
+
+  async function start(): Promise<void> {
+    conversation.takeUp(await store.recover(names, clock.now()));
+    const unwatch = store.watch(() => {
+      store
+        .pending(names)
+        .then(conversation.takeUp)
+        .catch((error) => log.warn({ err: error }, 'what another process stored could not be read yet'));
+    });
+    ending.push(async () => unwatch());
+    await Promise.all([...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)));
+    for (const begin of parts.background) ending.push(await begin());
+    log.info({ channels: names }, 'coterie is up');
+  }
+
+  async function stop(): Promise<void> {
+    log.info({}, 'stopping; nothing that was accepted is lost');
+    intake.abort();
+    await conversation.stop(parts.shutdownMs);
+    for (const channel of channels.values()) await tolerate(channel.name, channel.stop());
+    for (const end of ending) await tolerate('a background part', end());
+    await tolerate('the store', store.close());
+  }
+
+  async function tolerate(what: string, ending: Promise<void>): Promise<void> {
+    await ending.catch((error) => log.warn({ why: describe(error) }, `${what} did not end well`));
+  }
+
+  return {
+    start,
+    stop() {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}

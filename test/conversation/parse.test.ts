@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { COMMAND_NAMES } from '../../src/conversation/commands/list.js';
+import { parseCommand, words } from '../../src/conversation/commands/parse.js';
+
+const parse = (text: string) => parseCommand(text, COMMAND_NAMES);
+
+describe('recognising commands', () => {
+  it.each([
+    ['/reset', { name: 'reset', argument: '' }],
+    ['  /Reset  ', { name: 'reset', argument: '' }],
+    ['/new', { name: 'new', argument: '' }],
+    ['/persona new "Old Bear" from sage', { name: 'persona', argument: 'new "Old Bear" from sage' }],
+    ['\u200e/stop', { name: 'stop', argument: '' }],
+    ['／help', { name: 'help', argument: '' }],
+    ['/persona\nlist', { name: 'persona', argument: 'list' }],
+  ])('%j', (text, expected) => {
+    expect(parse(text)).toEqual(expected);
+  });
+
+  it.each(['/unknown', '/reset@otherbot', 'say /reset', '/resets', '/', '//reset', '/etc/passwd'])(
+    '%j is conversation',
+    (text) => {
+      expect(parse(text)).toBeNull();
+    },
+  );
+});
+
+describe('splitting an argument', () => {
+  it.each([
+    ['new "Old Bear" from sage', ['new', 'Old Bear', 'from', 'sage']],
+    ['new “Old Bear”', ['new', 'Old Bear']],
+    ["new 'Old Bear'", ['new', 'Old Bear']],
+    ['switch   小月', ['switch', '小月']],
+    ['', []],
+  ])('%j', (argument, expected) => {
+    expect(words(argument)).toEqual(expected);
+  });
+});
