@@ -2,12 +2,13 @@
  * The order in which a gateway starts and stops. What the store holds unfinished is taken up before any channel
  * takes in more; at the end intake stops first, then turns, then sends, and what is not done stays stored.
  */
+
+import type { Conversation } from './conversation/conversation.js';
 import type { Channel } from './core/channel.js';
 import type { Clock } from './core/clock.js';
 import { describe } from './core/errors.js';
 import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
-import type { Conversation } from './conversation/conversation.js';
 
 export interface GatewayParts {
   store: Store;
@@ -42,7 +43,9 @@ export function createGateway(parts: GatewayParts): Gateway {
         .catch((error) => log.warn({ err: error }, 'what another process stored could not be read yet'));
     });
     ending.push(async () => unwatch());
-    await Promise.all([...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)));
+    await Promise.all(
+      [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
+    );
     for (const begin of parts.background) ending.push(await begin());
     log.info({ channels: names }, 'coterie is up');
   }

@@ -1,0 +1,180 @@
+/**
+ * Every key of config.yaml: its type, its default, and what is said to be expected where a value is wrong.
+ * A channel's own options live with the channel; `config.example.yaml` explains each key to operators.
+ */
+import * as z from 'zod';
+import { isLoopback } from './board/loopback.js';
+import { telegramOptions } from './channels/telegram/options.js';
+
+const access = z.object({
+  direct: choice('pairing', 'open', 'closed'),
+  groups: choice('listed', 'open', 'closed'),
+  chats: ids(),
+  owners: ids(),
+  control_chats: ids(),
+  require_mention: z.boolean(expected('true or false')),
+});
+
+const modelServer = z.object({
+  base_url: webAddress(),
+  api_key: text('a key').nullable().default(null),
+  name: text('the name of a model'),
+});
+
+/** Every channel may answer some of the questions of `access` for itself. */
+const channelAccess = { access: access.partial().default({}) };
+
+export const configKeys = z.object({
+  data_dir: text('a folder').default('./data'),
+  groups_dir: text('a folder').default('./groups'),
+  timezone: text('a time zone').refine(isZone, expected('an IANA time zone, like Europe/Berlin')).optional(),
+  shutdown_seconds: amount('a number of seconds', 0).default(20),
+  log: section({
+    level: choice('debug', 'info', 'warn', 'error', 'silent').default('info'),
+    format: choice('pretty', 'json').optional(),
+  }).prefault({}),
+  model: section({
+    base_url: webAddress().nullable().default(null),
+    api_key: text('a key').nullable().default(null),
+    name: text('the name of a model').nullable().default(null),
+    context_tokens: whole(1000).default(128_000),
+    max_output_tokens: whole(1).default(4096),
+    timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
+    max_tool_rounds: whole(1).default(25),
+    fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
+  })
+    .refine((model) => model.name === null || model.base_url !== null, {
+      path: ['base_url'],
+      when: fits(z.object({ name: z.string(), base_url: z.string().nullable() })),
+      ...expected('the address of the server that has model.name, like https://api.openai.com/v1'),
+    })
+    .refine((model) => model.max_output_tokens < model.context_tokens, {
+      path: ['max_output_tokens'],
+      when: fits(z.object({ max_output_tokens: z.number(), context_tokens: z.number() })),
+      ...expected('fewer tokens than model.context_tokens'),
+    })
+    .prefault({}),
+  conversation: section({
+    compact_after_messages: whole(2).default(200),
+    keep_recent_messages: whole(0).default(80),
+    overheard_messages: whole(0).default(50),
+    debounce_ms: whole(0).default(400),
+  })
+    .refine((conversation) => conversation.keep_recent_messages < conversation.compact_after_messages, {
+      path: ['keep_recent_messages'],
+      when: fits(z.object({ keep_recent_messages: z.number(), compact_after_messages: z.number() })),
+      ...expected('fewer messages than conversation.compact_after_messages'),
+    })
+    .prefault({}),
+  delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }).prefault({}),
+  memory: section({
+    long_term_max_chars: whole(1).default(12_000),
+    daily_per_day_max_chars: whole(1).default(4000),
+    daily_files: whole(0).default(2),
+    daily_max_chars: whole(1).default(8000),
+  }).prefault({}),
+  channels: section({
+    telegram: telegramOptions.safeExtend(channelAccess).optional(),
+    terminal: section(channelAccess).prefault({}),
+  }).prefault({}),
+  board: section({
+    host: text('a host name or an address').default('127.0.0.1'),
+    port: whole(0, 65_535).default(8420),
+    token: text('a token').nullable().default(null),
+  })
+    .refine((board) => isLoopback(board.host) || board.token !== null, {
+      path: ['token'],
+      when: fits(z.object({ host: z.string(), token: z.string().nullable() })),
+      ...expected('a token, because board.host can be reached from other machines'),
+    })
+    .prefault({}),
+  access: access
+    .extend({
+      direct: access.shape.direct.default('pairing'),
+      groups: access.shape.groups.default('listed'),
+      chats: access.shape.chats.default([]),
+      owners: access.shape.owners.default([]),
+      control_chats: access.shape.control_chats.default([]),
+      require_mention: access.shape.require_mention.default(true),
+    })
+    .prefault({}),
+});
+
+/** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
+export const laterKeys: readonly string[] = [
+  'store',
+  'model.images',
+  'transcription',
+  'media',
+  'personas',
+  'embeddings',
+  'channels.telegram.streaming',
+  'channels.terminal.streaming',
+  'channels.discord',
+  'channels.whatsapp',
+  'redis',
+];
+
+function section<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.object(shape, expected('keys and values'));
+}
+
+/** The words of a fault. The value itself is never in them: it may be a secret in the wrong place. */
+function expected(what: string) {
+  return {
+    error: (issue: { input?: unknown }) =>
+      `expected ${what}${issue.input === undefined ? ', but it is missing' : ''}`,
+  };
+}
+
+function text(what: string) {
+  return z.string(expected(what)).trim().min(1, expected(what));
+}
+
+function choice<const Values extends readonly [string, ...string[]]>(...values: Values) {
+  return z.enum(values, expected(`one of ${values.join(', ')}`));
+}
+
+/** A value from the environment is always text, so a number may stand there as text. */
+function number(schema: z.ZodNumber) {
+  return z.preprocess(
+    (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value),
+    schema,
+  );
+}
+
+function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
+  const range = most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`;
+  const words = expected(`a whole number ${range}`);
+  return number(z.int(words).min(least, words).max(most, words));
+}
+
+function amount(what: string, least: number) {
+  const words = expected(what);
+  return number(z.number(words).min(least, words));
+}
+
+function ids() {
+  const words = expected('ids like telegram_-1001234567890');
+  return z.array(z.string(words).regex(/^[a-z]+_[A-Za-z0-9._@%-]+$/, words), expected('a list of ids'));
+}
+
+function webAddress() {
+  const words = expected('an address that begins with http:// or https://');
+  return z.url({ protocol: /^https?$/, ...words });
+}
+
+function isZone(name: string): boolean {
+  if (/^[+-]/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Two keys are compared whenever both can be read, also where a third one is at fault. */
+function fits(schema: z.ZodType) {
+  return (payload: { value: unknown }) => schema.safeParse(payload.value).success;
+}

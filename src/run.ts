@@ -1,0 +1,105 @@
+/** `coterie start` and `coterie chat`: a gateway from its configuration to its end. */
+import { join } from 'node:path';
+import { compose, type TerminalWishes } from './compose.js';
+import { type Config, loadConfig, secretsOf } from './config.js';
+import { Fault } from './core/errors.js';
+import type { Log } from './core/log.js';
+import { type DataLock, takeLock } from './operating/lock.js';
+import { createLog, standardError } from './operating/log.js';
+
+export async function start(configFile: string | undefined, version: string): Promise<void> {
+  const { config, log, lendTo } = await open(configFile);
+  const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
+  if (!lock) {
+    throw new Fault(
+      'already_running',
+      `Another coterie runs on ${config.dataDir}; stop it, or set another data_dir.`,
+    );
+  }
+  const wantsTerminal = process.stdin.isTTY === true;
+  const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
+  if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');
+  if (!config.model.server) log.info({}, 'no model.name is configured: the built-in offline model answers');
+  const alone = config.channels.telegram === null;
+  await run({
+    ...{ config, log, version },
+    locks: [lock, terminalLock],
+    platforms: true,
+    terminal: terminalLock && { interactive: true, lendTo },
+    // With platforms to serve, leaving the prompt is no reason to stop.
+    endsWithTerminal: alone,
+  });
+}
+
+export async function chat(configFile: string | undefined, version: string): Promise<void> {
+  const { config, log, lendTo } = await open(configFile);
+  const lock = await takeLock(join(config.dataDir, 'terminal.lock'));
+  if (!lock) {
+    throw new Fault(
+      'already_running',
+      `The terminal chat of ${config.dataDir} is in use by another process.`,
+    );
+  }
+  const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  await run({
+    ...{ config, log, version },
+    locks: [lock],
+    platforms: false,
+    terminal: { interactive, lendTo },
+    endsWithTerminal: true,
+  });
+}
+
+async function open(configFile: string | undefined) {
+  const { config, warnings } = await loadConfig({
+    argumentPath: configFile,
+    environment: process.env,
+    workingDirectory: process.cwd(),
+    terminal: process.stderr.isTTY === true,
+  });
+  // At a prompt, log lines go through it, so that they do not tear what is being typed.
+  const stderr = standardError();
+  let interject = (write: () => void) => write();
+  const log = createLog({
+    ...config.log,
+    secrets: secretsOf(config),
+    destination: { write: (line) => interject(() => stderr.write(line)) },
+  });
+  for (const warning of warnings) log.warn({}, warning);
+  const lendTo: TerminalWishes['lendTo'] = (lent) => {
+    interject = lent;
+  };
+  return { config, log, lendTo };
+}
+
+async function run(order: {
+  config: Config;
+  log: Log;
+  version: string;
+  locks: (DataLock | null)[];
+  platforms: boolean;
+  terminal: Omit<TerminalWishes, 'onEnd'> | null;
+  endsWithTerminal: boolean;
+}): Promise<void> {
+  const { config, log, version, platforms } = order;
+  // What a library throws from a listener of its own must not end everybody's chats.
+  process.on('uncaughtException', (err) => log.error({ err }, 'something threw where nobody listens'));
+  process.on('unhandledRejection', (err) => log.error({ err }, 'something failed where nobody listens'));
+
+  let end: (code: number) => void = () => {};
+  const ended = new Promise<number>((resolve) => {
+    end = resolve;
+  });
+  process.once('SIGTERM', () => end(0));
+  process.on('SIGINT', () => end(0));
+  const terminal = order.terminal && {
+    ...order.terminal,
+    onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
+  };
+  const gateway = await compose({ config, log, version, platforms, terminal });
+  await gateway.start();
+  const code = await ended;
+  await gateway.stop();
+  for (const lock of order.locks) lock?.release();
+  process.exit(code);
+}

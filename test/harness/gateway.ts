@@ -1,0 +1,131 @@
+/**
+ * The real gateway process, as compiled, in a folder of its own. `npm test` builds it before. Every process that
+ * a test starts is ended with it, by pid.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+
+const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** A folder with a configuration, in which gateways are started one after another. */
+export interface Home {
+  folder: string;
+  /** The configuration file, rewritten. */
+  configure(config: object): Promise<void>;
+  /** A file under it: its text, or null where there is none. */
+  read(path: string): Promise<string | null>;
+  write(path: string, text: string): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export async function makeHome(config: object): Promise<Home> {
+  const folder = await mkdtemp(join(tmpdir(), 'coterie-e2e-'));
+  const home: Home = {
+    folder,
+    configure: (changed) => home.write('config.yaml', stringify(changed)),
+    read: (path) => readFile(join(folder, path), 'utf8').catch(() => null),
+    async write(path, text) {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), text);
+    },
+    remove: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
+  };
+  await home.configure(config);
+  return home;
+}
+
+export interface Running {
+  readonly pid: number;
+  /** Everything on stdout and stderr so far. */
+  out(): string;
+  err(): string;
+  /** Resolves when stderr (or stdout) holds it. */
+  saw(text: string | RegExp): Promise<void>;
+  write(text: string): void;
+  endInput(): void;
+  /** The address of the HTTP listener, from its log line. */
+  url(): Promise<string>;
+  stop(signal?: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | null>;
+  exited: Promise<number | null>;
+}
+
+export function run(
+  home: Home,
+  args: string[] = ['start'],
+  environment: Record<string, string> = {},
+): Running {
+  const child: ChildProcessWithoutNullStreams = spawn(process.execPath, [MAIN, ...args], {
+    cwd: home.folder,
+    env: { ...process.env, NO_COLOR: '1', ...environment },
+  });
+  let out = '';
+  let err = '';
+  let watchers: (() => void)[] = [];
+  const grew = () => {
+    const told = watchers;
+    watchers = [];
+    for (const tell of told) tell();
+  };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+    grew();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+    grew();
+  });
+  child.stdin.on('error', () => {});
+  let over = false;
+  const exited = new Promise<number | null>((resolve) => {
+    child.on('close', (code) => {
+      over = true;
+      resolve(code);
+      grew();
+    });
+  });
+  const has = (text: string | RegExp) =>
+    typeof text === 'string' ? err.includes(text) || out.includes(text) : text.test(err) || text.test(out);
+
+  const running: Running = {
+    pid: child.pid ?? -1,
+    out: () => out,
+    err: () => err,
+    async saw(text) {
+      while (!has(text)) {
+        if (over) throw new Error(`the gateway ended before it said ${text}:\n${out}\n${err}`);
+        await new Promise<void>((resolve) => watchers.push(resolve));
+      }
+    },
+    write: (text) => void child.stdin.write(text),
+    endInput: () => void child.stdin.end(),
+    async url() {
+      await running.saw(/http listener on (http:\/\/[^\s"]+)/);
+      return /http listener on (http:\/\/[^\s"]+)/.exec(err)?.[1] ?? '';
+    },
+    stop(signal = 'SIGTERM') {
+      if (!over) child.kill(signal);
+      return exited;
+    },
+    exited,
+  };
+  return running;
+}
+
+/** Resolves when the condition holds; asks again as soon as the event loop is free, without a fixed wait. */
+export async function eventually<T>(
+  look: () => T | Promise<T>,
+  what: string,
+  withinMs = 20_000,
+): Promise<NonNullable<T>> {
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const found = await look();
+    if (found) return found as NonNullable<T>;
+    if (Date.now() > deadline) throw new Error(`it did not come to this within ${withinMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
