@@ -1,0 +1,67 @@
+/**
+ * One request to a model server, from opening it to its last chunk, watched for silence. Throws ServerError;
+ * who calls looks at its own signal first.
+ */
+import type { Clock } from '../core/clock.js';
+import { type Answer, createAssembly } from './assembly.js';
+import { chunksOf } from './chunks.js';
+import { ServerError } from './server-error.js';
+import type { RequestBody, Wire } from './wire.js';
+
+export async function attempt(ask: {
+  wire: Wire;
+  body: RequestBody;
+  takenIds: ReadonlySet<string>;
+  /** How long nothing may come: before the headers, and between any two pieces of the answer. */
+  silenceMs: number;
+  clock: Clock;
+  signal: AbortSignal;
+}): Promise<Answer> {
+  const { clock, silenceMs, signal } = ask;
+  const connection = new AbortController();
+  const watching = new AbortController();
+  const hangUp = () => connection.abort();
+  let lastHeard = clock.now();
+  let silent = false;
+
+  async function watch() {
+    while (!watching.signal.aborted) {
+      const left = lastHeard + silenceMs - clock.now();
+      if (left <= 0) {
+        silent = true;
+        return hangUp();
+      }
+      await clock.sleep(left, watching.signal);
+    }
+  }
+
+  const heard = () => {
+    lastHeard = clock.now();
+  };
+  const assembly = createAssembly(ask.takenIds);
+  signal.addEventListener('abort', hangUp, { once: true });
+  if (signal.aborted) hangUp();
+  void watch();
+  try {
+    const response = await ask.wire(ask.body, connection.signal);
+    heard();
+    for await (const chunk of chunksOf(response, heard, clock)) assembly.add(chunk);
+  } catch (error) {
+    hangUp();
+    // What was complete is an answer, however its connection ended.
+    if (assembly.finish() === null || signal.aborted) {
+      if (!silent) throw error;
+      throw new ServerError({ kind: 'silent', words: `was silent for ${silenceMs / 1000} s` });
+    }
+  } finally {
+    watching.abort();
+    signal.removeEventListener('abort', hangUp);
+  }
+  if (assembly.finish() === null || assembly.finish() === 'error') {
+    throw new ServerError({
+      kind: 'broken',
+      words: 'broke off its answer without saying that it was finished',
+    });
+  }
+  return assembly.answer();
+}

@@ -1,0 +1,66 @@
+/** `doctor` asks a model server: does it answer, take tools, count tokens, and read a long prompt to its end? */
+import { Fault } from '../core/errors.js';
+import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
+import type { Answer } from './assembly.js';
+import type { Quirk } from './quirks.js';
+
+const LONG_PROMPT_TOKENS = 6000;
+const READY = 'Answer with the single word: ready';
+
+const PROBE: ToolDescription = {
+  name: 'note_nothing',
+  description: 'Does nothing. Never call it.',
+  parameters: { type: 'object', properties: {} },
+};
+
+/** Throws Fault when the model does not answer at all. */
+export async function checkModel(server: {
+  identity: string;
+  ask(request: ModelRequest): Promise<Answer>;
+  /** So that a server that was upgraded is asked for everything again. */
+  forgetQuirks(): Promise<void>;
+  quirks(): Promise<ReadonlySet<Quirk>>;
+  now(): number;
+}): Promise<{ identity: string; warnings: string[] }> {
+  await server.forgetQuirks();
+  const short = await server.ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
+  const warnings: string[] = [];
+  if ((await server.quirks()).has('tools')) {
+    warnings.push('it refuses tools: personas can talk, but not read or write memory by themselves');
+  }
+  if (!short.usage?.inputTokens) {
+    warnings.push('it does not report token usage: /usage stays empty, and a cut window cannot be noticed');
+  } else {
+    warnings.push(...(await windowWarnings(server)));
+  }
+  return { identity: server.identity, warnings };
+}
+
+async function windowWarnings(server: {
+  ask(request: ModelRequest): Promise<Answer>;
+  now(): number;
+}): Promise<string[]> {
+  const content = longPrompt(server.now());
+  const estimated = estimateTokens(content);
+  try {
+    const { usage } = await server.ask({ messages: [{ role: 'user', content }], tools: [] });
+    if (usage === null || usage.inputTokens >= estimated * 0.75) return [];
+    return [
+      `it counted ${usage.inputTokens} tokens of a prompt of about ${estimated}: it cuts its window silently and ` +
+        "forgets what came first; raise the server's context length (Ollama: OLLAMA_CONTEXT_LENGTH)",
+    ];
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return error.code === 'context_too_long'
+      ? [`it takes no prompt of ${estimated} tokens: raise its context length, or set model.context_tokens`]
+      : [`a prompt of ${estimated} tokens failed: ${error.message}`];
+  }
+}
+
+/** Words of three letters: each is a token of its own everywhere. The time keeps it out of caches. */
+function longPrompt(now: number): string {
+  const words = ['sun', 'oak', 'red', 'cup', 'map', 'fox', 'ten', 'sea', 'jar', 'bus', 'key', 'hat', 'ice'];
+  let text = `${now} `;
+  for (let i = 0; i < LONG_PROMPT_TOKENS; i++) text += `${words[(i * 7 + (i >> 4)) % words.length]} `;
+  return `${text}\n${READY}`;
+}

@@ -1,0 +1,139 @@
+/**
+ * Reads a chat completion from an open response as it comes in: server-sent events, or the one JSON document
+ * of a server that does not stream. Throws ServerError where it is neither.
+ */
+import type { Clock } from '../core/clock.js';
+import { describe } from '../core/errors.js';
+import { parse, record } from './json.js';
+import { errorBody, plainWords, ServerError } from './server-error.js';
+
+/** How long a server may keep the connection open after its last word. */
+const LAST_WORD_MS = 100;
+
+/** `heard` is called for whatever arrives, comments that only keep the connection alive included. */
+export async function* chunksOf(
+  response: Response,
+  heard: () => void,
+  clock: Clock,
+): AsyncGenerator<unknown> {
+  if (response.body === null) throw new ServerError({ kind: 'broken', words: 'answered with an empty body' });
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  const events = createEventParser();
+  let unread = '';
+  let form: 'unknown' | 'events' | 'document' = 'unknown';
+
+  for (;;) {
+    const { done, value } = await readSome(reader);
+    heard();
+    unread += decoder.decode(value, { stream: !done });
+    if (form === 'unknown') form = formOf(unread);
+
+    if (form === 'events') {
+      const lines = unread.split(/\r\n|\n|\r/);
+      unread = done ? '' : (lines.pop() ?? '');
+      for (const line of lines) {
+        const event = events.line(line);
+        if (event === 'end') {
+          await drain(reader, clock);
+          return;
+        }
+        if (event !== null) yield checked(event.data, event.name);
+      }
+    }
+    if (done) break;
+  }
+  if (form === 'document') yield checked(parse(unread), null);
+  else if (!events.any()) {
+    throw new ServerError({
+      kind: 'broken',
+      words: `answered with neither events nor JSON: ${plainWords(unread || events.sample())}`,
+    });
+  }
+}
+
+async function readSome(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  try {
+    return await reader.read();
+  } catch (error) {
+    const bodyTimeout = error instanceof Error && record(error.cause)?.code === 'UND_ERR_BODY_TIMEOUT';
+    throw new ServerError({
+      kind: bodyTimeout ? 'silent' : 'broken',
+      words: `broke off its answer (${describe(error)})`,
+    });
+  }
+}
+
+/** By the first character that is not blank; the content type is not to be trusted. */
+function formOf(start: string): 'unknown' | 'events' | 'document' {
+  const first = start.trimStart()[0];
+  if (first === undefined) return 'unknown';
+  return first === '{' || first === '[' ? 'document' : 'events';
+}
+
+/** An error may come as a chunk, long after the status said 200. */
+function checked(data: unknown, eventName: string | null): unknown {
+  const chunk = record(Array.isArray(data) ? data[0] : data);
+  if (chunk === null) throw new ServerError({ kind: 'broken', words: 'answered with malformed JSON' });
+  if (chunk.error === undefined || chunk.error === null) {
+    if (eventName !== 'error') return chunk;
+  }
+  const told = errorBody(chunk);
+  throw new ServerError({
+    kind: 'answered',
+    words: told.message,
+    status: told.status,
+    code: told.code ?? told.type,
+    param: told.param,
+  });
+}
+
+/**
+ * Server-sent events a line at a time. Each `data:` line that is JSON by itself counts at once, because some
+ * servers leave out the blank line between events; what is not waits for its next line.
+ */
+function createEventParser() {
+  let name: string | null = null;
+  let data = '';
+  let seen = false;
+  let sample = '';
+
+  return {
+    any: () => seen,
+    sample: () => sample,
+
+    line(line: string): { data: unknown; name: string | null } | 'end' | null {
+      if (line.startsWith('event:')) {
+        name = line.slice(6).trim();
+      } else if (line.startsWith('data:')) {
+        seen = true;
+        const part = line.slice(5).trim();
+        if (part.startsWith('[DONE]')) return 'end';
+        data = data === '' ? part : `${data}\n${part}`;
+        const value = parse(data);
+        if (value === undefined) return null;
+        data = '';
+        return { data: value, name };
+      } else if (line === '') {
+        if (data !== '') throw new ServerError({ kind: 'broken', words: 'sent an event that is not JSON' });
+        name = null;
+      } else if (!line.startsWith(':') && sample.length < 2000) {
+        sample += `${line}\n`;
+      }
+      return null;
+    },
+  };
+}
+
+/** Reads to the end, so that the connection can be used again; of a server that never ends it, it is cut. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, clock: Clock): Promise<void> {
+  const ended = new AbortController();
+  // The answer is complete: how its connection ends is of no interest.
+  const ignored = () => undefined;
+  const readOn = async () => {
+    while (!(await reader.read()).done);
+  };
+  await Promise.race([readOn().catch(ignored), clock.sleep(LAST_WORD_MS, ended.signal)]);
+  ended.abort();
+  reader.cancel().catch(ignored);
+}

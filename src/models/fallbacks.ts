@@ -1,0 +1,56 @@
+/** Step 5: several model servers as one. When one fails, after its own retries, the next is asked. */
+import { describe, Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
+
+/**
+ * In order; a persona's own model is the first server's matter, a fallback has its own. Where all fail, the
+ * fault is of the first one's kind and its message tells of all.
+ */
+export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
+  if (fallbacks.length === 0) return first;
+
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const { model: _ofTheFirst, ...plain } = request;
+    const faults: Fault[] = [];
+    for (const client of [first, ...fallbacks]) {
+      let spoke = false;
+      for await (const event of client.stream(client === first ? request : plain, signal)) {
+        if (event.kind !== 'failed') {
+          spoke = true;
+          yield event;
+          if (event.kind === 'done') return;
+          continue;
+        }
+        if (spoke || signal.aborted) {
+          yield event;
+          return;
+        }
+        faults.push(event.fault);
+      }
+      if (faults.length <= fallbacks.length) {
+        log.warn({ error: describe(faults.at(-1)) }, 'the model failed; asking the next fallback');
+      }
+    }
+    const message = faults.map((fault) => fault.message).join(' Then: ');
+    yield { kind: 'failed', fault: new Fault(faults[0]?.code ?? 'internal', message) };
+  }
+
+  return {
+    stream,
+
+    async check(signal) {
+      const { identity, warnings } = await first.check(signal);
+      for (const [index, fallback] of fallbacks.entries()) {
+        const name = `fallback ${index + 1}`;
+        try {
+          const found = await fallback.check(signal);
+          warnings.push(...found.warnings.map((warning) => `${name} (${found.identity}): ${warning}`));
+        } catch (error) {
+          warnings.push(`${name} failed: ${describe(error)}`);
+        }
+      }
+      return { identity, warnings };
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** The offline model's reading of a request: what was said last, by whom, and what has been done about it since. */
+import type { ModelMessage, ModelRequest } from '../core/model.js';
+
+export interface Situation {
+  /** What the last speaker said since the last reply, oldest first, as typed. */
+  said: string[];
+  /** Nobody has been answered in this conversation yet. */
+  first: boolean;
+  /** Tool calls made for this answer so far, with what came back (null: nothing did). */
+  done: { name: string; arguments: string; result: string | null }[];
+  offers(tool: string): boolean;
+}
+
+/** Pure. */
+export function situationOf(request: ModelRequest): Situation {
+  const { messages } = request;
+  const last = messages.findLastIndex((message) => message.role === 'user');
+  const results = new Map(
+    messages.flatMap((message) => (message.role === 'tool' ? [[message.callId, message.content]] : [])),
+  );
+  return {
+    said: lastSpeakersWords(messages[last]?.content ?? ''),
+    first: !messages.slice(0, Math.max(last, 0)).some((message) => message.role === 'assistant'),
+    done: messages.slice(last + 1).flatMap((message: ModelMessage) =>
+      message.role === 'assistant'
+        ? message.calls.map(({ id, name, arguments: args }) => ({
+            name,
+            arguments: args,
+            result: results.get(id) ?? null,
+          }))
+        : [],
+    ),
+    offers: (name) => request.tools.some((tool) => tool.name === name),
+  };
+}
+
+/** Others may stand before them in the same message: what was only overheard. */
+function lastSpeakersWords(content: string): string[] {
+  const marked = [...content.matchAll(/<user_message\b([^>]*)>([\s\S]*?)<\/user_message>/g)];
+  if (marked.length === 0) return [content.trim()];
+  const lines = marked.map(([, attributes = '', words = '']) => ({
+    sender: /sender="([^"]*)"/.exec(attributes)?.[1] ?? '',
+    words: withoutNotes(plain(words)),
+  }));
+  const speaker = lines.at(-1)?.sender;
+  const others = lines.findLastIndex((line) => line.sender !== speaker);
+  return lines.slice(others + 1).map((line) => line.words);
+}
+
+function plain(text: string): string {
+  return text
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&');
+}
+
+/** What the gateway notes before somebody's words: that they quote, or change, an earlier message. */
+function withoutNotes(text: string): string {
+  return text
+    .replace(/^\[in reply to [^\n]*\]\n/, '')
+    .replace(/^\[changed an earlier message to\] /, '')
+    .trim();
+}

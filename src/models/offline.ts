@@ -1,0 +1,60 @@
+/**
+ * Step 5, the model, where none is configured: a small rule-based stand-in, so that the whole route, memory
+ * tools included, can be seen without a key. It says what it is in its first reply.
+ */
+import { Fault } from '../core/errors.js';
+import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
+import { recallStep, type Step, saveStep } from './offline-memory.js';
+import { type Situation, situationOf } from './offline-request.js';
+import { smallTalk } from './offline-talk.js';
+import { wishIn } from './offline-wishes.js';
+
+const NAME = 'offline';
+
+const INTRODUCTION =
+  'I am the built-in offline model of coterie, a small rule-based stand-in. To talk to a real one, set ' +
+  'model.base_url, model.name and model.api_key in config.yaml and start again.';
+
+export function createOfflineModel(): ModelClient {
+  return {
+    async *stream(request, signal): AsyncGenerator<ModelEvent> {
+      if (signal.aborted) {
+        yield { kind: 'failed', fault: new Fault('model_unreachable', 'The offline model was stopped.') };
+        return;
+      }
+      const step = nextStep(request);
+      if ('reply' in step) {
+        yield { kind: 'text', delta: step.reply };
+        yield { ...done, text: step.reply, calls: [] };
+        return;
+      }
+      const { name, arguments: args } = step.call;
+      const call = { id: `offline${request.messages.length}`, name, arguments: JSON.stringify(args) };
+      yield { ...done, text: '', calls: [call] };
+    },
+
+    async check() {
+      const advice =
+        'no model is configured: set model.base_url, model.name and model.api_key in config.yaml';
+      return { identity: 'the built-in offline model', warnings: [advice] };
+    },
+  };
+}
+
+const done = { kind: 'done', usage: null, model: NAME, truncated: false } as const;
+
+/** Pure: the same request always leads to the same step. */
+function nextStep(request: ModelRequest): Step {
+  const situation = situationOf(request);
+  // Asked to put things down before older messages leave the window: its rules save at once, so nothing is left.
+  if (situation.said.at(-1)?.startsWith('Memory flush.')) return { reply: 'Nothing to store.' };
+  const step = stepFor(situation);
+  return 'reply' in step && situation.first ? { reply: `${INTRODUCTION}\n\n${step.reply}` } : step;
+}
+
+function stepFor(situation: Situation): Step {
+  const wish = wishIn(situation.said);
+  if (wish.kind === 'save') return saveStep(wish.facts, situation);
+  if (wish.kind === 'recall') return recallStep(situation);
+  return { reply: smallTalk(situation.said.at(-1) ?? '') };
+}

@@ -1,0 +1,88 @@
+/** What can go wrong between us and a model server, in one shape, whoever noticed it. */
+import { record, word } from './json.js';
+
+export interface ServerErrorDetails {
+  /**
+   * answered: the server said so itself. unreachable: no connection, or it broke before an answer. broken: the
+   * answer is not one (cut, HTML, nothing). silent: nothing came for `timeout_seconds`.
+   */
+  kind: 'answered' | 'unreachable' | 'broken' | 'silent';
+  words: string;
+  status?: number | undefined;
+  code?: string | undefined;
+  /** The parameter of the request that the server names as the reason. */
+  param?: string | undefined;
+  /** How long the server asks to wait. */
+  retryAfterMs?: number | undefined;
+  /** `x-should-retry`. */
+  shouldRetry?: boolean | undefined;
+}
+
+/** Stays inside this folder: it becomes a Fault before anybody else sees it. */
+export class ServerError extends Error {
+  override readonly name = 'ServerError';
+
+  constructor(readonly details: ServerErrorDetails) {
+    super(details.words);
+  }
+}
+
+/** The words of an error body in the one shape that OpenAI uses. */
+export interface ErrorBody {
+  message: string;
+  type?: string;
+  code?: string;
+  param?: string;
+  /** Where the code is a number, as OpenRouter's, it is a status. */
+  status?: number;
+}
+
+/**
+ * Finds the words in the shapes that servers really use: `{error: {…}}`, `{error: "…"}`, `{message}`,
+ * `{detail: "…"}`, FastAPI's `{detail: [{loc, msg}]}`, an array of one (Gemini) and plain text. What a validator echoes of the request
+ * (`input`) is left out: it may be somebody's words.
+ */
+export function errorBody(body: unknown): ErrorBody {
+  if (typeof body === 'string') return { message: plainWords(body) };
+  const outer = record(Array.isArray(body) ? body[0] : body) ?? {};
+  const inner = record(outer.error);
+  const source = inner ?? outer;
+  const found: ErrorBody = { message: '' };
+
+  if (Array.isArray(outer.detail)) {
+    const faults = outer.detail.map((fault) => {
+      const loc = record(fault)?.loc;
+      const place = (Array.isArray(loc) ? loc : []).filter((part) => part !== 'body').join('.');
+      return { place, words: word(record(fault)?.msg) ?? 'invalid' };
+    });
+    found.message = faults.map((fault) => `${fault.place}: ${fault.words}`).join('; ');
+    if (faults[0]?.place) found.param = faults[0].place;
+  } else {
+    found.message =
+      word(source.message) ??
+      word(outer.error) ??
+      word(outer.detail) ??
+      word(source.msg) ??
+      'no reason given';
+  }
+
+  const type = word(source.type);
+  const code = word(source.code);
+  const param = word(source.param);
+  if (type) found.type = type;
+  if (code) found.code = code;
+  if (param) found.param = param;
+  if (typeof source.code === 'number' && source.code >= 400 && source.code < 600) found.status = source.code;
+  found.message = found.message.slice(0, 1000);
+  return found;
+}
+
+/** One line of a page or a plain text, without its tags. */
+export function plainWords(text: string): string {
+  const plain = text
+    .replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, ' ')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return plain.slice(0, 300) || 'an empty body';
+}

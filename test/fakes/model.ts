@@ -1,0 +1,214 @@
+/**
+ * A scripted model server on 127.0.0.1 that speaks OpenAI's chat completions, streaming or not. What it is not
+ * told to answer it echoes. Cheap enough for benches, which start it in a process of its own with plain options.
+ */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chunksOf, completionOf, type ModelScript } from './model-script.js';
+
+export type { ModelScript } from './model-script.js';
+
+/** A request as it came in; loosely typed, because tests look at whatever was sent. */
+export interface ChatBody {
+  model: string;
+  messages: ChatBodyMessage[];
+  tools?: { type: string; function: { name: string; description?: string; parameters?: unknown } }[];
+  stream?: boolean;
+  stream_options?: { include_usage?: boolean };
+  max_tokens?: number;
+  max_completion_tokens?: number;
+  temperature?: number;
+}
+
+export interface ChatBodyMessage {
+  role: string;
+  content: string | null;
+  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+  tool_call_id?: string;
+}
+
+export interface FakeModelRequest {
+  body: ChatBody;
+  headers: IncomingHttpHeaders;
+  /** When its body was complete, and when its answer was; ms since 1970 with fractions. */
+  at: number;
+  answeredAt: number | null;
+  /** The client hung up before the answer was complete. */
+  abandoned: boolean;
+}
+
+/** `n` counts requests from 0. A string is a text. */
+export type ModelReply = (body: ChatBody, n: number) => ModelScript | string | Promise<ModelScript | string>;
+
+export interface FakeModelOptions {
+  /** 0 takes a free one. */
+  port?: number;
+  /** Every answer waits this long, beside what its script says. */
+  delayMs?: number;
+  reply?: ModelReply | ModelScript | string;
+  /** How many of the latest requests to keep; all. A long bench wants few. */
+  keep?: number;
+}
+
+export interface FakeModel {
+  /** Ends in /v1. */
+  url: string;
+  requests: FakeModelRequest[];
+  /** How many requests there were, kept or not. */
+  count(): number;
+  /** Sockets that were opened: one for many requests, where the client keeps it alive. */
+  connections(): number;
+  reply(reply: ModelReply | ModelScript | string): void;
+  /** Resolves when that many requests have come in. */
+  received(count: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startFakeModel(options: FakeModelOptions = {}): Promise<FakeModel> {
+  const { delayMs = 0, keep = Number.POSITIVE_INFINITY } = options;
+  const requests: FakeModelRequest[] = [];
+  let reply = options.reply ?? echo;
+  let count = 0;
+  let connections = 0;
+  let waiting: { count: number; seen(): void }[] = [];
+
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error) => {
+      if (!response.headersSent) response.writeHead(500, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: { message: `the fake model failed: ${error}` } }));
+    });
+  });
+  server.on('connection', () => {
+    connections += 1;
+  });
+  // Longer than any test, so that a reused connection is never closed just when it is used.
+  server.keepAliveTimeout = 120_000;
+
+  async function answer(request: IncomingMessage, response: ServerResponse) {
+    const text = await bodyOf(request);
+    if (request.method !== 'POST' || request.url !== '/v1/chat/completions') {
+      response.writeHead(404, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: { message: `no such path: ${request.method} ${request.url}` } }));
+      return;
+    }
+    const body: ChatBody = JSON.parse(text);
+    const seen: FakeModelRequest = {
+      body,
+      headers: request.headers,
+      at: performance.timeOrigin + performance.now(),
+      answeredAt: null,
+      abandoned: false,
+    };
+    const n = count++;
+    requests.push(seen);
+    if (requests.length > keep) requests.shift();
+    response.on('close', () => {
+      if (response.writableFinished) seen.answeredAt = performance.timeOrigin + performance.now();
+      else seen.abandoned = true;
+    });
+    for (const one of waiting) if (one.count <= count) one.seen();
+    waiting = waiting.filter((one) => one.count > count);
+
+    const said = typeof reply === 'function' ? await reply(body, n) : reply;
+    const script = typeof said === 'string' ? { text: said } : said;
+    const wait = delayMs + (script.headerDelayMs ?? 0);
+    if (wait > 0) await pause(wait);
+    await play(script, body, n, response);
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    requests,
+    count: () => count,
+    connections: () => connections,
+    reply(next) {
+      reply = next;
+    },
+    received: (wanted) =>
+      new Promise((resolve) => {
+        if (count >= wanted) resolve();
+        else waiting.push({ count: wanted, seen: resolve });
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function play(script: ModelScript, body: ChatBody, n: number, response: ServerResponse): Promise<void> {
+  if (script.stall === 'headers') return;
+  if (script.drop) {
+    response.socket?.destroy();
+    return;
+  }
+  if (script.status !== undefined || script.body !== undefined) {
+    const raw = script.body ?? { error: { message: `status ${script.status}` } };
+    const json = typeof raw !== 'string';
+    response.writeHead(script.status ?? 200, {
+      'content-type': json ? 'application/json' : 'text/html',
+      ...script.headers,
+    });
+    response.end(json ? JSON.stringify(raw) : raw);
+    return;
+  }
+  if (!body.stream || script.nonStreaming) {
+    response.writeHead(200, { 'content-type': 'application/json', ...script.headers });
+    response.end(JSON.stringify(completionOf(script, body, n)));
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream', ...script.headers });
+  await playStream(script, chunksOf(script, body, n), response);
+}
+
+async function playStream(script: ModelScript, chunks: string[], response: ServerResponse): Promise<void> {
+  const { cutAfter, stallAfter, chunkDelayMs } = script;
+  // Without any wish about when, all of it is one write.
+  if (cutAfter === undefined && stallAfter === undefined && chunkDelayMs === undefined) {
+    response.end(chunks.join(''));
+    return;
+  }
+  for (const [index, chunk] of chunks.entries()) {
+    if (index === stallAfter) return;
+    if (index === cutAfter) {
+      response.socket?.destroy();
+      return;
+    }
+    if (index > 0 && chunkDelayMs) await pause(chunkDelayMs);
+    await new Promise<void>((resolve) => response.write(chunk, () => resolve()));
+  }
+  response.end();
+}
+
+/** The default answer: what the last user message says, so that a test can match replies to messages. */
+export function echo(body: ChatBody): ModelScript {
+  return { text: `echo: ${lastUserText(body)}` };
+}
+
+/** The texts of the last user message, out of their `<user_message>` marks, a line each. */
+export function lastUserText(body: ChatBody): string {
+  const content = body.messages.findLast((message) => message.role === 'user')?.content ?? '';
+  const marked = [...content.matchAll(/<user_message\b[^>]*>([\s\S]*?)<\/user_message>/g)];
+  const texts = marked.length > 0 ? marked.map((match) => match[1] ?? '') : [content];
+  return texts
+    .map((text) => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"'))
+    .map((text) => text.replaceAll('&amp;', '&'))
+    .join('\n');
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,91 @@
+/** Silence within an answer, with a body that is fed by hand, so that no real time decides. */
+import { expect, test } from 'vitest';
+import { attempt } from '../../src/models/attempt.js';
+import { manualClock } from '../fakes/clock.js';
+
+/** A response whose pieces arrive when the test says so; `fed` resolves when the piece has been taken. */
+function fedResponse() {
+  let wanted: (() => void) | undefined;
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(opened) {
+        controller = opened;
+      },
+      pull: () => {
+        wanted?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return {
+    response: new Response(body),
+    end: () => controller?.close(),
+    break: () => controller?.error(new TypeError('terminated')),
+    fed: async (delta: object, finish: string | null = null) => {
+      const data = JSON.stringify({ choices: [{ delta, finish_reason: finish }] });
+      const taken = new Promise<void>((resolve) => {
+        wanted = resolve;
+      });
+      controller?.enqueue(new TextEncoder().encode(`data: ${data}\n\n`));
+      await taken;
+    },
+  };
+}
+
+function begin() {
+  const clock = manualClock();
+  const fed = fedResponse();
+  let hungUp = false;
+  const answer = attempt({
+    wire: async (_body, signal) => {
+      signal.addEventListener('abort', () => {
+        hungUp = true;
+        fed.break();
+      });
+      return fed.response;
+    },
+    body: { model: 'm', messages: [] },
+    takenIds: new Set(),
+    silenceMs: 60_000,
+    clock,
+    signal: new AbortController().signal,
+  });
+  answer.catch(() => undefined);
+  return { clock, fed, answer, hungUp: () => hungUp };
+}
+
+test('a stream that is slow, but never silent for so long, is waited for', async () => {
+  const { clock, fed, answer } = begin();
+  for (const letter of 'tea') {
+    await fed.fed({ content: letter });
+    await clock.advance(59_000);
+  }
+  await fed.fed({}, 'stop');
+  fed.end();
+  expect((await answer).text).toBe('tea');
+  expect(clock.sleeping()).toEqual([]);
+});
+
+test('silence is counted from the last piece, and the server is hung up on', async () => {
+  const { clock, fed, answer, hungUp } = begin();
+  await clock.advance(30_000);
+  await fed.fed({ content: 'tea' });
+  await clock.advance(59_999);
+  expect(hungUp()).toBe(false);
+  await clock.advance(1);
+  expect(hungUp()).toBe(true);
+  await expect(answer).rejects.toMatchObject({ details: { kind: 'silent', words: 'was silent for 60 s' } });
+});
+
+test('after the answer said that it is finished, neither silence nor a cut is of interest', async () => {
+  const silent = begin();
+  await silent.fed.fed({ content: 'tea' }, 'stop');
+  await silent.clock.advance(60_000);
+  expect((await silent.answer).text).toBe('tea');
+
+  const cut = begin();
+  await cut.fed.fed({ content: 'tea' }, 'stop');
+  cut.fed.break();
+  expect((await cut.answer).text).toBe('tea');
+});

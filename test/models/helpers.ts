@@ -1,0 +1,100 @@
+/** Around the model clients under test: a log that is kept, quirks in memory, and a stream read to its end. */
+import type { Log } from '../../src/core/log.js';
+import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
+import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
+import { type ManualClock, manualClock } from '../fakes/clock.js';
+import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
+
+export function keptLog(): Log & { lines: string[] } {
+  const lines: string[] = [];
+  const note = (fields: object, message: string) => {
+    lines.push(`${message} ${JSON.stringify(fields)}`);
+  };
+  return { lines, debug: note, info: note, warn: note, error: note };
+}
+
+export function memoryQuirks(initial: string | null = null) {
+  let value = initial;
+  return {
+    load: async () => value,
+    save: async (next: string) => {
+      value = next;
+    },
+    read: () => value,
+  };
+}
+
+export function ask(text: string, more: Partial<ModelRequest> = {}): ModelRequest {
+  return { messages: [{ role: 'user', content: text }], tools: [], ...more };
+}
+
+export const LOOK_UP = {
+  name: 'look_up',
+  description: 'Looks something up.',
+  parameters: { type: 'object', properties: { word: { type: 'string' } } },
+};
+
+/** The last event, after checking that the stream kept the port's promise. */
+export async function outcome(
+  client: ModelClient,
+  request: ModelRequest,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<ModelEvent & { kind: 'done' | 'failed' }> {
+  let text = '';
+  let last: (ModelEvent & { kind: 'done' | 'failed' }) | undefined;
+  for await (const event of client.stream(request, signal)) {
+    if (last !== undefined) throw new Error(`an event after the last one: ${JSON.stringify(event)}`);
+    if (event.kind === 'text') text += event.delta;
+    else last = event;
+  }
+  if (last === undefined) throw new Error('the stream ended without a last event');
+  if (last.kind === 'done' && last.text !== text) throw new Error('the text is not its deltas joined');
+  return last;
+}
+
+export async function answered(client: ModelClient, request: ModelRequest, signal?: AbortSignal) {
+  const event = await outcome(client, request, signal);
+  if (event.kind === 'failed') throw event.fault;
+  return event;
+}
+
+export async function fault(client: ModelClient, request: ModelRequest, signal?: AbortSignal) {
+  const event = await outcome(client, request, signal);
+  if (event.kind === 'done') throw new Error(`answered: ${event.text}`);
+  return event.fault;
+}
+
+export interface Bench {
+  fake: FakeModel;
+  clock: ManualClock;
+  log: ReturnType<typeof keptLog>;
+  quirks: ReturnType<typeof memoryQuirks>;
+  client: ReturnType<typeof createOpenAiModel>;
+  /** Another client of the same server, as after a restart. */
+  another(options?: Partial<OpenAiModelOptions>): ReturnType<typeof createOpenAiModel>;
+}
+
+export const KEY = 'sk-not-for-anybodys-eyes';
+
+export async function openBench(
+  reply: FakeModelOptions['reply'],
+  options: Partial<OpenAiModelOptions> = {},
+): Promise<Bench> {
+  const fake = await startFakeModel(reply === undefined ? {} : { reply });
+  const clock = manualClock();
+  const log = keptLog();
+  const quirks = memoryQuirks();
+  const another = (more: Partial<OpenAiModelOptions> = {}) =>
+    createOpenAiModel({
+      server: { baseUrl: fake.url, apiKey: KEY, name: 'small' },
+      maxOutputTokens: 500,
+      timeoutSeconds: 60,
+      clock,
+      log,
+      quirks,
+      random: () => 0,
+      ...options,
+      ...more,
+    });
+  return { fake, clock, log, quirks, client: another(), another };
+}
