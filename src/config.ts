@@ -41,14 +41,14 @@ export interface Config {
   board: { host: string; port: number; token: string | null };
 }
 
-export interface ModelServer {
+interface ModelServer {
   baseUrl: string;
   apiKey: string | null;
   name: string;
 }
 
 /** `access`, with a channel's own overrides applied. */
-export interface Access {
+interface Access {
   direct: 'pairing' | 'open' | 'closed';
   groups: 'listed' | 'open' | 'closed';
   chats: ChatId[];
@@ -123,7 +123,7 @@ export function secretsOf(config: Config): string[] {
   const servers = [config.model.server, ...config.model.fallbacks].filter((server) => server !== null);
   const secrets = [
     config.board.token,
-    ...servers.flatMap((server) => [server.apiKey, passwordIn(server.baseUrl)]),
+    ...servers.flatMap((server) => [server.apiKey, ...passwordsIn(server.baseUrl)]),
     ...(telegram ? [telegram.token, telegram.webhookSecret, ...Object.values(telegram.personaTokens)] : []),
   ];
   return secrets.filter((secret) => secret !== null);
@@ -207,9 +207,16 @@ function systemZone(): string {
   return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
-function passwordIn(address: string): string | null {
+/** The password of `https://user:password@host`, as it stands there and as it is meant. */
+function passwordsIn(address: string): string[] {
   const { password } = new URL(address);
-  return password === '' ? null : decodeURIComponent(password);
+  if (password === '') return [];
+  try {
+    return [password, decodeURIComponent(password)];
+  } catch {
+    // A lone % in it: then it is meant as it stands.
+    return [password];
+  }
 }
 
 /** `access` and `channels.<name>.access`: a rule that is misspelt there must not be passed over. */

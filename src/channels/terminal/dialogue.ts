@@ -1,0 +1,14 @@
+/** What the terminal channel asks of its two faces, the pipe and the prompt. */
+import type { Part } from '../../core/channel.js';
+
+export interface Dialogue {
+  /** Hands over every line that is not blank, until the input ends or `signal` aborts. */
+  read(take: (line: string) => Promise<void>, signal: AbortSignal): Promise<void>;
+  /** Resolves when the output has taken it, rejects when it cannot. */
+  show(name: string, part: Part): Promise<void>;
+  /** Shows for some seconds that a reply is being made. */
+  thinking?(): void;
+  /** Lets something else write to the same terminal, without tearing what is being typed. */
+  interject(write: () => void): void;
+  close(): Promise<void>;
+}

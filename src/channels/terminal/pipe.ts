@@ -1,0 +1,75 @@
+/**
+ * The terminal chat without a terminal: one message a line, the next after the reply to the one before, and
+ * `<persona>: <text>` as replies. What it writes is read by programs, so it is the model's Markdown as it is.
+ */
+import type { Readable, Writable } from 'node:stream';
+import type { Dialogue } from './dialogue.js';
+import { withoutControls } from './paint.js';
+
+export function createPipe(parts: {
+  input: Readable;
+  output: Writable;
+  /** Resolves when everything that was taken in is answered. */
+  settled(): Promise<void>;
+}): Dialogue {
+  const { input, output } = parts;
+  return {
+    async read(take, signal) {
+      const aborted = new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => {
+          input.destroy();
+          resolve();
+        });
+      });
+      try {
+        for await (const line of linesOf(input)) {
+          if (signal.aborted) return;
+          if (line.trim() === '') continue;
+          await take(line);
+          await Promise.race([parts.settled(), aborted]);
+        }
+      } catch (error) {
+        if (!(signal.aborted && isCutShort(error))) throw error;
+      }
+    },
+    show: (name, part) => write(output, withoutControls(`${name}: ${part.text.replace(/\n+$/, '')}\n`)),
+    interject: (write) => write(),
+    close: async () => {
+      input.destroy();
+    },
+  };
+}
+
+/** What a stream says that was destroyed while somebody read it: our own doing, after an abort. */
+function isCutShort(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
+}
+
+/** Lines end with `\n` or `\r\n` and nothing else; a last one without an end is a line, too. */
+async function* linesOf(input: Readable): AsyncGenerator<string> {
+  input.setEncoding('utf8');
+  let rest = '';
+  let first = true;
+  for await (const chunk of input as AsyncIterable<string>) {
+    let from = 0;
+    for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', from)) {
+      yield clean(rest + chunk.slice(from, end), first);
+      rest = '';
+      first = false;
+      from = end + 1;
+    }
+    rest += chunk.slice(from);
+  }
+  if (rest !== '') yield clean(rest, first);
+}
+
+function clean(line: string, first: boolean): string {
+  const text = line.endsWith('\r') ? line.slice(0, -1) : line;
+  return first && text.startsWith('\uFEFF') ? text.slice(1) : text;
+}
+
+function write(output: Writable, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    output.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}

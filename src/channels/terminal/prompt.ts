@@ -1,0 +1,152 @@
+/**
+ * The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear
+ * above it, line history, colours where the terminal has them, and a sign while the model works.
+ */
+import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import type { Clock } from '../../core/clock.js';
+import type { Dialogue } from './dialogue.js';
+import { loadHistory, MOST_LINES, saveHistory } from './history.js';
+import { paint, styled, withoutControls } from './paint.js';
+
+const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
+const FRAME_MS = 120;
+/** Typing is announced again every few seconds; a sign that nobody renews goes out. */
+const THINKING_MS = 6000;
+
+export function createPrompt(parts: {
+  input: Readable;
+  output: Writable;
+  colours: boolean;
+  historyFile: string | null;
+  clock: Pick<Clock, 'now'>;
+  /** Told of what goes wrong while the chat goes on. */
+  warn(error: unknown, message: string): void;
+}): Dialogue {
+  const { input, output, colours, clock } = parts;
+  const styles = (...codes: string[]) => (colours ? codes : []);
+  const idle = `${styled(styles('32'), 'you:')} `;
+  let line: Interface | null = null;
+  let saving: Promise<void> = Promise.resolve();
+  let taking: Promise<void> = Promise.resolve();
+  let thinkingUntil = 0;
+  let animation: NodeJS.Timeout | null = null;
+
+  /** Takes the prompt away, lets `write` write in its place, and draws it anew below, with what was typed. */
+  function above(write: () => void): void {
+    if (!line) {
+      write();
+      return;
+    }
+    moveCursor(output, 0, -line.getCursorPos().rows);
+    cursorTo(output, 0);
+    clearScreenDown(output);
+    write();
+    // readline goes up by the rows that it remembers (wrongly, after a paste); we are at the top already.
+    Object.assign(line, { prevRows: 0 });
+    line.setPrompt(promptNow());
+    line.prompt(true);
+  }
+
+  function redraw(): void {
+    above(() => {});
+  }
+
+  function promptNow(): string {
+    if (clock.now() >= thinkingUntil) {
+      stopAnimation();
+      return idle;
+    }
+    const frame = FRAMES[Math.floor(clock.now() / FRAME_MS) % FRAMES.length];
+    return colours ? `${styled(['36'], `${frame} thinking`)}  ${idle}` : `(thinking) ${idle}`;
+  }
+
+  function stopAnimation(): void {
+    thinkingUntil = 0;
+    if (animation) clearInterval(animation);
+    animation = null;
+  }
+
+  function clearTyped(prompt: Interface): void {
+    prompt.write(null, { ctrl: true, name: 'e' });
+    prompt.write(null, { ctrl: true, name: 'u' });
+    above(() => output.write(`${styled(styles('2'), '(Ctrl-C again or Ctrl-D ends)')}\n`));
+  }
+
+  async function takeIn(text: string, take: (line: string) => Promise<void>): Promise<void> {
+    try {
+      await take(text);
+    } catch (error) {
+      above(() => output.write('(Your message could not be taken in. Please send it again.)\n'));
+      parts.warn(error, 'a line could not be taken in');
+    }
+  }
+
+  async function read(take: (line: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+    const history = parts.historyFile ? await loadHistory(parts.historyFile) : [];
+    if (signal.aborted) return;
+    const prompt = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });
+    line = prompt;
+    let armed = false;
+    prompt.on('history', (lines) => keepHistory(lines));
+    prompt.on('SIGINT', () => {
+      if (armed && prompt.line === '') {
+        prompt.close();
+      } else {
+        armed = true;
+        clearTyped(prompt);
+      }
+    });
+    prompt.on('line', (text) => {
+      armed = false;
+      if (text.trim() !== '') taking = taking.then(() => takeIn(text, take));
+      redraw();
+    });
+    prompt.on('error', (error: unknown) => {
+      parts.warn(error, 'the terminal cannot be read any more');
+      prompt.close();
+    });
+    const closed = new Promise<void>((resolve) => prompt.once('close', resolve));
+    signal.addEventListener('abort', () => prompt.close());
+    const hint = 'Write a message and press Enter. /help lists the commands, Ctrl-D ends.';
+    output.write(`${styled(styles('2'), hint)}\n`);
+    redraw();
+    await closed;
+    line = null;
+    stopAnimation();
+    output.write('\n');
+    await taking;
+  }
+
+  function keepHistory(lines: string[]): void {
+    const { historyFile } = parts;
+    if (historyFile === null) return;
+    saving = saving
+      .then(() => saveHistory(historyFile, lines))
+      .catch((error: unknown) => parts.warn(error, 'the line history could not be saved'));
+  }
+
+  return {
+    read,
+    show(name, part) {
+      const text = colours ? paint(part) : withoutControls(part.text);
+      const reply = `${styled(styles('1', '35'), `${withoutControls(name)}:`)} ${text.replace(/\n+$/, '')}\n`;
+      return new Promise((resolve, reject) => {
+        stopAnimation();
+        above(() => output.write(reply, (error) => (error ? reject(error) : resolve())));
+      });
+    },
+    thinking() {
+      thinkingUntil = clock.now() + THINKING_MS;
+      animation ??= setInterval(redraw, FRAME_MS).unref();
+      redraw();
+    },
+    interject: above,
+    async close() {
+      line?.close();
+      stopAnimation();
+      await taking;
+      await saving;
+    },
+  };
+}

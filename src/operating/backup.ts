@@ -1,0 +1,160 @@
+/**
+ * A backup: one .tar.gz with a manifest, a consistent copy of the database and the files of `groups/`, made
+ * while the gateway runs. It is put together beside its target and appears there whole, or not at all.
+ */
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { create } from 'tar';
+import type { Clock } from '../core/clock.js';
+import { describe, Fault } from '../core/errors.js';
+import type { Store } from '../core/store.js';
+
+/** The names in the archive, and the version of their arrangement. */
+export const ARCHIVE = {
+  format: 'coterie-backup',
+  version: 1,
+  manifest: 'manifest.json',
+  database: 'coterie.db',
+  groups: 'groups',
+};
+
+/** Folders that a restore had to set aside inside `groups/` begin so; they are no part of a backup. */
+export const INSIDE = '.kept-';
+
+export interface Manifest {
+  format: string;
+  version: number;
+  /** The coterie that made it. */
+  madeBy: string;
+  /** ISO 8601. */
+  madeAt: string;
+}
+
+export interface BackupSummary {
+  file: string;
+  bytes: number;
+  /** Files under `groups/`. */
+  groupFiles: number;
+  /** What could not be read, with the reason; everything else is in the backup. */
+  skipped: string[];
+}
+
+export async function backup(order: {
+  file: string;
+  store: Pick<Store, 'copyTo'>;
+  groupsDir: string;
+  clock: Pick<Clock, 'now'>;
+  version: string;
+}): Promise<BackupSummary> {
+  const file = resolve(order.file);
+  await refuseTarget(file, order.groupsDir);
+  // Private from its first byte: conversations stand in it.
+  const stage = await mkdtemp(join(dirname(file), `.${basename(file)}-`));
+  try {
+    await order.store.copyTo(join(stage, ARCHIVE.database));
+    const copied: Copied = { files: 0, skipped: [] };
+    await copyTree(order.groupsDir, join(stage, ARCHIVE.groups), [], copied);
+    const manifest: Manifest = {
+      format: ARCHIVE.format,
+      version: ARCHIVE.version,
+      madeBy: order.version,
+      madeAt: new Date(order.clock.now()).toISOString(),
+    };
+    await writeFile(join(stage, ARCHIVE.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
+
+    const archive = join(stage, 'archive.tar.gz');
+    const entries = [ARCHIVE.manifest, ARCHIVE.database, ARCHIVE.groups];
+    await create({ gzip: true, portable: true, cwd: stage, file: archive, strict: true }, entries);
+    await chmod(archive, 0o600);
+    const bytes = await flush(archive);
+    await rename(archive, file);
+    return {
+      file,
+      bytes,
+      groupFiles: copied.files,
+      skipped: copied.skipped.map((reason) => reason.replace(`${order.groupsDir}/`, '')),
+    };
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    throw new Fault('store_unavailable', `The backup ${file} could not be written`, error);
+  } finally {
+    await rm(stage, { recursive: true, force: true });
+  }
+}
+
+async function refuseTarget(file: string, groupsDir: string): Promise<void> {
+  const refuse = (why: string) => new Fault('configuration', `A backup cannot be written to ${file}: ${why}`);
+  const folder = await stat(dirname(file)).catch(() => null);
+  if (!folder?.isDirectory()) throw refuse(`there is no folder ${dirname(file)}`);
+  if ((await stat(file).catch(() => null))?.isDirectory()) throw refuse('that is a folder');
+  const groups = await realpath(groupsDir).catch(() => resolve(groupsDir));
+  const inside = relative(groups, await realpath(dirname(file)));
+  if (inside === '' || !inside.startsWith('..'))
+    throw refuse('it would become part of itself inside groups_dir');
+}
+
+interface Copied {
+  files: number;
+  skipped: string[];
+}
+
+/**
+ * Copies what can be read, links as what they lead to: a backup is to be whole without its surroundings.
+ * What vanishes meanwhile is no error; `above` are the real folders around, so that a link circle ends.
+ */
+async function copyTree(from: string, to: string, above: string[], copied: Copied): Promise<void> {
+  await mkdir(to, { recursive: true });
+  let names: string[];
+  let folder: string;
+  try {
+    folder = await realpath(from);
+    if (above.includes(folder)) return;
+    names = await readdir(from);
+  } catch (error) {
+    return skip(from, error, copied);
+  }
+  for (const name of names.sort()) {
+    if (name.startsWith(INSIDE)) continue;
+    const source = join(from, name);
+    try {
+      const kind = await stat(source);
+      if (kind.isDirectory()) await copyTree(source, join(to, name), [...above, folder], copied);
+      if (!kind.isFile()) continue;
+      await copyFile(source, join(to, name));
+      copied.files++;
+    } catch (error) {
+      skip(source, error, copied);
+    }
+  }
+}
+
+/** Only what concerns the one file: a full disk ends the backup. */
+function skip(path: string, error: unknown, copied: Copied): void {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'ENOENT') return;
+  if (code !== 'EACCES' && code !== 'EPERM' && code !== 'ELOOP' && code !== 'EIO') throw error;
+  copied.skipped.push(`${path}: ${describe(error)}`);
+}
+
+/** On the disk before it gets its name. */
+async function flush(file: string): Promise<number> {
+  const handle = await open(file, 'r+');
+  try {
+    await handle.sync();
+    return (await handle.stat()).size;
+  } finally {
+    await handle.close();
+  }
+}

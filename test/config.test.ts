@@ -1,0 +1,407 @@
+/** The configuration: where it is found, what it becomes, and every fault at once. */
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import * as z from 'zod';
+import { loadConfig, secretsOf } from '../src/config.js';
+import { configKeys } from '../src/config-keys.js';
+import { Fault } from '../src/core/errors.js';
+
+const BOT = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'coterie-config-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+async function load(yaml: string, environment: Record<string, string> = {}) {
+  await writeFile(join(folder, 'config.yaml'), yaml);
+  return loadConfig({ environment, workingDirectory: folder });
+}
+
+/** The lines of the refusal, without the file's name. */
+async function faultsOf(yaml: string, environment: Record<string, string> = {}): Promise<string[]> {
+  const fault = await load(yaml, environment).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  if (!(fault instanceof Fault)) throw new Error('the configuration was accepted', { cause: fault });
+  expect(fault.code).toBe('configuration');
+  const [, ...lines] = fault.message.split('\n');
+  return lines.map((line) => line.replace(`${join(folder, 'config.yaml')}, `, ''));
+}
+
+describe('where the configuration is', () => {
+  it('is nowhere: then everything is default', async () => {
+    const { config, warnings, file } = await loadConfig({ environment: {}, workingDirectory: folder });
+    expect({ warnings, file }).toEqual({ warnings: [], file: null });
+    expect(config).toEqual({
+      dataDir: join(folder, 'data'),
+      groupsDir: join(folder, 'groups'),
+      timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+      shutdownSeconds: 20,
+      log: { level: 'info', format: 'json' },
+      model: {
+        server: null,
+        fallbacks: [],
+        contextTokens: 128_000,
+        maxOutputTokens: 4096,
+        timeoutSeconds: 120,
+        maxToolRounds: 25,
+      },
+      conversation: {
+        compactAfterMessages: 200,
+        keepRecentMessages: 80,
+        overheardMessages: 50,
+        debounceMs: 400,
+      },
+      delivery: { maxAgeHours: 24 },
+      memory: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4000, dailyFiles: 2, dailyMaxChars: 8000 },
+      channels: {
+        telegram: null,
+        terminal: {
+          access: {
+            direct: 'open',
+            groups: 'listed',
+            chats: [],
+            owners: ['terminal_local'],
+            controlChats: [],
+            requireMention: true,
+          },
+        },
+      },
+      board: { host: '127.0.0.1', port: 8420, token: null },
+    });
+  });
+
+  it('is what --config says, else COTERIE_CONFIG, else ./config.yaml', async () => {
+    await mkdir(join(folder, 'sub'));
+    await writeFile(join(folder, 'config.yaml'), 'shutdown_seconds: 1');
+    await writeFile(join(folder, 'sub/env.yaml'), 'shutdown_seconds: 2');
+    await writeFile(join(folder, 'sub/argument.yaml'), 'shutdown_seconds: 3\ndata_dir: here');
+    const environment = { COTERIE_CONFIG: 'sub/env.yaml' };
+    const seconds = async (from: { argumentPath?: string; environment: Record<string, string> }) => {
+      const loaded = await loadConfig({ ...from, workingDirectory: folder });
+      return [loaded.config.shutdownSeconds, loaded.file];
+    };
+    expect(await seconds({ environment: {} })).toEqual([1, join(folder, 'config.yaml')]);
+    expect(await seconds({ environment: { COTERIE_CONFIG: '' } })).toEqual([1, join(folder, 'config.yaml')]);
+    expect(await seconds({ environment })).toEqual([2, join(folder, 'sub/env.yaml')]);
+    expect(await seconds({ argumentPath: 'sub/argument.yaml', environment })).toEqual([
+      3,
+      join(folder, 'sub/argument.yaml'),
+    ]);
+  });
+
+  it('must be there when it is named, and readable', async () => {
+    const missing = loadConfig({ argumentPath: 'no.yaml', environment: {}, workingDirectory: folder });
+    await expect(missing).rejects.toMatchObject({
+      code: 'configuration',
+      message: expect.stringContaining(`${join(folder, 'no.yaml')}, which --config names`),
+    });
+    const named = loadConfig({ environment: { COTERIE_CONFIG: '/no/where.yaml' }, workingDirectory: folder });
+    await expect(named).rejects.toThrow('COTERIE_CONFIG');
+    const directory = loadConfig({ argumentPath: folder, environment: {}, workingDirectory: folder });
+    await expect(directory).rejects.toMatchObject({ code: 'configuration' });
+  });
+});
+
+describe('what it becomes', () => {
+  it('has paths relative to the file', async () => {
+    await mkdir(join(folder, 'sub'));
+    await writeFile(join(folder, 'sub/c.yaml'), 'data_dir: ../d\ngroups_dir: /srv/groups');
+    const { config } = await loadConfig({
+      argumentPath: 'sub/c.yaml',
+      environment: {},
+      workingDirectory: folder,
+    });
+    expect([config.dataDir, config.groupsDir]).toEqual([join(folder, 'd'), '/srv/groups']);
+  });
+
+  it('takes an empty file, and sections without a line, as defaults', async () => {
+    for (const yaml of ['', '# nothing\n', '---\n', 'model:\naccess:\n  owners:\nchannels:\n  telegram:\n']) {
+      const { config, warnings } = await load(yaml);
+      expect([config.channels.telegram, config.model.server, warnings]).toEqual([null, null, []]);
+    }
+  });
+
+  it('knows the model server, its fallbacks and the channels with their own access', async () => {
+    const { config, warnings } = await load(`
+model: { base_url: "http://127.0.0.1:9/v1", name: m, fallbacks: [{ base_url: "https://b/v1", api_key: k2, name: n }] }
+channels:
+  telegram:
+    token: "${BOT}"
+    api_root: http://127.0.0.1:8081
+    persona_tokens: { luna_moon: "1:abc" }
+    access: { direct: open, owners: [telegram_1] }
+access: { groups: closed, owners: [telegram_2], require_mention: false, control_chats: [telegram_-100123] }
+`);
+    expect(warnings).toEqual([]);
+    expect(config.model.server).toEqual({ baseUrl: 'http://127.0.0.1:9/v1', apiKey: null, name: 'm' });
+    expect(config.model.fallbacks).toEqual([{ baseUrl: 'https://b/v1', apiKey: 'k2', name: 'n' }]);
+    expect(config.channels.telegram).toMatchObject({
+      token: BOT,
+      apiRoot: 'http://127.0.0.1:8081',
+      mode: 'polling',
+      personaTokens: { luna_moon: '1:abc' },
+      messagesPerSecond: 30,
+      perChatBurst: 20,
+      access: {
+        direct: 'open',
+        groups: 'closed',
+        chats: [],
+        owners: ['telegram_1'],
+        controlChats: ['telegram_-100123'],
+        requireMention: false,
+      },
+    });
+    expect(config.channels.terminal.access).toMatchObject({
+      direct: 'open',
+      owners: ['telegram_2', 'terminal_local'],
+    });
+  });
+
+  it('logs for people where people read', async () => {
+    const loaded = await loadConfig({ environment: {}, workingDirectory: folder, terminal: true });
+    expect(loaded.config.log.format).toBe('pretty');
+    await writeFile(join(folder, 'config.yaml'), 'log: { format: json, level: debug }');
+    const set = await loadConfig({ environment: {}, workingDirectory: folder, terminal: true });
+    expect(set.config.log).toEqual({ format: 'json', level: 'debug' });
+  });
+
+  it('names every secret, so that none is logged', async () => {
+    const { config } = await load(`
+model:
+  { base_url: "https://u:p%40ss@h/v1", api_key: key-1, name: m, fallbacks: [{ base_url: "http://f", api_key: key-2, name: n }] }
+channels: { telegram: { token: "${BOT}", webhook_secret: hook, persona_tokens: { luna: "2:bot" } } }
+board: { token: board-token }
+`);
+    expect(secretsOf(config).sort()).toEqual(
+      [BOT, '2:bot', 'board-token', 'hook', 'key-1', 'key-2', 'p%40ss', 'p@ss'].sort(),
+    );
+    const bare = await loadConfig({ environment: {}, workingDirectory: resolve(folder, 'nowhere') });
+    expect(secretsOf(bare.config)).toEqual([]);
+  });
+});
+
+describe('values from the environment', () => {
+  it('are put in everywhere, also as numbers, and can be escaped', async () => {
+    const { config } = await load(
+      `data_dir: "\${HOME_DIR}/x-\${NAME}"\nboard: { port: "\${PORT}", token: "$\${literal}" }\n`,
+      { HOME_DIR: '/srv', NAME: 'n', PORT: '9000' },
+    );
+    expect(config.dataDir).toBe('/srv/x-n');
+    expect(config.board).toMatchObject({ port: 9000, token: `\${literal}` });
+  });
+
+  it('are faults when they are not set or not named, each with its line, beside all others', async () => {
+    const faults = await faultsOf(`log:
+  level: loud
+model:
+  base_url: http://m
+  name: m
+  api_key: \${NO_KEY}
+  fallbacks:
+    - base_url: \${NO_URL}
+      name: x
+board:
+  port: \${NO_PORT}
+  token: "\${ spaced }"
+`);
+    expect(faults).toEqual([
+      'line 6: model.api_key: expected the environment variable NO_KEY, but it is not set',
+      'line 8: model.fallbacks.0.base_url: expected the environment variable NO_URL, but it is not set',
+      'line 11: board.port: expected the environment variable NO_PORT, but it is not set',
+      `line 12: board.token: expected the name of an environment variable between \${ and }; a literal \${ is written $\${`,
+      'line 2: log.level: expected one of debug, info, warn, error, silent',
+    ]);
+  });
+});
+
+describe('what is wrong with it', () => {
+  it('is all told at once, with file, line, key and what was expected, and without the values', async () => {
+    const faults = await faultsOf(`timezone: Mars/Olympus
+shutdown_seconds: soon
+log: { level: 3 }
+model:
+  name: m
+  context_tokens: 2000
+  max_output_tokens: 4000
+  timeout_seconds: 0
+  fallbacks: [{ name: x }]
+conversation:
+  debounce_ms: -1
+  keep_recent_messages: 500
+memory: nothing
+channels:
+  telegram: { mode: secret-in-the-wrong-place }
+board:
+  host: 0.0.0.0
+  port: 70000
+access:
+  direct: everybody
+  owners: [12345]
+  chats: telegram_1
+  requir_mention: true
+`);
+    expect(faults).toEqual([
+      'line 23: access.requir_mention: unknown key; did you mean access.require_mention?',
+      'line 1: timezone: expected an IANA time zone, like Europe/Berlin',
+      'line 2: shutdown_seconds: expected a number of seconds',
+      'line 3: log.level: expected one of debug, info, warn, error, silent',
+      'line 8: model.timeout_seconds: expected a number of seconds above 0',
+      'line 9: model.fallbacks.0.base_url: expected an address that begins with http:// or https://, but it is missing',
+      'line 5: model.base_url: expected the address of the server that has model.name, like https://api.openai.com/v1',
+      'line 7: model.max_output_tokens: expected fewer tokens than model.context_tokens',
+      'line 11: conversation.debounce_ms: expected a whole number of 0 or more',
+      'line 12: conversation.keep_recent_messages: expected fewer messages than conversation.compact_after_messages',
+      'line 13: memory: expected keys and values',
+      "line 15: channels.telegram.token: expected a bot's token, as @BotFather gave it, but it is missing",
+      'line 15: channels.telegram.mode: expected one of polling, webhook',
+      'line 18: board.port: expected a whole number from 0 to 65535',
+      'line 17: board.token: expected a token, because board.host can be reached from other machines',
+      'line 20: access.direct: expected one of pairing, open, closed',
+      'line 22: access.chats: expected a list of ids',
+      'line 21: access.owners.0: expected ids like telegram_-1001234567890',
+    ]);
+  });
+
+  it('names the file in every line', async () => {
+    await writeFile(join(folder, 'config.yaml'), 'board: { port: x }\nlog: 3');
+    const refused = loadConfig({ environment: {}, workingDirectory: folder });
+    const lines = await refused.catch((error: Error) => error.message.split('\n').slice(1));
+    expect(lines).toHaveLength(2);
+    for (const line of lines as string[]) expect(line).toContain(`${join(folder, 'config.yaml')}, line `);
+  });
+
+  it('is told where it is no YAML, without quoting it', async () => {
+    expect(await faultsOf('log:\n  level: "open\n')).toEqual(['line 3: Missing closing "quote']);
+    expect(await faultsOf(`a: 1\na: ${BOT}\n`)).toEqual(['line 2: Map keys must be unique']);
+    expect(await faultsOf('- a\n- b\n')).toEqual([
+      'line 1: expected keys and values, like `timezone: Europe/Berlin`',
+    ]);
+    expect((await faultsOf(`b: &b\n  token: ${BOT}\na: [*b, *c]\n`)).join()).not.toContain(BOT);
+  });
+
+  it('is a token that is missing for other machines only', async () => {
+    for (const host of ['localhost', '127.0.0.2', '"::1"', '"[::1]"']) {
+      expect((await load(`board: { host: ${host} }`)).warnings).toEqual([]);
+    }
+    for (const host of ['0.0.0.0', '"::"', 'example.org', '127.0.0.1.example.org']) {
+      expect(await faultsOf(`board: { host: ${host} }`)).toHaveLength(1);
+      await load(`board: { host: ${host}, token: long-enough }`);
+    }
+  });
+
+  it.each(['+01:00', 'Berlin', 'GMT+1'])('is a zone that is no IANA zone: %s', async (zone) => {
+    expect(await faultsOf(`timezone: "${zone}"`)).toHaveLength(1);
+  });
+});
+
+describe('unknown keys', () => {
+  it('are warnings that name the nearest known key', async () => {
+    const { config, warnings } = await load(`tmezone: UTC
+debounce_ms: 3
+conversation: { debounce-ms: 5, colour: blue }
+channels: { telegramm: { token: x }, telegram: { token: "1:a", acess: { direct: open } } }
+model: { fallbacks: [{ base_url: "http://b", name: n, apikey: k }] }
+`);
+    expect(config.conversation.debounceMs).toBe(400);
+    expect(warnings.map((warning) => warning.slice(warning.indexOf('line ')))).toEqual([
+      'line 1: tmezone: unknown key; did you mean timezone?',
+      'line 2: debounce_ms: unknown key; did you mean conversation.debounce_ms?',
+      'line 3: conversation.debounce-ms: unknown key; did you mean conversation.debounce_ms?',
+      'line 3: conversation.colour: unknown key; known here: compact_after_messages, keep_recent_messages, overheard_messages, debounce_ms',
+      'line 4: channels.telegramm: unknown key; did you mean channels.telegram?',
+      'line 4: channels.telegram.acess: unknown key; did you mean channels.telegram.access?',
+      'line 5: model.fallbacks.0.apikey: unknown key; did you mean model.fallbacks.0.api_key?',
+    ]);
+  });
+
+  it('stop the start under access, also under that of a channel', async () => {
+    expect(
+      await faultsOf(`access: { direkt: closed }
+channels: { telegram: { token: "1:a", access: { owner: [telegram_1] } } }`),
+    ).toEqual([
+      'line 1: access.direkt: unknown key; did you mean access.direct?',
+      'line 2: channels.telegram.access.owner: unknown key; did you mean channels.telegram.access.owners?',
+    ]);
+  });
+
+  it('are told apart from what a later version will support', async () => {
+    const { warnings } = await load(`store: { url: "postgres://x" }
+model: { images: auto }
+channels: { discord: { token: x, access: { direct: open } }, whatsapp: { enabled: true }, telegram: { token: "1:a", streaming: true } }
+embeddings: { backend: off }
+`);
+    expect(warnings).toHaveLength(6);
+    for (const warning of warnings) expect(warning).toContain('is not supported by this version yet');
+  });
+
+  it('say that the offline model answers where only its server is set', async () => {
+    const { warnings } = await load('model: { base_url: "http://x/v1" }');
+    expect(warnings.join()).toContain('there is no model.name');
+  });
+});
+
+describe('config.example.yaml', () => {
+  const example = resolve(import.meta.dirname, '../config.example.yaml');
+  const uncommented = async () =>
+    (await readFile(example, 'utf8'))
+      .split('\n')
+      .filter((line) => line.startsWith('#') && !/^# \S|^#$/.test(line))
+      .map((line) => line.slice(1))
+      .join('\n');
+
+  it('is valid as it stands, and then is the defaults', async () => {
+    const copied = await load(await readFile(example, 'utf8'));
+    expect(copied.warnings).toEqual([]);
+    await rm(join(folder, 'config.yaml'));
+    const none = await loadConfig({ environment: {}, workingDirectory: folder });
+    expect(copied.config).toEqual(none.config);
+  });
+
+  it('is valid with every line taken in, and names every key there is', async () => {
+    const yaml = await uncommented();
+    const names = [...yaml.matchAll(/\$\{(\w+)\}/g)].map((found) => found[1] ?? '');
+    const { warnings } = await load(yaml, Object.fromEntries(names.map((name) => [name, 'secret'])));
+    expect(warnings).toEqual([]);
+    const given = parse(yaml.replaceAll('${', '$').replaceAll('}', ''));
+    const left = keysOf(configKeys).filter((path) => !has(given, path.split('.')));
+    expect(left.filter((path) => !/^channels\.\w+\.access\./.test(path))).toEqual([]);
+  });
+
+  it('shows the defaults as they are', async () => {
+    const yaml = (await uncommented()).split('\n').filter((line) => !line.includes('# example'));
+    const bare = yaml.filter((line) => !/^ {4,}|^ +(telegram|terminal|fallbacks):|^channels:/.test(line));
+    const shown = await load(bare.join('\n'));
+    await rm(join(folder, 'config.yaml'));
+    const none = await loadConfig({ environment: {}, workingDirectory: folder });
+    expect(shown.config).toEqual(none.config);
+  });
+});
+
+/** Every key of a schema, as a path. */
+function keysOf(schema: unknown, path = ''): string[] {
+  let inner = schema;
+  while (inner instanceof z.ZodType && 'unwrap' in inner && typeof inner.unwrap === 'function')
+    inner = inner.unwrap();
+  if (!(inner instanceof z.ZodObject)) return [path];
+  return Object.entries(inner.shape).flatMap(([key, value]) =>
+    keysOf(value, path === '' ? key : `${path}.${key}`),
+  );
+}
+
+function has(data: unknown, [first, ...rest]: string[]): boolean {
+  if (first === undefined) return true;
+  if (Array.isArray(data)) return has(data[0], [first, ...rest]);
+  return (
+    typeof data === 'object' &&
+    data !== null &&
+    first in data &&
+    has((data as Record<string, unknown>)[first], rest)
+  );
+}

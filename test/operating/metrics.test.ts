@@ -1,0 +1,51 @@
+/** Metrics: counted before anything is loaded, rendered as Prometheus reads them, never in the way. */
+import { describe, expect, it } from 'vitest';
+import { createMetrics } from '../../src/operating/metrics.js';
+
+async function line(metrics: ReturnType<typeof createMetrics>, start: string): Promise<string | undefined> {
+  return (await metrics.render()).split('\n').find((text) => text.startsWith(start));
+}
+
+describe('metrics', () => {
+  it('renders what was counted before and after the first look', async () => {
+    const metrics = createMetrics();
+    metrics.count('messages_received_total', { channel: 'telegram' }, 3);
+    metrics.count('messages_received_total', { channel: 'terminal' });
+    metrics.observe('turn_seconds', 0.2);
+    expect(await line(metrics, 'coterie_messages_received_total{channel="telegram"}')).toMatch(/ 3$/);
+    expect(await line(metrics, 'coterie_turn_seconds_bucket{le="0.25"}')).toMatch(/ 1$/);
+    metrics.count('messages_received_total', { channel: 'telegram' });
+    metrics.observe('turn_seconds', 0.02);
+    expect(await line(metrics, 'coterie_messages_received_total{channel="telegram"}')).toMatch(/ 4$/);
+    expect(await line(metrics, 'coterie_turn_seconds_count')).toMatch(/ 2$/);
+    expect(await line(metrics, 'process_resident_memory_bytes')).toMatch(/ \d+/);
+    expect(metrics.contentType).toContain('text/plain; version=0.0.4');
+  });
+
+  it('never throws, whatever it is told', async () => {
+    const metrics = createMetrics();
+    const tell = () => {
+      metrics.count('turns_total', { unheard_of: 'x', outcome: 'done' });
+      metrics.count('turns_total', {}, -1);
+      metrics.count('turns_total', {}, Number.NaN);
+      metrics.observe('turn_seconds', Number.NaN);
+    };
+    tell();
+    await metrics.render();
+    expect(tell).not.toThrow();
+    expect(await line(metrics, 'coterie_turns_total{outcome="done"}')).toMatch(/ 2$/);
+  });
+
+  it('keeps two gateways in one process apart', async () => {
+    const [one, two] = [createMetrics(), createMetrics()];
+    one.count('commands_total', { command: 'help' });
+    expect(await line(one, 'coterie_commands_total{')).toBeDefined();
+    expect(await line(two, 'coterie_commands_total{')).toBeUndefined();
+  });
+
+  it('counts everything when much piles up before anybody looks', async () => {
+    const metrics = createMetrics();
+    for (let i = 0; i < 12_000; i++) metrics.count('deliveries_total', { channel: 'terminal' });
+    expect(await line(metrics, 'coterie_deliveries_total{')).toMatch(/ 12000$/);
+  });
+});
