@@ -1,0 +1,8 @@
+/** `npm run migrations` reads the schema and writes what changed as the next file in `migrations/sqlite`. */
+import { defineConfig } from 'drizzle-kit';
+
+export default defineConfig({
+  dialect: 'sqlite',
+  schema: './src/store/sqlite/schema.ts',
+  out: './migrations/sqlite',
+});

@@ -1,0 +1,169 @@
+/** Who may talk: senders who were given a code, groups that mentioned us, and who was approved. */
+import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
+import { channelOf } from '../../core/ids.js';
+import type { AccessStore } from '../../core/store.js';
+import type { Chats } from './chats.js';
+import type { Connection } from './connection.js';
+import type { Deliver } from './deliveries.js';
+import { approval, pairing } from './schema.js';
+
+const given = sql.placeholder;
+
+type Approval = Awaited<ReturnType<AccessStore['approve']>>;
+
+export function accessStore(connection: Connection, chats: Chats, deliver: Deliver): AccessStore {
+  const { query, read, write, count } = connection;
+  const findApproval = query
+    .select({ owner: approval.owner })
+    .from(approval)
+    .where(and(eq(approval.id, given('id')), isNull(approval.revokedAt)))
+    .prepare();
+  const waitsAt = (now: number) => or(isNull(pairing.expiresAt), gt(pairing.expiresAt, now));
+
+  /** An approval that was revoked keeps its owner mark: the first sender ever approved is owner, nobody after. */
+  function addApproval(id: string, kind: 'sender' | 'group', now: number): boolean {
+    const earlier = query.select({ owner: approval.owner }).from(approval).where(eq(approval.id, id)).get();
+    const isFirst = count(approval, eq(approval.kind, 'sender')) === 0;
+    const owner = earlier?.owner ?? (kind === 'sender' && isFirst);
+    query
+      .insert(approval)
+      .values({ id, kind, owner, approvedAt: now })
+      .onConflictDoUpdate({ target: approval.id, set: { approvedAt: now, revokedAt: null } })
+      .run();
+    query.delete(pairing).where(eq(pairing.id, id)).run();
+    return owner;
+  }
+
+  /** Where a sender who never asked, or whose request is gone, can be told. */
+  function destinationOf(id: string) {
+    const row = chats.find(id);
+    return row?.kind === 'direct'
+      ? { chatId: id, channel: row.channel, address: row.address, threadId: null, speaker: row.activePersona }
+      : undefined;
+  }
+
+  return {
+    standing: ({ chatId, senderId }) =>
+      read(() => {
+        const sender = findApproval.get({ id: senderId });
+        const chat = chatId === senderId ? sender : findApproval.get({ id: chatId });
+        return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner ?? false };
+      }),
+
+    requestPairing: (request) =>
+      write(() => {
+        const { channel, senderId, name, code, now, expiresAt, answerEveryMs, most, answer } = request;
+        const answerable = lte(pairing.requestedAt, now - answerEveryMs);
+        query
+          .delete(pairing)
+          .where(and(eq(pairing.kind, 'sender'), lte(pairing.expiresAt, now), answerable))
+          .run();
+        const asked = query.select().from(pairing).where(eq(pairing.id, senderId)).get();
+        if (asked && asked.requestedAt > now - answerEveryMs) return 'quiet';
+        const othersWait = and(
+          eq(pairing.kind, 'sender'),
+          eq(pairing.channel, channel),
+          gt(pairing.expiresAt, now),
+          ne(pairing.id, senderId),
+        );
+        if (count(pairing, othersWait) >= most) return 'quiet';
+        const { chatId, address, threadId } = answer;
+        const row = { kind: 'sender', channel, code, name, requestedAt: now, expiresAt, chatId } as const;
+        const values = { ...row, address, threadId, speaker: answer.delivery.speaker };
+        const { changes } = query
+          .insert(pairing)
+          .values({ id: senderId, ...values })
+          .onConflictDoNothing()
+          .run();
+        // Nothing changed where the sender has an older code, or, one time in 10^11, where somebody has this one.
+        if (changes === 0) {
+          const taken = query.select().from(pairing).where(eq(pairing.code, code)).get();
+          if (taken && taken.id !== senderId) return 'quiet';
+          query.update(pairing).set(values).where(eq(pairing.id, senderId)).run();
+        }
+        deliver(answer, [answer.delivery], 'passed over');
+        return 'asked';
+      }),
+
+    noteGroup: ({ chatId, title, now }) =>
+      write(() => {
+        const known = query.select().from(pairing).where(eq(pairing.id, chatId)).get();
+        if (known) {
+          if (known.name !== title)
+            query.update(pairing).set({ name: title }).where(eq(pairing.id, chatId)).run();
+          return false;
+        }
+        const nowhere = { code: '', chatId, address: '', threadId: null, speaker: '' };
+        const channel = channelOf(chatId);
+        query
+          .insert(pairing)
+          .values({ id: chatId, kind: 'group', channel, name: title, requestedAt: now, ...nowhere })
+          .run();
+        return true;
+      }),
+
+    waiting: (now) =>
+      read(() =>
+        query
+          .select({
+            code: pairing.code,
+            kind: pairing.kind,
+            id: pairing.id,
+            name: pairing.name,
+            expiresAt: pairing.expiresAt,
+          })
+          .from(pairing)
+          .where(waitsAt(now))
+          .orderBy(asc(pairing.requestedAt), asc(pairing.id))
+          .all(),
+      ),
+
+    approve: ({ codeOrId, now, told }) =>
+      write((): Approval => {
+        if (codeOrId === '') return null;
+        const code = codeOrId.toUpperCase();
+        const asked = query
+          .select()
+          .from(pairing)
+          .where(and(or(eq(pairing.code, code), eq(pairing.id, codeOrId)), waitsAt(now)))
+          .get();
+        // Every id names its channel before an underscore; no code has one.
+        if (!asked && !codeOrId.includes('_')) return null;
+        const id = asked?.id ?? codeOrId;
+        const kind = asked?.kind ?? (chats.find(id)?.kind === 'direct' ? 'sender' : 'group');
+        const owner = addApproval(id, kind, now);
+        const to = asked ?? destinationOf(id);
+        if (kind === 'sender' && to) {
+          const body = owner ? told.owner : told.member;
+          const origin = `notice:approved:${id}:${now}`;
+          const { speaker } = to;
+          deliver(
+            { ...to, kind: 'direct', now },
+            [{ origin, personaId: null, speaker, part: 0, body, replyTo: null }],
+            'passed over',
+          );
+        }
+        return { id, kind, owner };
+      }),
+
+    revoke: (id) =>
+      write(() => {
+        const taken = query
+          .update(approval)
+          .set({ revokedAt: sql`${approval.approvedAt}` })
+          .where(and(eq(approval.id, id), isNull(approval.revokedAt)))
+          .run();
+        // A sender's row stays, expired: it remembers when they were answered last.
+        const expired = query
+          .update(pairing)
+          .set({ expiresAt: 0 })
+          .where(and(eq(pairing.id, id), eq(pairing.kind, 'sender'), gt(pairing.expiresAt, 0)))
+          .run();
+        const forgotten = query
+          .delete(pairing)
+          .where(and(eq(pairing.id, id), eq(pairing.kind, 'group')))
+          .run();
+        return taken.changes + expired.changes + forgotten.changes > 0;
+      }),
+  };
+}

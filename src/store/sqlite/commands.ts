@@ -1,0 +1,163 @@
+/** The control lane: commands, and what they do to a room, a persona's view and a turn in flight. */
+import { and, eq, gt, lte, sql } from 'drizzle-orm';
+import { Fault } from '../../core/errors.js';
+import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { CommandEffect, CommandStore } from '../../core/store.js';
+import type { Chats } from './chats.js';
+import type { Connection } from './connection.js';
+import type { Deliver } from './deliveries.js';
+import { toChat } from './rows.js';
+import { chat, command, heard, message, outbox, room, turn, view } from './schema.js';
+
+type TurnRow = typeof turn.$inferSelect;
+
+/** A turn that answers something up to there belongs, as a whole, to what a reset forgets. */
+const beganBefore = (upTo: number) => sql`json_extract(${turn.batch}, '$[0]') <= ${upTo}`;
+
+export function commandStore(connection: Connection, chats: Chats, deliver: Deliver): CommandStore {
+  const { query, write } = connection;
+
+  function runningTurn(roomId: RoomId): TurnRow | undefined {
+    return query
+      .select()
+      .from(turn)
+      .where(and(eq(turn.roomId, roomId), sql`${turn.state} = 'running'`))
+      .get();
+  }
+
+  /** Whoever works in the room finds its claim lost. */
+  function moveFenceOn(roomId: RoomId): void {
+    query
+      .update(room)
+      .set({ fence: sql`${room.fence} + 1`, leaseOwner: null })
+      .where(eq(room.id, roomId))
+      .run();
+  }
+
+  /** Ends a turn; its messages count as answered, save those after `upTo`, which wait again. */
+  function abort(running: TurnRow, now: number, upTo = Number.MAX_SAFE_INTEGER): void {
+    const batch = JSON.stringify(running.batch);
+    const isItsBatch = sql`${message.id} in (select value from json_each(${batch})) and ${message.state} = 'taken'`;
+    query
+      .update(message)
+      .set({ state: 'waiting', turnId: null })
+      .where(and(isItsBatch, gt(message.id, upTo)))
+      .run();
+    query.update(message).set({ state: 'done' }).where(isItsBatch).run();
+    query.update(turn).set({ state: 'aborted', finishedAt: now }).where(eq(turn.id, running.id)).run();
+    moveFenceOn(running.roomId);
+  }
+
+  function stop(roomId: RoomId, now: number): string | null {
+    const running = runningTurn(roomId);
+    if (!running) return null;
+    abort(running, now);
+    return running.id;
+  }
+
+  function reset(roomId: RoomId, personaId: PersonaId, upTo: number, now: number): string | null {
+    const running = runningTurn(roomId);
+    const aborted = running?.personaId === personaId ? running : undefined;
+    if (aborted) abort(aborted, now, upTo);
+    // Without a turn, somebody may be about to begin one over what is forgotten here.
+    else if (!running) moveFenceOn(roomId);
+    query
+      .update(message)
+      .set({ state: 'done' })
+      .where(and(eq(message.roomId, roomId), sql`${message.state} = 'waiting'`, lte(message.id, upTo)))
+      .run();
+    query
+      .insert(view)
+      .values({ roomId, personaId, resetAt: upTo })
+      .onConflictDoUpdate({
+        target: [view.roomId, view.personaId],
+        set: { resetAt: sql`max(${view.resetAt}, excluded.reset_at)` },
+      })
+      .run();
+    forgetLateReplies(roomId, personaId, upTo);
+    dropReplies(roomId, personaId, upTo, now);
+    return aborted?.id ?? null;
+  }
+
+  /** A reply to what is forgotten may have become transcript after the command came in. */
+  function forgetLateReplies(roomId: RoomId, personaId: PersonaId, upTo: number): void {
+    query.run(sql`
+      delete from ${heard}
+      where ${heard.roomId} = ${roomId} and ${heard.personaId} = ${personaId} and ${heard.addressed} = 1
+        and ${heard.heardAfter} >= ${upTo}
+        and ${heard.messageId} in (
+          select ${message.id} from ${message} join ${turn} on ${turn.id} = ${message.turnId}
+          where ${message.id} = ${heard.messageId} and ${message.authorKind} = 'persona'
+            and ${beganBefore(upTo)})`);
+  }
+
+  function dropReplies(roomId: RoomId, personaId: PersonaId, upTo: number, now: number): void {
+    const { chatId, threadId } = roomParts(roomId);
+    query
+      .update(outbox)
+      .set({ state: 'dropped', finishedAt: now })
+      .where(
+        and(
+          eq(outbox.chatId, chatId),
+          sql`${outbox.finishedAt} is null`,
+          sql`${outbox.threadId} is ${threadId}`,
+          sql`exists (
+            select 1 from ${turn} where ${turn.id} = substr(${outbox.origin}, 6) and ${outbox.origin} like 'turn:%'
+              and ${turn.personaId} = ${personaId} and ${beganBefore(upTo)})`,
+        ),
+      )
+      .run();
+  }
+
+  function apply(effect: CommandEffect, now: number): string | null {
+    switch (effect.kind) {
+      case 'reset':
+        return reset(effect.room, effect.personaId, effect.upTo, now);
+      case 'stop':
+        return stop(effect.room, now);
+      case 'activate':
+        query.update(chat).set({ activePersona: effect.personaId }).where(eq(chat.id, effect.chatId)).run();
+        return null;
+    }
+  }
+
+  return {
+    takeCommand: (id) =>
+      write(() => {
+        const row = query.select().from(command).where(eq(command.id, id)).get();
+        if (!row || row.state === 'done') return null;
+        const chatRow = chats.find(row.chatId);
+        if (!chatRow) throw new Fault('internal', `command ${id} has no chat in the store`);
+        query
+          .update(command)
+          .set({ state: 'running', tries: row.tries + 1 })
+          .where(eq(command.id, id))
+          .run();
+        return {
+          id,
+          name: row.name,
+          argument: row.argument,
+          room: row.roomId,
+          chat: toChat(chatRow),
+          sender: { id: row.senderId, name: row.senderName, administrator: row.administrator },
+          platformMessageId: row.platformMessageId,
+          afterMessage: row.afterMessage,
+          again: row.tries > 0,
+        };
+      }),
+
+    finishCommand: ({ id, now, deliveries, effects }) =>
+      write(() => {
+        const row = query.select().from(command).where(eq(command.id, id)).get();
+        const chatRow = row && row.state !== 'done' ? chats.find(row.chatId) : undefined;
+        if (!row || !chatRow) return { abortedTurn: null };
+        query.update(command).set({ state: 'done', finishedAt: now }).where(eq(command.id, id)).run();
+        let abortedTurn: string | null = null;
+        for (const effect of effects) abortedTurn = apply(effect, now) ?? abortedTurn;
+        const { id: chatId, channel, address, kind } = chatRow;
+        const { threadId } = roomParts(row.roomId);
+        deliver({ chatId, channel, address, threadId, kind, now }, deliveries);
+        return { abortedTurn };
+      }),
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * The one connection of a process to its database file. Every verb of the store runs in one of its three kinds
+ * of transaction; each runs through without a break, and only waiting for another process is asynchronous.
+ */
+import Database from 'better-sqlite3';
+import { count, type SQL } from 'drizzle-orm';
+import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
+import type { Clock } from '../../core/clock.js';
+import { Fault } from '../../core/errors.js';
+import { isBusy, storeFault } from './faults.js';
+
+export interface Connection {
+  readonly file: string;
+  readonly raw: Database.Database;
+  readonly query: BetterSQLite3Database;
+  /** How many rows there are. To be called within a transaction. */
+  count(table: SQLiteTable, where?: SQL): number;
+  /** Runs `work` outside a transaction, again and again while another process holds the database. */
+  patiently<T>(work: () => T): Promise<T>;
+  /** All of `work` sees one state of the database. */
+  read<T>(work: () => T): Promise<T>;
+  /** All of `work` or nothing; it survives the end of the process, not always that of the machine. */
+  write<T>(work: () => T): Promise<T>;
+  /** As `write`, and on the disk when it resolves. */
+  writeDurably<T>(work: () => T): Promise<T>;
+}
+
+const FIRST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 100;
+/** The write-ahead file is cut back to this after a burst. */
+const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
+
+export async function connect(options: {
+  file: string;
+  clock: Clock;
+  busyTimeoutMs: number;
+  maxPages?: number;
+}): Promise<Connection> {
+  const { file, clock, busyTimeoutMs } = options;
+
+  async function patiently<T>(work: () => T): Promise<T> {
+    const giveUpAt = clock.now() + busyTimeoutMs;
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      if (!raw.open) throw new Fault('store_unavailable', `${file}: the store was closed`);
+      try {
+        return work();
+      } catch (error) {
+        if (!isBusy(error) || clock.now() >= giveUpAt) throw storeFault(error, file);
+      }
+      await clock.sleep(pause);
+    }
+  }
+
+  const raw = openFile(file);
+  try {
+    await patiently(() => {
+      raw.pragma('journal_mode = WAL');
+      raw.pragma('synchronous = NORMAL');
+      raw.pragma(`journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
+      if (options.maxPages !== undefined) raw.pragma(`max_page_count = ${options.maxPages}`);
+    });
+  } catch (error) {
+    raw.close();
+    throw error;
+  }
+
+  const inTransaction = raw.transaction((work: () => unknown) => work());
+  const query = drizzle(raw);
+  return {
+    file,
+    raw,
+    query,
+    count: (table, where) => query.select({ rows: count() }).from(table).where(where).get()?.rows ?? 0,
+    patiently,
+    read: <T>(work: () => T) => patiently(() => inTransaction.deferred(work) as T),
+    write: <T>(work: () => T) => patiently(() => inTransaction.immediate(work) as T),
+    writeDurably: <T>(work: () => T) =>
+      patiently(() => {
+        // NORMAL does not wait for the disk at a commit: a power cut would lose what the platform believes we have.
+        raw.exec('PRAGMA synchronous = FULL');
+        try {
+          return inTransaction.immediate(work) as T;
+        } finally {
+          raw.exec('PRAGMA synchronous = NORMAL');
+        }
+      }),
+  };
+}
+
+function openFile(file: string): Database.Database {
+  try {
+    // SQLite's own waiting would stop the event loop: `patiently` waits instead.
+    return new Database(file, { timeout: 0 });
+  } catch (error) {
+    throw storeFault(error, file);
+  }
+}

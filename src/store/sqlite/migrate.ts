@@ -1,0 +1,93 @@
+/**
+ * Brings a database up to this version when it is opened: every pending migration in one transaction, after a
+ * copy of a database that is not new. Refuses a database that a newer version has already changed.
+ */
+import { readFileSync } from 'node:fs';
+import { readdir, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Clock } from '../../core/clock.js';
+import { Fault } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import type { Connection } from './connection.js';
+import { copyDatabase } from './copy.js';
+
+/** A migration goes by the name drizzle-kit gave its file: `0003_something`. */
+type Tag = string;
+
+const KEPT_COPIES = 3;
+
+export async function migrate(
+  connection: Connection,
+  options: { folder: string; clock: Clock; log: Log },
+): Promise<void> {
+  const { folder, clock, log } = options;
+  const known = knownMigrations(folder);
+  const applied = await connection.patiently(() => appliedMigrations(connection));
+  refuseNewer(connection.file, known, applied);
+  const pending = known.filter((tag) => !applied.includes(tag));
+  const [first] = pending;
+  if (first === undefined) return;
+
+  if (applied.length > 0) {
+    const copy = `${connection.file}.before-${Number.parseInt(first, 10)}`;
+    await copyDatabase(connection, copy);
+    await removeOldCopies(connection.file);
+    log.info({ copy, migrations: pending }, 'The database is brought up to this version; a copy was kept');
+  }
+  await connection.writeDurably(() => {
+    // Another process may have done it while we copied.
+    const done = appliedMigrations(connection);
+    connection.raw.exec(
+      'create table if not exists migration (tag text primary key not null, applied_at integer not null)',
+    );
+    for (const tag of known) if (!done.includes(tag)) apply(connection, folder, tag, clock.now());
+  });
+}
+
+function apply({ raw, file }: Connection, folder: string, tag: Tag, now: number): void {
+  const statements = readFileSync(join(folder, `${tag}.sql`), 'utf8');
+  try {
+    raw.exec(statements);
+  } catch (error) {
+    // A full disk or a lock is no fault of the migration, and is told (or waited for) as everywhere.
+    if (error instanceof Error && 'code' in error && error.code !== 'SQLITE_ERROR') throw error;
+    throw new Fault('store_unavailable', `${file}: migration ${tag} failed; nothing was changed`, error);
+  }
+  raw.prepare('insert into migration (tag, applied_at) values (?, ?)').run(tag, now);
+}
+
+export function knownMigrations(folder: string): Tag[] {
+  const journal: { entries: { tag: Tag }[] } = JSON.parse(
+    readFileSync(join(folder, 'meta', '_journal.json'), 'utf8'),
+  );
+  return journal.entries.map((entry) => entry.tag);
+}
+
+export function appliedMigrations({ raw, file }: Pick<Connection, 'raw' | 'file'>): Tag[] {
+  const tables = raw.prepare(`select name from sqlite_master where type = 'table'`).pluck().all();
+  if (tables.includes('migration'))
+    return raw.prepare<[], Tag>('select tag from migration order by tag').pluck().all() as Tag[];
+  if (tables.length === 0) return [];
+  throw new Fault(
+    'store_unavailable',
+    `${file}: this is a database of another program. Name another data_dir, or move the file away`,
+  );
+}
+
+export function refuseNewer(file: string, known: Tag[], applied: Tag[]): void {
+  const newest = applied.filter((tag) => !known.includes(tag)).at(-1);
+  if (newest === undefined) return;
+  throw new Fault(
+    'store_newer',
+    `${file} was written by a newer coterie: it stands at ${newest}, this version knows it up to ` +
+      `${known.at(-1)}. Start the newer version again, or restore a backup that this version made`,
+  );
+}
+
+async function removeOldCopies(file: string): Promise<void> {
+  const prefix = `${basename(file)}.before-`;
+  const copies = (await readdir(dirname(file)))
+    .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
+    .sort((a, b) => Number(b.slice(prefix.length)) - Number(a.slice(prefix.length)));
+  for (const name of copies.slice(KEPT_COPIES)) await rm(join(dirname(file), name));
+}

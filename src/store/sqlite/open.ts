@@ -1,0 +1,69 @@
+/** The store on SQLite: one file, opened and brought up to date, and the facets over it. */
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Clock } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
+import type { Store } from '../../core/store.js';
+import { accessStore } from './access.js';
+import { chatStore, chatsOf } from './chats.js';
+import { commandStore } from './commands.js';
+import { type Connection, connect } from './connection.js';
+import { deliverOf, outboxStore } from './deliveries.js';
+import { factStore } from './facts.js';
+import { migrate } from './migrate.js';
+import { receiveStore } from './receive.js';
+import { recoveryStore } from './recovery.js';
+import { transcriptStore } from './transcript.js';
+import { turnStore } from './turns.js';
+import { upkeepOf } from './upkeep.js';
+
+const BUSY_TIMEOUT_MS = 30_000;
+
+export interface SqliteOptions {
+  file: string;
+  /** Where drizzle-kit put the migrations: `migrations/sqlite` of this package. */
+  migrationsFolder: string;
+  clock: Clock;
+  log: Log;
+  /** How long a verb waits for another process before it gives up. */
+  busyTimeoutMs?: number;
+  /** The size at which the disk counts as full. */
+  maxPages?: number;
+}
+
+/** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` where it cannot be used. */
+export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
+  const { file, clock, log, migrationsFolder: folder, busyTimeoutMs = BUSY_TIMEOUT_MS, maxPages } = options;
+  await mkdir(dirname(file), { recursive: true });
+  const connection = await connect({
+    file,
+    clock,
+    busyTimeoutMs,
+    ...(maxPages === undefined ? {} : { maxPages }),
+  });
+  try {
+    await migrate(connection, { folder, clock, log });
+    return storeOn(connection, clock);
+  } catch (error) {
+    connection.raw.close();
+    throw error;
+  }
+}
+
+/** The facets over a database that is up to date. */
+export function storeOn(connection: Connection, clock: Clock): Store {
+  const chats = chatsOf(connection);
+  const deliver = deliverOf(connection);
+  return {
+    ...receiveStore(connection, chats),
+    ...turnStore(connection, chats, deliver),
+    ...recoveryStore(connection),
+    ...transcriptStore(connection),
+    ...commandStore(connection, chats, deliver),
+    ...outboxStore(connection, chats, deliver),
+    ...chatStore(connection, chats),
+    ...accessStore(connection, chats, deliver),
+    ...factStore(connection),
+    ...upkeepOf(connection, clock),
+  };
+}

@@ -1,0 +1,210 @@
+/** Step 1 of the route: what a platform gave in one go becomes one transaction, flushed to the disk. */
+import { and, desc, eq, max, sql } from 'drizzle-orm';
+import type { RoomId } from '../../core/ids.js';
+import { roomId } from '../../core/ids.js';
+import type { PendingCommand, Receipt, ReceiveStore, StoredReply } from '../../core/store.js';
+import type { Chats } from './chats.js';
+import type { Connection } from './connection.js';
+import { command, cursor, message, outbox, room } from './schema.js';
+
+const given = sql.placeholder;
+
+type Batch = Parameters<ReceiveStore['receive']>[0];
+type Said = Extract<Receipt, { kind: 'message' | 'command' }>;
+type Edit = Extract<Receipt, { kind: 'edit' }>;
+
+export function receiveStore(connection: Connection, chats: Chats): ReceiveStore {
+  const statements = prepare(connection);
+
+  /** Where a new message or command was stored; undefined when it was there already. */
+  function store(said: Said, batch: Batch): { room: RoomId; command: PendingCommand | null } | undefined {
+    const chat = chats.find(said.chat.id);
+    const moves = chats.movesAt(chat, said.chat.address);
+    const { platformMessageId, threadId, sender } = said;
+    const key = { chatId: said.chat.id, account: batch.account, moves, platformMessageId };
+    if (statements.findMessage.get(key) || statements.findCommand.get(key)) return undefined;
+
+    chats.talked(chat, said.chat, batch);
+    const id = roomId(said.chat.id, threadId);
+    statements.addRoom.run({ id, chatId: said.chat.id });
+    const common = { ...key, roomId: id, administrator: sender.administrator, now: batch.now };
+    if (said.kind === 'command') {
+      const { name, argument } = said.command ?? { name: '', argument: '' };
+      const stored = statements.addCommand.get({
+        ...common,
+        senderId: sender.id,
+        senderName: sender.name,
+        name,
+        argument,
+        afterMessage: statements.newestMessage.get()?.id ?? 0,
+      });
+      return { room: id, command: { id: stored.id, room: id } };
+    }
+    statements.addMessage.run({
+      ...common,
+      authorId: sender.id,
+      authorName: sender.name,
+      text: said.text,
+      sentAt: said.sentAt,
+      mentionsBot: said.mentionsBot,
+      replyTo: said.replyTo ? JSON.stringify(storedReply(said.chat.id, said.replyTo)) : null,
+      edited: false,
+    });
+    return { room: id, command: null };
+  }
+
+  function storedReply(chatId: string, replyTo: NonNullable<Said['replyTo']>): StoredReply {
+    const { platformMessageId, senderName, text, ours } = replyTo;
+    const sent = ours ? statements.findSent.get({ chatId, platformMessageId }) : undefined;
+    return { senderName, text, ours, personaId: sent?.personaId || null };
+  }
+
+  /** The room in which something waits because of this edit. */
+  function change(edit: Edit, batch: Batch): RoomId | undefined {
+    const { chatId, platformMessageId, text } = edit;
+    const moves = chats.find(chatId)?.moves ?? 0;
+    const key = { chatId, account: batch.account, moves, platformMessageId };
+    const newest = statements.findEdited.get(key) ?? statements.findMessage.get(key);
+    // Platforms report an edit for other changes, too (a link's preview): the same words need no new answer.
+    if (!newest || newest.text === text) return undefined;
+    if (newest.state === 'taken') {
+      statements.addMessage.run({ ...newest, text, sentAt: edit.editedAt, now: batch.now, edited: true });
+      return newest.roomId;
+    }
+    statements.setText.run({ id: newest.id, text });
+    return newest.state === 'waiting' ? newest.roomId : undefined;
+  }
+
+  return {
+    receive: (batch) =>
+      connection.writeDurably(() => {
+        const rooms = new Set<RoomId>();
+        const commands: PendingCommand[] = [];
+        let duplicates = 0;
+        for (const receipt of batch.receipts) {
+          if (receipt.kind === 'moved') {
+            chats.moved(receipt.chatId, receipt.address);
+          } else if (receipt.kind === 'edit') {
+            const waits = change(receipt, batch);
+            if (waits !== undefined) rooms.add(waits);
+          } else {
+            const stored = store(receipt, batch);
+            if (!stored) duplicates++;
+            else if (stored.command) commands.push(stored.command);
+            else rooms.add(stored.room);
+          }
+        }
+        const { channel, account, cursor } = batch;
+        if (cursor !== undefined) statements.setCursor.run({ channel, account, cursor });
+        return { rooms: [...rooms], commands, duplicates };
+      }),
+    cursor: (channel, account) =>
+      connection.read(() => statements.getCursor.get({ channel, account })?.value ?? null),
+  };
+}
+
+function prepare({ query }: Connection) {
+  const messageKey = and(
+    eq(message.chatId, given('chatId')),
+    eq(message.account, given('account')),
+    eq(message.moves, given('moves')),
+    eq(message.platformMessageId, given('platformMessageId')),
+  );
+  return {
+    findMessage: query
+      .select()
+      .from(message)
+      .where(and(messageKey, sql`${message.edited} = 0`))
+      .prepare(),
+    findEdited: query
+      .select()
+      .from(message)
+      .where(and(messageKey, sql`${message.edited} = 1`))
+      .orderBy(desc(message.id))
+      .prepare(),
+    findCommand: query
+      .select({ id: command.id })
+      .from(command)
+      .where(
+        and(
+          eq(command.chatId, given('chatId')),
+          eq(command.account, given('account')),
+          eq(command.moves, given('moves')),
+          eq(command.platformMessageId, given('platformMessageId')),
+        ),
+      )
+      .prepare(),
+    findSent: query
+      .select({ personaId: outbox.personaId })
+      .from(outbox)
+      .where(
+        and(eq(outbox.chatId, given('chatId')), eq(outbox.platformMessageId, given('platformMessageId'))),
+      )
+      .orderBy(desc(outbox.id))
+      .prepare(),
+    newestMessage: query
+      .select({ id: max(message.id) })
+      .from(message)
+      .prepare(),
+    addRoom: query
+      .insert(room)
+      .values({ id: given('id'), chatId: given('chatId') })
+      .onConflictDoNothing()
+      .prepare(),
+    addMessage: query
+      .insert(message)
+      .values({
+        roomId: given('roomId'),
+        chatId: given('chatId'),
+        account: given('account'),
+        moves: given('moves'),
+        authorKind: 'person',
+        authorId: given('authorId'),
+        authorName: given('authorName'),
+        administrator: given('administrator'),
+        text: given('text'),
+        sentAt: given('sentAt'),
+        receivedAt: given('now'),
+        platformMessageId: given('platformMessageId'),
+        mentionsBot: given('mentionsBot'),
+        replyTo: given('replyTo'),
+        edited: given('edited'),
+        state: 'waiting',
+      })
+      .prepare(),
+    setText: query
+      .update(message)
+      .set({ text: sql`${given('text')}` })
+      .where(eq(message.id, given('id')))
+      .prepare(),
+    addCommand: query
+      .insert(command)
+      .values({
+        roomId: given('roomId'),
+        chatId: given('chatId'),
+        account: given('account'),
+        moves: given('moves'),
+        platformMessageId: given('platformMessageId'),
+        senderId: given('senderId'),
+        senderName: given('senderName'),
+        administrator: given('administrator'),
+        name: given('name'),
+        argument: given('argument'),
+        afterMessage: given('afterMessage'),
+        receivedAt: given('now'),
+        state: 'waiting',
+      })
+      .returning({ id: command.id })
+      .prepare(),
+    setCursor: query
+      .insert(cursor)
+      .values({ channel: given('channel'), account: given('account'), value: given('cursor') })
+      .onConflictDoUpdate({ target: [cursor.channel, cursor.account], set: { value: sql`excluded.value` } })
+      .prepare(),
+    getCursor: query
+      .select({ value: cursor.value })
+      .from(cursor)
+      .where(and(eq(cursor.channel, given('channel')), eq(cursor.account, given('account'))))
+      .prepare(),
+  };
+}

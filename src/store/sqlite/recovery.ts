@@ -1,0 +1,85 @@
+/** What a process finds when it starts, or when another one wrote: all that waits, whatever left it there. */
+import { asc, eq, inArray, min, sql } from 'drizzle-orm';
+import { channelOf } from '../../core/ids.js';
+import type { Pending, TurnStore } from '../../core/store.js';
+import type { Connection } from './connection.js';
+import { command, message, outbox, room, turn } from './schema.js';
+
+export function recoveryStore({ query, read, write }: Connection): Pick<TurnStore, 'recover' | 'pending'> {
+  function pendingIn(channels: string[]): Pending {
+    const isOurs = (id: string) => channels.includes(channelOf(id));
+    const unfinished = query
+      .select({ room: turn.roomId })
+      .from(turn)
+      .where(sql`${turn.state} = 'running'`)
+      .all();
+    const waiting = query
+      .select({ room: message.roomId })
+      .from(message)
+      .where(sql`${message.state} = 'waiting'`)
+      .groupBy(message.roomId)
+      .orderBy(asc(min(message.id)))
+      .all();
+    const commands = query
+      .select({ id: command.id, room: command.roomId })
+      .from(command)
+      .where(sql`${command.finishedAt} is null and ${command.state} = 'waiting'`)
+      .orderBy(asc(command.id))
+      .all();
+    const chats = query
+      .selectDistinct({ id: outbox.chatId })
+      .from(outbox)
+      .where(sql`${outbox.finishedAt} is null`)
+      .all();
+    return {
+      rooms: [...new Set([...unfinished, ...waiting].map((row) => row.room))].filter(isOurs),
+      commands: commands.filter((row) => isOurs(row.room)),
+      chats: chats.map((row) => row.id).filter(isOurs),
+    };
+  }
+
+  /** The rooms that a dead process held, and with them the turns it was busy with. */
+  function freeRooms(channels: string[]): void {
+    const held = query
+      .select({ id: room.id })
+      .from(room)
+      .where(sql`${room.leaseOwner} is not null`)
+      .all()
+      .filter(({ id }) => channels.includes(channelOf(id)));
+    for (const { id } of held) {
+      query
+        .update(turn)
+        .set({ crashes: sql`${turn.crashes} + 1` })
+        .where(sql`${turn.roomId} = ${id} and ${turn.state} = 'running'`)
+        .run();
+      query.update(room).set({ leaseOwner: null }).where(eq(room.id, id)).run();
+    }
+  }
+
+  function freeCommands(channels: string[]): void {
+    const running = query
+      .select({ id: command.id, room: command.roomId })
+      .from(command)
+      .where(sql`${command.finishedAt} is null and ${command.state} = 'running'`)
+      .all()
+      .filter((row) => channels.includes(channelOf(row.room)));
+    for (const { id } of running)
+      query.update(command).set({ state: 'waiting' }).where(eq(command.id, id)).run();
+  }
+
+  return {
+    recover: (channels) =>
+      write(() => {
+        freeRooms(channels);
+        freeCommands(channels);
+        query
+          .update(outbox)
+          .set({ state: 'waiting', uncertainCrashes: sql`${outbox.uncertainCrashes} + 1` })
+          .where(sql`${outbox.finishedAt} is null and ${outbox.state} = 'sending'
+            and ${inArray(outbox.channel, channels)}`)
+          .run();
+        return pendingIn(channels);
+      }),
+    pending: (channels) => read(() => pendingIn(channels)),
+  };
+}

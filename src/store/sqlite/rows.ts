@@ -1,0 +1,58 @@
+/** Rows of the tables as the words of the port, where the two differ. */
+import type { ChatRecord, Delivery, StoredMessage } from '../../core/store.js';
+import type { chat, message, outbox } from './schema.js';
+
+const DAY_MS = 86_400_000;
+
+export function toChat(row: typeof chat.$inferSelect): ChatRecord {
+  const { id, channel, account, address, kind, title, activePersona } = row;
+  return { id, channel, account, address, kind, title, activePersona };
+}
+
+type MessageRow = Omit<typeof message.$inferSelect, 'chatId' | 'account' | 'moves' | 'state'>;
+
+export function toMessage(row: MessageRow): StoredMessage {
+  return {
+    id: row.id,
+    room: row.roomId,
+    author:
+      row.authorKind === 'persona'
+        ? { kind: 'persona', id: row.authorId }
+        : { kind: 'person', id: row.authorId, name: row.authorName, administrator: row.administrator },
+    text: row.text,
+    sentAt: row.sentAt,
+    receivedAt: row.receivedAt,
+    platformMessageId: row.platformMessageId,
+    mentionsBot: row.mentionsBot,
+    replyTo: row.replyTo === null ? null : JSON.parse(row.replyTo),
+    edited: row.edited,
+    turnId: row.turnId,
+  };
+}
+
+export function toDelivery(row: typeof outbox.$inferSelect): Delivery {
+  return {
+    id: row.id,
+    origin: row.origin,
+    personaId: row.personaId === '' ? null : row.personaId,
+    speaker: row.speaker,
+    part: row.part,
+    body: row.body,
+    replyTo: row.replyTo,
+    chatId: row.chatId,
+    channel: row.channel,
+    address: row.address,
+    threadId: row.threadId,
+    kind: row.kind,
+    createdAt: row.createdAt,
+    attempts: row.attempts,
+    uncertainCuts: row.uncertainCuts,
+    uncertainCrashes: row.uncertainCrashes,
+    notBefore: row.notBefore,
+  };
+}
+
+/** Usage is summed by day, UTC; a day is named by its first millisecond. */
+export function startOfDay(time: number): number {
+  return Math.floor(time / DAY_MS) * DAY_MS;
+}

@@ -1,0 +1,151 @@
+/**
+ * Steps 2 to 6 of the route: a room's lease and the turn in it. A claim is held while the room has an owner and
+ * the claim's fence; every claim and every abort moves the fence on.
+ */
+import { Fault } from '../../core/errors.js';
+import { type RoomId, roomParts } from '../../core/ids.js';
+import type { Claim, TurnStore } from '../../core/store.js';
+import type { Chats } from './chats.js';
+import type { Connection } from './connection.js';
+import type { Deliver } from './deliveries.js';
+import { startOfDay, toChat, toMessage } from './rows.js';
+import { prepareTurnStatements } from './turn-statements.js';
+
+type WorkingStore = Omit<TurnStore, 'recover' | 'pending'>;
+
+export function turnStore(connection: Connection, chats: Chats, deliver: Deliver): WorkingStore {
+  const { write } = connection;
+  const statements = prepareTurnStatements(connection);
+
+  function holds(claim: Claim): boolean {
+    return statements.held.get({ ...claim }) !== undefined;
+  }
+
+  /** The claim's running turn. */
+  function runningTurn(claim: Claim, turnId: string) {
+    const row = holds(claim) ? statements.running.get({ room: claim.room }) : undefined;
+    return row?.id === turnId ? row : undefined;
+  }
+
+  function chatOf(room: RoomId) {
+    const { chatId } = roomParts(room);
+    const row = chats.find(chatId);
+    if (!row) throw new Fault('internal', `room ${room} has no chat in the store`);
+    return row;
+  }
+
+  return {
+    claim: ({ room, owner, now, leaseMs }) =>
+      write(() => {
+        const free = statements.takeable.get({ room, owner, now });
+        if (!free) return null;
+        const unfinished = statements.running.get({ room });
+        const waiting = unfinished ? [] : statements.waiting.all({ room });
+        if (!unfinished && waiting.length === 0) return null;
+        statements.lease.run({ room, owner, until: now + leaseMs });
+        return {
+          claim: { room, fence: free.fence + 1 },
+          chat: toChat(chatOf(room)),
+          turn: unfinished
+            ? {
+                id: unfinished.id,
+                personaId: unfinished.personaId,
+                startedAt: unfinished.startedAt,
+                attempts: unfinished.attempts,
+                crashes: unfinished.crashes,
+                steps: statements.steps.all({ turnId: unfinished.id }).map((row) => row.body),
+              }
+            : null,
+          batch: unfinished
+            ? statements.batch.all({ batch: JSON.stringify(unfinished.batch) }).map(toMessage)
+            : [],
+          waiting: waiting.map(toMessage),
+        };
+      }),
+
+    renew: (claim, now, leaseMs) =>
+      write(() => statements.renew.run({ ...claim, until: now + leaseMs }).changes === 1),
+
+    release: (claim) => write(() => void statements.release.run({ ...claim })),
+
+    beginTurn: ({ claim, turn, noted, hearers, now }) =>
+      write(() => {
+        if (!holds(claim)) return false;
+        const { room } = claim;
+        /** What was admitted must still wait: the claim keeps it from everybody else. */
+        const take = (id: number, state: 'taken' | 'done', turnId: string | null) => {
+          if (statements.take.run({ id, room, state, turnId }).changes !== 1)
+            throw new Fault('internal', `message ${id} does not wait in ${room}`);
+        };
+        const heardAfter = statements.newestMessage.get()?.id ?? 0;
+        const hear = (personaId: string, addressed: boolean, ids: number[]) => {
+          for (const id of ids) statements.hear.run({ room, personaId, addressed, heardAfter, id });
+        };
+        if (turn) {
+          const { id: turnId, personaId } = turn;
+          const batch = [...turn.batch].sort((a, b) => a - b);
+          if (batch.length === 0) throw new Fault('internal', `turn ${turnId} would answer nothing`);
+          statements.begin.run({ id: turnId, room, personaId, now, batch });
+          for (const id of batch) take(id, 'taken', turnId);
+          hear(personaId, true, batch);
+        }
+        for (const id of noted) take(id, 'done', null);
+        for (const hearer of hearers) {
+          const overheard = turn && turn.personaId !== hearer ? [...turn.batch, ...noted] : noted;
+          hear(hearer, false, overheard);
+        }
+        return true;
+      }),
+
+    addStep: (claim, turnId, step) =>
+      write(() => {
+        const running = runningTurn(claim, turnId);
+        if (!running) return false;
+        statements.addStep.run({ turnId, body: step });
+        const usesTools = step.kind !== 'answer' || step.calls.length > 0;
+        if (usesTools && !running.usedTools) statements.usedTools.run({ turnId });
+        return true;
+      }),
+
+    finishTurn: ({ claim, turnId, outcome, reply, hearers, deliveries, usage, now }) =>
+      write(() => {
+        const running = runningTurn(claim, turnId);
+        if (!running) return 'lost';
+        const { room } = claim;
+        const { personaId } = running;
+        const chat = chatOf(room);
+        statements.answered.run({ batch: JSON.stringify(running.batch) });
+        statements.end.run({ turnId, outcome, now });
+        if (reply !== null) {
+          const { account, moves } = chat;
+          const said = { room, chatId: chat.id, account, moves, personaId, text: reply, now, turnId };
+          const { id } = statements.say.get(said);
+          statements.spoke.run({ room, personaId, now });
+          const heard = { room, heardAfter: id - 1, id };
+          statements.hear.run({ ...heard, personaId, addressed: true });
+          for (const hearer of hearers) {
+            if (hearer !== personaId) statements.hear.run({ ...heard, personaId: hearer, addressed: false });
+          }
+        }
+        const { id: chatId, channel, address, kind } = chat;
+        const { threadId } = roomParts(room);
+        deliver({ chatId, channel, address, threadId, kind, now }, deliveries);
+        if (usage || outcome === 'answered') {
+          const day = startOfDay(now);
+          const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
+          statements.addUsage.run({ chatId, day, personaId, inputTokens, outputTokens });
+        }
+        statements.release.run({ ...claim });
+        return 'finished';
+      }),
+
+    failAttempt: (claim, turnId) =>
+      write(() => {
+        if (runningTurn(claim, turnId)) {
+          statements.fail.run({ turnId });
+          statements.release.run({ ...claim });
+        }
+        return statements.attempts.get({ turnId })?.attempts ?? 0;
+      }),
+  };
+}

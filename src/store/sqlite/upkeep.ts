@@ -1,0 +1,92 @@
+/** What operators need: copies, the calming of a restored copy, counts; and the news of other processes' writes. */
+import { sql } from 'drizzle-orm';
+import type { Clock } from '../../core/clock.js';
+import type { Store } from '../../core/store.js';
+import type { Connection } from './connection.js';
+import { copyDatabase } from './copy.js';
+import { isBusy } from './faults.js';
+import { command, message, outbox, room, turn } from './schema.js';
+
+const WATCH_EVERY_MS = 1_000;
+
+type Upkeep = Pick<Store, 'watch' | 'copyTo' | 'quieten' | 'census' | 'close'>;
+
+export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
+  const { query, raw, read, write, count } = connection;
+  const watches = new Set<NodeJS.Timeout>();
+
+  /** Changes when another connection has written; null while that cannot be read. */
+  function version(): unknown {
+    try {
+      return raw.pragma('data_version', { simple: true });
+    } catch (error) {
+      if (isBusy(error)) return null;
+      throw error;
+    }
+  }
+
+  return {
+    watch(changed) {
+      let seen = version();
+      const timer = setInterval(() => {
+        const current = version();
+        if (current === null || current === seen) return;
+        seen = current;
+        changed();
+      }, WATCH_EVERY_MS).unref();
+      watches.add(timer);
+      return () => {
+        clearInterval(timer);
+        watches.delete(timer);
+      };
+    },
+
+    copyTo: (file) => copyDatabase(connection, file),
+
+    quieten: () =>
+      write(() => {
+        const finishedAt = clock.now();
+        const deliveries = query
+          .update(outbox)
+          .set({ state: 'parked', finishedAt, error: 'restored from a backup' })
+          .where(sql`${outbox.finishedAt} is null`)
+          .run().changes;
+        const waiting = query
+          .update(message)
+          .set({ state: 'done' })
+          .where(sql`${message.state} = 'waiting'`)
+          .run();
+        const taken = query
+          .update(message)
+          .set({ state: 'done' })
+          .where(
+            sql`${message.id} in (
+              select value from ${turn}, json_each(${turn.batch}) where ${turn.state} = 'running'
+            ) and ${message.state} = 'taken'`,
+          )
+          .run();
+        query.update(turn).set({ state: 'aborted', finishedAt }).where(sql`${turn.state} = 'running'`).run();
+        query
+          .update(command)
+          .set({ state: 'done', finishedAt })
+          .where(sql`${command.finishedAt} is null`)
+          .run();
+        query.update(room).set({ leaseOwner: null }).where(sql`${room.leaseOwner} is not null`).run();
+        return { deliveries, messages: waiting.changes + taken.changes };
+      }),
+
+    census: () =>
+      read(() => ({
+        waiting: count(message, sql`${message.state} = 'waiting'`),
+        running: count(turn, sql`${turn.state} = 'running'`),
+        undelivered: count(outbox, sql`${outbox.finishedAt} is null`),
+        parked: count(outbox, sql`${outbox.state} = 'parked'`) + count(turn, sql`${turn.state} = 'parked'`),
+      })),
+
+    async close() {
+      for (const timer of watches) clearInterval(timer);
+      watches.clear();
+      raw.close();
+    },
+  };
+}

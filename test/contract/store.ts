@@ -1,0 +1,67 @@
+/**
+ * What every store must do, told through its port alone: one suite, run by every implementation. `open` gives
+ * an empty store; `another` is a second process's view of the same one.
+ */
+import { afterEach, beforeEach, describe } from 'vitest';
+import type { Store } from '../../src/core/store.js';
+import { accessContract } from './store/access.js';
+import { commandContract } from './store/commands.js';
+import { factContract } from './store/facts.js';
+import { lawContract } from './store/laws.js';
+import { outboxContract } from './store/outbox.js';
+import { receiveContract } from './store/receive.js';
+import { recoveryContract } from './store/recovery.js';
+import { transcriptContract } from './store/transcript.js';
+import { turnContract } from './store/turns.js';
+import { upkeepContract } from './store/upkeep.js';
+
+export interface OpenedStore {
+  store: Store;
+  another(): Promise<Store>;
+  /** Closes every view and removes what was stored. */
+  remove(): Promise<void>;
+}
+
+/** The store of the test that runs, and how to get at others. */
+export interface StoreUnderTest {
+  readonly store: Store;
+  another(): Promise<Store>;
+  /** A further empty store. */
+  fresh(): Promise<Store>;
+}
+
+export function storeContract(name: string, open: () => Promise<OpenedStore>): void {
+  describe(`${name} keeps the store's contract`, () => {
+    const opened: OpenedStore[] = [];
+    async function openOne(): Promise<OpenedStore> {
+      const one = await open();
+      opened.push(one);
+      return one;
+    }
+    let current: OpenedStore;
+    beforeEach(async () => {
+      current = await openOne();
+    });
+    afterEach(async () => {
+      for (const one of opened.splice(0)) await one.remove();
+    });
+
+    const under: StoreUnderTest = {
+      get store() {
+        return current.store;
+      },
+      another: () => current.another(),
+      fresh: async () => (await openOne()).store,
+    };
+    receiveContract(under);
+    turnContract(under);
+    transcriptContract(under);
+    commandContract(under);
+    recoveryContract(under);
+    outboxContract(under);
+    accessContract(under);
+    factContract(under);
+    upkeepContract(under);
+    lawContract(under);
+  });
+}

@@ -1,0 +1,183 @@
+/** The store's contract: who may talk. */
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/core/store.js';
+import type { StoreUnderTest } from '../store.js';
+import { CHAT, chatAt, DAY, delivery, HOUR, message, NOW, receive } from './words.js';
+
+const TOLD = {
+  member: { text: 'you may talk now', marks: [] },
+  owner: { text: 'you own me now', marks: [] },
+};
+
+export function accessContract(under: StoreUnderTest): void {
+  function ask(
+    who: string,
+    code: string,
+    now = NOW,
+    more: Partial<Parameters<Store['requestPairing']>[0]> = {},
+  ) {
+    const id = `test_${who}`;
+    return under.store.requestPairing({
+      channel: 'test',
+      senderId: id,
+      name: who.toUpperCase(),
+      code,
+      now,
+      expiresAt: now + HOUR,
+      answerEveryMs: HOUR,
+      most: 3,
+      answer: {
+        chatId: id,
+        channel: 'test',
+        address: `address of ${who}`,
+        threadId: null,
+        kind: 'direct',
+        delivery: delivery(`pairing:${code}`, `your code is ${code}`, {
+          personaId: null,
+          speaker: 'Coterie',
+        }),
+        now,
+      },
+      ...more,
+    });
+  }
+  const approve = (codeOrId: string, now = NOW) => under.store.approve({ codeOrId, now, told: TOLD });
+  const standing = (who: string) => under.store.standing({ chatId: `test_${who}`, senderId: `test_${who}` });
+  const codes = async (now = NOW) => (await under.store.waiting(now)).map(({ code }) => code);
+  async function told(who: string) {
+    const texts: string[] = [];
+    for (;;) {
+      const next = await under.store.next(`test_${who}`);
+      if (!next) return texts;
+      expect(next).toMatchObject({ address: `address of ${who}`, speaker: 'Coterie', kind: 'direct' });
+      texts.push(next.body.text);
+      await under.store.sent(next.id, '1', NOW);
+    }
+  }
+
+  describe('pairing', () => {
+    it('answers a stranger with a code, in one piece', async () => {
+      expect(await ask('ann', 'AAAAAAAA')).toBe('asked');
+      expect(await under.store.waiting(NOW)).toEqual([
+        { code: 'AAAAAAAA', kind: 'sender', id: 'test_ann', name: 'ANN', expiresAt: NOW + HOUR },
+      ]);
+      expect(await told('ann')).toEqual(['your code is AAAAAAAA']);
+      expect(await standing('ann')).toEqual({ chat: false, sender: false, owner: false });
+      expect(await under.store.chat('test_ann'), 'nothing of a stranger is kept').toBeNull();
+    });
+
+    it('answers each at most once an hour', async () => {
+      await ask('ann', 'AAAAAAAA');
+      expect(await ask('ann', 'BBBBBBBB', NOW + HOUR - 1)).toBe('quiet');
+      expect(await codes(NOW + HOUR - 1)).toEqual(['AAAAAAAA']);
+      expect(await ask('ann', 'CCCCCCCC', NOW + HOUR)).toBe('asked');
+      expect(await codes(NOW + HOUR)).toEqual(['CCCCCCCC']);
+      expect(await told('ann')).toEqual(['your code is AAAAAAAA', 'your code is CCCCCCCC']);
+    });
+
+    it('replaces a code that still lives when its owner may ask again', async () => {
+      await ask('ann', 'AAAAAAAA', NOW, { expiresAt: NOW + DAY });
+      expect(await ask('ann', 'BBBBBBBB', NOW + HOUR)).toBe('asked');
+      expect(await codes(NOW + HOUR)).toEqual(['BBBBBBBB']);
+      expect(await approve('AAAAAAAA', NOW + HOUR)).toBeNull();
+    });
+
+    it('lets at most so many wait in a channel, until their codes expire', async () => {
+      for (const [n, who] of ['ann', 'ben', 'cid'].entries()) {
+        expect(await ask(who, `CODE000${n}`)).toBe('asked');
+      }
+      expect(await ask('dan', 'DDDDDDDD')).toBe('quiet');
+      expect(await ask('eve', 'EEEEEEEE', NOW, { channel: 'other' })).toBe('asked');
+      expect(await ask('dan', 'DDDDDDDD', NOW + HOUR)).toBe('asked');
+      expect(await codes(NOW + HOUR)).toEqual(['DDDDDDDD']);
+    });
+
+    it('does not give a code twice', async () => {
+      await ask('ann', 'AAAAAAAA');
+      expect(await ask('ben', 'AAAAAAAA')).toBe('quiet');
+      expect(await approve('AAAAAAAA')).toMatchObject({ id: 'test_ann' });
+    });
+
+    it('makes the first sender approved an owner, and tells each', async () => {
+      await ask('ann', 'AAAAAAAA');
+      await ask('ben', 'BBBBBBBB');
+      expect(await approve('BBBBBBBB')).toEqual({ id: 'test_ben', kind: 'sender', owner: true });
+      expect(await approve('aaaaaaaa')).toEqual({ id: 'test_ann', kind: 'sender', owner: false });
+      expect(await standing('ben')).toEqual({ chat: true, sender: true, owner: true });
+      expect(await standing('ann')).toEqual({ chat: true, sender: true, owner: false });
+      expect(await told('ben')).toEqual(['your code is BBBBBBBB', TOLD.owner.text]);
+      expect(await told('ann')).toEqual(['your code is AAAAAAAA', TOLD.member.text]);
+      expect(await codes()).toEqual([]);
+    });
+
+    it('takes no code that is unknown, used or expired', async () => {
+      await ask('ann', 'AAAAAAAA');
+      expect(await approve('ZZZZZZZZ')).toBeNull();
+      expect(await approve('')).toBeNull();
+      expect(await approve('AAAAAAAA', NOW + HOUR)).toBeNull();
+      expect(await approve('AAAAAAAA', NOW + HOUR - 1)).not.toBeNull();
+      expect(await approve('AAAAAAAA', NOW + HOUR - 1)).toBeNull();
+    });
+  });
+
+  describe('groups', () => {
+    const group = { chatId: 'test_-5', title: 'Club', now: NOW };
+
+    it('that mention us are noted once, and wait without a code', async () => {
+      expect(await under.store.noteGroup(group)).toBe(true);
+      expect(await under.store.noteGroup({ ...group, title: 'Club 2', now: NOW + DAY })).toBe(false);
+      expect(await under.store.waiting(NOW + DAY)).toEqual([
+        { code: '', kind: 'group', id: 'test_-5', name: 'Club 2', expiresAt: null },
+      ]);
+      expect(await approve('')).toBeNull();
+    });
+
+    it('are approved by id, and that makes nobody owner', async () => {
+      await under.store.noteGroup(group);
+      expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false });
+      const inIt = { chatId: 'test_-5', senderId: 'test_ann' };
+      expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: false, owner: false });
+      expect(await under.store.next('test_-5')).toBeNull();
+      expect(await under.store.waiting(NOW)).toEqual([]);
+      await ask('ann', 'AAAAAAAA');
+      expect(await approve('AAAAAAAA')).toMatchObject({ owner: true });
+      expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: true, owner: true });
+    });
+  });
+
+  it('any chat is approved by its id, known or not', async () => {
+    await receive(under.store, [
+      message('1', 'hi', { chat: chatAt('test_ann', { kind: 'direct', address: 'address of ann' }) }),
+      message('1', 'hi'),
+    ]);
+    expect(await approve(CHAT)).toEqual({ id: CHAT, kind: 'group', owner: false });
+    expect(await approve('test_-77')).toEqual({ id: 'test_-77', kind: 'group', owner: false });
+    expect(await approve('test_ann')).toEqual({ id: 'test_ann', kind: 'sender', owner: true });
+    expect((await under.store.next('test_ann'))?.body).toEqual(TOLD.owner);
+  });
+
+  describe('revoking', () => {
+    it('takes an approval back; the owner stays the first', async () => {
+      await ask('ann', 'AAAAAAAA');
+      await approve('AAAAAAAA');
+      expect(await under.store.revoke('test_ann')).toBe(true);
+      expect(await under.store.revoke('test_ann')).toBe(false);
+      expect(await standing('ann')).toEqual({ chat: false, sender: false, owner: false });
+      await ask('ben', 'BBBBBBBB');
+      expect(await approve('BBBBBBBB')).toMatchObject({ owner: false });
+      await ask('ann', 'CCCCCCCC', NOW + HOUR);
+      expect(await approve('CCCCCCCC', NOW + HOUR)).toMatchObject({ owner: true });
+    });
+
+    it('takes a request back; the sender is still answered at most once an hour', async () => {
+      await ask('ann', 'AAAAAAAA');
+      await under.store.noteGroup({ chatId: 'test_-5', title: 'Club', now: NOW });
+      expect(await under.store.revoke('test_ann')).toBe(true);
+      expect(await under.store.revoke('test_-5')).toBe(true);
+      expect(await under.store.revoke('test_-5')).toBe(false);
+      expect(await under.store.waiting(NOW)).toEqual([]);
+      expect(await approve('AAAAAAAA')).toBeNull();
+      expect(await ask('ann', 'BBBBBBBB', NOW + 1)).toBe('quiet');
+    });
+  });
+}

@@ -1,0 +1,193 @@
+/** The store's contract: the control lane and what its commands do. */
+import { describe, expect, it } from 'vitest';
+import type { CommandEffect } from '../../../src/core/store.js';
+import type { StoreUnderTest } from '../store.js';
+import {
+  begun,
+  CHAT,
+  chatAt,
+  claimed,
+  command,
+  delivery,
+  exchange,
+  finish,
+  message,
+  NOW,
+  receive,
+  waitingTexts,
+  windowTexts,
+} from './words.js';
+
+export function commandContract(under: StoreUnderTest): void {
+  let given = 0;
+  /** Receives a command and takes it. */
+  async function taken(room = CHAT) {
+    const [chatId = CHAT, threadId = null] = room.split('/');
+    const said = command(`c${given++}`, 'do', '', { chat: chatAt(chatId), threadId });
+    const [pending] = (await receive(under.store, [said])).commands;
+    const stored = await under.store.takeCommand(pending?.id ?? 0);
+    if (!stored) throw new Error('the command is not there');
+    return stored;
+  }
+  const end = (id: number, effects: CommandEffect[]) =>
+    under.store.finishCommand({ id, now: NOW, deliveries: [], effects });
+
+  async function reset(room = CHAT, personaId = 'default') {
+    const stored = await taken(room);
+    return end(stored.id, [{ kind: 'reset', room, personaId, upTo: stored.afterMessage }]);
+  }
+
+  describe('commands', () => {
+    it('are taken until they are done, and say when it is not the first time', async () => {
+      const first = await taken();
+      expect(first.again).toBe(false);
+      expect((await under.store.takeCommand(first.id))?.again).toBe(true);
+      await end(first.id, []);
+      expect(await under.store.takeCommand(first.id)).toBeNull();
+      expect(await under.store.takeCommand(999)).toBeNull();
+    });
+
+    it('answer and act in one piece, once', async () => {
+      const stored = await taken(`${CHAT}/5`);
+      const finishing = {
+        id: stored.id,
+        now: NOW,
+        deliveries: [delivery(`command:${stored.id}`, 'switched', { personaId: null })],
+        effects: [{ kind: 'activate', chatId: CHAT, personaId: 'luna' } as const],
+      };
+      expect(await under.store.finishCommand(finishing)).toEqual({ abortedTurn: null });
+      expect((await under.store.chat(CHAT))?.activePersona).toBe('luna');
+      const sent = await under.store.next(CHAT);
+      expect(sent).toMatchObject({
+        body: { text: 'switched' },
+        personaId: null,
+        threadId: '5',
+        address: '1',
+      });
+      await under.store.sent(sent?.id ?? 0, '1', NOW);
+      expect(await under.store.finishCommand(finishing)).toEqual({ abortedTurn: null });
+      expect(await under.store.next(CHAT)).toBeNull();
+      await receive(under.store, [message('1', 'hi')]);
+      expect((await claimed(under.store)).chat.activePersona).toBe('luna');
+    });
+  });
+
+  describe('stop', () => {
+    it('aborts the running turn: its messages are answered, its claim is lost, the room is free', async () => {
+      await receive(under.store, [message('1', 'long task')]);
+      const turn = await begun(under.store, 't1');
+      await receive(under.store, [message('2', 'meanwhile')]);
+      const stored = await taken();
+      expect(await end(stored.id, [{ kind: 'stop', room: CHAT }])).toEqual({ abortedTurn: 't1' });
+      expect(await finish(under.store, turn, 't1')).toBe('lost');
+      expect(await waitingTexts(under.store)).toEqual(['meanwhile']);
+      expect(await windowTexts(under.store), 'it is not forgotten').toEqual(['long task']);
+    });
+
+    it('does nothing where no turn runs', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const claim = await claimed(under.store);
+      const stored = await taken();
+      expect(await end(stored.id, [{ kind: 'stop', room: CHAT }])).toEqual({ abortedTurn: null });
+      expect(await under.store.renew(claim.claim, NOW, 1)).toBe(true);
+    });
+  });
+
+  describe('reset', () => {
+    it('forgets for good what was said, to this persona in this room', async () => {
+      await exchange(under.store, 't1', 'old');
+      await exchange(under.store, 't2', 'in the thread', { room: `${CHAT}/5` });
+      await exchange(under.store, 't3', 'for luna', { personaId: 'luna' });
+      expect(await reset()).toEqual({ abortedTurn: null });
+      expect(await windowTexts(under.store)).toEqual([]);
+      await exchange(under.store, 't4', 'new');
+      expect(await windowTexts(under.store)).toEqual(['new', 'reply of t4']);
+      expect(await windowTexts(under.store, { personaId: 'luna' })).toEqual(['for luna', 'reply of t3']);
+      expect(await windowTexts(under.store, { room: `${CHAT}/5` })).toHaveLength(2);
+    });
+
+    it('never moves back', async () => {
+      await exchange(under.store, 't1', 'old');
+      await reset();
+      const stored = await taken();
+      await end(stored.id, [{ kind: 'reset', room: CHAT, personaId: 'default', upTo: 0 }]);
+      expect(await windowTexts(under.store)).toEqual([]);
+    });
+
+    it('lets what waits count as answered, up to the command, in its room', async () => {
+      await receive(under.store, [message('1', 'before'), message('2', 'in the thread', { threadId: '5' })]);
+      const stored = await taken();
+      await receive(under.store, [message('3', 'after')]);
+      const upTo = stored.afterMessage;
+      await end(stored.id, [{ kind: 'reset', room: CHAT, personaId: 'default', upTo }]);
+      expect(await waitingTexts(under.store)).toEqual(['after']);
+      expect(await waitingTexts(under.store, `${CHAT}/5`)).toEqual(['in the thread']);
+    });
+
+    it('aborts the running turn; of its batch, what came after the command waits again', async () => {
+      await receive(under.store, [message('1', 'before')]);
+      const stored = await taken();
+      await receive(under.store, [message('2', 'after')]);
+      const turn = await begun(under.store, 't1');
+      expect(turn.waiting).toHaveLength(2);
+      const upTo = stored.afterMessage;
+      const { abortedTurn } = await end(stored.id, [
+        { kind: 'reset', room: CHAT, personaId: 'default', upTo },
+      ]);
+      expect(abortedTurn).toBe('t1');
+      expect(await finish(under.store, turn, 't1')).toBe('lost');
+      const again = await begun(under.store, 't2');
+      expect(again.waiting).toMatchObject([{ text: 'after', turnId: null }]);
+      expect(await finish(under.store, again, 't2')).toBe('finished');
+      expect(await windowTexts(under.store)).toEqual(['after', 'reply of t2']);
+    });
+
+    it('leaves the running turn of another persona alone', async () => {
+      await receive(under.store, [message('1', 'for luna')]);
+      const turn = await begun(under.store, 't1', { personaId: 'luna' });
+      expect(await reset()).toEqual({ abortedTurn: null });
+      expect(await finish(under.store, turn, 't1')).toBe('finished');
+    });
+
+    it('takes the room from who was about to begin a turn', async () => {
+      await receive(under.store, [message('1', 'before')]);
+      const { claim, waiting } = await claimed(under.store);
+      await reset();
+      const turn = { id: 't1', personaId: 'default', batch: waiting.map(({ id }) => id) };
+      expect(await under.store.beginTurn({ claim, turn, noted: [], hearers: [], now: NOW })).toBe(false);
+      expect(await waitingTexts(under.store)).toEqual([]);
+    });
+
+    it('drops replies that were not delivered yet, of this persona in this room', async () => {
+      await exchange(under.store, 't1', 'old', { deliveries: [delivery('turn:t1', 'old reply')] });
+      await exchange(under.store, 't2', 'thread', {
+        room: `${CHAT}/5`,
+        deliveries: [delivery('turn:t2', 'in the thread')],
+      });
+      await exchange(under.store, 't3', 'luna', {
+        personaId: 'luna',
+        deliveries: [delivery('turn:t3', 'by luna', { personaId: 'luna' })],
+      });
+      const underWay = await under.store.next(CHAT);
+      await under.store.sending(underWay?.id ?? 0, NOW);
+      await reset();
+      expect((await under.store.next(CHAT))?.body.text).toBe('in the thread');
+      expect(await under.store.sending(underWay?.id ?? 0, NOW), 'it was dropped').toBe(false);
+      await under.store.retry(underWay?.id ?? 0, { notBefore: 0, uncertain: true, error: 'cut' });
+      expect((await under.store.next(CHAT))?.body.text, 'it does not come back').toBe('in the thread');
+      expect((await under.store.census()).undelivered).toBe(2);
+    });
+
+    it('forgets a reply that was finished between the command and its effect', async () => {
+      await receive(under.store, [message('1', 'before')]);
+      const turn = await begun(under.store, 't1');
+      const stored = await taken();
+      await finish(under.store, turn, 't1', { deliveries: [delivery('turn:t1', 'late')] });
+      await exchange(under.store, 't2', 'after', { deliveries: [delivery('turn:t2', 'new')] });
+      const upTo = stored.afterMessage;
+      await end(stored.id, [{ kind: 'reset', room: CHAT, personaId: 'default', upTo }]);
+      expect(await windowTexts(under.store)).toEqual(['after', 'reply of t2']);
+      expect((await under.store.next(CHAT))?.body.text).toBe('new');
+    });
+  });
+}

@@ -1,0 +1,264 @@
+/** The store's contract: what comes in. */
+import { describe, expect, it } from 'vitest';
+import type { StoreUnderTest } from '../store.js';
+import {
+  ANN,
+  BEN,
+  begun,
+  CHAT,
+  chatAt,
+  claimed,
+  command,
+  delivery,
+  edit,
+  exchange,
+  finish,
+  MINUTE,
+  message,
+  NOW,
+  receive,
+  waitingTexts,
+  windowTexts,
+} from './words.js';
+
+export function receiveContract(under: StoreUnderTest): void {
+  describe('receiving', () => {
+    it('keeps everything that was said about a message', async () => {
+      const replyTo = { platformMessageId: '0', senderName: 'Ben', text: 'what?', ours: false };
+      const said = message('7', 'tea', { sender: BEN, threadId: '45', mentionsBot: true, replyTo });
+      expect(await receive(under.store, [said], { now: NOW + 1 })).toEqual({
+        rooms: [`${CHAT}/45`],
+        commands: [],
+        duplicates: 0,
+      });
+      const { waiting, chat, turn, batch } = await claimed(under.store, `${CHAT}/45`);
+      expect({ turn, batch }).toEqual({ turn: null, batch: [] });
+      expect(waiting).toEqual([
+        {
+          id: expect.any(Number),
+          room: `${CHAT}/45`,
+          author: { kind: 'person', ...BEN },
+          text: 'tea',
+          sentAt: NOW,
+          receivedAt: NOW + 1,
+          platformMessageId: '7',
+          mentionsBot: true,
+          replyTo: { senderName: 'Ben', text: 'what?', ours: false, personaId: null },
+          edited: false,
+          turnId: null,
+        },
+      ]);
+      expect(chat).toEqual({
+        ...chatAt(CHAT),
+        channel: 'test',
+        account: 'bot',
+        activePersona: 'default',
+      });
+    });
+
+    it('numbers messages in the order of receipt, across rooms', async () => {
+      await receive(under.store, [message('1', 'a'), message('1', 'b', { chat: chatAt('test_2') })]);
+      await receive(under.store, [message('2', 'c')]);
+      const one = (await claimed(under.store)).waiting;
+      const two = (await claimed(under.store, 'test_2')).waiting;
+      const [a, c] = one.map(({ id }) => id);
+      const [b] = two.map(({ id }) => id);
+      expect([a, b, c]).toEqual([a, b, c].sort((x = 0, y = 0) => x - y));
+      expect(new Set([a, b, c]).size).toBe(3);
+    });
+
+    it('passes over what is there already, also within a batch, and counts it', async () => {
+      await receive(under.store, [message('1', 'first'), command('2', 'help')]);
+      const again = await receive(under.store, [
+        message('1', 'first again'),
+        command('2', 'help'),
+        message('3', 'new'),
+        message('3', 'new again'),
+      ]);
+      expect(again).toEqual({ rooms: [CHAT], commands: [], duplicates: 3 });
+      expect(await waitingTexts(under.store)).toEqual(['first', 'new']);
+    });
+
+    it('knows a message by chat and account, not by its id alone', async () => {
+      await receive(under.store, [message('1', 'here'), message('1', 'there', { chat: chatAt('test_2') })]);
+      const batch = { channel: 'test', account: 'other bot', now: NOW };
+      const { duplicates } = await under.store.receive({
+        ...batch,
+        receipts: [message('1', 'to the other')],
+      });
+      expect(duplicates).toBe(0);
+      expect(await waitingTexts(under.store)).toEqual(['here', 'to the other']);
+    });
+
+    it('does not take the same platform message as a command and as a message', async () => {
+      await receive(under.store, [command('1', 'help'), message('2', 'hello')]);
+      const again = await receive(under.store, [message('1', '/help'), command('2', 'hello')]);
+      expect(again).toEqual({ rooms: [], commands: [], duplicates: 2 });
+    });
+
+    it('stores commands apart from what is said, in order, with what was said before them', async () => {
+      const { commands, rooms } = await receive(under.store, [
+        command('1', 'reset'),
+        message('2', 'hi'),
+        command('3', 'persona', 'switch Luna', { sender: BEN }),
+      ]);
+      expect(rooms).toEqual([CHAT]);
+      expect(commands.map(({ room }) => room)).toEqual([CHAT, CHAT]);
+      const [first, second] = await Promise.all(commands.map(({ id }) => under.store.takeCommand(id)));
+      const [hi] = (await claimed(under.store)).waiting;
+      expect(first?.afterMessage).toBeLessThan(hi?.id ?? 0);
+      expect(second).toEqual({
+        id: commands[1]?.id,
+        name: 'persona',
+        argument: 'switch Luna',
+        room: CHAT,
+        chat: { ...chatAt(CHAT), channel: 'test', account: 'bot', activePersona: 'default' },
+        sender: BEN,
+        platformMessageId: '3',
+        afterMessage: hi?.id,
+        again: false,
+      });
+      expect(await waitingTexts(under.store)).toEqual([]);
+    });
+
+    it('keeps the cursor of each account', async () => {
+      expect(await under.store.cursor('test', 'bot')).toBeNull();
+      await receive(under.store, [], { cursor: '41' });
+      await receive(under.store, [message('1', 'hi')], { cursor: '42' });
+      await receive(under.store, [message('2', 'ho')]);
+      expect(await under.store.cursor('test', 'bot')).toBe('42');
+      expect(await under.store.cursor('test', 'other bot')).toBeNull();
+    });
+
+    it('keeps title, kind and address of a chat current, not by what came twice', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const renamed = chatAt(CHAT, { title: 'New', kind: 'direct', address: 'elsewhere' });
+      await receive(under.store, [message('2', 'hi', { chat: renamed })]);
+      expect(await under.store.chat(CHAT)).toMatchObject(renamed);
+      await receive(under.store, [message('1', 'hi')]);
+      expect(await under.store.chat(CHAT)).toMatchObject(renamed);
+      expect(await under.store.chat('test_nobody')).toBeNull();
+    });
+
+    it('knows which persona wrote the message that is replied to', async () => {
+      await exchange(under.store, 't1', 'hi', {
+        personaId: 'luna',
+        deliveries: [delivery('turn:t1', 'hello', { personaId: 'luna' })],
+      });
+      const sent = await under.store.next(CHAT);
+      await under.store.sent(sent?.id ?? 0, '900', NOW);
+      const replyTo = { platformMessageId: '900', senderName: 'bot', text: 'hello', ours: true };
+      await receive(under.store, [
+        message('2', 'and you?', { replyTo }),
+        message('3', 'and they?', { replyTo: { ...replyTo, platformMessageId: '901' } }),
+        message('4', 'and she?', { replyTo: { ...replyTo, ours: false } }),
+      ]);
+      const { waiting } = await claimed(under.store);
+      expect(waiting.map((said) => said.replyTo?.personaId)).toEqual(['luna', null, null]);
+    });
+  });
+
+  describe('edits', () => {
+    it('replace the text of a message that waits', async () => {
+      await receive(under.store, [message('1', 'coffee')]);
+      expect((await receive(under.store, [edit('1', 'tea')])).rooms).toEqual([CHAT]);
+      const { waiting } = await claimed(under.store);
+      expect(waiting).toMatchObject([{ text: 'tea', edited: false, platformMessageId: '1' }]);
+    });
+
+    it('of a message in a running turn wait for the next, the newest alone', async () => {
+      await receive(under.store, [message('1', 'coffee')]);
+      const turn = await begun(under.store, 't1');
+      expect((await receive(under.store, [edit('1', 'tea')])).rooms).toEqual([CHAT]);
+      expect((await receive(under.store, [edit('1', 'water')])).rooms).toEqual([CHAT]);
+      expect(await finish(under.store, turn, 't1')).toBe('finished');
+      const { waiting } = await claimed(under.store);
+      expect(waiting).toMatchObject([
+        { text: 'water', edited: true, platformMessageId: '1', author: { name: ANN.name }, turnId: null },
+      ]);
+      expect(await windowTexts(under.store)).toEqual(['coffee', 'reply of t1']);
+    });
+
+    it('of an edit that is itself being answered wait again', async () => {
+      await receive(under.store, [message('1', 'coffee')]);
+      const first = await begun(under.store, 't1');
+      await receive(under.store, [edit('1', 'tea')]);
+      await finish(under.store, first, 't1');
+      const second = await begun(under.store, 't2');
+      await receive(under.store, [edit('1', 'water')]);
+      await finish(under.store, second, 't2');
+      expect(await waitingTexts(under.store)).toEqual(['water']);
+      expect(await windowTexts(under.store)).toEqual(['coffee', 'reply of t1', 'tea', 'reply of t2']);
+    });
+
+    it('of an answered message change the transcript and ask for nothing', async () => {
+      await exchange(under.store, 't1', 'coffee');
+      expect((await receive(under.store, [edit('in-t1', 'tea')])).rooms).toEqual([]);
+      expect(await windowTexts(under.store)).toEqual(['tea', 'reply of t1']);
+      expect(await waitingTexts(under.store)).toEqual([]);
+    });
+
+    it('of unknown messages and chats, and without new words, do nothing', async () => {
+      await receive(under.store, [message('1', 'coffee')]);
+      const turn = await begun(under.store, 't1');
+      const nothing = { rooms: [], commands: [], duplicates: 0 };
+      expect(await receive(under.store, [edit('77', 'what')])).toEqual(nothing);
+      expect(await receive(under.store, [edit('1', 'coffee')])).toEqual(nothing);
+      const elsewhere = { ...edit('1', 'x'), chatId: 'test_unknown' };
+      expect(await receive(under.store, [elsewhere])).toEqual(nothing);
+      await finish(under.store, turn, 't1');
+      expect(await waitingTexts(under.store)).toEqual([]);
+    });
+  });
+
+  describe('a chat that moves', () => {
+    const moved = { kind: 'moved', chatId: CHAT, address: 'new' } as const;
+    const atNew = chatAt(CHAT, { address: 'new' });
+
+    it('keeps its id, and what is still to be delivered goes to the new address', async () => {
+      await exchange(under.store, 't1', 'hi', {
+        deliveries: [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })],
+      });
+      const first = await under.store.next(CHAT);
+      await under.store.sent(first?.id ?? 0, '900', NOW);
+      await receive(under.store, [moved, { ...moved, chatId: 'test_unknown' }]);
+      expect((await under.store.chat(CHAT))?.address).toBe('new');
+      expect(await under.store.next(CHAT)).toMatchObject({ body: { text: 'two' }, address: 'new' });
+    });
+
+    it('begins its message ids anew: nothing new is taken for an old message', async () => {
+      await receive(under.store, [message('1', 'old'), command('2', 'help')]);
+      await receive(under.store, [moved, moved]);
+      const { duplicates } = await receive(under.store, [
+        message('1', 'new', { chat: atNew }),
+        message('2', 'newer', { chat: atNew }),
+        message('1', 'new', { chat: atNew }),
+      ]);
+      expect(duplicates).toBe(1);
+      expect(await waitingTexts(under.store)).toEqual(['old', 'new', 'newer']);
+    });
+
+    it('is not called back by a late message from the old address, nor is that taken twice', async () => {
+      await receive(under.store, [message('1', 'old'), moved]);
+      const { duplicates } = await receive(under.store, [message('1', 'old'), message('3', 'late')]);
+      expect(duplicates).toBe(1);
+      expect((await under.store.chat(CHAT))?.address).toBe('new');
+      expect(await waitingTexts(under.store)).toEqual(['old', 'late']);
+    });
+
+    it('may be told so by a send, too', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      await under.store.move(CHAT, 'new');
+      await under.store.move('test_unknown', 'new');
+      expect((await under.store.chat(CHAT))?.address).toBe('new');
+      expect((await receive(under.store, [message('1', 'hi', { chat: atNew })])).duplicates).toBe(0);
+    });
+  });
+
+  it('counts chats, and those that talked lately', async () => {
+    await receive(under.store, [message('1', 'hi')], { now: NOW - MINUTE });
+    await receive(under.store, [message('1', 'hi', { chat: chatAt('test_2') })], { now: NOW });
+    expect(await under.store.count(NOW)).toEqual({ chats: 2, active: 1 });
+    expect(await under.store.count(0)).toEqual({ chats: 2, active: 2 });
+  });
+}

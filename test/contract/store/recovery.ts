@@ -1,0 +1,99 @@
+/** The store's contract: what a process finds when it takes over from one that died. */
+import { describe, expect, it } from 'vitest';
+import type { StoreUnderTest } from '../store.js';
+import {
+  begun,
+  CHAT,
+  chatAt,
+  claimed,
+  command,
+  delivery,
+  exchange,
+  finish,
+  message,
+  NOW,
+  receive,
+} from './words.js';
+
+const NOTHING = { rooms: [], commands: [], chats: [] };
+
+export function recoveryContract(under: StoreUnderTest): void {
+  describe('recovering', () => {
+    it('finds nothing where nothing waits', async () => {
+      await exchange(under.store, 't1', 'hi');
+      expect(await under.store.recover(['test'], NOW)).toEqual(NOTHING);
+      expect(await under.store.recover([], NOW)).toEqual(NOTHING);
+    });
+
+    it('finds rooms, commands and chats, of its own channels only', async () => {
+      const other = chatAt('other_1');
+      const { commands } = await receive(under.store, [
+        command('1', 'help'),
+        message('2', 'hi'),
+        message('3', 'ho', { threadId: '5' }),
+        message('1', 'hi', { chat: other }),
+        command('2', 'help', '', { chat: other }),
+      ]);
+      const posted = { channel: 'test', address: '9', threadId: null, kind: 'direct', now: NOW } as const;
+      await under.store.post({ ...posted, chatId: 'test_9', delivery: delivery('notice:1', 'hey') });
+      const found = { rooms: [CHAT, `${CHAT}/5`], commands: [commands[0]], chats: ['test_9'] };
+      expect(await under.store.pending(['test'])).toEqual(found);
+      expect(await under.store.recover(['test'], NOW)).toEqual(found);
+      expect(await under.store.pending(['other'])).toEqual({
+        rooms: ['other_1'],
+        commands: [commands[1]],
+        chats: [],
+      });
+      expect((await under.store.pending(['test', 'other'])).rooms).toHaveLength(3);
+    });
+
+    it('counts a crash for a turn that was being worked on, and frees its room', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const lost = await begun(under.store, 't1');
+      expect((await under.store.recover(['other'], NOW)).rooms).toEqual([]);
+      expect(await under.store.renew(lost.claim, NOW, 1), 'another channel frees nothing').toBe(true);
+      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
+      expect(await finish(under.store, lost, 't1')).toBe('lost');
+      const again = await claimed(under.store, CHAT, 'successor');
+      expect(again.turn).toMatchObject({ id: 't1', crashes: 1, attempts: 0 });
+    });
+
+    it('counts none for a turn that only waited to be tried again', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const turn = await begun(under.store, 't1');
+      await under.store.failAttempt(turn.claim, 't1');
+      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
+      expect((await claimed(under.store)).turn).toMatchObject({ crashes: 0, attempts: 1 });
+    });
+
+    it('frees a room that was held without a turn', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      await claimed(under.store, CHAT, 'dead');
+      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
+      expect((await claimed(under.store, CHAT, 'successor')).waiting).toHaveLength(1);
+    });
+
+    it('gives commands again that were running, and tells them so', async () => {
+      const { commands } = await receive(under.store, [command('1', 'help')]);
+      const id = commands[0]?.id ?? 0;
+      await under.store.takeCommand(id);
+      expect((await under.store.pending(['test'])).commands, 'it runs').toEqual([]);
+      expect((await under.store.recover(['test'], NOW)).commands).toEqual(commands);
+      expect((await under.store.takeCommand(id))?.again).toBe(true);
+    });
+
+    it('makes deliveries that were under way uncertain, by one crash', async () => {
+      const deliveries = [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })];
+      await exchange(under.store, 't1', 'hi', { deliveries });
+      const first = await under.store.next(CHAT);
+      await under.store.sending(first?.id ?? 0, NOW);
+      await under.store.recover(['other'], NOW);
+      expect((await under.store.next(CHAT))?.uncertainCrashes).toBe(0);
+      expect((await under.store.recover(['test'], NOW)).chats).toEqual([CHAT]);
+      const expected = { body: { text: 'one' }, uncertainCrashes: 1, uncertainCuts: 0, attempts: 1 };
+      expect(await under.store.next(CHAT)).toMatchObject(expected);
+      await under.store.recover(['test'], NOW);
+      expect(await under.store.next(CHAT), 'it was not under way this time').toMatchObject(expected);
+    });
+  });
+}

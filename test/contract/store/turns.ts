@@ -1,0 +1,275 @@
+/** The store's contract: claims, and the turns they carry. */
+import { describe, expect, it } from 'vitest';
+import type { Step } from '../../../src/core/store.js';
+import type { StoreUnderTest } from '../store.js';
+import {
+  BEN,
+  begun,
+  CHAT,
+  chatAt,
+  claimed,
+  delivery,
+  finish,
+  MINUTE,
+  message,
+  NOW,
+  receive,
+  waitingTexts,
+  windowTexts,
+} from './words.js';
+
+const CALL: Step = { kind: 'answer', text: '', calls: [{ id: 'c1', name: 'look', arguments: '{}' }] };
+
+export function turnContract(under: StoreUnderTest): void {
+  const claim = (owner: string, now = NOW, room = CHAT) =>
+    under.store.claim({ room, owner, now, leaseMs: MINUTE });
+
+  describe('claims', () => {
+    it('are not given where nothing waits', async () => {
+      expect(await claim('me', NOW, 'test_unknown')).toBeNull();
+      await receive(under.store, [message('1', 'hi')]);
+      const turn = await begun(under.store, 't1');
+      await finish(under.store, turn, 't1');
+      expect(await claim('me')).toBeNull();
+    });
+
+    it('keep others out until they are given back or expire', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const mine = await claimed(under.store);
+      expect(await claim('other')).toBeNull();
+      await under.store.release(mine.claim);
+      const theirs = await claim('other');
+      expect(theirs).not.toBeNull();
+      expect(await claim('me', NOW + MINUTE - 1)).toBeNull();
+      expect(await claim('me', NOW + MINUTE)).not.toBeNull();
+      expect(theirs && (await under.store.renew(theirs.claim, NOW, MINUTE))).toBe(false);
+    });
+
+    it('may be taken again by their owner, and the older one is lost', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const older = await claimed(under.store);
+      const newer = await claimed(under.store);
+      expect(await under.store.renew(older.claim, NOW, MINUTE)).toBe(false);
+      await under.store.release(older.claim);
+      expect(await claim('other'), 'a lost claim gives nothing back').toBeNull();
+      expect(await under.store.renew(newer.claim, NOW, MINUTE)).toBe(true);
+    });
+
+    it('can be prolonged', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const mine = await claimed(under.store);
+      expect(await under.store.renew(mine.claim, NOW + MINUTE, MINUTE)).toBe(true);
+      expect(await claim('other', NOW + MINUTE)).toBeNull();
+      await under.store.release(mine.claim);
+      expect(await under.store.renew(mine.claim, NOW, MINUTE)).toBe(false);
+    });
+
+    it('hold one room, not the others', async () => {
+      await receive(under.store, [
+        message('1', 'hi'),
+        message('2', 'hi', { threadId: '5' }),
+        message('1', 'hi', { chat: chatAt('test_2') }),
+      ]);
+      expect(await claim('me')).not.toBeNull();
+      expect(await claim('other', NOW, `${CHAT}/5`)).not.toBeNull();
+      expect(await claim('other', NOW, 'test_2')).not.toBeNull();
+    });
+
+    it('bring at most 500 messages, oldest first', async () => {
+      const many = Array.from({ length: 520 }, (_, n) => message(`${n}`, `n${n}`));
+      await receive(under.store, many);
+      const turn = await begun(under.store, 't1');
+      expect(turn.waiting).toHaveLength(500);
+      expect(turn.waiting[0]?.text).toBe('n0');
+      await finish(under.store, turn, 't1');
+      expect((await waitingTexts(under.store))[0]).toBe('n500');
+      expect(await waitingTexts(under.store)).toHaveLength(20);
+    });
+  });
+
+  describe('turns', () => {
+    it('take their batch; what is noted is done; the rest waits', async () => {
+      await receive(under.store, [message('1', 'for you'), message('2', 'aside'), message('3', 'later')]);
+      const { claim, waiting } = await claimed(under.store);
+      const [first, second] = waiting.map(({ id }) => id);
+      const turn = { id: 't1', personaId: 'default', batch: [first ?? 0] };
+      const kept = await under.store.beginTurn({
+        claim,
+        turn,
+        noted: [second ?? 0],
+        hearers: ['default', 'luna'],
+        now: NOW,
+      });
+      expect(kept).toBe(true);
+      const end = await under.store.finishTurn({
+        claim,
+        turnId: 't1',
+        outcome: 'answered',
+        reply: 'yes',
+        hearers: ['default', 'luna'],
+        deliveries: [],
+        usage: null,
+        now: NOW + 5,
+      });
+      expect(end).toBe('finished');
+      expect(await waitingTexts(under.store)).toEqual(['later']);
+      expect(await windowTexts(under.store)).toEqual(['for you', 'aside', 'yes']);
+      expect(await windowTexts(under.store, { limit: 0 }), 'what luna overheard').toEqual(['aside']);
+      expect(await windowTexts(under.store, { personaId: 'luna' })).toEqual(['for you', 'aside', 'yes']);
+      expect(await windowTexts(under.store, { personaId: 'luna', overheard: 0 })).toEqual([]);
+      expect(await under.store.lastReply(CHAT)).toEqual({ personaId: 'default', at: NOW + 5 });
+    });
+
+    it('can only note, and keep the claim', async () => {
+      await receive(under.store, [message('1', 'aside')]);
+      const { claim, waiting } = await claimed(under.store);
+      const noted = waiting.map(({ id }) => id);
+      const note = { claim, turn: null, noted, hearers: ['default'], now: NOW };
+      expect(await under.store.beginTurn(note)).toBe(true);
+      expect(await under.store.renew(claim, NOW, MINUTE)).toBe(true);
+      await under.store.release(claim);
+      expect(await waitingTexts(under.store)).toEqual([]);
+      expect(await windowTexts(under.store)).toEqual(['aside']);
+      expect(await under.store.lastReply(CHAT)).toBeNull();
+    });
+
+    it('store their steps and are taken up where they were left', async () => {
+      await receive(under.store, [message('1', 'hi'), message('2', 'there')]);
+      const first = await begun(under.store, 't1');
+      const steps: Step[] = [
+        CALL,
+        { kind: 'call', callId: 'c1' },
+        { kind: 'result', callId: 'c1', content: 'seen', failed: false },
+      ];
+      for (const step of steps) expect(await under.store.addStep(first.claim, 't1', step)).toBe(true);
+      await receive(under.store, [message('3', 'more')]);
+      await under.store.release(first.claim);
+
+      const second = await claimed(under.store, CHAT, 'other');
+      expect(second.turn).toEqual({
+        id: 't1',
+        personaId: 'default',
+        startedAt: NOW,
+        attempts: 0,
+        crashes: 0,
+        steps,
+      });
+      expect(second.batch.map((said) => [said.text, said.turnId])).toEqual([
+        ['hi', 't1'],
+        ['there', 't1'],
+      ]);
+      expect(second.waiting).toEqual([]);
+      expect(await finish(under.store, second, 't1')).toBe('finished');
+      expect(await waitingTexts(under.store)).toEqual(['more']);
+    });
+
+    it('end in one piece: answered, said, in the outbox, the room free', async () => {
+      await receive(under.store, [message('1', 'hi', { threadId: '5' })]);
+      const turn = await begun(under.store, 't1', { room: `${CHAT}/5` });
+      const deliveries = [
+        delivery('turn:t1', 'one', { replyTo: '1' }),
+        delivery('turn:t1', 'two', { part: 1 }),
+      ];
+      await finish(under.store, turn, 't1', { deliveries });
+      expect(await under.store.next(CHAT)).toEqual({
+        ...deliveries[0],
+        id: expect.any(Number),
+        chatId: CHAT,
+        channel: 'test',
+        address: '1',
+        threadId: '5',
+        kind: 'group',
+        createdAt: NOW,
+        attempts: 0,
+        uncertainCuts: 0,
+        uncertainCrashes: 0,
+        notBefore: 0,
+      });
+      const { messages } = await under.store.window({
+        room: `${CHAT}/5`,
+        personaId: 'default',
+        limit: 9,
+        overheard: 9,
+        exceptTurn: null,
+      });
+      expect(messages.at(-1)).toMatchObject({
+        author: { kind: 'persona', id: 'default' },
+        text: 'reply of t1',
+        platformMessageId: null,
+        turnId: 't1',
+      });
+      await receive(under.store, [message('2', 'again', { threadId: '5' })]);
+      expect(await claim('other', NOW, `${CHAT}/5`)).not.toBeNull();
+    });
+
+    it('that failed say nothing in the transcript and are over', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const turn = await begun(under.store, 't1');
+      const sorry = delivery('turn:t1', 'sorry');
+      await finish(under.store, turn, 't1', { outcome: 'failed', reply: null, deliveries: [sorry] });
+      expect(await windowTexts(under.store)).toEqual(['hi']);
+      expect(await waitingTexts(under.store)).toEqual([]);
+      expect((await under.store.next(CHAT))?.body.text).toBe('sorry');
+    });
+
+    it('count faults of our own and give the room back', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const turn = await begun(under.store, 't1');
+      expect(await under.store.failAttempt(turn.claim, 't1')).toBe(1);
+      const again = await claimed(under.store, CHAT, 'other');
+      expect(again.turn).toMatchObject({ id: 't1', attempts: 1, crashes: 0 });
+      expect(await under.store.failAttempt(again.claim, 't1')).toBe(2);
+      expect(await under.store.failAttempt(turn.claim, 't1'), 'of a lost claim nothing counts').toBe(2);
+    });
+
+    it('know who asked', async () => {
+      await receive(under.store, [
+        message('1', 'a'),
+        message('2', 'b', { sender: BEN }),
+        message('3', 'c', { sender: BEN }),
+      ]);
+      expect(await under.store.askers(CHAT)).toEqual([]);
+      const turn = await begun(under.store, 't1');
+      expect((await under.store.askers(CHAT)).sort()).toEqual(['test_ann', 'test_ben']);
+      await finish(under.store, turn, 't1');
+      expect(await under.store.askers(CHAT)).toEqual([]);
+    });
+
+    it('change nothing when what they begin with does not wait', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const { claim, waiting } = await claimed(under.store);
+      const ids = waiting.map(({ id }) => id);
+      for (const batch of [[...ids, 999_999], []]) {
+        const turn = { id: 't1', personaId: 'default', batch };
+        await expect(
+          under.store.beginTurn({ claim, turn, noted: [], hearers: [], now: NOW }),
+        ).rejects.toMatchObject({ code: 'internal' });
+      }
+      await under.store.release(claim);
+      expect(await waitingTexts(under.store)).toEqual(['hi']);
+      expect(await windowTexts(under.store)).toEqual([]);
+    });
+  });
+
+  describe('a lost claim', () => {
+    it('changes nothing, whatever it tries', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const lost = await begun(under.store, 't1');
+      const holder = await claimed(under.store, CHAT, 'other', NOW + MINUTE);
+      expect(await under.store.renew(lost.claim, NOW, MINUTE)).toBe(false);
+      expect(await under.store.addStep(lost.claim, 't1', CALL)).toBe(false);
+      expect(await finish(under.store, lost, 't1', { deliveries: [delivery('turn:t1', 'x')] })).toBe('lost');
+      expect(await under.store.failAttempt(lost.claim, 't1')).toBe(0);
+      await receive(under.store, [message('2', 'more')]);
+      const begin = { turn: null, noted: [1, 2], hearers: ['default'], now: NOW };
+      expect(await under.store.beginTurn({ claim: lost.claim, ...begin })).toBe(false);
+      await under.store.release(lost.claim);
+      expect(await under.store.next(CHAT)).toBeNull();
+      expect(await under.store.addStep(holder.claim, 't1', CALL)).toBe(true);
+      expect(await under.store.addStep(holder.claim, 'another turn', CALL)).toBe(false);
+      expect(await finish(under.store, holder, 't1')).toBe('finished');
+      expect(await finish(under.store, holder, 't1'), 'a turn ends once').toBe('lost');
+      expect(await waitingTexts(under.store)).toEqual(['more']);
+    });
+  });
+}

@@ -1,0 +1,141 @@
+/** Short ways to say what the store's tests say again and again. */
+import { expect } from 'vitest';
+import { roomId } from '../../../src/core/ids.js';
+import type { Claimed, NewDelivery, Receipt, Store } from '../../../src/core/store.js';
+
+export const NOW = Date.UTC(2026, 0, 15, 12);
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+export const CHAT = 'test_1';
+export const ANN = { id: 'test_ann', name: 'Ann', administrator: false };
+export const BEN = { id: 'test_ben', name: 'Ben', administrator: true };
+
+type Said = Extract<Receipt, { kind: 'message' | 'command' }>;
+
+export function chatAt(id: string, more: Partial<Said['chat']> = {}): Said['chat'] {
+  return { id, address: id.slice(id.indexOf('_') + 1), kind: 'group', title: `Title of ${id}`, ...more };
+}
+
+export function message(platformMessageId: string, text: string, more: Partial<Said> = {}): Said {
+  return {
+    kind: 'message',
+    chat: chatAt(CHAT),
+    threadId: null,
+    platformMessageId,
+    sender: ANN,
+    text,
+    sentAt: NOW,
+    mentionsBot: false,
+    replyTo: null,
+    ...more,
+  };
+}
+
+export function command(
+  platformMessageId: string,
+  name: string,
+  argument = '',
+  more: Partial<Said> = {},
+): Said {
+  return message(platformMessageId, `/${name} ${argument}`, {
+    kind: 'command',
+    command: { name, argument },
+    ...more,
+  });
+}
+
+export function edit(platformMessageId: string, text: string): Receipt {
+  return { kind: 'edit', chatId: CHAT, platformMessageId, text, editedAt: NOW + MINUTE };
+}
+
+export function receive(store: Store, receipts: Receipt[], more: { cursor?: string; now?: number } = {}) {
+  return store.receive({ channel: 'test', account: 'bot', now: NOW, receipts, ...more });
+}
+
+export async function claimed(store: Store, room = CHAT, owner = 'me', now = NOW): Promise<Claimed> {
+  const claim = await store.claim({ room, owner, now, leaseMs: MINUTE });
+  expect(claim, `claim of ${room}`).not.toBeNull();
+  return claim as Claimed;
+}
+
+export function delivery(origin: string, text: string, more: Partial<NewDelivery> = {}): NewDelivery {
+  return {
+    origin,
+    personaId: 'default',
+    speaker: 'Default',
+    part: 0,
+    body: { text, marks: [] },
+    replyTo: null,
+    ...more,
+  };
+}
+
+/** Claims the room and begins a turn over all that waits. */
+export async function begun(
+  store: Store,
+  turnId: string,
+  { room = CHAT, personaId = 'default', hearers = [] as string[] } = {},
+): Promise<Claimed> {
+  const claim = await claimed(store, room);
+  const batch = claim.waiting.map((waiting) => waiting.id);
+  const turn = { id: turnId, personaId, batch };
+  expect(await store.beginTurn({ claim: claim.claim, turn, noted: [], hearers, now: NOW })).toBe(true);
+  return claim;
+}
+
+export function finish(
+  store: Store,
+  claim: Claimed,
+  turnId: string,
+  more: Partial<Parameters<Store['finishTurn']>[0]> = {},
+) {
+  return store.finishTurn({
+    claim: claim.claim,
+    turnId,
+    outcome: 'answered',
+    reply: `reply of ${turnId}`,
+    hearers: [],
+    deliveries: [],
+    usage: null,
+    now: NOW,
+    ...more,
+  });
+}
+
+/** One message in, one turn, one reply out. */
+export async function exchange(
+  store: Store,
+  turnId: string,
+  text: string,
+  { room = CHAT, personaId = 'default', deliveries = [] as NewDelivery[] } = {},
+): Promise<void> {
+  const [chatId = CHAT, threadId = null] = room.split('/');
+  await receive(store, [message(`in-${turnId}`, text, { chat: chatAt(chatId), threadId })]);
+  const claim = await begun(store, turnId, { room: roomId(chatId, threadId), personaId });
+  expect(await finish(store, claim, turnId, { deliveries })).toBe('finished');
+}
+
+/** What waits in a room; gives the room back. */
+export async function waitingTexts(store: Store, room = CHAT): Promise<string[]> {
+  const claim = await store.claim({ room, owner: 'looking', now: NOW, leaseMs: MINUTE });
+  if (!claim) return [];
+  await store.release(claim.claim);
+  expect(claim.turn, 'no turn is unfinished').toBeNull();
+  return claim.waiting.map((waiting) => waiting.text);
+}
+
+export async function windowTexts(
+  store: Store,
+  {
+    room = CHAT,
+    personaId = 'default',
+    limit = 100,
+    overheard = 100,
+    exceptTurn = null as string | null,
+  } = {},
+): Promise<string[]> {
+  const { messages } = await store.window({ room, personaId, limit, overheard, exceptTurn });
+  return messages.map((said) => said.text);
+}

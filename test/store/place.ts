@@ -1,0 +1,46 @@
+/** A folder of its own for a test's database, and stores opened in it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '../../src/core/clock.js';
+import type { Log } from '../../src/core/log.js';
+import type { Store } from '../../src/core/store.js';
+import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/open.js';
+
+export const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
+
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+export interface Place {
+  folder: string;
+  file: string;
+  open(options?: Partial<SqliteOptions>): Promise<Store>;
+  /** Closes what was opened and removes the folder. */
+  remove(): Promise<void>;
+}
+
+export async function openHere(): Promise<Place> {
+  const folder = await mkdtemp(join(tmpdir(), 'coterie-store-'));
+  const file = join(folder, 'coterie.db');
+  const opened: Store[] = [];
+  return {
+    folder,
+    file,
+    async open(options) {
+      const store = await openSqliteStore({
+        file,
+        migrationsFolder: MIGRATIONS,
+        clock: systemClock,
+        log: silentLog,
+        ...options,
+      });
+      opened.push(store);
+      return store;
+    },
+    async remove() {
+      for (const store of opened) await store.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}

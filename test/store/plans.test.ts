@@ -1,0 +1,196 @@
+/** The cost of a message does not grow: every statement of the store finds what it needs by an index. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import type { NewDelivery, Store } from '../../src/core/store.js';
+import { type Connection, connect } from '../../src/store/sqlite/connection.js';
+import { migrate } from '../../src/store/sqlite/migrate.js';
+import { storeOn } from '../../src/store/sqlite/open.js';
+import {
+  begun,
+  CHAT,
+  chatAt,
+  command,
+  delivery,
+  edit,
+  exchange,
+  finish,
+  message,
+  NOW,
+  receive,
+} from '../contract/store/words.js';
+import { MIGRATIONS, openHere, type Place, silentLog } from './place.js';
+
+/** Indexes over what waits: reading them through is reading what is to be done. */
+const OF_WHAT_WAITS = [
+  'message_waiting',
+  'turn_running',
+  'turn_parked',
+  'command_open',
+  'outbox_open',
+  'outbox_parked',
+];
+/** Read whole: pairing and approvals are short, chats are counted for a status page, rooms looked at in a start. */
+const READ_WHOLE = ['pairing', 'approval', 'chat', 'room', 'json_each'];
+
+let place: Place;
+let connection: Connection;
+const prepared = new Set<string>();
+
+beforeAll(async () => {
+  place = await openHere();
+  connection = await connect({ file: place.file, clock: systemClock, busyTimeoutMs: 0 });
+  await migrate(connection, { folder: MIGRATIONS, clock: systemClock, log: silentLog });
+  const { raw } = connection;
+  const prepare = raw.prepare.bind(raw);
+  raw.prepare = ((sql: string) => {
+    prepared.add(sql);
+    return prepare(sql);
+  }) as typeof raw.prepare;
+  await useEverything(storeOn(connection, systemClock));
+  raw.prepare = prepare;
+});
+afterAll(async () => {
+  connection.raw.close();
+  await place.remove();
+});
+
+function planOf(sql: string): string[] {
+  const statement = connection.raw.prepare<unknown[], { detail: string }>(`explain query plan ${sql}`);
+  const named = [...sql.matchAll(/@(\w+)/g)].map((match) => [match[1], 1]);
+  const bound = named.length > 0 ? [Object.fromEntries(named)] : Array(sql.split('?').length - 1).fill(1);
+  return statement.all(...bound).map(({ detail }) => detail);
+}
+
+function grows(detail: string): boolean {
+  const scanned = /^SCAN (\w+)/.exec(detail)?.[1];
+  if (scanned === undefined || scanned === 'CONSTANT') return false;
+  if (READ_WHOLE.includes(scanned)) return false;
+  return !OF_WHAT_WAITS.some((index) => detail.endsWith(`INDEX ${index}`));
+}
+
+describe('query plans', () => {
+  it('were looked at for every table and many statements', () => {
+    expect(prepared.size).toBeGreaterThan(60);
+  });
+
+  it('never read through a table that grows', () => {
+    const bad = [...prepared].flatMap((sql) =>
+      planOf(sql)
+        .filter(grows)
+        .map((detail) => `${detail}\n  in ${sql}`),
+    );
+    expect(bad).toEqual([]);
+  });
+
+  it('sort only what waits and what is shown', () => {
+    const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
+    // The rooms in which something waits; the steps of a window's turns; requests for pairing.
+    expect(sorting.map((sql) => / from "(\w+)"/.exec(sql)?.[1]).sort()).toEqual([
+      'message',
+      'pairing',
+      'turn',
+    ]);
+  });
+
+  it('are not made anew at every use, as SQLite does for a limit that is bound', () => {
+    expect([...prepared].filter((sql) => /limit\s*[?@]\w*\s*$/i.test(sql))).toEqual([]);
+  });
+
+  it('would be found bad if they were', () => {
+    expect(planOf(`select * from message where text = ?`).some(grows)).toBe(true);
+    expect(planOf(`select * from message where room_id = ? and state = ?`).some(grows)).toBe(true);
+  });
+});
+
+/** Calls every verb at least once, each in the ways that make it ask different things. */
+async function useEverything(store: Store): Promise<void> {
+  const reply = (origin: string): NewDelivery[] => [delivery(origin, 'x')];
+  await receive(
+    store,
+    [message('1', 'a'), command('2', 'reset'), edit('1', 'b'), { kind: 'moved', chatId: CHAT, address: 'n' }],
+    { cursor: '1' },
+  );
+  await receive(store, [
+    message('9', 'c', {
+      chat: chatAt(CHAT, { address: 'n' }),
+      replyTo: { platformMessageId: '1', senderName: '', text: '', ours: true },
+    }),
+  ]);
+  await store.cursor('test', 'bot');
+  const turn = await begun(store, 't1', { hearers: ['luna'] });
+  await store.askers(CHAT);
+  await store.renew(turn.claim, NOW, 1);
+  await store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' });
+  await store.failAttempt(turn.claim, 't1');
+  const again = await store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: 1 });
+  if (!again) throw new Error('the turn is not there');
+  await finish(store, again, 't1', {
+    deliveries: reply('turn:t1'),
+    usage: { inputTokens: 1, outputTokens: 1 },
+  });
+  await exchange(store, 't2', 'more');
+  await store.window({ room: CHAT, personaId: 'default', limit: 9, overheard: 9, exceptTurn: null });
+  await store.lastReply(CHAT);
+  const { commands } = await receive(store, [message('10', 'd'), command('11', 'reset'), edit('10', 'e')]);
+  await begun(store, 't3');
+  const id = commands[0]?.id ?? 0;
+  await store.takeCommand(id);
+  await store.finishCommand({
+    id,
+    now: NOW,
+    deliveries: reply(`command:${id}`),
+    effects: [
+      { kind: 'reset', room: CHAT, personaId: 'default', upTo: 9 },
+      { kind: 'stop', room: CHAT },
+      { kind: 'activate', chatId: CHAT, personaId: 'luna' },
+    ],
+  });
+  await receive(store, [message('12', 'f')]);
+  await begun(store, 't4');
+  const next = await store.next(CHAT);
+  await store.sending(next?.id ?? 0, NOW);
+  await receive(store, [command('13', 'help')]);
+  await store.takeCommand(id + 1);
+  await store.recover(['test'], NOW);
+  await store.pending(['test']);
+  await store.retry(next?.id ?? 0, { notBefore: 0, uncertain: true, error: '' });
+  await store.sent(next?.id ?? 0, '1', NOW);
+  await store.give(next?.id ?? 0, 'parked', '', NOW);
+  await store.move(CHAT, 'm');
+  const to = {
+    chatId: CHAT,
+    channel: 'test',
+    address: '',
+    threadId: null,
+    kind: 'direct',
+    now: NOW,
+  } as const;
+  const answer = { ...to, delivery: delivery('pairing:1', 'x') };
+  await store.post(answer);
+  await store.chat(CHAT);
+  await store.count(0);
+  await store.standing({ chatId: CHAT, senderId: 'test_ann' });
+  const request = {
+    channel: 'test',
+    senderId: 'test_ann',
+    name: '',
+    code: 'A',
+    now: NOW,
+    expiresAt: NOW + 9,
+  };
+  await store.requestPairing({ ...request, answerEveryMs: 0, most: 3, answer });
+  await store.requestPairing({ ...request, code: 'B', answerEveryMs: 0, most: 3, answer });
+  await store.noteGroup({ chatId: 'test_-1', title: 'a', now: NOW });
+  await store.noteGroup({ chatId: 'test_-1', title: 'b', now: NOW });
+  await store.waiting(NOW);
+  const body = { text: '', marks: [] };
+  await store.approve({ codeOrId: 'B', now: NOW, told: { member: body, owner: body } });
+  await store.revoke('test_ann');
+  await store.addAlias('test_lid', CHAT);
+  await store.aliasOf('test_lid');
+  await store.usage(CHAT, 0);
+  await store.setSetting('a', 'b');
+  await store.setting('a');
+  await store.census();
+  await store.quieten();
+}
