@@ -1,0 +1,112 @@
+/**
+ * `chat.yaml` of each chat: its title, and further ids that lead to it. The files alone are enough to find a
+ * chat again that moved on its platform.
+ */
+import { join } from 'node:path';
+import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
+import { describe, Fault } from '../core/errors.js';
+import type { ChatId } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import type { ChatFiles } from '../core/persona.js';
+import { fileUpdater } from './atomic.js';
+import { namesIn, readIfThere } from './disk.js';
+import { chatFolder, isChatId } from './paths.js';
+import { withKey } from './yaml-edit.js';
+
+/** How many files are open at once while all are looked through. */
+const AT_ONCE = 16;
+
+export interface ChatFilesOptions {
+  groupsDir: string;
+  log: Log;
+}
+
+export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles {
+  const update = fileUpdater();
+  /** Made at the first question, kept current by our own writes. */
+  let index: Promise<Map<ChatId, ChatId>> | null = null;
+
+  return {
+    async setTitle(chatId, title) {
+      const path = fileOf(chatId);
+      await update(path, (bytes) => {
+        const source = bytes?.toString('utf8') ?? '';
+        if (parseDocument(source).get('title') === title) return null;
+        const edited = withKey(source, 'title', title);
+        if (edited === null) log.warn({ path }, 'the title is left as it is, for the file is not plain YAML');
+        return edited === null ? null : Buffer.from(edited, 'utf8');
+      });
+    },
+
+    async addAlias(chatId, alias) {
+      const path = fileOf(chatId);
+      await update(path, (bytes) => {
+        const source = bytes?.toString('utf8') ?? '';
+        if (idsIn(source).includes(alias)) return null;
+        return Buffer.from(withId(path, source, alias), 'utf8');
+      });
+      (await index)?.set(alias, chatId);
+    },
+
+    async resolve(alias) {
+      index ??= readIndex().catch((error: unknown) => {
+        index = null;
+        throw error;
+      });
+      return (await index).get(alias) ?? null;
+    },
+  };
+
+  function fileOf(chatId: ChatId): string {
+    return join(chatFolder(groupsDir, chatId), 'chat.yaml');
+  }
+
+  async function readIndex(): Promise<Map<ChatId, ChatId>> {
+    const found = new Map<ChatId, ChatId>();
+    const chats = (await namesIn(groupsDir)).filter(isChatId).sort();
+    const next = chats.values();
+    await Promise.all(
+      Array.from({ length: AT_ONCE }, async () => {
+        for (const chatId of next) {
+          for (const alias of await aliasesOf(chatId)) found.set(alias, chatId);
+        }
+      }),
+    );
+    return found;
+  }
+
+  async function aliasesOf(chatId: ChatId): Promise<ChatId[]> {
+    const path = fileOf(chatId);
+    try {
+      const source = (await readIfThere(path))?.toString('utf8') ?? '';
+      return source.includes('ids') ? idsIn(source) : [];
+    } catch (error) {
+      log.warn(
+        { path, error: describe(error) },
+        'further ids of a chat are passed over, for they cannot be read',
+      );
+      return [];
+    }
+  }
+}
+
+function idsIn(source: string): ChatId[] {
+  const ids: unknown = parseDocument(source).get('ids');
+  const items = isSeq(ids) ? ids.items : [];
+  return items.flatMap((item) => (isScalar(item) && typeof item.value === 'string' ? [item.value] : []));
+}
+
+function withId(path: string, source: string, alias: ChatId): string {
+  const document = parseDocument(source);
+  const ids: unknown = document.get('ids');
+  const plain = document.contents === null || isMap(document.contents);
+  if (!plain || document.errors.length > 0 || (ids !== undefined && ids !== null && !isSeq(ids))) {
+    throw new Fault(
+      'memory_unavailable',
+      `Cannot add an id to ${path}: it should be YAML with a list under "ids"`,
+    );
+  }
+  if (isSeq(ids)) document.addIn(['ids'], alias);
+  else document.set('ids', [alias]);
+  return document.toString({ lineWidth: 0 });
+}

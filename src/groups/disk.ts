@@ -1,0 +1,78 @@
+/** Reading files that somebody else may have put there: a directory, a pipe or a link loop is a Fault, not a hang. */
+import { constants } from 'node:fs';
+import { open, readdir } from 'node:fs/promises';
+import { Fault } from '../core/errors.js';
+
+/** Larger ones are no memory; reading them for each turn would stop everything else. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+const HINTS: Record<string, string> = {
+  ENOSPC: 'the disk is full; free some space',
+  EDQUOT: 'the disk quota is used up; free some space',
+  EFBIG: 'the file would exceed the size limit of this process',
+  EISDIR: 'a directory stands where a file is expected; move it away',
+  ENOTDIR: 'a file stands where a folder is expected; move it away',
+  ELOOP: 'its links lead in a circle; remove them',
+  EACCES: 'access is denied; give the user that runs the gateway the right to it',
+  EPERM: 'that is not permitted; give the user that runs the gateway the right to it',
+  EROFS: 'the file system is read-only',
+};
+
+/** The bytes of a text file, or null when there is none. Throws Fault `memory_unavailable` for the rest. */
+export async function readIfThere(path: string): Promise<Buffer | null> {
+  try {
+    // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const found = await file.stat();
+      if (found.isDirectory()) throw unavailable('read', path, { code: 'EISDIR' });
+      if (!found.isFile()) throw unusable(path, 'it is a pipe or a device; move it away');
+      if (found.size > MAX_BYTES) throw unusable(path, 'it is larger than 64 MB; shorten it');
+      const bytes = await file.readFile();
+      if (isUtf16(bytes)) throw unusable(path, 'it is UTF-16; save it as UTF-8');
+      return bytes;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    // Below a file there is nothing either; writing there says what is wrong.
+    if (isMissing(error) || codeOf(error) === 'ENOTDIR') return null;
+    throw unavailable('read', path, error);
+  }
+}
+
+/** The names in a folder; none when it is not there. */
+export async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw unavailable('read', folder, error);
+  }
+}
+
+export function unavailable(action: 'read' | 'write', path: string, error: unknown): Fault {
+  if (error instanceof Fault) return error;
+  const hint = HINTS[codeOf(error)];
+  return new Fault(
+    'memory_unavailable',
+    `Cannot ${action} ${path}${hint ? `: ${hint}` : ''}`,
+    hint ? undefined : error,
+  );
+}
+
+function unusable(path: string, reason: string): Fault {
+  return new Fault('memory_unavailable', `Cannot read ${path}: ${reason}`);
+}
+
+export function isMissing(error: unknown): boolean {
+  return codeOf(error) === 'ENOENT';
+}
+
+export function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+}
+
+function isUtf16(bytes: Buffer): boolean {
+  return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+}

@@ -1,0 +1,36 @@
+/**
+ * Where everything lies under `groups/`. Ids become folder names here and nowhere else, so this is where a
+ * forged one (`../x`) is stopped, whoever passed it on.
+ */
+import { join } from 'node:path';
+import { Fault } from '../core/errors.js';
+import type { ChatId, PersonaId } from '../core/ids.js';
+import type { MemoryOwner } from '../core/memory.js';
+import { isPersonaId } from './slug.js';
+
+const CHAT_ID = /^[A-Za-z0-9-]+_[A-Za-z0-9._@%-]+$/;
+
+export function isChatId(id: string): boolean {
+  return CHAT_ID.test(id) && id.length <= 255;
+}
+
+export function chatFolder(groupsDir: string, chatId: ChatId): string {
+  if (!isChatId(chatId)) throw noFolder(chatId, 'chat');
+  return join(groupsDir, chatId);
+}
+
+export function personaFolder(groupsDir: string, chatId: ChatId, personaId: PersonaId): string {
+  if (!isPersonaId(personaId)) throw noFolder(personaId, 'persona');
+  return join(chatFolder(groupsDir, chatId), personaId);
+}
+
+export function memoryFile(groupsDir: string, owner: MemoryOwner): string {
+  return join(personaFolder(groupsDir, owner.chatId, owner.personaId), 'MEMORY.md');
+}
+
+function noFolder(id: string, kind: 'chat' | 'persona'): Fault {
+  return new Fault(
+    'memory_unavailable',
+    `${JSON.stringify(id.slice(0, 80))} is not the id of a ${kind}, so no folder under groups/ belongs to it`,
+  );
+}

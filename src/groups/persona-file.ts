@@ -1,0 +1,139 @@
+/**
+ * PERSONA.md: YAML front matter between two lines of `---`, then the character as Markdown. Reading takes what
+ * can be read and says what could not; editing changes one line.
+ */
+import { isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml';
+import type { Persona } from '../core/persona.js';
+import { withKey } from './yaml-edit.js';
+
+/** What a file says itself; null or empty where it leaves something out. */
+export interface PersonaFile {
+  name: string | null;
+  model: string | null;
+  temperature: number | null;
+  avatar: string | null;
+  aliases: string[] | null;
+  from: string | null;
+  character: string;
+  /** What the operator should know of the front matter. */
+  faults: string[];
+}
+
+export const NO_FILE: PersonaFile = {
+  name: null,
+  model: null,
+  temperature: null,
+  avatar: null,
+  aliases: null,
+  from: null,
+  character: '',
+  faults: [],
+};
+
+export function readPersonaFile(file: string): PersonaFile {
+  const parts = split(file);
+  if (parts === null) {
+    const faults = /^\uFEFF?---[ \t]*\r?\n/.test(file) ? ['the front matter has no closing line of ---'] : [];
+    return { ...NO_FILE, character: file.trim(), faults };
+  }
+  const faults: string[] = [];
+  const document = parseDocument(parts.matter);
+  for (const error of document.errors) faults.push(error.message.split('\n')[0] ?? error.code);
+  if (document.contents !== null && !isMap(document.contents))
+    faults.push('the front matter should be lines of "key: value"');
+  return {
+    name: text('name'),
+    model: text('model'),
+    temperature: temperature(),
+    avatar: text('avatar'),
+    aliases: aliases(),
+    from: text('from'),
+    character: parts.character.trim(),
+    faults,
+  };
+
+  function value(key: string): unknown {
+    const found: unknown = document.has(key) ? document.get(key) : undefined;
+    return found ?? undefined;
+  }
+
+  function text(key: string): string | null {
+    const found = value(key);
+    if (typeof found === 'string' || typeof found === 'number') return oneLine(found) || null;
+    if (found !== undefined) faults.push(`"${key}" should be a text`);
+    return null;
+  }
+
+  function temperature(): number | null {
+    const found = value('temperature');
+    if (found === undefined) return null;
+    if (typeof found === 'number' && found >= 0 && found <= 2) return found;
+    faults.push('"temperature" should be a number from 0 to 2');
+    return null;
+  }
+
+  function aliases(): string[] | null {
+    const found = value('aliases');
+    if (found === undefined) return null;
+    const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : [found];
+    const names = list.filter((item) => typeof item === 'string' || typeof item === 'number');
+    if (names.length === list.length) return names.map(oneLine).filter((name) => name !== '');
+    faults.push('"aliases" should be a list of names');
+    return null;
+  }
+}
+
+function oneLine(value: string | number): string {
+  return String(value).replace(/\s+/g, ' ').trim();
+}
+
+/** A file that says a name and leaves the rest to the library. */
+export function freshPersonaFile(name: string, from: string | null): string {
+  return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
+}
+
+/** The file with another model; null when its front matter cannot be edited with certainty. */
+export function withModel(file: string, model: string): string | null {
+  const parts = split(file);
+  if (parts === null) {
+    if (/^\uFEFF?---[ \t]*\r?\n/.test(file)) return null;
+    const bom = file.startsWith('\uFEFF') ? '\uFEFF' : '';
+    const eol = file.includes('\r\n') ? '\r\n' : '\n';
+    const matter = withKey('', 'model', model)?.trimEnd();
+    return matter === undefined ? null : `${bom}---${eol}${matter}${eol}---${eol}${file.slice(bom.length)}`;
+  }
+  const matter = withKey(parts.matter, 'model', model);
+  if (matter === null) return null;
+  const edited = parts.opening + matter + parts.rest;
+  return readPersonaFile(edited).model === model ? edited : null;
+}
+
+/** What the own file leaves out is the library's; a name that only repeats the id says nothing of its own. */
+export function inherit(id: string, from: string | null, own: PersonaFile, library: PersonaFile): Persona {
+  const ownName = own.name === id && from === null ? null : own.name;
+  return {
+    id,
+    name: ownName ?? library.name ?? id,
+    model: own.model ?? library.model,
+    temperature: own.temperature ?? library.temperature,
+    avatar: own.avatar ?? library.avatar,
+    aliases: own.aliases ?? library.aliases ?? [],
+    from,
+    character: own.character || library.character,
+  };
+}
+
+/** null when the file has no front matter. `rest` begins with the closing line. */
+function split(file: string): { opening: string; matter: string; rest: string; character: string } | null {
+  const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(file)?.[0];
+  if (opening === undefined) return null;
+  const closing = /^---[ \t]*(?:\r?\n|$)/m.exec(file.slice(opening.length));
+  if (closing === null) return null;
+  const at = opening.length + closing.index;
+  return {
+    opening,
+    matter: file.slice(opening.length, at),
+    rest: file.slice(at),
+    character: file.slice(at + closing[0].length),
+  };
+}

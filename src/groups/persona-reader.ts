@@ -1,0 +1,109 @@
+/** Reading personas off the disk, each time anew: one, all of a chat, or the one that a name means. */
+import { join } from 'node:path';
+import { describe } from '../core/errors.js';
+import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import type { Persona } from '../core/persona.js';
+import { namesIn, readIfThere } from './disk.js';
+import { chatFolder, personaFolder } from './paths.js';
+import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
+import { isPersonaId, slug } from './slug.js';
+
+export interface PersonaReader {
+  list(chatId: ChatId): Promise<Persona[]>;
+  get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
+  find(chatId: ChatId, name: string): Promise<Persona | null>;
+  /** The ids of the personas in the library, sorted. */
+  library(): Promise<PersonaId[]>;
+}
+
+/** How many parsed texts are kept. Most chats share a few: a fresh file, the library's. */
+const MAX_PARSED = 200;
+
+export function personaReader(groupsDir: string, log: Log): PersonaReader {
+  const libraryFolder = join(groupsDir, 'personas');
+  /** By the text itself, so that it can never be out of date. */
+  const parsed = new Map<string, PersonaFile>();
+
+  return { list, get, find, library };
+
+  async function list(chatId: ChatId): Promise<Persona[]> {
+    const ids = (await names(chatFolder(groupsDir, chatId))).filter(isPersonaId);
+    const all = [DEFAULT_PERSONA, ...ids.filter((id) => id !== DEFAULT_PERSONA).sort()];
+    const found = await Promise.all(all.map((id) => get(chatId, id)));
+    return found.filter((persona) => persona !== null);
+  }
+
+  async function get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null> {
+    if (!isPersonaId(personaId)) return null;
+    const own = await read(join(personaFolder(groupsDir, chatId, personaId), 'PERSONA.md'));
+    if (own === null && personaId !== DEFAULT_PERSONA) return null;
+    const from = own?.from ? slug(own.from) : null;
+    return inherit(personaId, from, own ?? NO_FILE, await libraryFile(from ?? personaId));
+  }
+
+  async function find(chatId: ChatId, name: string): Promise<Persona | null> {
+    const wanted = slug(name);
+    if (wanted === '') return null;
+    const byId = await get(chatId, wanted);
+    if (byId !== null) return byId;
+    const all = await list(chatId);
+    return (
+      all.find((persona) => slug(persona.name) === wanted) ??
+      all.find((persona) => persona.aliases.some((alias) => slug(alias) === wanted)) ??
+      null
+    );
+  }
+
+  async function library(): Promise<PersonaId[]> {
+    const files = await names(libraryFolder);
+    return files
+      .filter((file) => file.endsWith('.md'))
+      .map((file) => file.slice(0, -'.md'.length))
+      .filter(isPersonaId)
+      .sort();
+  }
+
+  async function libraryFile(personaId: PersonaId): Promise<PersonaFile> {
+    return isPersonaId(personaId)
+      ? ((await read(join(libraryFolder, `${personaId}.md`))) ?? NO_FILE)
+      : NO_FILE;
+  }
+
+  /** null when there is no such file. One that cannot be read says nothing, and the operator hears of it. */
+  async function read(path: string): Promise<PersonaFile | null> {
+    try {
+      const bytes = await readIfThere(path);
+      if (bytes === null) return null;
+      const file = parse(bytes.toString('utf8'));
+      if (file.faults.length > 0) {
+        log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
+      }
+      return file;
+    } catch (error) {
+      log.warn({ path, error: describe(error) }, 'a persona file cannot be read; it counts as empty');
+      return NO_FILE;
+    }
+  }
+
+  function parse(text: string): PersonaFile {
+    const known = parsed.get(text);
+    if (known !== undefined) return known;
+    const file = readPersonaFile(text);
+    if (parsed.size >= MAX_PARSED) parsed.clear();
+    parsed.set(text, file);
+    return file;
+  }
+
+  async function names(folder: string): Promise<string[]> {
+    try {
+      return await namesIn(folder);
+    } catch (error) {
+      log.warn(
+        { path: folder, error: describe(error) },
+        'personas cannot be listed, for their folder cannot be read',
+      );
+      return [];
+    }
+  }
+}

@@ -1,0 +1,158 @@
+/** Personas on disk: the port of steps 3 and 4 and of `/persona`. PERSONA.md is the truth, read anew each time. */
+import { type FileHandle, mkdir, open as openFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../core/clock.js';
+import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
+import { fileUpdater } from './atomic.js';
+import { codeOf, isMissing, unavailable } from './disk.js';
+import { personaFolder } from './paths.js';
+import { freshPersonaFile, inherit, NO_FILE, withModel } from './persona-file.js';
+import { personaReader } from './persona-reader.js';
+import { isReserved, slug } from './slug.js';
+import { NEW_MEMORY } from './tiers.js';
+
+export interface PersonasOptions {
+  groupsDir: string;
+  log: Log;
+  clock: Pick<Clock, 'now'>;
+}
+
+type Outcome = { ok: true; persona: Persona } | PersonaRefusal;
+
+export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Personas {
+  const update = fileUpdater();
+  const { list, get, find, library } = personaReader(groupsDir, log);
+
+  return { list, get, find, ensure, create, remove, setModel };
+
+  async function ensure(chatId: ChatId, personaId: PersonaId): Promise<void> {
+    await Promise.all([
+      writeIfMissing(fileOf(chatId, personaId, 'PERSONA.md'), freshPersonaFile(personaId, null)),
+      writeIfMissing(fileOf(chatId, personaId, 'MEMORY.md'), NEW_MEMORY),
+    ]);
+  }
+
+  async function create(chatId: ChatId, name: string, from: string | null): Promise<Outcome> {
+    const id = slug(name);
+    if (id === '') {
+      return refuse(
+        `${quoted(name)} has no letter or digit to name a persona by; please choose another name.`,
+      );
+    }
+    if (isReserved(id)) return refuse(`"${id}" is the name of a folder of mine; please choose another name.`);
+    const source = from === null ? null : slug(from);
+    if (source !== null && !(await library()).includes(source)) return notInLibrary(from ?? '');
+
+    const file = freshPersonaFile(oneLine(name), source);
+    if (id === DEFAULT_PERSONA || !(await writeIfMissing(fileOf(chatId, id, 'PERSONA.md'), file))) {
+      return refuse(`There is a persona named "${id}" here already; please choose another name.`);
+    }
+    await ensure(chatId, id);
+    return accept(chatId, id);
+  }
+
+  async function remove(chatId: ChatId, name: string): Promise<Outcome> {
+    const persona = await find(chatId, name);
+    if (persona === null) return unknown(name);
+    if (persona.id === DEFAULT_PERSONA) {
+      return refuse('The persona "default" is always here and cannot be deleted.');
+    }
+    const path = fileOf(chatId, persona.id, 'PERSONA.md');
+    const time = new Date(clock.now()).toISOString().replaceAll(':', '-');
+    try {
+      await rename(path, fileOf(chatId, persona.id, `PERSONA.deleted-${time}.md`));
+    } catch (error) {
+      // Somebody else deleted it meanwhile.
+      if (!isMissing(error)) throw unavailable('write', path, error);
+    }
+    return { ok: true, persona };
+  }
+
+  async function setModel(chatId: ChatId, name: string, model: string): Promise<Outcome> {
+    const persona = await find(chatId, name);
+    if (persona === null) return unknown(name);
+    const wanted = oneLine(model);
+    if (wanted === '') return refuse('Please name the model, too.');
+
+    let editable = false;
+    await update(fileOf(chatId, persona.id, 'PERSONA.md'), (bytes) => {
+      const file = bytes?.toString('utf8') ?? freshPersonaFile(persona.id, null);
+      const edited = withModel(file, wanted);
+      editable = edited !== null;
+      return edited === null ? null : Buffer.from(edited, 'utf8');
+    });
+    if (!editable) {
+      return refuse(
+        `The front matter of the PERSONA.md of ${quoted(persona.id)} cannot be read, so nothing was changed; please mend it first.`,
+      );
+    }
+    return accept(chatId, persona.id);
+  }
+
+  function fileOf(chatId: ChatId, personaId: PersonaId, name: string): string {
+    return join(personaFolder(groupsDir, chatId, personaId), name);
+  }
+
+  async function accept(chatId: ChatId, personaId: PersonaId): Promise<Outcome> {
+    const persona = (await get(chatId, personaId)) ?? inherit(personaId, null, NO_FILE, NO_FILE);
+    return { ok: true, persona };
+  }
+
+  async function notInLibrary(from: string): Promise<PersonaRefusal> {
+    const held = await library();
+    const holds = held.length === 0 ? 'It is empty.' : `It holds: ${held.join(', ')}.`;
+    return refuse(`There is no persona ${quoted(from)} in the library. ${holds}`);
+  }
+}
+
+/** False when it is there already. Mostly it is, so the folder is made only when it turns out to be missing. */
+async function writeIfMissing(path: string, text: string): Promise<boolean> {
+  try {
+    const file = await openNew(path);
+    if (file === null) return false;
+    try {
+      await file.writeFile(text);
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
+    } finally {
+      await file.close();
+    }
+    return true;
+  } catch (error) {
+    throw unavailable('write', path, error);
+  }
+}
+
+async function openNew(path: string): Promise<FileHandle | null> {
+  const open = () => openFile(path, 'wx');
+  try {
+    return await open().catch(async (error: unknown) => {
+      if (!isMissing(error)) throw error;
+      await mkdir(dirname(path), { recursive: true });
+      return open();
+    });
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return null;
+    throw error;
+  }
+}
+
+function refuse(reason: string): PersonaRefusal {
+  return { ok: false, reason };
+}
+
+function unknown(name: string): PersonaRefusal {
+  return refuse(`There is no persona named ${quoted(name)} here; /persona lists those there are.`);
+}
+
+function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}
+
+function quoted(text: string): string {
+  const characters = Array.from(oneLine(text));
+  return `"${characters.slice(0, 60).join('')}${characters.length > 60 ? '…' : ''}"`;
+}

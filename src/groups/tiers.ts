@@ -1,0 +1,158 @@
+/**
+ * A MEMORY.md as three tiers: where each stands, what it says, and the file with one of them replaced. Pure, and
+ * on bytes: whatever else a person put into the file comes out of a write as it went in.
+ */
+import type { Tier } from '../core/memory.js';
+import { BOM, decode, encode, endsLine } from './bytes.js';
+import { type Heading, isBlank, type OpenFence, outline } from './outline.js';
+
+export const TIERS: readonly Tier[] = [1, 2, 3];
+
+const HEADING_LINES: Record<Tier, string> = {
+  1: '## Tier 1 — Long term',
+  2: '## Tier 2 — Mid term',
+  3: '## Tier 3 — Short term',
+};
+
+export const NEW_MEMORY = `# Memory\n\n${TIERS.map((tier) => HEADING_LINES[tier]).join('\n\n')}\n`;
+
+/** A piece of the file from one heading of level 1 or 2 to the next; `tier` where the heading is a tier's. */
+interface Section {
+  tier: Tier | null;
+  start: number;
+  bodyStart: number;
+  end: number;
+  /** What closes a fence that is left open in it, for whoever reads the piece alone. */
+  closer: string | null;
+}
+
+export interface MemoryFile {
+  /** One character a byte, without `bom`. */
+  source: string;
+  bom: string;
+  /** What stands before the first heading. */
+  preamble: string;
+  sections: Section[];
+  openFences: OpenFence[];
+}
+
+// People type other dashes, a colon, other capitals, or leave the words out. In UTF-8 bytes, as all of this file.
+const SPACE = '(?:[ \\t]|\\xc2\\xa0)';
+const DASH = '(?:\\xe2\\x80[\\x92-\\x95]|\\xe2\\x88\\x92|-{1,2}|:)';
+const words = (term: string) => `(?:(?:${SPACE}*${DASH}${SPACE}*|${SPACE}+)${term}(?:[ \\t]|-)?term)?:?`;
+const TITLE = `tier${SPACE}*(?:1${words('long')}|2${words('(?:mid|medium)')}|3${words('short')})`;
+const TIER_TITLE = new RegExp(`^${TITLE}$`, 'i');
+const TIER_LINE = new RegExp(`^ {0,3}#{1,2}[ \\t]+${TITLE}[ \\t]*#*[ \\t]*$`);
+
+export function parseMemory(file: Buffer): MemoryFile {
+  const whole = file.toString('latin1');
+  const bom = whole.startsWith(BOM) ? BOM : '';
+  const source = whole.slice(bom.length);
+  const { headings, openFences } = outline(source, TIER_LINE);
+  const closers = new Map(openFences.map((fence) => [fence.at, fence.closer]));
+  const sections = headings.map((heading, index): Section => {
+    const end = headings[index + 1]?.start ?? source.length;
+    const { start, bodyStart } = heading;
+    return { tier: tierOf(heading), start, bodyStart, end, closer: closers.get(end) ?? null };
+  });
+  return { source, bom, preamble: source.slice(0, headings[0]?.start), sections, openFences };
+}
+
+/** A tier's text: trimmed, with plain line ends, pieces under equal headings joined. */
+export function tierText(file: MemoryFile, tier: Tier): string {
+  return file.sections
+    .filter((section) => section.tier === tier)
+    .map((section) => sectionText(file, section))
+    .filter((text) => text !== '')
+    .join('\n\n');
+}
+
+/** The whole file as text, as a person would see it. */
+export function wholeText(file: MemoryFile): string {
+  return decode(file.source);
+}
+
+/** Whether nothing stands in it but headings. */
+export function isEmpty(file: MemoryFile): boolean {
+  const { source, sections, preamble } = file;
+  return (
+    isBlank(preamble) && sections.every((section) => isBlank(source.slice(section.bodyStart, section.end)))
+  );
+}
+
+/** The tiers that have text beyond the first `visible` characters of the file. */
+export function tiersBeyond(file: MemoryFile, visible: number): Set<Tier> {
+  const beyond = new Set<Tier>();
+  let before = decode(file.preamble).length;
+  for (const { tier, start, bodyStart, end } of file.sections) {
+    const heading = decode(file.source.slice(start, bodyStart)).length;
+    const body = decode(file.source.slice(bodyStart, end));
+    const text = body.trimEnd().length;
+    if (tier !== null && text > 0 && before + heading + text > visible) beyond.add(tier);
+    before += heading + body.length;
+  }
+  return beyond;
+}
+
+/** The file with one tier's text replaced; a missing heading is added where one would look for it. */
+export function withTier(file: MemoryFile, tier: Tier, content: string): Buffer {
+  const { source, bom, sections, openFences } = file;
+  const eol = /\r\n|\n|\r/.exec(source)?.[0] ?? '\n';
+  const text = encode(content).replaceAll('\n', eol);
+  const section = sections.find((section) => section.tier === tier);
+
+  const from = section?.bodyStart ?? placeFor(file, tier);
+  const to = section?.end ?? from;
+  const last = to === source.length;
+
+  // A fence left open further up would now end in this tier's text: it gets the line that it lacks.
+  let head = '';
+  let done = 0;
+  for (const fence of openFences.filter((fence) => fence.at <= from)) {
+    head += source.slice(done, fence.at);
+    head += (endsLine(head) ? '' : eol) + fence.closer + eol;
+    done = fence.at;
+  }
+  head += source.slice(done, from);
+
+  const piece = section
+    ? body(text, eol, last, endsLine(head))
+    : gapAfter(head, eol) + encode(HEADING_LINES[tier]) + eol + body(text, eol, last, true);
+  return Buffer.from(bom + head + piece + source.slice(to), 'latin1');
+}
+
+function tierOf(heading: Heading): Tier | null {
+  const number = TIER_TITLE.test(heading.title) ? /[123]/.exec(heading.title)?.[0] : undefined;
+  return TIERS.find((tier) => String(tier) === number) ?? null;
+}
+
+function sectionText(file: MemoryFile, section: Section): string {
+  const raw = file.source.slice(section.bodyStart, section.end);
+  const whole = section.closer === null ? raw : raw + (endsLine(raw) ? '' : '\n') + section.closer;
+  return decode(whole).replace(/\r\n?/g, '\n').trim();
+}
+
+/** A tier's text between its heading and the next, with one blank line around it. */
+function body(text: string, eol: string, last: boolean, lineEnded: boolean): string {
+  if (text === '') return last ? '' : eol;
+  return (lineEnded ? '' : eol) + eol + text + eol + (last ? '' : eol);
+}
+
+/** After the nearest tier with a lower number, else before the nearest with a higher one, else at the end. */
+function placeFor(file: MemoryFile, tier: Tier): number {
+  for (const lower of TIERS.filter((other) => other < tier).reverse()) {
+    const section = file.sections.findLast((section) => section.tier === lower);
+    if (section) return section.end;
+  }
+  for (const higher of TIERS.filter((other) => other > tier)) {
+    const section = file.sections.find((section) => section.tier === higher);
+    if (section) return section.start;
+  }
+  return file.source.length;
+}
+
+/** The line ends after which the next line stands alone, with a blank one before it. */
+function gapAfter(head: string, eol: string): string {
+  if (head === '' || /(?:^|\n|\r(?!\n))(?:\r\n|\n|\r)$/.test(head.slice(-3))) return '';
+  return endsLine(head) ? eol : eol + eol;
+}

@@ -1,0 +1,110 @@
+/** `read_tiered_memory` and `write_tiered_memory`: one tier of a persona's MEMORY.md, seen before it is replaced. */
+import { z } from 'zod';
+import type { Memory, Tier } from '../core/memory.js';
+import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
+import { authorise, type Target } from './authorise.js';
+import { done, failed, fits, shown, withoutFaults } from './results.js';
+
+const TIERS: readonly Tier[] = [1, 2, 3];
+
+// Models write the number as text, too.
+const tier = z.coerce.number().pipe(z.literal([1, 2, 3]));
+const whose = {
+  chat_id: z.string().optional().describe('Left out: this chat.'),
+  persona_id: z.string().optional().describe('Left out: you.'),
+};
+
+const readParameters = z.object({
+  tier: tier.optional().describe('1, 2 or 3. Left out: all three.'),
+  ...whose,
+});
+
+const writeParameters = z.object({
+  tier: tier.describe('1 long term, 2 mid term, 3 short term.'),
+  content: z
+    .string()
+    .describe('The whole new text of the tier, Markdown. It replaces the old text; empty clears it.'),
+  ...whose,
+});
+
+export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
+  const name = 'read_tiered_memory';
+  return {
+    name,
+    description: 'Reads a tier of your memory (MEMORY.md), whole, as it stands now.',
+    parameters: readParameters,
+    risk: 'low',
+    repeatable: true,
+    execute: (parameters, context) =>
+      withoutFaults(name, context, async () => {
+        const allowed = authorise(context, parameters);
+        if (!allowed.ok) return failed(allowed.reason);
+        if (parameters.tier !== undefined) {
+          return done(await readOne(memory, allowed.target, parameters.tier, context));
+        }
+        const texts: string[] = [];
+        for (const each of TIERS) {
+          texts.push(`Tier ${each}:\n${await readOne(memory, allowed.target, each, context)}`);
+        }
+        return done(texts.join('\n\n'));
+      }),
+  };
+}
+
+export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
+  const name = 'write_tiered_memory';
+  return {
+    name,
+    description:
+      'Replaces one tier of your memory (MEMORY.md): include what should stay. Tier 1 only when asked to or for a ' +
+      'long-term pattern, tier 2 when projects change, tier 3 often; not a todo list. Never secrets.',
+    parameters: writeParameters,
+    risk: 'medium',
+    repeatable: false,
+    execute: (parameters, context) =>
+      withoutFaults(name, context, async () => {
+        const allowed = authorise(context, parameters);
+        if (!allowed.ok) return failed(allowed.reason);
+        if (context.signal.aborted) return failed('Stopped: nothing was written.');
+        return write(memory, allowed.target, parameters.tier, parameters.content, context);
+      }),
+  };
+}
+
+async function write(
+  memory: Memory,
+  target: Target,
+  tier: Tier,
+  content: string,
+  context: ToolContext,
+): Promise<ToolResult> {
+  const seen = context.seen.get(seenKey(target.chatId, target.personaId, tier));
+  const outcome = await memory.writeTier(target, tier, content, seen);
+  switch (outcome.kind) {
+    case 'written':
+      return done(`Tier ${tier} is written. ${nowShown(target, tier, outcome.text, context)}`);
+    case 'changed':
+      return failed(
+        `Tier ${tier} was not written, for you had not seen the whole of it as it is now. ` +
+          `${nowShown(target, tier, outcome.current, context)}\n\nMerge your change into that and write it again.`,
+      );
+    case 'refused':
+      return failed(`Tier ${tier} was not written. ${outcome.reason}`);
+  }
+}
+
+async function readOne(memory: Memory, target: Target, tier: Tier, context: ToolContext): Promise<string> {
+  const text = await memory.readTier(target, tier);
+  note(target, tier, text, context);
+  return text === '' ? `(Tier ${tier} is empty.)` : shown(text);
+}
+
+function nowShown(target: Target, tier: Tier, text: string, context: ToolContext): string {
+  note(target, tier, text, context);
+  return text === '' ? 'It is empty now.' : `It now says:\n\n${shown(text)}`;
+}
+
+/** What the model was shown of a tier is what it may replace. */
+function note(target: Target, tier: Tier, text: string, context: ToolContext): void {
+  context.seen.set(seenKey(target.chatId, target.personaId, tier), fits(text) ? { text } : { cut: true });
+}

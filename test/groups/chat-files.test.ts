@@ -1,0 +1,92 @@
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createChatFiles } from '../../src/groups/chat-files.js';
+import { groupsFolder, listeningLog } from './support.js';
+
+const CHAT = 'telegram_-100';
+
+async function setUp(yaml?: string) {
+  const groups = await groupsFolder();
+  const file = join(groups, CHAT, 'chat.yaml');
+  if (yaml !== undefined) {
+    await mkdir(join(groups, CHAT));
+    await writeFile(file, yaml);
+  }
+  const log = listeningLog();
+  const open = () => createChatFiles({ groupsDir: groups, log });
+  return { groups, file, log, open, chats: open(), read: () => readFile(file, 'utf8') };
+}
+
+describe('setTitle', () => {
+  it('makes the file, and changes only the title afterwards', async () => {
+    const { chats, read, file } = await setUp();
+    await chats.setTitle(CHAT, 'Book club: "ours" #1');
+    expect(await read()).toBe(`title: 'Book club: "ours" #1'\n`);
+    await writeFile(file, '# mine\r\ntitle: old # was\r\nmore: [ 1,2 ]\r\n');
+    await chats.setTitle(CHAT, 'new');
+    expect(await read()).toBe('# mine\r\ntitle: new # was\r\nmore: [ 1,2 ]\r\n');
+  });
+
+  it('leaves a broken file alone and warns', async () => {
+    const { chats, read, log } = await setUp('title: "x\n');
+    await chats.setTitle(CHAT, 'y');
+    expect(await read()).toBe('title: "x\n');
+    expect(log.warnings).toHaveLength(1);
+  });
+});
+
+describe('further ids', () => {
+  it('lead to the chat, at once and for the next process', async () => {
+    const { chats, open, read } = await setUp('# mine\ntitle: x # why\n');
+    expect(await chats.resolve('telegram_-200')).toBeNull();
+    await Promise.all([chats.addAlias(CHAT, 'telegram_-200'), chats.addAlias(CHAT, 'telegram_-300')]);
+    await chats.addAlias(CHAT, 'telegram_-200');
+    expect(await read()).toBe('# mine\ntitle: x # why\nids:\n  - telegram_-200\n  - telegram_-300\n');
+    for (const files of [chats, open()]) {
+      expect(await files.resolve('telegram_-200')).toBe(CHAT);
+      expect(await files.resolve('telegram_-300')).toBe(CHAT);
+      expect(await files.resolve(CHAT)).toBeNull();
+    }
+  });
+
+  it('are added to what an operator wrote, and not to what is no list', async () => {
+    const { chats, read, file } = await setUp('ids: [telegram_-7] # by hand\nz: 1\n');
+    expect(await chats.resolve('telegram_-7')).toBe(CHAT);
+    await chats.addAlias(CHAT, 'telegram_-8');
+    expect(await read()).toMatch(/telegram_-7, telegram_-8.*# by hand\nz: 1\n$/);
+    for (const broken of ['ids: 5\n', 'words\n', 'ids: [a\n']) {
+      await writeFile(file, broken);
+      await expect(chats.addAlias(CHAT, 'x_1')).rejects.toMatchObject({ code: 'memory_unavailable' });
+      expect(await read()).toBe(broken);
+    }
+  });
+
+  it('of broken files are passed over; without groups/ there are none', async () => {
+    const { chats, open, groups, file } = await setUp('ids: [a\n');
+    expect(await chats.resolve('x_1')).toBeNull();
+    await rm(file);
+    await mkdir(file);
+    expect(await open().resolve('x_1')).toBeNull();
+    await rm(groups, { recursive: true });
+    expect(await open().resolve('x_1')).toBeNull();
+  });
+
+  it('of 10,000 chats are found without stopping everything else', async () => {
+    const { chats, groups } = await setUp();
+    for (let i = 0; i < 10_000; i++) {
+      await mkdir(join(groups, `telegram_${i}`));
+      if (i % 10 === 0)
+        await writeFile(join(groups, `telegram_${i}`, 'chat.yaml'), `title: t\nids:\n  - x_${i}\n`);
+    }
+    let longest = 0;
+    let last = performance.now();
+    const beat = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 1);
+    expect(await chats.resolve('x_9990')).toBe('telegram_9990');
+    clearInterval(beat);
+    expect(longest).toBeLessThan(500);
+  });
+});

@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseDocument } from 'yaml';
+import { withKey } from '../../src/groups/yaml-edit.js';
+
+describe('withKey', () => {
+  it('replaces a value of any shape', () => {
+    expect(withKey('a: 1\nk:\nb: 2\n', 'k', 'x')).toBe('a: 1\nk: x\nb: 2\n');
+    expect(withKey('k: >\n  long\n  text\nb: 2\n', 'k', 'x')).toBe('k: x\nb: 2\n');
+    expect(withKey("'k': 'a' # why\n", 'k', 'x y')).toBe("'k': x y # why\n");
+    expect(withKey('{k: a, b: 2}\n', 'k', 'x')).toBe('{k: x, b: 2}\n');
+    expect(withKey('k:\n  - a\n  - b\nb: 2\n', 'k', 'x')).toBe('k:\n  x\nb: 2\n');
+  });
+
+  it('adds a missing key at the end', () => {
+    expect(withKey('', 'k', 'x')).toBe('k: x\n');
+    expect(withKey('# note', 'k', 'x')).toBe('# note\nk: x\n');
+    expect(withKey('a: 1\r\n', 'k', 'x')).toBe('a: 1\r\nk: x\r\n');
+  });
+
+  it('gives up rather than break a file', () => {
+    for (const source of ['- a\n', 'words', 'k: "a\n', 'k: 1\nk: 2\n', '{a: 1}\n']) {
+      expect(withKey(source, 'k', 'x'), source).toBeNull();
+    }
+    expect(withKey('a: 1\n', 'k', 'two\nlines')).toBeNull();
+  });
+
+  it('stores any one-line text, and touches no other key', () => {
+    const oneLine = fc.string({ unit: 'grapheme', maxLength: 30 });
+    const source = fc.constantFrom(
+      '',
+      'a: 1 # c\nk: old\nb: [2]\n',
+      'a: 1\r\nb: [2]\r\n',
+      'k:\na: 1\nb: [2]\n',
+    );
+    fc.assert(
+      fc.property(source, oneLine, (text, value) => {
+        const edited = withKey(text, 'k', value);
+        expect(edited).not.toBeNull();
+        const { k, ...others } = parseDocument(edited ?? '').toJS() as Record<string, unknown>;
+        expect(k).toBe(value);
+        if (text !== '') expect(others).toEqual({ a: 1, b: [2] });
+      }),
+    );
+  });
+});
