@@ -3,6 +3,7 @@
  * sent is marked and never sent again. Where nobody can tell whether the platform took a message (the
  * connection broke after the request was written, or the process ended), it is sent once more, and then not.
  */
+import { setMaxListeners } from 'node:events';
 import type { Channel, Recipient, SendResult } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { type ChatId, channelOf, platformId } from '../core/ids.js';
@@ -49,6 +50,8 @@ export function createDeliver(parts: DeliverParts): Deliver {
   const working = new Map<ChatId, { again: boolean }>();
   const stopping = new AbortController();
   const cuttingOff = new AbortController();
+  // Every chat that waits listens to these.
+  setMaxListeners(0, stopping.signal, cuttingOff.signal);
   let idlers: (() => void)[] = [];
 
   function wake(chatId: ChatId): void {

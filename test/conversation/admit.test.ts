@@ -75,7 +75,13 @@ describe('whom a message addresses', () => {
 
 describe('what becomes one turn', () => {
   it('takes messages for one persona and leaves the rest from the first one for another', () => {
-    const waiting = [said('one'), said('@bot two', { mentionsBot: true }), said('three'), said('@luna four'), said('five')];
+    const waiting = [
+      said('one'),
+      said('@bot two', { mentionsBot: true }),
+      said('three'),
+      said('@luna four'),
+      said('five'),
+    ];
     const { turn, noted } = admit(waiting, personas, group);
     expect(turn?.batch.map((message) => message.text)).toEqual(['@bot two']);
     expect(noted.map((message) => message.text)).toEqual(['one', 'three']);

@@ -7,7 +7,9 @@ export interface Stage {
   telegram: FakeTelegram;
   model: FakeModel;
   home: Home;
-  /** Starts the gateway; resolves when it polls. */
+  /** Starts the gateway. */
+  launch(environment?: Record<string, string>): Running;
+  /** Starts it and resolves when it is up. */
   start(environment?: Record<string, string>): Promise<Running>;
   /** Texts sent to a chat so far, in order. */
   sentTo(chatId: number): string[];
@@ -50,15 +52,20 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
   }
   const home = await makeHome(config);
   const started: Running[] = [];
+  const launch = (environment: Record<string, string> = {}) => {
+    const gateway = run(home, ['start'], environment);
+    started.push(gateway);
+    return gateway;
+  };
   const sentTo = (chatId: number) =>
     telegram.sent.filter((sent) => sent.chatId === chatId).map((sent) => sent.text);
   return {
     telegram,
     model,
     home,
-    async start(environment = {}) {
-      const gateway = run(home, ['start'], environment);
-      started.push(gateway);
+    launch,
+    async start(environment) {
+      const gateway = launch(environment);
       await gateway.saw('coterie is up');
       return gateway;
     },

@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { inbound } from '../../src/channels/telegram/inbound.js';
+import type { InboundEvent } from '../../src/core/message.js';
+
+const ME = { id: 424242, username: 'Coterie_Bot' };
+const FOLDER = join(import.meta.dirname, '../fixtures/telegram');
+
+interface Fixture {
+  updates: unknown[];
+  events: InboundEvent[];
+}
+
+describe('what Telegram gives, and what it is to us', () => {
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
+  test.each(names)('%s', (name) => {
+    const { updates, events } = JSON.parse(readFileSync(join(FOLDER, name), 'utf8')) as Fixture;
+    expect(inbound(updates, ME)).toEqual(events);
+  });
+});
+
+test('300 kB of text go through as they are', () => {
+  const text = 'x😀'.repeat(100_000);
+  const chat = { id: 1, type: 'private' };
+  const from = { id: 1, first_name: 'A' };
+  const events = inbound([{ update_id: 1, message: { message_id: 1, date: 1, chat, from, text } }], ME);
+  expect(events).toMatchObject([{ text }]);
+});
+
+test('whatever stands in a field, nothing is thrown', () => {
+  const chat = { id: 100001, type: 'private', first_name: 'Anna' };
+  const from = { id: 100001, is_bot: false, first_name: 'Anna' };
+  const message = { message_id: 1, date: 1, chat, from, text: '/a@coterie_bot', reply_to_message: {} };
+  const fields = [...Object.keys(message), 'entities', 'caption', 'sender_chat', 'quote', 'photo', 'voice'];
+  const wrong = fc.dictionary(fc.constantFrom(...fields), fc.anything({ maxDepth: 2 }), { maxKeys: 3 });
+  fc.assert(
+    fc.property(wrong, fc.constantFrom('message', 'edited_message'), (fields, kind) => {
+      const update = { update_id: 1, [kind]: { ...message, ...fields } };
+      expect(inbound([update], ME).length).toBeLessThanOrEqual(1);
+    }),
+    { numRuns: 500 },
+  );
+});

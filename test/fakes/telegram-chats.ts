@@ -1,0 +1,92 @@
+/** What people do on the fake Telegram, as the updates that a bot gets of it. */
+import type { Payload } from './telegram-body.js';
+
+export interface Person {
+  id: number;
+  first_name: string;
+  last_name?: string;
+  username?: string;
+  is_bot?: boolean;
+}
+
+export interface Chat {
+  id: number;
+  type: 'private' | 'group' | 'supergroup' | 'channel';
+  title?: string;
+  first_name?: string;
+  username?: string;
+  is_forum?: boolean;
+}
+
+/** One message of a person. Entities for commands and mentions are found as Telegram finds them. */
+export interface Saying {
+  /** A private chat with `from` if left out. */
+  chat?: Chat;
+  from?: Person;
+  text?: string;
+  caption?: string;
+  /** The id of a message in the same chat. */
+  replyTo?: number;
+  quote?: string;
+  /** A topic. */
+  topic?: number;
+  /** As the group itself: an anonymous administrator. */
+  anonymous?: boolean;
+  /** Seconds since 1970; now if left out. */
+  date?: number;
+  messageId?: number;
+  /** Anything else: `{ photo: […] }`, `{ voice: … }`. */
+  extra?: Payload;
+}
+
+export interface Said {
+  updateId: number;
+  messageId: number;
+  chatId: number;
+  message: Payload;
+}
+
+export const ANNA: Person = { id: 100001, first_name: 'Anna', last_name: 'Berg', username: 'annaberg' };
+
+const ANONYMOUS: Person = {
+  id: 1087968824,
+  is_bot: true,
+  first_name: 'Group',
+  username: 'GroupAnonymousBot',
+};
+
+function privateChat(person: Person): Chat {
+  const { id, first_name, username } = person;
+  return { id, type: 'private', first_name, ...(username === undefined ? {} : { username }) };
+}
+
+export function group(id: number, title = 'A group'): Chat {
+  return { id, type: 'supergroup', title };
+}
+
+export function messageOf(saying: Saying, messageId: number, repliedTo: Payload | undefined): Payload {
+  const { from = ANNA, chat = privateChat(from), text, caption, topic, anonymous, quote } = saying;
+  const { reply_to_message: _inner, ...replied } = repliedTo ?? {};
+  return {
+    message_id: messageId,
+    from: anonymous ? ANONYMOUS : { is_bot: false, ...from },
+    ...(anonymous ? { sender_chat: chat } : {}),
+    chat,
+    date: saying.date ?? Math.floor(Date.now() / 1000),
+    ...(topic === undefined ? {} : { message_thread_id: topic, is_topic_message: true }),
+    ...(repliedTo === undefined ? {} : { reply_to_message: replied }),
+    ...(quote === undefined ? {} : { quote: { text: quote, position: 0, is_manual: true } }),
+    ...(text === undefined ? {} : withEntities('text', 'entities', text)),
+    ...(caption === undefined ? {} : withEntities('caption', 'caption_entities', caption)),
+    ...saying.extra,
+  };
+}
+
+function withEntities(field: string, entitiesField: string, text: string): Payload {
+  const entities = [...text.matchAll(/(?<![\w/])\/\w{1,32}(?:@\w+)?|(?<![\w@/])@\w{3,32}/g)].map((match) => ({
+    type: match[0].startsWith('/') ? 'bot_command' : 'mention',
+    offset: match.index,
+    length: match[0].length,
+  }));
+  return { [field]: text, ...(entities.length > 0 ? { [entitiesField]: entities } : {}) };
+}
