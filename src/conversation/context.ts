@@ -113,18 +113,21 @@ function batchMessage(ask: ContextAsk, view: View, budget: number): ModelMessage
   const topic = threadId === null ? '' : `(In the topic ${threadId} of this chat.)\n`;
   const share = Math.floor((budget * 0.9) / ask.batch.length);
   const lines = ask.batch.map((message) => {
-    const words = withinTokens(message.text, share);
-    return userLine({ ...message, text: words }, view);
+    const most = charsWithin(message.text, share);
+    if (most >= message.text.length) return userLine(message, view);
+    const line = userLine({ ...message, text: cutAt(message.text, most) }, view);
+    // The marker is the gateway's word, so it stands outside of what somebody said.
+    return `${line}\n\n<<truncated due to message-max-chars=${most}>>`;
   });
   return { role: 'user', content: late + topic + lines.join('\n') };
 }
 
-function withinTokens(words: string, tokens: number): string {
-  if (words.length <= tokens || estimateTokens(words) <= tokens) return words;
+/** How much of a text is no more than so many tokens: all of it, or about as much as fits. */
+function charsWithin(words: string, tokens: number): number {
+  if (words.length <= tokens || estimateTokens(words) <= tokens) return words.length;
   let chars = tokens;
-  while (chars * 1.5 < words.length && estimateTokens(words.slice(0, chars * 1.5)) <= tokens) chars *= 1.5;
-  chars = Math.floor(chars);
-  return `${cutAt(words, chars)}\n\n<<truncated due to message-max-chars=${chars}>>`;
+  while (estimateTokens(words.slice(0, Math.floor(chars * 1.25))) <= tokens) chars = Math.floor(chars * 1.25);
+  return chars;
 }
 
 /** The newest entries that fit; older ones fall out of the window whole. */

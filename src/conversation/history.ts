@@ -86,7 +86,8 @@ export function userLine(message: StoredMessage, view: View): string {
 const QUOTE_CHARS = 500;
 
 function quote(words: string): string {
-  return shortened(words.replaceAll(/\s+/g, ' ').trim(), QUOTE_CHARS);
+  const line = words.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= QUOTE_CHARS ? line : `${cutAt(line, QUOTE_CHARS)} [quote shortened]`;
 }
 
 function shortened(words: string, most: number): string {

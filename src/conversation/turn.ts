@@ -139,8 +139,8 @@ async function resultOf(
     const names = parts.tools.map((known) => known.name).join(', ');
     return { content: `There is no tool named ${call.name}. There are: ${names}.`, failed: true };
   }
-  const given = parseJson(call.arguments);
-  if (given === undefined) return { content: UNREADABLE, failed: true };
+  const given = argumentsOf(call);
+  if (given === null) return { content: UNREADABLE, failed: true };
   const checked = tool.parameters.safeParse(given);
   if (!checked.success) {
     const faults = checked.error.issues.map(
@@ -176,11 +176,14 @@ function unreadableCalls(steps: Step[]): number {
   return steps.filter((step) => step.kind === 'result' && step.content === UNREADABLE).length;
 }
 
-function parseJson(text: string): unknown {
+/** null when they are no JSON object. Many models write null for what they leave out. */
+function argumentsOf(call: ToolCall): Record<string, unknown> | null {
   try {
-    return JSON.parse(text.trim() || '{}');
+    const parsed: unknown = JSON.parse(call.arguments.trim() || '{}');
+    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null;
+    return Object.fromEntries(Object.entries(parsed).filter(([, value]) => value !== null));
   } catch {
-    return undefined;
+    return null;
   }
 }
 

@@ -37,7 +37,7 @@ export interface ToolResult {
   failed: boolean;
 }
 
-export interface Tool<Parameters = never> {
+export interface Tool<Parameters> {
   name: string;
   description: string;
   parameters: ZodType<Parameters>;
@@ -48,5 +48,5 @@ export interface Tool<Parameters = never> {
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult>;
 }
 
-/** A tool whose parameters are checked by the caller, which has its schema. */
-export type AnyTool = Tool<never>;
+/** A tool in a list: whoever calls it checks the parameters with its schema first. */
+export type AnyTool = Omit<Tool<never>, 'parameters'> & { parameters: ZodType<unknown> };

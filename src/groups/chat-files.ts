@@ -2,6 +2,7 @@
  * `chat.yaml` of each chat: its title, and further ids that lead to it. The files alone are enough to find a
  * chat again that moved on its platform.
  */
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import { describe, Fault } from '../core/errors.js';
@@ -15,6 +16,8 @@ import { withKey } from './yaml-edit.js';
 
 /** How many files are open at once while all are looked through. */
 const AT_ONCE = 16;
+/** How many titles are kept in memory. */
+const KNOWN_TITLES = 10_000;
 
 export interface ChatFilesOptions {
   groupsDir: string;
@@ -25,10 +28,13 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
   const update = fileUpdater();
   /** Made at the first question, kept current by our own writes. */
   let index: Promise<Map<ChatId, ChatId>> | null = null;
+  /** Titles as this process last wrote or found them: asked for in every turn, changed hardly ever. */
+  const titles = new Map<ChatId, string>();
 
   return {
     async setTitle(chatId, title) {
       const path = fileOf(chatId);
+      if (titles.get(chatId) === title && (await isThere(path))) return;
       await update(path, (bytes) => {
         const source = bytes?.toString('utf8') ?? '';
         if (parseDocument(source).get('title') === title) return null;
@@ -36,6 +42,8 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
         if (edited === null) log.warn({ path }, 'the title is left as it is, for the file is not plain YAML');
         return edited === null ? null : Buffer.from(edited, 'utf8');
       });
+      if (titles.size >= KNOWN_TITLES) titles.clear();
+      titles.set(chatId, title);
     },
 
     async addAlias(chatId, alias) {
@@ -109,4 +117,12 @@ function withId(path: string, source: string, alias: ChatId): string {
   if (isSeq(ids)) document.addIn(['ids'], alias);
   else document.set('ids', [alias]);
   return document.toString({ lineWidth: 0 });
+}
+
+/** An operator may have removed the folder meanwhile. */
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }

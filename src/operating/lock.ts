@@ -13,7 +13,7 @@ export interface DataLock {
 
 /** null when another process (or another part of this one) holds it. */
 export async function takeLock(file: string): Promise<DataLock | null> {
-  await mkdir(dirname(file), { recursive: true }).catch((error: unknown) => fail(file, error));
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch((error: unknown) => fail(file, error));
   let database: Database.Database;
   try {
     database = new Database(file, { timeout: 0 });

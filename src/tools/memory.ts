@@ -8,17 +8,7 @@ import { done, failed, shown, withoutFaults } from './results.js';
 import { readTieredMemory, writeTieredMemory } from './tiered-memory.js';
 
 export function memoryTools(memory: Memory): AnyTool[] {
-  return [
-    listed(readTieredMemory(memory)),
-    listed(writeTieredMemory(memory)),
-    listed(readMemory(memory)),
-    listed(writeMemory(memory)),
-  ];
-}
-
-/** Who calls a tool of a list has parsed the parameters with its own schema, so what reaches it is of its type. */
-function listed<Parameters>(tool: Tool<Parameters>): AnyTool {
-  return tool as unknown as AnyTool;
+  return [readTieredMemory(memory), writeTieredMemory(memory), readMemory(memory), writeMemory(memory)];
 }
 
 const date = z.string().optional().describe('YYYY-MM-DD. Left out: today.');

@@ -34,6 +34,13 @@ describe('where it is cut', () => {
   test('not inside a fence that fits', () => {
     expect(texts('intro\nmore\n```\na\n\nb\n```\nend', 12)).toEqual(['intro\nmore', 'a\n\nb\nend']);
   });
+  test('a fence that does not fit begins right behind its introduction', () => {
+    expect(texts('intro\n\n```\nline 1\nline 2\n\nline 3\n```\n\nend', 16)).toEqual([
+      'intro\n\nline 1',
+      'line 2\n\nline 3',
+      'end',
+    ]);
+  });
   test('blank text is nothing', () => {
     expect(cut({ text: ' \n ', marks: [] }, { limit: 10 })).toEqual([]);
   });

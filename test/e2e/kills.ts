@@ -65,13 +65,13 @@ export async function killAtRandom(plan: { kills: number; seed: number }): Promi
           if (seen === phase && --left === 0) resolve();
         };
       });
-      let calls = on.telegram.calls.length;
+      let { length: calls } = on.telegram.calls;
+      let polls = on.telegram.polls.count;
       const watch = setInterval(() => {
-        for (const call of on.telegram.calls.slice(calls)) {
-          if (call.method === 'getUpdates') notice('receiving');
-          if (call.method === 'sendMessage') notice('delivering');
+        for (; polls < on.telegram.polls.count; polls++) notice('receiving');
+        for (; calls < on.telegram.calls.length; calls++) {
+          if (on.telegram.calls[calls]?.method === 'sendMessage') notice('delivering');
         }
-        calls = on.telegram.calls.length;
       }, 1);
       const gateway = on.launch();
       await Promise.race([reached, pause(5_000)]);

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import type { Nodes, Root } from 'mdast';
-import { fromMarkdown } from 'mdast-util-from-markdown';
+import markdownIt from 'markdown-it';
 import { describe, expect, it } from 'vitest';
 import { isBlank, outline } from '../../src/groups/outline.js';
 
@@ -103,13 +102,9 @@ describe('isBlank', () => {
 
 /** Where the headings of level 1 and 2 begin whose home is the document itself. */
 function reference(source: string): number[] {
-  const root: Root = fromMarkdown(source);
-  return root.children.filter(isHeading).map((node) => {
-    const start = node.position?.start.offset ?? -1;
-    return Math.max(source.lastIndexOf('\n', start - 1), source.lastIndexOf('\r', start - 1)) + 1;
-  });
-}
-
-function isHeading(node: Nodes): boolean {
-  return node.type === 'heading' && node.depth <= 2;
+  const lines = [0, ...Array.from(source.matchAll(/\r\n|\r|\n/g), (end) => end.index + end[0].length)];
+  return markdownIt('commonmark')
+    .parse(source, {})
+    .filter(({ type, level, tag }) => type === 'heading_open' && level === 0 && /^h[12]$/.test(tag))
+    .map(({ map }) => lines[map?.[0] ?? -1] ?? -1);
 }

@@ -55,7 +55,7 @@ async function setUp(files: Record<string, string> = {}) {
   ): Promise<ToolResult> {
     const tool = tools.find((tool) => tool.name === name);
     if (!tool) throw new Error(`no tool ${name}`);
-    return tool.execute(tool.parameters.parse(parameters), { ...context, ...changes });
+    return tool.execute(tool.parameters.parse(parameters) as never, { ...context, ...changes });
   }
   const read = (path: string) => readFile(join(groups, path), 'utf8');
   return { groups, memory, tools, context, call, read };

@@ -34,7 +34,8 @@ export interface SqliteOptions {
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` where it cannot be used. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { file, clock, log, migrationsFolder: folder, busyTimeoutMs = BUSY_TIMEOUT_MS, maxPages } = options;
-  await mkdir(dirname(file), { recursive: true });
+  // Conversations are nobody else's business on a shared machine.
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const connection = await connect({
     file,
     clock,

@@ -1,0 +1,95 @@
+/**
+ * A styled text to messages, each within a platform's limit. It is cut at the last paragraph that fits, else the
+ * last line, else the last word, and only then inside a word; never inside a surrogate pair, and not inside a
+ * link, a code span or a fence that fits into one message. A mark over a cut is closed and opened again.
+ *
+ * The law: between the parts, before the first and behind the last stands nothing but whitespace in the text;
+ * everything else is in exactly one part, in order. (At a cut whitespace goes, within a fence only whole blank
+ * lines and what ends a line: indentation stays.)
+ */
+import type { Mark, Part } from '../../core/channel.js';
+import type { Styled } from './parse.js';
+import { placeToCut } from './places.js';
+import { type Range, rangeAt, rangesOf } from './ranges.js';
+
+export interface Limits {
+  /** At least 2, since a surrogate pair is not halved. */
+  limit: number;
+  /** How many marks one message may carry. */
+  maxMarks?: number;
+  /** How long a part is on the platform, if its marks count too; else the length of its text. */
+  measure?: (part: Part) => number;
+}
+
+/** Blank text gives no parts. `marks` stand in the order of their offsets. */
+export function cut({ text, marks }: Styled, limits: Limits): Part[] {
+  const { limit, maxMarks = Number.POSITIVE_INFINITY, measure = textLength } = limits;
+  const fences = rangesOf(marks, ['pre']);
+  const unbroken = rangesOf(marks, ['link', 'code']);
+  const end = text.trimEnd().length;
+  const parts: Part[] = [];
+  /** Marks that a cut goes through, and the first that nothing was taken of yet. */
+  let carried: Mark[] = [];
+  let next = 0;
+
+  function pieceOf(start: number, room: number): { part: Part; to: number } {
+    const to = placeToCut(text, { start, end, room, limit, fences, unbroken });
+    const shown = text.slice(start, to).trimEnd();
+    const here = [...carried, ...startingBefore(to)];
+    return { to, part: { text: shown, marks: within(here, start, start + shown.length) } };
+  }
+
+  /** Of the marks that nothing was taken of yet. */
+  function startingBefore(to: number): Mark[] {
+    let after = next;
+    while ((marks[after]?.offset ?? end) < to) after += 1;
+    return marks.slice(next, after);
+  }
+
+  /** Up to where marks are not too many. */
+  function roomAt(start: number): number {
+    const first = marks[next + Math.max(0, maxMarks - carried.length)];
+    return first === undefined ? limit : Math.max(2, Math.min(limit, first.offset - start));
+  }
+
+  for (let start = skipBlank(text, 0, fences); start < end; ) {
+    let room = roomAt(start);
+    let piece = pieceOf(start, room);
+    for (let size = measure(piece.part); size > limit && room > 2; size = measure(piece.part)) {
+      room = Math.max(2, Math.min(room - 1, Math.floor((room * limit) / size)));
+      piece = pieceOf(start, room);
+    }
+    if (piece.part.text !== '') parts.push(piece.part);
+    const started = startingBefore(piece.to);
+    next += started.length;
+    carried = [...carried, ...started].filter((mark) => mark.offset + mark.length > piece.to);
+    start = skipBlank(text, piece.to, fences);
+  }
+  return parts;
+}
+
+function textLength(part: Part): number {
+  return part.text.length;
+}
+
+/** What of the marks lies in this piece, counted from its beginning. */
+function within(marks: Mark[], start: number, end: number): Mark[] {
+  const inside: Mark[] = [];
+  for (const mark of marks) {
+    const from = Math.max(mark.offset, start);
+    const to = Math.min(mark.offset + mark.length, end);
+    if (from < to) inside.push({ ...mark, offset: from - start, length: to - from });
+  }
+  return inside;
+}
+
+/** Where the next piece begins. In a fence the indentation of its first line stays. */
+function skipBlank(text: string, from: number, fences: Range[]): number {
+  let line = from;
+  let at = from;
+  for (; at < text.length && /\s/.test(text.charAt(at)); at += 1) {
+    if (text.charAt(at) === '\n') line = at + 1;
+  }
+  const fence = rangeAt(fences, at);
+  return fence === undefined ? at : Math.max(line, fence.start);
+}

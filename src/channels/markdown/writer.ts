@@ -1,0 +1,57 @@
+/** Collects text and the marks on it, for `render.ts` and `inline.ts`. */
+import type { Mark, Part } from '../../core/channel.js';
+
+/** What a mark says, without where. */
+type Style = Mark extends infer Each ? (Each extends Mark ? Omit<Each, 'offset' | 'length'> : never) : never;
+
+export interface Writer {
+  length(): number;
+  write(text: string): void;
+  /** Marks from `start` to here. */
+  mark(start: number, style: Style): void;
+  /** Begins emphasis of a kind, or a link. */
+  enter(kind: Mark['kind']): void;
+  /** Ends it. True when it was the outermost of its kind: only that one is worth a mark. */
+  leave(kind: Mark['kind']): boolean;
+  isInside(kind: Mark['kind']): boolean;
+  /** What was written since then, where a piece began. */
+  since(start: number): string;
+  done(): Part;
+}
+
+export function createWriter(): Writer {
+  const pieces: string[] = [];
+  let length = 0;
+  const marks: Mark[] = [];
+  const depth = new Map<Mark['kind'], number>();
+
+  return {
+    length: () => length,
+    write(text) {
+      pieces.push(text);
+      length += text.length;
+    },
+    mark(start, style) {
+      if (length > start) marks.push({ ...style, offset: start, length: length - start } as Mark);
+    },
+    enter(kind) {
+      depth.set(kind, (depth.get(kind) ?? 0) + 1);
+    },
+    leave(kind) {
+      const left = (depth.get(kind) ?? 1) - 1;
+      depth.set(kind, left);
+      return left === 0;
+    },
+    isInside: (kind) => (depth.get(kind) ?? 0) > 0,
+    since(start) {
+      let text = '';
+      for (let at = pieces.length - 1; text.length < length - start; at -= 1)
+        text = (pieces[at] ?? '') + text;
+      return text;
+    },
+    done: () => ({
+      text: pieces.join(''),
+      marks: marks.sort((one, other) => one.offset - other.offset || other.length - one.length),
+    }),
+  };
+}

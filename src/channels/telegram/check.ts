@@ -1,0 +1,45 @@
+/** For `doctor`: logs in, and names what Telegram's settings forbid. */
+import type { BotApi } from './api.js';
+import type { TelegramOptions } from './options.js';
+
+export async function check(
+  api: BotApi,
+  { mode, webhookUrl }: TelegramOptions,
+  wantsQuietListening: boolean,
+): Promise<{ identity: string; warnings: string[] }> {
+  const [me, hook] = await Promise.all([
+    api.call((raw, ended) => raw.getMe(ended)),
+    api.call((raw, ended) => raw.getWebhookInfo(ended)),
+  ]);
+  const warnings: string[] = [];
+  if (wantsQuietListening && !me.can_read_all_group_messages) {
+    warnings.push(
+      'privacy mode is on: in groups the bot sees only commands, replies to it and messages that name it, so personas do not know what was said in between. ' +
+        'Turn it off with /setprivacy at @BotFather, then take the bot out of each group and add it again (or make it an administrator there)',
+    );
+  }
+  if (wantsQuietListening && me.can_join_groups === false) {
+    warnings.push('the bot cannot be added to groups; /setjoingroups at @BotFather allows it');
+  }
+  if (hook.url && mode === 'polling') {
+    warnings.push(
+      `a webhook is set (at ${hostOf(hook.url)}); the gateway removes it when it starts, and keeps what waits`,
+    );
+  }
+  if (hook.url && mode === 'webhook' && hook.url !== webhookUrl) {
+    warnings.push(`another webhook is set (at ${hostOf(hook.url)}); the gateway replaces it when it starts`);
+  }
+  if (mode === 'webhook' && hook.url === webhookUrl && hook.last_error_message) {
+    warnings.push(`Telegram's last call of the webhook failed: ${hook.last_error_message}`);
+  }
+  if (hook.pending_update_count > 0) {
+    const waiting = hook.pending_update_count;
+    warnings.push(`${waiting} ${waiting === 1 ? 'update waits' : 'updates wait'} to be taken in`);
+  }
+  return { identity: `@${me.username} (${me.first_name}, id ${me.id})`, warnings };
+}
+
+/** The rest of somebody's webhook address may be a secret. */
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : 'an address that is not one';
+}

@@ -1,0 +1,78 @@
+/** What went wrong with a call, in one form, and what it means for a message that was to be sent. */
+import { GrammyError, HttpError } from 'grammy/web';
+import type { SendResult } from '../../core/channel.js';
+import { TransportError } from './transport.js';
+
+export interface Failure {
+  /** For a log or a report. Never holds the token. */
+  reason: string;
+  /** Telegram's error code; null where it was not Telegram that answered. */
+  code: number | null;
+  description: string;
+  /** Whether Telegram may have done what was asked. */
+  taken: 'no' | 'unknown';
+  retryAfterMs: number | null;
+  migratedTo: string | null;
+}
+
+const NO_BOT = ' (is channels.telegram.token the one that @BotFather gave?)';
+const HINTS: Record<number, string> = {
+  401: NO_BOT,
+  404: NO_BOT,
+  409: ' (only one program may take in what is sent to a bot)',
+};
+
+export function failureOf(error: unknown, token: string): Failure {
+  const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null };
+  if (error instanceof GrammyError) {
+    const { error_code, description, parameters } = error;
+    return {
+      reason: redacted(`Telegram answers ${error_code}: ${description}${HINTS[error_code] ?? ''}`, token),
+      code: error_code,
+      description,
+      taken: 'no',
+      retryAfterMs: parameters.retry_after === undefined ? null : parameters.retry_after * 1000,
+      migratedTo: parameters.migrate_to_chat_id === undefined ? null : String(parameters.migrate_to_chat_id),
+    };
+  }
+  const cause = error instanceof HttpError ? error.error : error;
+  if (cause instanceof TransportError) {
+    // An answer that says "no" is one, whoever gave it: what comes from a proxy did not reach Telegram.
+    const answered = cause.status !== null && cause.status >= 400;
+    const words = cause.reached ? 'the connection to Telegram broke' : 'Telegram cannot be reached';
+    return {
+      ...failure,
+      reason: `${answered ? 'Telegram does not answer' : words}: ${cause.message}`,
+      taken: cause.reached && !answered ? 'unknown' : 'no',
+    };
+  }
+  const words = cause instanceof Error ? cause.message : String(cause);
+  return { ...failure, reason: redacted(words, token), taken: 'unknown' };
+}
+
+function redacted(text: string, token: string): string {
+  return text.replaceAll(token, '[token]').replaceAll(encodeURIComponent(token), '[token]');
+}
+
+/** A wrong token (401, 404), floods and faults of the server pass; everything else it will say again. */
+export function sendResult(failure: Failure): SendResult {
+  const { reason, code, taken, retryAfterMs, migratedTo } = failure;
+  if (migratedTo !== null) return { kind: 'moved', address: migratedTo };
+  if (code !== null && code >= 400 && code < 500 && ![401, 404, 429].includes(code)) {
+    return { kind: 'refused', reason };
+  }
+  return { kind: 'unreachable', reason, taken, ...(retryAfterMs === null ? {} : { retryAfterMs }) };
+}
+
+export function isMarkupRefused({ code, description }: Failure): boolean {
+  return code === 400 && /entit|markup|parse|nested/i.test(description);
+}
+
+export function isThreadGone({ code, description }: Failure): boolean {
+  return code === 400 && /thread not found|topic_deleted|topic_id_invalid/i.test(description);
+}
+
+/** Polling is refused while a webhook is set. */
+export function isWebhookInTheWay({ code, description }: Failure): boolean {
+  return code === 409 && /webhook/i.test(description);
+}

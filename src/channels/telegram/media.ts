@@ -1,0 +1,60 @@
+/** What stands for a message without words, so that a persona can say that it cannot see it. */
+import type { Content } from './update.js';
+
+/** null for what shows nothing: a service message, or a kind we do not know. */
+export function mediaLabel(content: Content): string | null {
+  const words = mediaWords(content);
+  return words === null ? null : `[${words}]`;
+}
+
+function mediaWords(content: Content): string | null {
+  const { voice, video, video_note, audio, document, sticker, venue, contact, poll, dice, game } = content;
+  if (content.photo) return 'photo';
+  if (voice) return listed('voice message', seconds(voice.duration));
+  if (video_note) return listed('round video message', seconds(video_note.duration));
+  if (video) return listed('video', seconds(video.duration));
+  // An animation also comes with a document, a venue also with a location.
+  if (content.animation) return 'animation';
+  if (audio) return listed(named('audio', titleOf(audio)), seconds(audio.duration));
+  if (document) return listed(named('document', document.file_name), size(document.file_size));
+  if (sticker) return named('sticker', sticker.emoji);
+  if (venue) return listed(named('place', venue.title), venue.address);
+  if (content.location) return 'location';
+  if (contact) return listed(named('contact', nameOf(contact)), contact.phone_number);
+  if (poll) return named('poll', poll.question);
+  if (dice)
+    return listed(named('dice', dice.emoji), dice.value === undefined ? undefined : `shows ${dice.value}`);
+  if (game) return named('game', game.title);
+  if (content.story) return 'story';
+  if (content.paid_media) return 'paid media';
+  return null;
+}
+
+function named(kind: string, name: string | undefined): string {
+  return name ? `${kind} ${name}` : kind;
+}
+
+function listed(first: string, second: string | undefined): string {
+  return second ? `${first}, ${second}` : first;
+}
+
+function titleOf(audio: NonNullable<Content['audio']>): string | undefined {
+  if (audio.performer && audio.title) return `${audio.performer} – ${audio.title}`;
+  return audio.title || audio.performer || audio.file_name;
+}
+
+function nameOf(person: { first_name?: string | undefined; last_name?: string | undefined }): string {
+  return [person.first_name, person.last_name].filter(Boolean).join(' ');
+}
+
+function seconds(duration: number | undefined): string | undefined {
+  if (duration === undefined) return undefined;
+  return duration < 60 ? `${duration} s` : `${Math.floor(duration / 60)} min ${duration % 60} s`;
+}
+
+function size(bytes: number | undefined): string | undefined {
+  if (bytes === undefined) return undefined;
+  if (bytes < 1000) return `${bytes} bytes`;
+  if (bytes < 1_000_000) return `${Math.round(bytes / 1000)} kB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}

@@ -1,0 +1,73 @@
+/** `channels.telegram` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
+import * as z from 'zod';
+
+const PUBLIC_API = 'https://api.telegram.org';
+
+/** The words of a fault, never with the value in them: it may be a secret. */
+function expected(what: string) {
+  return {
+    error: (issue: { input?: unknown }) =>
+      `expected ${what}${issue.input === undefined ? ', but it is missing' : ''}`,
+  };
+}
+
+/** A value from the environment is always text. */
+function rate(what: string) {
+  const words = expected(what);
+  return z.preprocess(
+    (value) => (typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value),
+    z.number(words).positive(words),
+  );
+}
+
+const token = z
+  .string(expected("a bot's token, as @BotFather gave it"))
+  .trim()
+  .regex(/^[^\s/?#]+$/, expected("a bot's token, as @BotFather gave it"));
+
+export const telegramOptions = z
+  .object(
+    {
+      token,
+      api_root: z
+        .url({ protocol: /^https?$/, ...expected(`the address of a Bot API server, like ${PUBLIC_API}`) })
+        .transform((address) => address.replace(/\/+$/, ''))
+        .default(PUBLIC_API),
+      mode: z.enum(['polling', 'webhook'], expected('one of polling, webhook')).default('polling'),
+      webhook_url: z
+        .url({ protocol: /^https?$/, ...expected('the public address that leads to /telegram/webhook') })
+        .nullable()
+        .default(null),
+      webhook_secret: z
+        .string(expected('1 to 256 letters, digits, _ or -'))
+        .regex(/^[A-Za-z0-9_-]{1,256}$/, expected('1 to 256 letters, digits, _ or -'))
+        .nullable()
+        .default(null),
+      persona_tokens: z
+        .record(z.string(), token, expected('persona ids with the token of a bot each'))
+        .default({}),
+      messages_per_second: rate('a number of messages above 0').default(30),
+      per_chat_burst: rate('a number of messages above 0').default(20),
+    },
+    expected('keys and values'),
+  )
+  .superRefine((options, context) => {
+    if (options.mode !== 'webhook') return;
+    for (const key of ['webhook_url', 'webhook_secret'] as const) {
+      if (options[key] === null) {
+        context.addIssue({ code: 'custom', path: [key], message: `expected a value, since mode is webhook` });
+      }
+    }
+  });
+
+/** The same in the words of the code. */
+export interface TelegramOptions {
+  token: string;
+  /** Without a slash at its end. */
+  apiRoot: string;
+  mode: 'polling' | 'webhook';
+  webhookUrl: string | null;
+  webhookSecret: string | null;
+  messagesPerSecond: number;
+  perChatBurst: number;
+}

@@ -1,0 +1,100 @@
+/** Parts of a reply as requests to sendMessage. Pure. */
+import type { Mark, Part, Recipient } from '../../core/channel.js';
+import { cut } from '../markdown/cut.js';
+import { parse } from '../markdown/parse.js';
+
+/** In UTF-16 units, without the markup. */
+const MAX_TEXT = 4096;
+/** Telegram passes over what is beyond. */
+const MAX_ENTITIES = 100;
+
+type Entity = { offset: number; length: number } & (
+  | { type: 'bold' | 'italic' | 'strikethrough' | 'code' | 'blockquote' }
+  | { type: 'pre'; language?: string }
+  | { type: 'text_link'; url: string }
+);
+
+/** The payload of sendMessage. */
+export interface SendRequest {
+  chat_id: number | string;
+  text: string;
+  entities?: Entity[];
+  message_thread_id?: number;
+  reply_parameters?: { message_id: number; allow_sending_without_reply: true };
+}
+
+export function compose(markdown: string): Part[] {
+  return cut(parse(markdown), { limit: MAX_TEXT, maxMarks: MAX_ENTITIES });
+}
+
+export function sendRequest(to: Recipient, part: Part, replyTo: string | null): SendRequest {
+  const entities = entitiesOf(part.marks);
+  const request: SendRequest = { chat_id: chatId(to.address), text: part.text };
+  if (entities.length > 0) request.entities = entities;
+  const thread = numeric(to.threadId);
+  if (thread !== null) request.message_thread_id = thread;
+  const answered = numeric(replyTo);
+  if (answered !== null) {
+    request.reply_parameters = { message_id: answered, allow_sending_without_reply: true };
+  }
+  return request;
+}
+
+/** For a text that was refused for its markup: without any, the addresses of links beside their labels. */
+export function withoutMarkup(request: SendRequest): SendRequest {
+  const { entities = [], ...rest } = request;
+  let text = '';
+  let from = 0;
+  for (const entity of entities) {
+    if (entity.type !== 'text_link') continue;
+    const end = entity.offset + entity.length;
+    text += `${request.text.slice(from, end)} (${entity.url})`;
+    from = end;
+  }
+  text += request.text.slice(from);
+  return { ...rest, text: text.length <= MAX_TEXT ? text : request.text };
+}
+
+/** For a topic that is gone: to the chat itself. */
+export function withoutThread(request: SendRequest): SendRequest {
+  const { message_thread_id: _gone, ...rest } = request;
+  return rest;
+}
+
+export function chatId(address: string): number | string {
+  return numeric(address) ?? address;
+}
+
+export function numeric(id: string | null): number | null {
+  return id !== null && /^-?\d{1,15}$/.test(id) ? Number(id) : null;
+}
+
+function entitiesOf(marks: Mark[]): Entity[] {
+  const entities: Entity[] = [];
+  let quoteEnd = 0;
+  for (const mark of marks) {
+    // Telegram's quotes do not nest: the outermost shows them all.
+    if (mark.kind === 'quote') {
+      if (mark.offset < quoteEnd) continue;
+      quoteEnd = mark.offset + mark.length;
+    }
+    entities.push(entityOf(mark));
+  }
+  return entities;
+}
+
+function entityOf(mark: Mark): Entity {
+  const { offset, length } = mark;
+  switch (mark.kind) {
+    case 'link':
+      return { type: 'text_link', offset, length, url: mark.url };
+    case 'pre':
+      return { type: 'pre', offset, length, ...(mark.language === '' ? {} : { language: mark.language }) };
+    case 'strike':
+      return { type: 'strikethrough', offset, length };
+    case 'quote':
+      return { type: 'blockquote', offset, length };
+    default:
+      return { type: mark.kind, offset, length };
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Taking in by asking: one batch of updates, stored with its offset in one go, and only then the next question,
+ * which tells Telegram that we have it. What is not stored is given again.
+ */
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import type { InboundBatch } from '../../core/message.js';
+import type { BotApi } from './api.js';
+import { type Failure, failureOf, isWebhookInTheWay } from './failure.js';
+import { inbound, type Me } from './inbound.js';
+import type { State } from './state.js';
+import { supervise } from './supervise.js';
+import { ALLOWED_UPDATES } from './update.js';
+
+/** How long Telegram keeps a question that it has no answer to. */
+const PATIENCE_SECONDS = 30;
+/** A question open for longer than this is lost: the connection is dead and nobody said so. */
+const WATCHDOG_MS = 45_000;
+/** An empty answer should take its time. A server that does not wait is not asked as fast as it answers. */
+const QUICK_MS = 50;
+
+export interface Polling {
+  api: BotApi;
+  token: string;
+  identity(signal: AbortSignal): Promise<Me>;
+  /** Stores a batch; rejects when it could not. */
+  accept(batch: Pick<InboundBatch, 'account' | 'events' | 'cursor'>): Promise<void>;
+  initialCursor(account: string): Promise<string | null>;
+  state: State;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+}
+
+export async function poll(parts: Polling): Promise<void> {
+  const { api, token, state, clock, log, signal } = parts;
+  let offset: number | null = null;
+
+  async function round(failures: number): Promise<void> {
+    const me = await parts.identity(signal);
+    const account = String(me.id);
+    offset ??= Number((await parts.initialCursor(account)) ?? 0);
+    // After a failure the first question is answered at once: so it is known that all is well again.
+    const patience = failures === 0 ? PATIENCE_SECONDS : 0;
+    if (failures === 0) state.up();
+    const askedAt = clock.now();
+    const updates = await ask(offset, patience);
+    if (updates.length === 0) {
+      state.up();
+      if (patience > 0 && clock.now() - askedAt < QUICK_MS) await clock.sleep(QUICK_MS, signal);
+      return;
+    }
+    const next = offsetAfter(updates, offset);
+    await store({ account, events: inbound(updates, me), cursor: String(next) });
+    offset = next;
+    state.up();
+  }
+
+  async function store(batch: Parameters<Polling['accept']>[0]): Promise<void> {
+    try {
+      await parts.accept(batch);
+    } catch (error) {
+      throw new Error(`what came from Telegram could not be stored: ${describe(error)}`);
+    }
+  }
+
+  async function ask(from: number, patience: number): Promise<unknown[]> {
+    const updates: unknown = await api.call(
+      (raw, ended) =>
+        raw.getUpdates(
+          { ...(from > 0 ? { offset: from } : {}), timeout: patience, allowed_updates: ALLOWED_UPDATES },
+          ended,
+        ),
+      { signal, ms: WATCHDOG_MS },
+    );
+    if (!Array.isArray(updates))
+      throw new Error('Telegram answers getUpdates with something else than updates');
+    return updates;
+  }
+
+  /** A webhook that was left over is in the way; what waits for it is kept. */
+  async function mend(failure: Failure): Promise<boolean> {
+    if (!isWebhookInTheWay(failure)) return false;
+    try {
+      await api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
+      log.info(
+        { channel: 'telegram' },
+        'removed the webhook that was set for this bot; asking for updates instead',
+      );
+      return true;
+    } catch (error) {
+      log.warn(
+        { channel: 'telegram', reason: failureOf(error, token).reason },
+        'the webhook that is set for this bot could not be removed',
+      );
+      return false;
+    }
+  }
+
+  return supervise({ round, mend, token, state, clock, log, signal });
+}
+
+function offsetAfter(updates: unknown[], offset: number): number {
+  const ids = updates.map((update) => (update as { update_id?: unknown } | null)?.update_id);
+  const next = Math.max(...ids.filter((id) => typeof id === 'number')) + 1;
+  if (!Number.isSafeInteger(next))
+    throw new Error('Telegram answers getUpdates with updates that have no ids');
+  return Math.max(next, offset);
+}

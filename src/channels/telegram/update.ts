@@ -1,0 +1,66 @@
+/**
+ * What we read of an update, and nothing else of it. Payloads come from outside: a field of another form than
+ * expected counts as absent, and where an essential one is missing the update is nothing to us.
+ */
+import { flag, list, oneOf, present, type Read, record, text, whole } from './read.js';
+
+const user = record({ id: whole }, { is_bot: flag, first_name: text, last_name: text, username: text });
+const chat = record(
+  { id: whole, type: oneOf('private', 'group', 'supergroup', 'channel') },
+  { title: text, username: text },
+);
+const entity = record({ type: text, offset: whole, length: whole }, { user });
+const timed = record({}, { duration: whole });
+
+/** What a message shows: its words, or the one thing it is instead of words. */
+const content = {
+  text,
+  caption: text,
+  entities: list(entity),
+  caption_entities: list(entity),
+  photo: present,
+  voice: timed,
+  video: timed,
+  video_note: timed,
+  animation: present,
+  audio: record({}, { duration: whole, title: text, performer: text, file_name: text }),
+  document: record({}, { file_name: text, file_size: whole }),
+  sticker: record({}, { emoji: text }),
+  venue: record({}, { title: text, address: text }),
+  location: present,
+  contact: record({}, { first_name: text, last_name: text, phone_number: text }),
+  poll: record({}, { question: text }),
+  dice: record({}, { emoji: text, value: whole }),
+  game: record({}, { title: text }),
+  story: present,
+  paid_media: present,
+};
+
+const author = { from: user, sender_chat: chat, author_signature: text };
+
+const message = record(
+  { message_id: whole, date: whole, chat },
+  {
+    ...author,
+    ...content,
+    edit_date: whole,
+    message_thread_id: whole,
+    is_topic_message: flag,
+    reply_to_message: record({ message_id: whole }, { ...author, ...content, forum_topic_created: present }),
+    quote: record({ text }, {}),
+    migrate_to_chat_id: whole,
+    migrate_from_chat_id: whole,
+  },
+);
+
+/** Unknown kinds of updates have neither. */
+export const readUpdate = record({}, { message, edited_message: message });
+
+type Result<Reader> = Reader extends Read<infer T> ? T : never;
+export type Message = Result<typeof message>;
+export type Author = Pick<Message, keyof typeof author>;
+export type Content = Pick<Message, keyof typeof content>;
+export type User = Result<typeof user>;
+
+/** The kinds of updates we ask Telegram for. */
+export const ALLOWED_UPDATES = ['message', 'edited_message'] as const;
