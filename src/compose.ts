@@ -105,8 +105,8 @@ export async function compose({ config, log, version, terminal, platforms }: Wis
     const { startBoard } = await import('./board/listener.js');
     const listener = await startBoard({
       ...config.board,
-      ready: () =>
-        Object.fromEntries([...channels.values()].map((channel) => [channel.name, channel.status()])),
+      // Whoever leaves the prompt has not made the gateway unready.
+      ready: () => (telegram ? { telegram: telegram.status() } : {}),
       metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
       webhook: telegram?.webhook,
       log,

@@ -63,7 +63,16 @@ async function turn(answers: Answer[], steps: Step[] = [], maxToolRounds = 25) {
   const outcome = await runTurn(parts, {
     turnId: 'turn-1',
     context: {
-      persona: { id: 'default', name: 'default', model: null, temperature: null, avatar: null, aliases: [], from: null, character: '' },
+      persona: {
+        id: 'default',
+        name: 'default',
+        model: null,
+        temperature: null,
+        avatar: null,
+        aliases: [],
+        from: null,
+        character: '',
+      },
       messages: [{ role: 'user', content: 'hi' }],
       seen: new Map(),
     },
@@ -75,13 +84,18 @@ async function turn(answers: Answer[], steps: Step[] = [], maxToolRounds = 25) {
     },
     signal: new AbortController().signal,
   });
-  const results = model.asked.at(-1)?.messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
+  const results = model.asked
+    .at(-1)
+    ?.messages.flatMap((message) => (message.role === 'tool' ? [message.content] : []));
   return { outcome, saved, asked: model.asked, results: results ?? [], lines: [...lines] };
 }
 
 describe('the steps of a turn', () => {
   it('stores each answer that calls and each call before and after, and asks again with the results', async () => {
-    const { outcome, saved, results } = await turn([{ text: 'wait', calls: [{}, { name: 'look' }] }, { text: 'done' }]);
+    const { outcome, saved, results } = await turn([
+      { text: 'wait', calls: [{}, { name: 'look' }] },
+      { text: 'done' },
+    ]);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'done' });
     expect(saved.map((step) => step.kind)).toEqual(['answer', 'call', 'result', 'call', 'result']);
     expect(results).toEqual(['appended a line', '1 lines']);
@@ -93,7 +107,11 @@ describe('the steps of a turn', () => {
       { id: 'b', name: 'look', arguments: '{}' },
       { id: 'c', name: 'append', arguments: '{"line":"never begun"}' },
     ];
-    const { results, lines: written, asked } = await turn(
+    const {
+      results,
+      lines: written,
+      asked,
+    } = await turn(
       [{ text: 'went on' }],
       [
         { kind: 'answer', text: '', calls },
@@ -109,7 +127,8 @@ describe('the steps of a turn', () => {
   it('gives calls ids of our own, the same when a turn is taken up again', async () => {
     const first = await turn([{ calls: [{ id: '0' }] }, { calls: [{ id: '0' }] }, { text: 'x' }]);
     const second = await turn([{ calls: [{ id: 'zero' }] }, { calls: [{}] }, { text: 'x' }]);
-    const ids = (saved: Step[]) => saved.flatMap((step) => (step.kind === 'answer' ? step.calls.map(({ id }) => id) : []));
+    const ids = (saved: Step[]) =>
+      saved.flatMap((step) => (step.kind === 'answer' ? step.calls.map(({ id }) => id) : []));
     expect(ids(first.saved)).toEqual(ids(second.saved));
     expect(new Set(ids(first.saved)).size).toBe(2);
     for (const id of ids(first.saved)) expect(id).toMatch(/^[a-z0-9]{9}$/);
@@ -128,7 +147,14 @@ describe('what models do wrong', () => {
 
   it('takes null for left out, and names what does not fit a schema', async () => {
     const { results } = await turn([
-      { calls: [{ arguments: '{"line":null}' }, { arguments: '{"line":7}' }, { name: 'nowhere' }, { name: 'broken', arguments: '{"n":1}' }] },
+      {
+        calls: [
+          { arguments: '{"line":null}' },
+          { arguments: '{"line":7}' },
+          { name: 'nowhere' },
+          { name: 'broken', arguments: '{"n":1}' },
+        ],
+      },
       { text: 'ok' },
     ]);
     expect(results[0]).toBe('appended a line');
@@ -139,7 +165,11 @@ describe('what models do wrong', () => {
   });
 
   it('ends the same call for ever after the allowed rounds, with one more answer without tools', async () => {
-    const { asked, outcome } = await turn(Array.from({ length: 3 }, () => ({ calls: [{}] })), [], 3);
+    const { asked, outcome } = await turn(
+      Array.from({ length: 3 }, () => ({ calls: [{}] })),
+      [],
+      3,
+    );
     expect(asked).toHaveLength(4);
     expect(asked.at(-1)?.tools).toEqual([]);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'the end' });

@@ -144,7 +144,7 @@ function pause(ms: number): Promise<void> {
 }
 
 /** mulberry32: small, and the same on every machine. */
-export function generator(seed: number): () => number {
+function generator(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
