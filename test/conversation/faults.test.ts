@@ -1,0 +1,188 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { InboundMessage } from '../../src/core/message.js';
+import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+
+let on: Workbench;
+const open = async (options?: WorkbenchOptions) => {
+  on = await workbench(options);
+};
+afterEach(() => on.close());
+
+const SENTENCE = 'Something went wrong on my side, and I could not answer. Please send it again.';
+const elsewhere = (address: string): Partial<InboundMessage> => ({
+  chat: { address, kind: 'direct', title: address },
+  sender: { address, name: address, administrator: false },
+});
+/** A model call that never ends, and a promise for its having begun. */
+function hanging() {
+  let begin: () => void = () => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const reply = () => {
+    begin();
+    return new Promise<string>(() => {});
+  };
+  return { begun, reply };
+}
+
+describe('a fault of our own', () => {
+  it('is tried three times, then parked and told in one plain sentence; the next message is answered', async () => {
+    await open();
+    on.answer(() => {
+      throw new Error('a bug, with a secret inside');
+    });
+    await on.say('hello');
+    await on.settled();
+    expect(on.asked).toHaveLength(3);
+    expect(on.texts()).toEqual([SENTENCE]);
+    on.answer(() => 'well again');
+    await on.say('and now?');
+    await on.settled();
+    expect(on.texts()).toEqual([SENTENCE, 'well again']);
+    expect((await on.store.census()).parked).toBe(1);
+  }, 20_000);
+
+  it('in one chat does not stop another', async () => {
+    await open();
+    on.answer(({ messages }) => {
+      if (messages.at(-1)?.content.includes('break')) throw new Error('a bug');
+      return 'fine';
+    });
+    await on.say('break', elsewhere('1'));
+    await on.say('hello', elsewhere('2'));
+    await on.conversation.idle('test');
+    expect(on.texts().sort()).toEqual([SENTENCE, 'fine']);
+  }, 20_000);
+});
+
+describe('ends of the process during a turn', () => {
+  it('let it run again, after three alone, after five park it', async () => {
+    await open();
+    for (let end = 1; end <= 5; end++) {
+      const { begun, reply } = hanging();
+      on.answer(reply);
+      if (end === 1) await on.say('the message that kills');
+      await begun;
+      on = await on.die();
+    }
+    await on.settled();
+    expect(on.asked).toEqual([]);
+    expect(on.texts()).toEqual([SENTENCE]);
+  });
+
+  it('let the suspect wait until nothing else runs, and no other be blamed', async () => {
+    await open();
+    for (let end = 1; end <= 3; end++) {
+      const { begun, reply } = hanging();
+      on.answer(reply);
+      if (end === 1) await on.say('suspect');
+      await begun;
+      on = await on.die();
+    }
+    // Taken up again with three ends behind it: alone. Somebody else's message waits for it.
+    let together = 0;
+    let most = 0;
+    on.answer(async () => {
+      most = Math.max(most, ++together);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      together--;
+      return 'done';
+    });
+    await Promise.all([on.say('other', elsewhere('2')), on.say('another', elsewhere('3'))]);
+    await on.settled();
+    expect(on.texts()).toHaveLength(3);
+    expect(most).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('delivery', () => {
+  it('repeats what the platform may have taken once, and then gives it up', async () => {
+    await open();
+    on.results.push(
+      { kind: 'unreachable', reason: 'cut', taken: 'unknown', retryAfterMs: 1 },
+      { kind: 'unreachable', reason: 'cut', taken: 'unknown', retryAfterMs: 1 },
+    );
+    await on.say('hello');
+    await on.settled();
+    expect(on.texts()).toEqual(['fine', 'fine']);
+    await on.say('next');
+    await on.settled();
+    expect(on.texts()).toEqual(['fine', 'fine', 'fine']);
+  });
+
+  it('repeats what was not taken as often as needed, and what is refused never', async () => {
+    await open();
+    const busy = { kind: 'unreachable', reason: '429', taken: 'no', retryAfterMs: 1 } as const;
+    on.results.push(busy, busy, busy, busy, { kind: 'refused', reason: 'blocked' });
+    await on.say('hello');
+    await on.settled();
+    expect(on.texts()).toHaveLength(4);
+    expect(await on.store.next('test_1')).toBeNull();
+  });
+
+  it('follows a chat that moved', async () => {
+    await open();
+    on.results.push({ kind: 'moved', address: '-1001' });
+    await on.say('hello');
+    await on.settled();
+    expect(on.sent.map(({ to }) => to.address)).toEqual(['1', '-1001']);
+    await on.say('still here', { chat: { address: '-1001', kind: 'direct', title: 'Mira' } });
+    await on.settled();
+    expect(on.asked.at(-1)?.messages[0]?.content).toContain('The current chat_id is test_1 ');
+  });
+
+  it('says that a reply is late which could not be sent for more than a day', async () => {
+    await open();
+    await on.say('hello');
+    await on.settled();
+    await on.store.post({
+      ...{ chatId: 'test_1', channel: 'test', address: '1', threadId: null, kind: 'direct' },
+      now: Date.now() - 30 * 3_600_000,
+      delivery: {
+        origin: 'notice:1',
+        personaId: null,
+        speaker: 'x',
+        part: 0,
+        body: { text: 'old', marks: [] },
+        replyTo: null,
+      },
+    });
+    on.conversation.takeUp(await on.store.pending(['test']));
+    await on.settled();
+    expect(on.texts()).toEqual(['fine', '(What follows is late by 30 hours.)', 'old']);
+  });
+});
+
+describe('the disk full', () => {
+  it('takes nothing in, says so to the channel, and goes on when there is room', async () => {
+    await open({ maxPages: 120 });
+    const rejected = on.say('x'.repeat(2_000_000));
+    await expect(rejected).rejects.toThrow(/full|disk/i);
+    await on.say('small');
+    await on.settled();
+    expect(on.texts()).toEqual(['fine']);
+    expect(JSON.stringify(on.asked)).not.toContain('xxx');
+  });
+});
+
+describe('reset', () => {
+  it('drops what a turn in flight would still have said, and what waits', async () => {
+    await open();
+    const { begun, reply } = hanging();
+    on.answer(reply);
+    await on.say('one');
+    await begun;
+    await on.say('two');
+    await on.say('/reset');
+    await on.settled();
+    on.answer(() => 'new');
+    await on.say('three');
+    await on.settled();
+    expect(on.texts()).toEqual([
+      'Conversation cleared. Principles and per-persona memory are unchanged.',
+      'new',
+    ]);
+    expect(JSON.stringify(on.asked.at(-1))).not.toMatch(/one|two/);
+  });
+});
