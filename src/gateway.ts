@@ -32,6 +32,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const intake = new AbortController();
   const names = [...channels.keys()];
   const ending: (() => Promise<void>)[] = [];
+  let unwatchStore = () => {};
   let stopped: Promise<void> | null = null;
 
   async function start(): Promise<void> {
@@ -42,7 +43,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         .then(conversation.takeUp)
         .catch((error) => log.warn({ err: error }, 'what another process stored could not be read yet'));
     });
-    ending.push(async () => unwatch());
+    unwatchStore = unwatch;
     await Promise.all(
       [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
     );
@@ -53,6 +54,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   async function stop(): Promise<void> {
     log.info({}, 'stopping; nothing that was accepted is lost');
     intake.abort();
+    unwatchStore();
     await conversation.stop(parts.shutdownMs);
     for (const channel of channels.values()) await tolerate(channel.name, channel.stop());
     for (const end of ending) await tolerate('a background part', end());

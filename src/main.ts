@@ -84,3 +84,5 @@ async function main(): Promise<void> {
 }
 
 await main();
+// A start that failed may have left a socket or a timer behind.
+if (process.exitCode) process.exit();

@@ -97,7 +97,13 @@ async function run(order: {
     onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
   };
   const gateway = await compose({ config, log, version, platforms, terminal });
-  await gateway.start();
+  try {
+    await gateway.start();
+  } catch (error) {
+    end(1);
+    await gateway.stop();
+    throw error;
+  }
   const code = await ended;
   await gateway.stop();
   for (const lock of order.locks) lock?.release();

@@ -24,11 +24,14 @@ export interface AdmitRules {
  * turn after.
  */
 export function admit(waiting: StoredMessage[], personas: Persona[], rules: AdmitRules): Admission {
+  const called = personas.map((persona) => ({ id: persona.id, names: namesOf(persona).map(fold) }));
+  // Somebody may have removed the active one's file.
+  const active = called.some(({ id }) => id === rules.activePersona) ? rules.activePersona : DEFAULT_PERSONA;
   const noted: StoredMessage[] = [];
   const batch: StoredMessage[] = [];
   let personaId: PersonaId | null = null;
   for (const message of waiting) {
-    const addressed = addresseeOf(message, personas, rules);
+    const addressed = addresseeOf(message, called, { ...rules, activePersona: active });
     if (addressed === null) {
       noted.push(message);
     } else if (personaId === null || personaId === addressed) {
@@ -41,30 +44,34 @@ export function admit(waiting: StoredMessage[], personas: Persona[], rules: Admi
   return { turn: personaId === null ? null : { personaId, batch }, noted };
 }
 
+/** A persona and what it is called, folded. */
+interface Called {
+  id: PersonaId;
+  names: string[];
+}
+
 /** The persona a message is for; null when it is for none of them. */
-function addresseeOf(message: StoredMessage, personas: Persona[], rules: AdmitRules): PersonaId | null {
-  const named = personas.find((persona) => namesOf(persona).some((name) => callsByName(message.text, name)));
+function addresseeOf(message: StoredMessage, personas: Called[], rules: AdmitRules): PersonaId | null {
+  const text = fold(message.text);
+  const named = personas.find(({ names }) => names.some((name) => callsByName(text, name)));
   if (named) return named.id;
 
   const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
-  if (repliedTo && personas.some((persona) => persona.id === repliedTo)) return repliedTo;
+  if (repliedTo && personas.some(({ id }) => id === repliedTo)) return repliedTo;
 
   const called =
     rules.kind === 'direct' ||
     !rules.requireMention ||
     message.mentionsBot ||
     message.replyTo?.ours === true ||
-    mentionsActive(message.text, personas, rules.activePersona);
+    mentionsActive(text, personas, rules.activePersona);
   return called ? rules.activePersona : null;
 }
 
 /** In a group, the active persona's name anywhere counts as a mention; `default` is too common a word to. */
-function mentionsActive(text: string, personas: Persona[], active: PersonaId): boolean {
-  const persona = personas.find((candidate) => candidate.id === active);
-  if (!persona) return false;
-  return namesOf(persona)
-    .filter((name) => fold(name) !== DEFAULT_PERSONA)
-    .some((name) => standsAlone(fold(text), fold(name)));
+function mentionsActive(text: string, personas: Called[], active: PersonaId): boolean {
+  const names = personas.find(({ id }) => id === active)?.names ?? [];
+  return names.some((name) => name !== DEFAULT_PERSONA && standsAlone(text, name));
 }
 
 function namesOf(persona: Persona): string[] {
@@ -73,20 +80,18 @@ function namesOf(persona: Persona): string[] {
 
 /** `@luna …` anywhere, or `luna: …` at the start. */
 function callsByName(text: string, name: string): boolean {
-  const folded = fold(text);
-  const wanted = fold(name);
-  return standsAlone(folded, `@${wanted}`) || /^\s*[:：]/u.test(afterPrefix(folded.trimStart(), wanted));
+  const start = text.trimStart();
+  if (start.startsWith(name) && /^\s*[:：]/u.test(start.slice(name.length, name.length + 10))) return true;
+  return standsAlone(text, `@${name}`);
 }
 
-function afterPrefix(text: string, prefix: string): string {
-  return text.startsWith(prefix) ? text.slice(prefix.length) : '';
-}
-
-/** Whether `name` stands in the text as a word of its own. */
+/** Whether `name` stands in the text as a word of its own; behind a word, `@` makes a mail address. */
 function standsAlone(text: string, name: string): boolean {
   for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
     const end = at + name.length;
-    if (!glued(text[at - 1], text[at]) && !glued(text[end - 1], text[end])) return true;
+    const inAddress =
+      name.startsWith('@') && WORD.test(text[at - 1] ?? ' ') && !UNSPACED.test(text[at - 1] ?? ' ');
+    if (!inAddress && !glued(text[at - 1], text[at]) && !glued(text[end - 1], text[end])) return true;
   }
   return false;
 }

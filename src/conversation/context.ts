@@ -4,6 +4,7 @@
  */
 import type { Zone } from '../core/dates.js';
 import { type PersonaId, roomParts } from '../core/ids.js';
+import type { Log } from '../core/log.js';
 import type { Memory, SeenTier } from '../core/memory.js';
 import { estimateTokens, type ModelMessage, type ToolDescription } from '../core/model.js';
 import type { ChatFiles, Persona, Personas } from '../core/persona.js';
@@ -20,6 +21,7 @@ export interface ContextParts {
   toolDescriptions: ToolDescription[];
   zone: Zone;
   settings: ContextSettings;
+  log: Log;
 }
 
 export interface ContextSettings {
@@ -52,8 +54,10 @@ export interface ContextAsk {
 
 export async function buildContext(parts: ContextParts, ask: ContextAsk): Promise<Context> {
   const { chat, personaId, room } = ask;
-  await parts.personas.ensure(chat.id, personaId);
-  await parts.chatFiles.setTitle(chat.id, chat.title);
+  const warn = (what: string) => (error: unknown) => parts.log.warn({ err: error, chat: chat.id }, what);
+  // Neither is needed to answer: a folder that cannot be written stops no reply.
+  await parts.personas.ensure(chat.id, personaId).catch(warn('the persona’s files could not be made'));
+  await parts.chatFiles.setTitle(chat.id, chat.title).catch(warn('chat.yaml could not be written'));
   const today = parts.zone.date(ask.now);
   const [all, principles, snapshot, dailyLog, window] = await Promise.all([
     parts.personas.list(chat.id),

@@ -32,16 +32,21 @@ export interface Control {
   run(commands: PendingCommand[]): void;
   /** Resolves when no command of this room, or of any, is under way. */
   idle(room?: RoomId): Promise<void>;
+  /** Begins no more commands: they stay stored. Resolves when those under way are over. */
+  stop(): Promise<void>;
 }
 
 const RETRY_MS = 1_000;
 const TRIES = 3;
+/** A command during which the process has ended this often is not begun again. */
+const TRIES_OVER_PROCESSES = 5;
 /** A platform that does not say in time who is administrator counts as having said no. */
 const ASKING_MS = 5_000;
 
 export function createControl(parts: ControlParts): Control {
   const { store, clock, log } = parts;
   const lanes = new Map<RoomId, Promise<void>>();
+  let stopping = false;
 
   function run(commands: PendingCommand[]): void {
     for (const { id, room } of commands) {
@@ -54,7 +59,7 @@ export function createControl(parts: ControlParts): Control {
   }
 
   async function untilDone(id: number): Promise<void> {
-    for (;;) {
+    while (!stopping) {
       try {
         const command = await store.takeCommand(id);
         if (command) await runOne(command);
@@ -94,6 +99,13 @@ export function createControl(parts: ControlParts): Control {
     const known = parts.commandParts.commands.find(
       ({ name, aliases }) => name === command.name || aliases.includes(command.name),
     );
+    if (command.tries > TRIES_OVER_PROCESSES) {
+      log.error(
+        { command: command.name, chat: command.chat.id },
+        'a command ended the process too often; it is given up',
+      );
+      return { text: sentenceOf(null) };
+    }
     if (!known) return { text: `/${command.name} is not known any more; /help shows what is.` };
     for (let tries = 1; ; tries++) {
       try {
@@ -134,11 +146,17 @@ export function createControl(parts: ControlParts): Control {
     }
   }
 
+  async function idle(room?: RoomId): Promise<void> {
+    if (room !== undefined) return lanes.get(room);
+    while (lanes.size > 0) await Promise.all(lanes.values());
+  }
+
   return {
     run,
-    async idle(room) {
-      if (room !== undefined) return lanes.get(room);
-      while (lanes.size > 0) await Promise.all(lanes.values());
+    idle,
+    stop() {
+      stopping = true;
+      return idle();
     },
   };
 }

@@ -70,7 +70,7 @@ export function createConversation(parts: ConversationParts): Conversation {
   });
   const inbox = createInbox({
     ...{ store, clock, log },
-    slots: createSlots(MOST_TURNS),
+    slots: createSlots(MOST_TURNS, clock),
     takeTurn: route.takeTurn,
     commandsDone: control.idle,
     debounceMs: (channel) => channels.get(channel)?.limits.debounceMs ?? parts.settings.debounceMs,
@@ -107,11 +107,10 @@ export function createConversation(parts: ConversationParts): Conversation {
       const enough = new AbortController();
       const deadline = clock.sleep(withinMs, enough.signal);
       const turns = inbox.stop();
-      await Promise.race([Promise.all([control.idle(), turns.done]), deadline]);
+      await Promise.race([Promise.all([control.stop(), turns.done]), deadline]);
       turns.force();
       await Promise.race([turns.done, clock.sleep(REST_MS, enough.signal)]);
-      const allSent = Promise.all([...channels.keys()].map(deliver.idle));
-      await Promise.race([allSent, deadline]);
+      await Promise.race([deliver.drain(), deadline]);
       const sends = deliver.stop();
       await Promise.race([sends.done, deadline]);
       sends.force();

@@ -1,18 +1,20 @@
 /**
  * Step 7 of the route: the one door out. Per chat in order, within the account's budget, with retries; what was
  * sent is marked and never sent again. Where nobody can tell whether the platform took a message (the
- * connection broke after the request was written, or the process ended), it is sent once more, and then not.
+ * connection broke after the request was written), it is sent once more, and then not; after an end of the
+ * process a few times, since losing it would be worse (docs/decisions/0003).
  */
 import { setMaxListeners } from 'node:events';
 import type { Channel, Recipient, SendResult } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { type ChatId, channelOf, platformId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { AliasStore, Delivery, OutboxStore } from '../core/store.js';
+import type { Delivery, OutboxStore } from '../core/store.js';
 import { type Budget, createBudget } from './budget.js';
+import { createQuiet } from './quiet.js';
 
 export interface DeliverParts {
-  store: OutboxStore & AliasStore;
+  store: OutboxStore;
   channels: ReadonlyMap<string, Channel>;
   /** The platform answered that a chat lives elsewhere now: note the further id. */
   onMoved(chatId: ChatId, movedTo: ChatId): Promise<void>;
@@ -29,6 +31,8 @@ export interface Deliver {
   typing(channel: Channel, chatId: ChatId, to: Recipient): () => void;
   /** Resolves when nothing of this channel is left to send. */
   idle(channel: string): Promise<void>;
+  /** From now on only sends what can go at once: nobody waits out an outage. Resolves when that is gone. */
+  drain(): Promise<void>;
   /** Begins no more sends; `done` when those in flight are over. What is left stays in the outbox. */
   stop(): { done: Promise<void>; force(): void };
 }
@@ -51,8 +55,9 @@ export function createDeliver(parts: DeliverParts): Deliver {
   const stopping = new AbortController();
   const cuttingOff = new AbortController();
   // Every chat that waits listens to these.
-  setMaxListeners(0, stopping.signal, cuttingOff.signal);
-  let idlers: (() => void)[] = [];
+  const draining = new AbortController();
+  setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
+  const quiet = createQuiet();
 
   function wake(chatId: ChatId): void {
     const busy = working.get(chatId);
@@ -68,9 +73,7 @@ export function createDeliver(parts: DeliverParts): Deliver {
     void empty(chatId, channel, budget, work).finally(() => {
       working.delete(chatId);
       if (work.again) wake(chatId);
-      const waiting = idlers;
-      idlers = [];
-      for (const tell of waiting) tell();
+      quiet.tell();
     });
   }
 
@@ -85,6 +88,8 @@ export function createDeliver(parts: DeliverParts): Deliver {
         work.again = false;
         const delivery = await store.next(chatId);
         if (!delivery) return;
+        await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
+        if (draining.signal.aborted && delivery.notBefore > clock.now()) return;
         await deliverOne(delivery, channel, budget);
       } catch (error) {
         log.error({ err: error, chat: chatId }, 'the outbox could not be worked on; trying again');
@@ -103,24 +108,35 @@ export function createDeliver(parts: DeliverParts): Deliver {
       await store.give(id, 'unconfirmed', 'uncertain too often', clock.now());
       return;
     }
-    await pauseFor(delivery.notBefore - clock.now());
-    if (stopping.signal.aborted) return;
-    await pauseFor(budget.reserveChat(chatId, delivery.kind, clock.now()));
-    await pauseFor(budget.reserveAccount(clock.now()));
+    await clock.sleep(budget.reserveChat(chatId, delivery.kind, clock.now()), stopping.signal);
+    await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
     if (stopping.signal.aborted || !(await store.sending(id, clock.now()))) return;
 
     const to = { address: delivery.address, threadId: delivery.threadId, kind: delivery.kind };
     const options = { personaName: delivery.speaker, signal: cuttingOff.signal };
     const waited = clock.now() - delivery.createdAt;
-    if (waited > parts.maxAgeMs && delivery.part === 0 && delivery.attempts === 0) {
+    if (waited > parts.maxAgeMs && delivery.part === 0) {
       const text = `(What follows is late by ${Math.floor(waited / HOUR_MS)} hours.)`;
       await channel.send(to, { text, marks: [] }, { ...options, replyTo: null });
     }
-    await settle(delivery, await channel.send(to, delivery.body, { ...options, replyTo: delivery.replyTo }));
+    const result = await channel.send(to, delivery.body, { ...options, replyTo: delivery.replyTo });
+    await note(delivery, result);
   }
 
-  async function pauseFor(ms: number): Promise<void> {
-    if (ms > 0) await clock.sleep(ms, stopping.signal);
+  /** What became of a send is known now: if it cannot be stored, it is stored again, never sent again. */
+  async function note(delivery: Delivery, result: SendResult): Promise<void> {
+    for (;;) {
+      try {
+        return await settle(delivery, result);
+      } catch (error) {
+        log.error(
+          { err: error, delivery: delivery.id },
+          'the outcome of a send could not be stored; trying again',
+        );
+        if (cuttingOff.signal.aborted) return;
+        await clock.sleep(FIRST_BACKOFF_MS, cuttingOff.signal);
+      }
+    }
   }
 
   async function settle(delivery: Delivery, result: SendResult): Promise<void> {
@@ -142,6 +158,8 @@ export function createDeliver(parts: DeliverParts): Deliver {
         await parts.onMoved(chatId, platformId(channel, result.address));
         return store.retry(id, { notBefore: now, uncertain: false, error: 'the chat moved' });
       case 'unreachable': {
+        // Cut off by our own end: it stays as being sent, and the next start counts it as that.
+        if (cuttingOff.signal.aborted && result.taken === 'unknown') return;
         const backoff = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(delivery.attempts, 10));
         const notBefore = now + (result.retryAfterMs ?? backoff);
         log.warn(
@@ -167,17 +185,18 @@ export function createDeliver(parts: DeliverParts): Deliver {
     return () => over.abort();
   }
 
-  async function until(holds: () => boolean): Promise<void> {
-    while (!holds()) await new Promise<void>((resolve) => idlers.push(resolve));
-  }
-
   return {
     wake,
     typing,
-    idle: (channel) => until(() => [...working.keys()].every((id) => channelOf(id) !== channel)),
+    idle: (channel) => quiet.until(() => [...working.keys()].every((id) => channelOf(id) !== channel)),
+    drain() {
+      draining.abort();
+      return quiet.until(() => working.size === 0);
+    },
     stop() {
+      draining.abort();
       stopping.abort();
-      return { done: until(() => working.size === 0), force: () => cuttingOff.abort() };
+      return { done: quiet.until(() => working.size === 0), force: () => cuttingOff.abort() };
     },
   };
 }

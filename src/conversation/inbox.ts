@@ -7,12 +7,13 @@ import type { Clock } from '../core/clock.js';
 import { channelOf, type RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Claimed, TurnStore } from '../core/store.js';
+import { createQuiet } from './quiet.js';
 import type { Slots } from './slots.js';
 
 export interface InboxParts {
   store: TurnStore;
   slots: Slots;
-  /** Steps 3 to 6 for a claimed room. Never rejects. Gives the room back by itself. */
+  /** Steps 3 to 6 for a claimed room, which it gives back. Rejects when the store or the files fail it. */
   takeTurn(claimed: Claimed, alone: boolean, signal: AbortSignal): Promise<TurnEnd>;
   /** Resolves when no command of this room is under way. */
   commandsDone(room: RoomId): Promise<void>;
@@ -28,7 +29,6 @@ export type TurnEnd = { kind: 'done' } | { kind: 'again'; afterMs: number } | { 
 export interface Inbox {
   /** Something came in for this room; `settled` for what waited already and needs no debounce. */
   wake(room: RoomId, burst: 'fresh' | 'settled'): void;
-  isBusy(room: RoomId): boolean;
   /** Resolves when nothing is waiting or running in rooms of this chat's channel. */
   idle(channel: string): Promise<void>;
   /** Starts no more turns; resolves when those in flight are over. `force` aborts them: they stay unfinished. */
@@ -38,6 +38,8 @@ export interface Inbox {
 export const LEASE_MS = 60_000;
 /** A burst that never ends is answered all the same after this many debounce times. */
 const LONGEST_BURST = 10;
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 60_000;
 
 interface Room {
   firstWake: number;
@@ -47,15 +49,19 @@ interface Room {
   /** Woken while running. */
   again: boolean;
   alone: boolean;
+  /** Runs that failed before or beside a turn, one after the other. */
+  failures: number;
 }
 
 export function createInbox(parts: InboxParts): Inbox {
   const { clock } = parts;
   const rooms = new Map<RoomId, Room>();
+  const quiet = createQuiet();
   let stopping = false;
-  let idlers: (() => void)[] = [];
 
   function wake(id: RoomId, burst: 'fresh' | 'settled'): void {
+    // What comes while we stop stays in the store.
+    if (stopping && !rooms.has(id)) return;
     const now = clock.now();
     const room = rooms.get(id) ?? newRoom(now);
     rooms.set(id, room);
@@ -86,10 +92,19 @@ export function createInbox(parts: InboxParts): Inbox {
     room.again = false;
     room.running = new AbortController();
     void runOnce(id, room, room.running.signal)
-      .catch((error): TurnEnd => {
-        parts.log.error({ err: error, room: id }, 'a room could not be worked on; trying again');
-        return { kind: 'again', afterMs: 1_000 };
-      })
+      .then(
+        (end) => {
+          room.failures = 0;
+          return end;
+        },
+        (error): TurnEnd => {
+          parts.log.error({ err: error, room: id }, 'a room could not be worked on; trying again');
+          return {
+            kind: 'again',
+            afterMs: Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** room.failures++),
+          };
+        },
+      )
       .then((end) => afterRun(id, room, end));
   }
 
@@ -121,19 +136,12 @@ export function createInbox(parts: InboxParts): Inbox {
     } else {
       rooms.delete(id);
     }
-    const waiting = idlers;
-    idlers = [];
-    for (const tell of waiting) tell();
-  }
-
-  async function until(holds: () => boolean): Promise<void> {
-    while (!holds()) await new Promise<void>((resolve) => idlers.push(resolve));
+    quiet.tell();
   }
 
   return {
     wake,
-    isBusy: (id) => rooms.get(id)?.running != null,
-    idle: (channel) => until(() => [...rooms.keys()].every((id) => channelOf(id) !== channel)),
+    idle: (channel) => quiet.until(() => [...rooms.keys()].every((id) => channelOf(id) !== channel)),
     stop() {
       stopping = true;
       for (const [id, room] of rooms) {
@@ -141,7 +149,7 @@ export function createInbox(parts: InboxParts): Inbox {
         if (!room.running) rooms.delete(id);
       }
       return {
-        done: until(() => rooms.size === 0),
+        done: quiet.until(() => rooms.size === 0),
         force: () => {
           for (const room of rooms.values()) room.running?.abort();
         },
@@ -151,5 +159,5 @@ export function createInbox(parts: InboxParts): Inbox {
 }
 
 function newRoom(now: number): Room {
-  return { firstWake: now, due: now, timer: null, running: null, again: false, alone: false };
+  return { firstWake: now, due: now, timer: null, running: null, again: false, alone: false, failures: 0 };
 }

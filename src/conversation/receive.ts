@@ -7,9 +7,17 @@ import type { Part, Receive } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { type ChatId, platformId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { InboundBatch, InboundMessage, InboundMove } from '../core/message.js';
+import type { InboundBatch, InboundEdit, InboundMessage, InboundMove } from '../core/message.js';
 import type { ChatFiles } from '../core/persona.js';
-import type { AccessStore, AliasStore, ChatStore, Receipt, Received, ReceiveStore } from '../core/store.js';
+import type {
+  AccessStore,
+  AliasStore,
+  ChatStore,
+  Origin,
+  Receipt,
+  Received,
+  ReceiveStore,
+} from '../core/store.js';
 import { type AccessRules, decideEntry } from './access.js';
 import { parseCommand } from './commands/parse.js';
 
@@ -46,10 +54,11 @@ export function createReceive(parts: ReceiveParts): Receive {
         const receipt = await admitMessage(batch.channel, event, now);
         if (receipt) receipts.push(receipt);
       } else if (event.kind === 'edit') {
-        const chatId = await chatIdOf(batch.channel, event.chat.address);
-        receipts.push({ ...event, chatId });
+        const receipt = await admitEdit(batch.channel, event);
+        if (receipt) receipts.push(receipt);
       } else {
-        receipts.push(await move(batch.channel, event));
+        const receipt = await move(batch.channel, event);
+        if (receipt) receipts.push(receipt);
       }
     }
     const received = await store.receive({
@@ -72,29 +81,38 @@ export function createReceive(parts: ReceiveParts): Receive {
     message: InboundMessage,
     now: number,
   ): Promise<Receipt | null> {
-    const rules = parts.rulesFor(channel);
-    const chatId = await chatIdOf(channel, message.chat.address);
-    const senderId = platformId(channel, message.sender.address);
-    const standing = await store.standing({ chatId, senderId });
-    const chatIds = [chatId, platformId(channel, message.chat.address)];
-    const entry = decideEntry(rules, { kind: message.chat.kind, chatIds, senderId }, standing);
+    const { entry, chatId, senderId } = await askAtTheDoor(channel, message);
     if (entry === 'pair') await offerPairing(channel, message, { chatId, senderId, now });
     if (entry === 'unlisted') await noteGroup(message, chatId, now);
     if (entry !== 'enter') return null;
 
-    const command = parseCommand(message.text, parts.commandNames);
-    return {
-      kind: command ? 'command' : 'message',
+    const { text, sentAt, mentionsBot, replyTo } = message;
+    const origin: Origin = {
       chat: { id: chatId, ...message.chat },
       threadId: message.threadId,
       platformMessageId: message.platformMessageId,
       sender: { id: senderId, name: message.sender.name, administrator: message.sender.administrator },
-      text: message.text,
-      sentAt: message.sentAt,
-      mentionsBot: message.mentionsBot,
-      replyTo: message.replyTo,
-      ...(command ? { command } : {}),
     };
+    const command = parseCommand(text, parts.commandNames);
+    if (command) return { kind: 'command', ...origin, command };
+    return { kind: 'message', ...origin, text, sentAt, mentionsBot, replyTo };
+  }
+
+  /** Whoever may not talk may not change what was said either. */
+  async function admitEdit(channel: string, edit: InboundEdit): Promise<Receipt | null> {
+    const { entry, chatId } = await askAtTheDoor(channel, edit);
+    if (entry !== 'enter') return null;
+    const { platformMessageId, text, mentionsBot, editedAt } = edit;
+    return { kind: 'edit', chatId, platformMessageId, text, mentionsBot, editedAt };
+  }
+
+  async function askAtTheDoor(channel: string, { chat, sender }: Pick<InboundEdit, 'chat' | 'sender'>) {
+    const chatId = await chatIdOf(channel, chat.address);
+    const senderId = platformId(channel, sender.address);
+    const standing = await store.standing({ chatId, senderId });
+    const chatIds = [chatId, platformId(channel, chat.address)];
+    const entry = decideEntry(parts.rulesFor(channel), { kind: chat.kind, chatIds, senderId }, standing);
+    return { entry, chatId, senderId };
   }
 
   async function offerPairing(
@@ -161,14 +179,23 @@ export function createReceive(parts: ReceiveParts): Receive {
     const id = platformId(channel, address);
     const alias = await store.aliasOf(id);
     if (alias || (await store.chat(id))) return alias ?? id;
-    const fromFolder = await parts.chatFiles.resolve(id);
+    const fromFolder = await parts.chatFiles.resolve(id).catch((error) => {
+      log.warn({ err: error, chat: id }, 'groups/ could not be searched for a chat; it counts as new');
+      return null;
+    });
     if (!fromFolder || fromFolder === id) return id;
     await store.addAlias(id, fromFolder);
     return fromFolder;
   }
 
-  async function move(channel: string, event: InboundMove): Promise<Receipt> {
+  /** Of a chat that nobody let in, nothing is kept. */
+  async function move(channel: string, event: InboundMove): Promise<Receipt | null> {
     const chatId = await chatIdOf(channel, event.from);
+    const standing = await store.standing({ chatId, senderId: chatId });
+    const group = { kind: 'group' as const, chatIds: [chatId], senderId: chatId };
+    const known =
+      (await store.chat(chatId)) || decideEntry(parts.rulesFor(channel), group, standing) === 'enter';
+    if (!known) return null;
     await linkMovedChat(parts, chatId, platformId(channel, event.to));
     return { kind: 'moved', chatId, address: event.to };
   }
@@ -182,6 +209,11 @@ export async function linkMovedChat(
 ): Promise<void> {
   if (chatId === movedTo) return;
   await parts.store.addAlias(movedTo, chatId);
-  await parts.chatFiles.addAlias(chatId, movedTo);
+  // The store's word is enough to go on; the file is for the day when the store is gone.
+  await parts.chatFiles
+    .addAlias(chatId, movedTo)
+    .catch((error) =>
+      parts.log.warn({ err: error, chat: chatId }, 'chat.yaml could not be given the further id'),
+    );
   parts.log.info({ chat: chatId, now: movedTo }, 'the platform moved a chat; its folder and access stay');
 }

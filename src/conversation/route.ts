@@ -58,6 +58,7 @@ interface Begun {
 
 export function createRoute(parts: RouteParts): Route {
   const { store, clock, log } = parts;
+  /** The turns that run, by id. */
   const inFlight = new Map<string, AbortController>();
 
   async function takeTurn(claimed: Claimed, alone: boolean, shutdown: AbortSignal): Promise<TurnEnd> {
@@ -65,7 +66,7 @@ export function createRoute(parts: RouteParts): Route {
     const unfinished = claimed.turn;
     if (!channel || (unfinished && !alone && mustRunAlone(unfinished))) {
       await store.release(claimed.claim);
-      return channel ? { kind: 'alone' } : { kind: 'done' };
+      return channel ? { kind: 'alone' } : DONE;
     }
     if (unfinished) {
       const end = await answer({ claimed, channel, turn: unfinished, batch: claimed.batch }, shutdown);
@@ -73,9 +74,8 @@ export function createRoute(parts: RouteParts): Route {
     }
     const admission = await admitWaiting(claimed);
     const begun = await begin(claimed, admission, channel);
-    if (!begun) return DONE;
-    const end = await answer(begun, shutdown);
-    return end.kind === 'done' && leftOver(claimed, admission) ? NEXT : end;
+    const end = begun ? await answer(begun, shutdown) : DONE;
+    return end.kind === 'done' && isMoreWaiting(claimed, admission) ? NEXT : end;
   }
 
   // ── 3 admit ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,27 +89,27 @@ export function createRoute(parts: RouteParts): Route {
     });
   }
 
+  /** Null when nothing is to be answered, or the claim was lost. */
   async function begin(claimed: Claimed, admission: Admission, channel: Channel): Promise<Begun | null> {
     const now = clock.now();
     const turn = admission.turn && { id: parts.newId(), personaId: admission.turn.personaId };
-    const kept = await store.beginTurn({
+    const batch = await store.beginTurn({
       claim: claimed.claim,
       turn: turn && { ...turn, batch: admission.turn?.batch.map((message) => message.id) ?? [] },
       noted: admission.noted.map((message) => message.id),
       hearers: [claimed.chat.activePersona],
       now,
     });
-    if (!kept) return null;
-    if (!turn || !admission.turn) {
-      await store.release(claimed.claim);
-      return null;
+    if (batch && turn) {
+      return {
+        claimed,
+        channel,
+        batch,
+        turn: { ...turn, startedAt: now, attempts: 0, crashes: 0, steps: [] },
+      };
     }
-    return {
-      claimed,
-      channel,
-      turn: { ...turn, startedAt: now, attempts: 0, crashes: 0, steps: [] },
-      batch: admission.turn.batch,
-    };
+    if (batch) await store.release(claimed.claim);
+    return null;
   }
 
   // ── 4 to 6 ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -119,18 +119,22 @@ export function createRoute(parts: RouteParts): Route {
     const { claim } = begun.claimed;
     if (turn.crashes >= CRASHES_BEFORE_PARKING || turn.attempts >= FAULTS_BEFORE_PARKING) return park(begun);
     const abort = new AbortController();
+    const end = () => abort.abort();
+    if (shutdown.aborted) end();
+    // Not AbortSignal.any: with a listener on it, Node keeps one for each turn for as long as the process lives.
+    shutdown.addEventListener('abort', end, { once: true });
     inFlight.set(turn.id, abort);
-    const signal = AbortSignal.any([abort.signal, shutdown]);
     const stopHolding = holdLease(claim, abort);
     const stopTyping = showTyping(begun);
     try {
       // A hung tool or socket may not listen to the signal; the room must not wait for it.
-      return await Promise.race([think(begun, signal), whenAborted(signal, shutdown, claim)]);
+      return await Promise.race([think(begun, abort.signal), whenAborted(abort.signal, shutdown, claim)]);
     } catch (error) {
       return await afterFault(begun, error);
     } finally {
       stopTyping();
       stopHolding();
+      shutdown.removeEventListener('abort', end);
       inFlight.delete(turn.id);
     }
   }
@@ -271,8 +275,9 @@ function mustRunAlone(turn: StoredTurn): boolean {
   return turn.crashes >= CRASHES_BEFORE_ALONE && turn.crashes < CRASHES_BEFORE_PARKING;
 }
 
-function leftOver(claimed: Claimed, admission: Admission): boolean {
-  return claimed.waiting.length > admission.noted.length + (admission.turn?.batch.length ?? 0);
+function isMoreWaiting(claimed: Claimed, admission: Admission): boolean {
+  const taken = admission.noted.length + (admission.turn?.batch.length ?? 0);
+  return claimed.more || claimed.waiting.length > taken;
 }
 
 function senderOf(batch: StoredMessage[]): string {

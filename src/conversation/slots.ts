@@ -1,13 +1,18 @@
 /**
  * How many turns run side by side, for step 2. Most share; a turn that the process has died of several times
- * runs alone, so that no other turn is blamed for its end. First come, first served, so nobody starves.
+ * runs alone, so that no other turn is blamed for its end. First come, first served, so nobody starves; and
+ * what ends a process does so soon, so after a while others may run beside it.
  */
+import type { Clock } from '../core/clock.js';
+
 export interface Slots {
   /** Resolves when the turn may run; call what it resolves to when it is over. */
   enter(manner: 'shared' | 'alone'): Promise<() => void>;
 }
 
-export function createSlots(most: number): Slots {
+const ALONE_AT_MOST_MS = 10_000;
+
+export function createSlots(most: number, clock: Clock): Slots {
   const queue: { weight: number; start: () => void }[] = [];
   let used = 0;
 
@@ -22,15 +27,26 @@ export function createSlots(most: number): Slots {
   return {
     enter: (manner) =>
       new Promise((resolve) => {
-        const weight = manner === 'alone' ? most : 1;
-        let left = false;
-        const leave = () => {
-          if (left) return;
-          left = true;
-          used -= weight;
+        let weight = manner === 'alone' ? most : 1;
+        const left = new AbortController();
+        const giveBack = (amount: number) => {
+          weight -= amount;
+          used -= amount;
           admitNext();
         };
-        queue.push({ weight, start: () => resolve(leave) });
+        const leave = () => {
+          if (left.signal.aborted) return;
+          left.abort();
+          giveBack(weight);
+        };
+        const start = () => {
+          resolve(leave);
+          if (manner === 'shared') return;
+          void clock.sleep(ALONE_AT_MOST_MS, left.signal).then(() => {
+            if (!left.signal.aborted) giveBack(weight - 1);
+          });
+        };
+        queue.push({ weight, start });
         admitNext();
       }),
   };

@@ -9,7 +9,7 @@ export const systemClock: Clock = {
   now: Date.now,
   sleep: (ms, signal) =>
     new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
+      if (ms <= 0 || signal?.aborted) return resolve();
       const timer = setTimeout(done, ms);
       function done() {
         clearTimeout(timer);

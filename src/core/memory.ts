@@ -43,13 +43,22 @@ export interface Memory {
   readAll(owner: MemoryOwner): Promise<string>;
   /** One tier's text, trimmed, equal headings joined; empty when there is none. */
   readTier(owner: MemoryOwner, tier: Tier): Promise<string>;
-  /** Replaces one tier; every other byte of the file stays. Compares with `seen` under the file's lock. */
-  writeTier(owner: MemoryOwner, tier: Tier, content: string, seen: SeenTier | undefined): Promise<TierWrite>;
+  /**
+   * Replaces one tier; every other byte of the file stays. Compares with `seen` under the file's lock. Throws, and
+   * writes nothing, when the signal aborts before the file is replaced.
+   */
+  writeTier(
+    owner: MemoryOwner,
+    tier: Tier,
+    content: string,
+    seen: SeenTier | undefined,
+    signal?: AbortSignal,
+  ): Promise<TierWrite>;
 
   /** The latest daily files dated today or earlier, newest first, within the budgets, with markers. */
   recentDaily(chatId: ChatId, today: string): Promise<string>;
   /** One day's log; empty when there is none. `date` is YYYY-MM-DD. */
   readDaily(chatId: ChatId, date: string): Promise<string>;
-  /** Adds one entry as one line. */
-  appendDaily(chatId: ChatId, date: string, entry: string): Promise<void>;
+  /** Adds one entry as one line. The signal as for `writeTier`. */
+  appendDaily(chatId: ChatId, date: string, entry: string, signal?: AbortSignal): Promise<void>;
 }

@@ -36,9 +36,11 @@ export interface ReplyTo {
 /** A person changed a message. Unknown ids are ignored. */
 export interface InboundEdit {
   kind: 'edit';
-  chat: { address: Address };
+  chat: { address: Address; kind: 'direct' | 'group' };
+  sender: { address: Address };
   platformMessageId: string;
   text: string;
+  mentionsBot: boolean;
   editedAt: number;
 }
 

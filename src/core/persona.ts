@@ -32,7 +32,10 @@ export interface Personas {
   get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
   /** Finds by name, id or alias, as a person wrote it; null when there is none. */
   find(chatId: ChatId, name: string): Promise<Persona | null>;
-  /** Makes PERSONA.md and MEMORY.md where they are missing (first contact). Never overwrites. */
+  /**
+   * Makes MEMORY.md where it is missing (first contact), and for `default` PERSONA.md, too: every other persona
+   * is there because somebody made it. Never overwrites.
+   */
   ensure(chatId: ChatId, personaId: PersonaId): Promise<void>;
   /** `name` as a person wrote it; `from` names a library persona. Refuses empty, taken and reserved names. */
   create(

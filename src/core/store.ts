@@ -10,7 +10,7 @@
  */
 import type { Part } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { Address } from './message.js';
+import type { Address, ReplyTo } from './message.js';
 import type { ToolCall, Usage } from './model.js';
 
 // ── What stands in it ──────────────────────────────────────────────────────────────────────────────────────
@@ -121,27 +121,37 @@ export interface StoredCommand extends NewCommand {
   platformMessageId: string;
   /** Messages up to and including this id were said before it. */
   afterMessage: number;
-  /** Not the first try: the process ended while it ran, so its effect on files may be there already. */
-  again: boolean;
+  /** This try counted: above 1, the process ended while it ran, and its effect on files may be there already. */
+  tries: number;
 }
 
 /** One accepted event, decided and parsed by step 1. */
 export type Receipt =
-  | {
-      kind: 'message' | 'command';
-      chat: Omit<ChatRecord, 'activePersona' | 'channel' | 'account'>;
-      threadId: string | null;
-      platformMessageId: string;
-      sender: { id: ChatId; name: string; administrator: boolean };
+  | ({
+      kind: 'message';
       text: string;
       sentAt: number;
       mentionsBot: boolean;
-      replyTo: { platformMessageId: string; senderName: string; text: string; ours: boolean } | null;
-      /** Only for `command`. */
-      command?: NewCommand;
+      replyTo: ReplyTo | null;
+    } & Origin)
+  | ({ kind: 'command'; command: NewCommand } & Origin)
+  | {
+      kind: 'edit';
+      chatId: ChatId;
+      platformMessageId: string;
+      text: string;
+      mentionsBot: boolean;
+      editedAt: number;
     }
-  | { kind: 'edit'; chatId: ChatId; platformMessageId: string; text: string; editedAt: number }
   | { kind: 'moved'; chatId: ChatId; address: Address };
+
+/** Where something was said, and by whom. */
+export interface Origin {
+  chat: Omit<ChatRecord, 'activePersona' | 'channel' | 'account'>;
+  threadId: string | null;
+  platformMessageId: string;
+  sender: { id: ChatId; name: string; administrator: boolean };
+}
 
 /** A command that waits to be run, by id, and where it was given. */
 export interface PendingCommand {
@@ -169,7 +179,7 @@ export interface Received {
 export interface ReceiveStore {
   /**
    * Everything of one batch with its cursor, durable (flushed to the disk) when it resolves. A message or
-   * command already there by (channel, account, chat, platform id) is passed over. An edit replaces the text of
+   * command already there by (channel, account, chat, platform id; since the chat's last move) is passed over. An edit replaces the text of
    * a message that waits; of one in a running turn it becomes a new waiting message (`edited`), and a further
    * edit replaces that one; otherwise it changes the transcript only; of an unknown message it is nothing.
    * `moved` changes the chat's address, also of what is still to be delivered. Creates chats and rooms, keeps
@@ -202,7 +212,8 @@ export interface TurnStore {
   /**
    * Starts a turn over `batch` and lets its persona hear them as addressed; `noted` are done. Whoever else is
    * present (`hearers`, the turn's persona may be among them) hears `batch` and `noted` as overheard. Without a
-   * turn (null) only notes, and the claim stays.
+   * turn (null) only notes, and the claim stays. Returns the batch as it stands now (an edit may have come since
+   * the claim); null when the claim is lost.
    */
   beginTurn(begin: {
     claim: Claim;
@@ -210,7 +221,7 @@ export interface TurnStore {
     noted: number[];
     hearers: PersonaId[];
     now: number;
-  }): Promise<boolean>;
+  }): Promise<StoredMessage[] | null>;
 
   /** Appends a step to the claim's running turn. */
   addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
@@ -222,7 +233,7 @@ export interface TurnStore {
   finishTurn(finish: {
     claim: Claim;
     turnId: string;
-    outcome: 'answered' | 'failed' | 'parked' | 'aborted';
+    outcome: 'answered' | 'failed' | 'parked';
     reply: string | null;
     hearers: PersonaId[];
     deliveries: NewDelivery[];
@@ -249,6 +260,8 @@ export interface Claimed {
   turn: StoredTurn | null;
   batch: StoredMessage[];
   waiting: StoredMessage[];
+  /** More waits than was given. */
+  more: boolean;
 }
 
 /** What one persona has of a room. */
@@ -290,8 +303,8 @@ export type CommandEffect =
    */
   | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
   | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
-  /** Aborts the room's running turn; its messages count as answered. */
-  | { kind: 'stop'; room: RoomId };
+  /** Aborts this turn if it still runs; its messages count as answered. */
+  | { kind: 'stop'; room: RoomId; turnId: string };
 
 /** Step 7. */
 export interface OutboxStore {
@@ -302,8 +315,8 @@ export interface OutboxStore {
   sent(id: number, platformMessageId: string, now: number): Promise<void>;
   /** Not sent; again after `notBefore`. `uncertain`: the platform may have it. */
   retry(id: number, retry: { notBefore: number; uncertain: boolean; error: string }): Promise<void>;
-  /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`), or parked for a person. */
-  give(id: number, end: 'refused' | 'unconfirmed' | 'parked', error: string, now: number): Promise<void>;
+  /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`). */
+  give(id: number, end: 'refused' | 'unconfirmed', error: string, now: number): Promise<void>;
   /** The chat lives elsewhere now. */
   move(chatId: ChatId, address: Address): Promise<void>;
   /** An answer outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over. */
@@ -320,10 +333,8 @@ export interface OutboxStore {
 
 export interface ChatStore {
   chat(id: ChatId): Promise<ChatRecord | null>;
-  /** How many chats are known, and how many of them talked since `since`. */
-  count(since: number): Promise<{ chats: number; active: number }>;
-  /** Who sent the messages of the running turn of a room; empty when none runs. */
-  askers(room: RoomId): Promise<ChatId[]>;
+  /** The turn that runs in a room, and who sent the messages it answers; null when none runs. */
+  running(room: RoomId): Promise<{ turnId: string; askers: ChatId[] } | null>;
 }
 
 export interface PairingRequest {

@@ -22,7 +22,8 @@ import { codeOf, isMissing, readIfThere, unavailable } from './disk.js';
 /** Gets the file as it is (null: not there) and returns what it shall be (null: as it is). May run repeatedly. */
 type Change = (current: Buffer | null) => Buffer | null;
 
-export type UpdateFile = (path: string, change: Change) => Promise<void>;
+/** Throws, and leaves the file as it is, when the signal aborts before it is replaced. */
+export type UpdateFile = (path: string, change: Change, signal?: AbortSignal) => Promise<void>;
 
 const MAX_TRIES = 50;
 const MAX_LINKS = 40;
@@ -32,10 +33,12 @@ export function fileUpdater(): UpdateFile {
   const last = new Map<string, Promise<void>>();
   let temporaryFiles = 0;
 
-  return async (path, change) => {
+  return async (path, change, signal) => {
     const lock = resolve(path);
     // The failure of the one before is its caller's to hear.
-    const mine = (last.get(lock) ?? Promise.resolve()).catch(() => {}).then(() => update(path, change));
+    const mine = (last.get(lock) ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => update(path, change, signal));
     last.set(lock, mine);
     try {
       await mine;
@@ -44,21 +47,27 @@ export function fileUpdater(): UpdateFile {
     }
   };
 
-  async function update(path: string, change: Change): Promise<void> {
+  async function update(path: string, change: Change, signal?: AbortSignal): Promise<void> {
     const target = await followLinks(path);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const current = await readIfThere(target);
       const next = change(current);
       if (next === null || (current !== null && next.equals(current))) return;
       temporaryFiles++;
-      if (await replace(target, current, next, `${process.pid}-${temporaryFiles}`)) return;
+      if (await replace(target, current, next, `${process.pid}-${temporaryFiles}`, signal)) return;
     }
     throw new Fault('memory_unavailable', `Cannot write ${path}: something else keeps changing it`);
   }
 }
 
 /** False when the file is no longer what was read; then nothing was changed. */
-async function replace(target: string, read: Buffer | null, next: Buffer, mark: string): Promise<boolean> {
+async function replace(
+  target: string,
+  read: Buffer | null,
+  next: Buffer,
+  mark: string,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   const temporary = join(dirname(target), `.${basename(target)}.${mark}.tmp`);
   let renamed = false;
   try {
@@ -66,6 +75,8 @@ async function replace(target: string, read: Buffer | null, next: Buffer, mark: 
     if (!(await writeDurably(temporary, next))) return false;
     try {
       if (read !== null) await takeOver(target, temporary);
+      if (signal?.aborted)
+        throw new Fault('memory_unavailable', `${target} was not written: the turn was ended`);
       // Check and rename in one go, without giving any other writer of this process a turn in between.
       renamed = sameStill(target, read);
       if (renamed) renameSync(temporary, target);
@@ -76,7 +87,7 @@ async function replace(target: string, read: Buffer | null, next: Buffer, mark: 
   } catch (error) {
     // The folder or the file went away meanwhile: look again.
     if (isMissing(error)) return false;
-    throw unavailable('write', target, error);
+    throw error instanceof Fault ? error : unavailable('write', target, error);
   }
 }
 

@@ -62,10 +62,10 @@ export function createMemory({ groupsDir, budgets, log }: MemoryOptions): Memory
       return tierText(parseMemory((await readIfThere(memoryFile(groupsDir, owner))) ?? NOTHING), tier);
     },
 
-    async writeTier(owner, tier, content, seen) {
+    async writeTier(owner, tier, content, seen, signal) {
       if (hasMarker(content)) return { kind: 'refused', reason: CUT_CONTENT };
       const text = fitForTier(content);
-      return writeTier(owner, tier, text, seen);
+      return writeTier(owner, tier, text, seen, signal);
     },
 
     async recentDaily(chatId, today) {
@@ -83,8 +83,8 @@ export function createMemory({ groupsDir, budgets, log }: MemoryOptions): Memory
       return ((await readIfThere(dailyFile(chatId, date))) ?? NOTHING).toString('utf8').trim();
     },
 
-    async appendDaily(chatId, date, entry) {
-      await update(dailyFile(chatId, date), (file) => withEntry(file, entry));
+    async appendDaily(chatId, date, entry, signal) {
+      await update(dailyFile(chatId, date), (file) => withEntry(file, entry), signal);
     },
   };
 
@@ -93,20 +93,25 @@ export function createMemory({ groupsDir, budgets, log }: MemoryOptions): Memory
     tier: Tier,
     text: string,
     seen: SeenTier | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<TierWrite> {
     let outcome: TierWrite = { kind: 'changed', current: '' };
-    await update(memoryFile(groupsDir, owner), (bytes) => {
-      const fresh = bytes === null || bytes.length === 0;
-      const file = parseMemory(fresh ? Buffer.from(NEW_MEMORY, 'utf8') : bytes);
-      const current = tierText(file, tier);
-      if (!mayReplace(current, seen)) {
-        outcome = { kind: 'changed', current };
-        return null;
-      }
-      const next = withTier(file, tier, text);
-      outcome = { kind: 'written', text: tierText(parseMemory(next), tier) };
-      return next;
-    });
+    await update(
+      memoryFile(groupsDir, owner),
+      (bytes) => {
+        const fresh = bytes === null || bytes.length === 0;
+        const file = parseMemory(fresh ? Buffer.from(NEW_MEMORY, 'utf8') : bytes);
+        const current = tierText(file, tier);
+        if (!mayReplace(current, seen)) {
+          outcome = { kind: 'changed', current };
+          return null;
+        }
+        const next = withTier(file, tier, text);
+        outcome = { kind: 'written', text: tierText(parseMemory(next), tier) };
+        return next;
+      },
+      signal,
+    );
     return outcome;
   }
 

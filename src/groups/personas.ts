@@ -28,10 +28,10 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
   return { list, get, find, ensure, create, remove, setModel };
 
   async function ensure(chatId: ChatId, personaId: PersonaId): Promise<void> {
-    await Promise.all([
-      writeIfMissing(fileOf(chatId, personaId, 'PERSONA.md'), freshPersonaFile(personaId, null)),
-      writeIfMissing(fileOf(chatId, personaId, 'MEMORY.md'), NEW_MEMORY),
-    ]);
+    if (personaId === DEFAULT_PERSONA) {
+      await writeIfMissing(fileOf(chatId, personaId, 'PERSONA.md'), freshPersonaFile(personaId, null));
+    }
+    await writeIfMissing(fileOf(chatId, personaId, 'MEMORY.md'), NEW_MEMORY);
   }
 
   async function create(chatId: ChatId, name: string, from: string | null): Promise<Outcome> {

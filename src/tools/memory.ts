@@ -80,7 +80,7 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
         const line = parameters.content.trim().replace(/\s*[\r\n]\s*/g, ' ');
         if (line === '') return failed('There is no content to add; nothing was written.');
         if (context.signal.aborted) return failed('Stopped: nothing was written.');
-        await memory.appendDaily(allowed.target.chatId, day, line);
+        await memory.appendDaily(allowed.target.chatId, day, line, context.signal);
         return done(`Added to the daily log of ${day}: ${shown(line)}`);
       }),
   };

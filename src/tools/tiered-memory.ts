@@ -79,7 +79,7 @@ async function write(
   context: ToolContext,
 ): Promise<ToolResult> {
   const seen = context.seen.get(seenKey(target.chatId, target.personaId, tier));
-  const outcome = await memory.writeTier(target, tier, content, seen);
+  const outcome = await memory.writeTier(target, tier, content, seen, context.signal);
   switch (outcome.kind) {
     case 'written':
       return done(`Tier ${tier} is written. ${nowShown(target, tier, outcome.text, context)}`);

@@ -69,13 +69,17 @@ function messageOf(message: Message, me: Me): InboundMessage | null {
 }
 
 function editOf(message: Message, me: Me): InboundEvent | null {
+  const { chat } = message;
+  const sender = senderOf(message);
   const said = saidIn(message, me);
-  if (said === null || senderOf(message) === null || message.chat.type === 'channel') return null;
+  if (said === null || sender === null || chat.type === 'channel') return null;
   return {
     kind: 'edit',
-    chat: { address: String(message.chat.id) },
+    chat: { address: String(chat.id), kind: chat.type === 'private' ? 'direct' : 'group' },
+    sender: { address: sender.address },
     platformMessageId: String(message.message_id),
     text: said.text,
+    mentionsBot: said.mentionsBot,
     editedAt: (message.edit_date ?? message.date) * 1000,
   };
 }

@@ -102,7 +102,7 @@ async function create(
     };
   }
   // The process ended after the file was made and before the answer was kept: then it is there already.
-  const there = command.again ? await personas.find(command.chat.id, name) : null;
+  const there = command.tries > 1 ? await personas.find(command.chat.id, name) : null;
   if (!there) return { text: made.reason };
   return {
     text: `Created persona ${there.name} and switched to it.`,
@@ -118,12 +118,14 @@ async function remove(
   const name = nameIn(args);
   if (!name) return { text: 'Usage: /persona delete NAME' };
   const gone = await personas.remove(command.chat.id, name);
-  if (!gone.ok) return { text: gone.reason };
-  const text = `Deleted persona ${gone.persona.name}. Its memory file is kept.`;
-  if (gone.persona.id !== command.chat.activePersona) return { text };
+  // The process ended after the file was moved aside and before the answer was kept: then it is gone already.
+  if (!gone.ok && command.tries === 1) return { text: gone.reason };
+  const text = `Deleted persona ${gone.ok ? gone.persona.name : name}. Its memory file is kept.`;
+  const { id, activePersona } = command.chat;
+  if (await personas.get(id, activePersona)) return { text };
   return {
     text: `${text} You are talking with the default persona again.`,
-    effects: [{ kind: 'activate', chatId: command.chat.id, personaId: DEFAULT_PERSONA }],
+    effects: [{ kind: 'activate', chatId: id, personaId: DEFAULT_PERSONA }],
   };
 }
 

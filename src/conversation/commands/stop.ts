@@ -8,11 +8,15 @@ export const stop: Command = {
   // Who may is decided below: the one who asked needs no rights.
   changes: changesNothing,
   async run({ command, mayChange }, { store }) {
-    const askers = await store.askers(command.room);
-    if (askers.length === 0) return { text: 'There is nothing to stop.' };
-    if (!askers.includes(command.sender.id) && !(await mayChange())) {
+    const running = await store.running(command.room);
+    if (!running) return { text: 'There is nothing to stop.' };
+    if (
+      command.chat.kind === 'group' &&
+      !running.askers.includes(command.sender.id) &&
+      !(await mayChange())
+    ) {
       return { text: 'Only whoever asked, an administrator or an owner can stop this answer.' };
     }
-    return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room }] };
+    return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room, turnId: running.turnId }] };
   },
 };

@@ -2,7 +2,7 @@
  * Chats: where they live, and that they move. A chat that moved begins its message ids anew, so every message
  * carries how often its chat had moved (`moves`); a late message from an address that was left is told by it.
  */
-import { and, eq, gte, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { ChatId } from '../../core/ids.js';
 import type { ChatStore, Receipt } from '../../core/store.js';
 import type { Connection } from './connection.js';
@@ -110,27 +110,23 @@ export function chatsOf({ query }: Connection): Chats {
   };
 }
 
-export function chatStore({ query, read, count }: Connection, chats: Chats): ChatStore {
+export function chatStore({ query, read }: Connection, chats: Chats): ChatStore {
   return {
     chat: (id) =>
       read(() => {
         const row = chats.find(id);
         return row ? toChat(row) : null;
       }),
-    count: (since) =>
-      read(() => ({
-        chats: count(chat),
-        active: count(chat, gte(chat.lastMessageAt, since)),
-      })),
-    askers: (room) =>
-      read(() =>
-        query
-          .selectDistinct({ id: message.authorId })
+    running: (room) =>
+      read(() => {
+        const rows = query
+          .selectDistinct({ turnId: turn.id, asker: message.authorId })
           .from(turn)
           .innerJoin(message, sql`${message.id} in (select value from json_each(${turn.batch}))`)
           .where(and(eq(turn.roomId, room), sql`${turn.state} = 'running'`))
-          .all()
-          .map((row) => row.id),
-      ),
+          .all();
+        const [first] = rows;
+        return first ? { turnId: first.turnId, askers: rows.map((row) => row.asker) } : null;
+      }),
   };
 }

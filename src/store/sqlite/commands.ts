@@ -48,9 +48,9 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
     moveFenceOn(running.roomId);
   }
 
-  function stop(roomId: RoomId, now: number): string | null {
+  function stop(roomId: RoomId, turnId: string, now: number): string | null {
     const running = runningTurn(roomId);
-    if (!running) return null;
+    if (running?.id !== turnId) return null;
     abort(running, now);
     return running.id;
   }
@@ -114,7 +114,7 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
       case 'reset':
         return reset(effect.room, effect.personaId, effect.upTo, now);
       case 'stop':
-        return stop(effect.room, now);
+        return stop(effect.room, effect.turnId, now);
       case 'activate':
         query.update(chat).set({ activePersona: effect.personaId }).where(eq(chat.id, effect.chatId)).run();
         return null;
@@ -142,7 +142,7 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
           sender: { id: row.senderId, name: row.senderName, administrator: row.administrator },
           platformMessageId: row.platformMessageId,
           afterMessage: row.afterMessage,
-          again: row.tries > 0,
+          tries: row.tries + 1,
         };
       }),
 

@@ -11,6 +11,7 @@ const given = sql.placeholder;
 
 type Batch = Parameters<ReceiveStore['receive']>[0];
 type Said = Extract<Receipt, { kind: 'message' | 'command' }>;
+type Reply = NonNullable<Extract<Receipt, { kind: 'message' }>['replyTo']>;
 type Edit = Extract<Receipt, { kind: 'edit' }>;
 
 export function receiveStore(connection: Connection, chats: Chats): ReceiveStore {
@@ -29,7 +30,7 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
     statements.addRoom.run({ id, chatId: said.chat.id });
     const common = { ...key, roomId: id, administrator: sender.administrator, now: batch.now };
     if (said.kind === 'command') {
-      const { name, argument } = said.command ?? { name: '', argument: '' };
+      const { name, argument } = said.command;
       const stored = statements.addCommand.get({
         ...common,
         senderId: sender.id,
@@ -53,7 +54,7 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
     return { room: id, command: null };
   }
 
-  function storedReply(chatId: string, replyTo: NonNullable<Said['replyTo']>): StoredReply {
+  function storedReply(chatId: string, replyTo: Reply): StoredReply {
     const { platformMessageId, senderName, text, ours } = replyTo;
     const sent = ours ? statements.findSent.get({ chatId, platformMessageId }) : undefined;
     return { senderName, text, ours, personaId: sent?.personaId || null };
@@ -61,17 +62,24 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
 
   /** The room in which something waits because of this edit. */
   function change(edit: Edit, batch: Batch): RoomId | undefined {
-    const { chatId, platformMessageId, text } = edit;
+    const { chatId, platformMessageId, text, mentionsBot } = edit;
     const moves = chats.find(chatId)?.moves ?? 0;
     const key = { chatId, account: batch.account, moves, platformMessageId };
     const newest = statements.findEdited.get(key) ?? statements.findMessage.get(key);
     // Platforms report an edit for other changes, too (a link's preview): the same words need no new answer.
     if (!newest || newest.text === text) return undefined;
     if (newest.state === 'taken') {
-      statements.addMessage.run({ ...newest, text, sentAt: edit.editedAt, now: batch.now, edited: true });
+      statements.addMessage.run({
+        ...newest,
+        text,
+        mentionsBot,
+        sentAt: edit.editedAt,
+        now: batch.now,
+        edited: true,
+      });
       return newest.roomId;
     }
-    statements.setText.run({ id: newest.id, text });
+    statements.setText.run({ id: newest.id, text, mentionsBot: Number(newest.mentionsBot || mentionsBot) });
     return newest.state === 'waiting' ? newest.roomId : undefined;
   }
 
@@ -174,7 +182,7 @@ function prepare({ query }: Connection) {
       .prepare(),
     setText: query
       .update(message)
-      .set({ text: sql`${given('text')}` })
+      .set({ text: sql`${given('text')}`, mentionsBot: sql`${given('mentionsBot')}` })
       .where(eq(message.id, given('id')))
       .prepare(),
     addCommand: query

@@ -6,7 +6,7 @@ import { heard, message, room, step, turn, usage } from './schema.js';
 const given = sql.placeholder;
 
 /** A turn of more messages than this would not fit a prompt; the rest goes to the next. */
-const MOST_WAITING = 500;
+export const MOST_WAITING = 500;
 
 export function prepareTurnStatements({ query }: Connection) {
   const isHeld = and(
@@ -61,7 +61,7 @@ export function prepareTurnStatements({ query }: Connection) {
         // The limit is written out: SQLite compiles a statement anew whenever a limit is bound.
         sql`${message.id} in (
           select id from message where room_id = ${given('room')} and state = 'waiting'
-          order by id limit ${sql.raw(String(MOST_WAITING))})`,
+          order by id limit ${sql.raw(String(MOST_WAITING + 1))})`,
       )
       .orderBy(asc(message.id))
       .prepare(),

@@ -9,7 +9,7 @@ import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
 import { startOfDay, toChat, toMessage } from './rows.js';
-import { prepareTurnStatements } from './turn-statements.js';
+import { MOST_WAITING, prepareTurnStatements } from './turn-statements.js';
 
 type WorkingStore = Omit<TurnStore, 'recover' | 'pending'>;
 
@@ -59,7 +59,8 @@ export function turnStore(connection: Connection, chats: Chats, deliver: Deliver
           batch: unfinished
             ? statements.batch.all({ batch: JSON.stringify(unfinished.batch) }).map(toMessage)
             : [],
-          waiting: waiting.map(toMessage),
+          waiting: waiting.slice(0, MOST_WAITING).map(toMessage),
+          more: waiting.length > MOST_WAITING,
         };
       }),
 
@@ -70,7 +71,7 @@ export function turnStore(connection: Connection, chats: Chats, deliver: Deliver
 
     beginTurn: ({ claim, turn, noted, hearers, now }) =>
       write(() => {
-        if (!holds(claim)) return false;
+        if (!holds(claim)) return null;
         const { room } = claim;
         /** What was admitted must still wait: the claim keeps it from everybody else. */
         const take = (id: number, state: 'taken' | 'done', turnId: string | null) => {
@@ -94,7 +95,7 @@ export function turnStore(connection: Connection, chats: Chats, deliver: Deliver
           const overheard = turn && turn.personaId !== hearer ? [...turn.batch, ...noted] : noted;
           hear(hearer, false, overheard);
         }
-        return true;
+        return turn ? statements.batch.all({ batch: JSON.stringify(turn.batch) }).map(toMessage) : [];
       }),
 
     addStep: (claim, turnId, step) =>
