@@ -1,3 +1,5 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InboundMessage } from '../../src/core/message.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
@@ -184,5 +186,65 @@ describe('reset', () => {
       'new',
     ]);
     expect(JSON.stringify(on.asked.at(-1))).not.toMatch(/one|two/);
+  });
+});
+
+describe('a long absence', () => {
+  it('leaves nothing waiting, however much piled up in a room', async () => {
+    await open();
+    const group = { chat: { address: '-9', kind: 'group', title: 'Garden' } } as const;
+    const events = Array.from(
+      { length: 620 },
+      (_, n): InboundMessage => ({
+        ...{ kind: 'message', ...group, threadId: null, platformMessageId: `g${n}` },
+        ...{ sender: { address: '7', name: 'Ben', administrator: false }, sentAt: Date.now(), replyTo: null },
+        ...{ text: `line ${n}`, mentionsBot: n === 560 },
+      }),
+    );
+    await on.conversation.receive({ channel: 'test', account: 'bot', events });
+    await on.settled();
+    expect(on.texts()).toEqual(['fine']);
+    expect((await on.store.census()).waiting).toBe(0);
+  });
+});
+
+describe('a stop', () => {
+  it('does not wait out an outage of the platform', async () => {
+    await open();
+    on.results.push({ kind: 'unreachable', reason: 'down', taken: 'no', retryAfterMs: 60_000 });
+    await on.say('hello');
+    await on.conversation.idle('nothing');
+    while (on.texts().length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const before = Date.now();
+    await on.conversation.stop(10_000);
+    expect(Date.now() - before).toBeLessThan(2_000);
+    expect((await on.store.census()).undelivered).toBe(1);
+  });
+});
+
+describe('what cannot be stored or written', () => {
+  it('a send whose outcome could not be stored is not sent again', async () => {
+    let failures = 1;
+    await open({
+      around: (store) => ({
+        ...store,
+        sent: async (...given) => {
+          if (failures-- > 0) throw new Error('the disk is full');
+          return store.sent(...given);
+        },
+      }),
+    });
+    await on.say('hello');
+    await on.settled();
+    expect(on.texts()).toEqual(['fine']);
+    expect(await on.store.next('test_1')).toBeNull();
+  });
+
+  it('a chat.yaml that cannot be written stops no reply', async () => {
+    await open();
+    await mkdir(join(on.folder, 'groups/test_1/chat.yaml'), { recursive: true });
+    await on.say('hello');
+    await on.settled();
+    expect(on.texts()).toEqual(['fine']);
   });
 });

@@ -23,6 +23,7 @@ export interface SentPart {
 }
 
 export interface Workbench {
+  folder: string;
   conversation: Conversation;
   store: Store;
   sent: SentPart[];
@@ -45,6 +46,8 @@ export interface WorkbenchOptions {
   tools?: AnyTool[];
   maxPages?: number;
   clock?: typeof systemClock;
+  /** Puts something between the route and the store. */
+  around?: (store: Store) => Store;
 }
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
@@ -53,10 +56,11 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-bench-')));
   const clock = options.clock ?? systemClock;
   const groupsDir = join(folder, 'groups');
-  const store = await openSqliteStore({
+  const opened = await openSqliteStore({
     ...{ file: join(folder, 'data/coterie.db'), migrationsFolder: MIGRATIONS, clock, log: quietLog },
     ...(options.maxPages === undefined ? {} : { maxPages: options.maxPages }),
   });
+  const store = options.around?.(opened) ?? opened;
   const sent: SentPart[] = [];
   const asked: ModelRequest[] = [];
   const results: SendResult[] = [];
@@ -118,7 +122,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   conversation.takeUp(await store.recover(['test'], clock.now()));
 
   return {
-    ...{ conversation, store, sent, asked, results },
+    ...{ folder, conversation, store, sent, asked, results },
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;
