@@ -118,7 +118,7 @@ async function useEverything(store: Store): Promise<void> {
   ]);
   await store.cursor('test', 'bot');
   const turn = await begun(store, 't1', { hearers: ['luna'] });
-  await store.askers(CHAT);
+  await store.running(CHAT);
   await store.renew(turn.claim, NOW, 1);
   await store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' });
   await store.failAttempt(turn.claim, 't1');
@@ -141,7 +141,7 @@ async function useEverything(store: Store): Promise<void> {
     deliveries: reply(`command:${id}`),
     effects: [
       { kind: 'reset', room: CHAT, personaId: 'default', upTo: 9 },
-      { kind: 'stop', room: CHAT },
+      { kind: 'stop', room: CHAT, turnId: 't3' },
       { kind: 'activate', chatId: CHAT, personaId: 'luna' },
     ],
   });
@@ -155,7 +155,7 @@ async function useEverything(store: Store): Promise<void> {
   await store.pending(['test']);
   await store.retry(next?.id ?? 0, { notBefore: 0, uncertain: true, error: '' });
   await store.sent(next?.id ?? 0, '1', NOW);
-  await store.give(next?.id ?? 0, 'parked', '', NOW);
+  await store.give(next?.id ?? 0, 'refused', '', NOW);
   await store.move(CHAT, 'm');
   const to = {
     chatId: CHAT,
@@ -168,7 +168,6 @@ async function useEverything(store: Store): Promise<void> {
   const answer = { ...to, delivery: delivery('pairing:1', 'x') };
   await store.post(answer);
   await store.chat(CHAT);
-  await store.count(0);
   await store.standing({ chatId: CHAT, senderId: 'test_ann' });
   const request = {
     channel: 'test',

@@ -32,16 +32,19 @@ export function commandContract(under: StoreUnderTest): void {
   const end = (id: number, effects: CommandEffect[]) =>
     under.store.finishCommand({ id, now: NOW, deliveries: [], effects });
 
+  const stop = (id: number, turnId: string) => end(id, [{ kind: 'stop', room: CHAT, turnId }]);
+
   async function reset(room = CHAT, personaId = 'default') {
     const stored = await taken(room);
     return end(stored.id, [{ kind: 'reset', room, personaId, upTo: stored.afterMessage }]);
   }
 
   describe('commands', () => {
-    it('are taken until they are done, and say when it is not the first time', async () => {
+    it('are taken until they are done, and say how often they were', async () => {
       const first = await taken();
-      expect(first.again).toBe(false);
-      expect((await under.store.takeCommand(first.id))?.again).toBe(true);
+      expect(first.tries).toBe(1);
+      expect((await under.store.takeCommand(first.id))?.tries).toBe(2);
+      expect((await under.store.takeCommand(first.id))?.tries).toBe(3);
       await end(first.id, []);
       expect(await under.store.takeCommand(first.id)).toBeNull();
       expect(await under.store.takeCommand(999)).toBeNull();
@@ -78,7 +81,7 @@ export function commandContract(under: StoreUnderTest): void {
       const turn = await begun(under.store, 't1');
       await receive(under.store, [message('2', 'meanwhile')]);
       const stored = await taken();
-      expect(await end(stored.id, [{ kind: 'stop', room: CHAT }])).toEqual({ abortedTurn: 't1' });
+      expect(await stop(stored.id, 't1')).toEqual({ abortedTurn: 't1' });
       expect(await finish(under.store, turn, 't1')).toBe('lost');
       expect(await waitingTexts(under.store)).toEqual(['meanwhile']);
       expect(await windowTexts(under.store), 'it is not forgotten').toEqual(['long task']);
@@ -88,8 +91,21 @@ export function commandContract(under: StoreUnderTest): void {
       await receive(under.store, [message('1', 'hi')]);
       const claim = await claimed(under.store);
       const stored = await taken();
-      expect(await end(stored.id, [{ kind: 'stop', room: CHAT }])).toEqual({ abortedTurn: null });
+      expect(await stop(stored.id, 't1')).toEqual({ abortedTurn: null });
       expect(await under.store.renew(claim.claim, NOW, 1)).toBe(true);
+    });
+
+    it('does nothing to another turn than the one it means', async () => {
+      await exchange(under.store, 't1', 'hi');
+      const stored = await taken();
+      await receive(under.store, [message('2', 'and then?'), message('3', 'hey', { threadId: '5' })]);
+      const turn = await begun(under.store, 't2');
+      const elsewhere = await begun(under.store, 't3', { room: `${CHAT}/5` });
+      expect(await stop(stored.id, 't1'), 'that one is over').toEqual({ abortedTurn: null });
+      expect(await stop((await taken()).id, 't3'), 'that one runs elsewhere').toEqual({ abortedTurn: null });
+      expect(await finish(under.store, turn, 't2')).toBe('finished');
+      expect(await finish(under.store, elsewhere, 't3')).toBe('finished');
+      expect(await windowTexts(under.store)).toEqual(['hi', 'reply of t1', 'and then?', 'reply of t2']);
     });
   });
 
@@ -154,7 +170,7 @@ export function commandContract(under: StoreUnderTest): void {
       const { claim, waiting } = await claimed(under.store);
       await reset();
       const turn = { id: 't1', personaId: 'default', batch: waiting.map(({ id }) => id) };
-      expect(await under.store.beginTurn({ claim, turn, noted: [], hearers: [], now: NOW })).toBe(false);
+      expect(await under.store.beginTurn({ claim, turn, noted: [], hearers: [], now: NOW })).toBeNull();
       expect(await waitingTexts(under.store)).toEqual([]);
     });
 

@@ -17,6 +17,7 @@ type Move =
   | { kind: 'crash' }
   | { kind: 'finish' }
   | { kind: 'stop' }
+  | { kind: 'stop late' }
   | { kind: 'reset' };
 
 const move: fc.Arbitrary<Move> = fc.oneof(
@@ -38,6 +39,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
         'fault' as const,
         'crash' as const,
         'stop' as const,
+        'stop late' as const,
         'reset' as const,
       ),
     }),
@@ -51,6 +53,8 @@ class World {
   readonly answers = new Map<string, number>();
   private claim: Claimed | null = null;
   private turn: { id: string; texts: string[] } | null = null;
+  /** The turn that ended last. */
+  private ended = 'none yet';
   private next = 0;
 
   constructor(private readonly store: Store) {}
@@ -89,7 +93,7 @@ class World {
           this.fates.set(text, 'answered');
           this.answers.set(text, (this.answers.get(text) ?? 0) + 1);
         }
-        this.turn = null;
+        this.endTurn();
         this.claim = null;
         return;
       }
@@ -106,9 +110,9 @@ class World {
         return;
       }
       case 'stop':
-        return this.order('stop');
+      case 'stop late':
       case 'reset':
-        return this.order('reset');
+        return this.order(move.kind);
     }
   }
 
@@ -120,14 +124,14 @@ class World {
     const id = `t${this.next++}`;
     const turn = { id, personaId: 'default', batch: batch.map((said) => said.id) };
     const ids = aside.map((said) => said.id);
-    expect(await this.store.beginTurn({ claim, turn, noted: ids, hearers: ['default'], now: NOW })).toBe(
-      true,
-    );
+    const begin = { claim, turn, noted: ids, hearers: ['default'], now: NOW };
+    expect((await this.store.beginTurn(begin))?.map((said) => said.id)).toEqual(turn.batch);
     for (const { text } of aside) this.fates.set(text, 'answered');
     this.turn = { id, texts: batch.map(({ text }) => text) };
   }
 
-  private async order(kind: 'stop' | 'reset'): Promise<void> {
+  /** A late stop means a turn that is over: it stops nothing. */
+  private async order(kind: 'stop' | 'stop late' | 'reset'): Promise<void> {
     const { commands } = await receive(this.store, [command(`c${this.next++}`, kind)]);
     const stored = await this.store.takeCommand(commands[0]?.id ?? 0);
     const { abortedTurn } = await this.store.finishCommand({
@@ -135,16 +139,25 @@ class World {
       now: NOW,
       deliveries: [],
       effects: [
-        kind === 'stop'
-          ? { kind, room: CHAT }
-          : { kind, room: CHAT, personaId: 'default', upTo: stored?.afterMessage ?? 0 },
+        kind === 'reset'
+          ? { kind, room: CHAT, personaId: 'default', upTo: stored?.afterMessage ?? 0 }
+          : { kind: 'stop', room: CHAT, turnId: (kind === 'stop' && this.turn?.id) || this.ended },
       ],
     });
+    if (kind === 'stop late') {
+      expect(abortedTurn).toBeNull();
+      return;
+    }
     expect(abortedTurn).toBe(this.turn?.id ?? null);
     if (this.turn || kind === 'reset') this.claim = null;
     for (const text of this.turn?.texts ?? []) this.fates.set(text, 'answered');
-    this.turn = null;
+    this.endTurn();
     if (kind === 'reset') for (const text of this.fates.keys()) this.fates.set(text, 'forgotten');
+  }
+
+  private endTurn(): void {
+    this.ended = this.turn?.id ?? this.ended;
+    this.turn = null;
   }
 
   /** In the end everything that was not forgotten stands in the window once, and waits once or not at all. */

@@ -66,13 +66,15 @@ export function outboxContract(under: StoreUnderTest): void {
         expect(await nextText()).toBe(end);
         expect(await under.store.sending(id, NOW)).toBe(true);
         if (end === 'sent') await under.store.sent(id, '900', NOW);
+        else if (end === 'parked') expect((await under.store.quieten()).deliveries).toBe(1);
         else await under.store.give(id, end, 'reason', NOW);
         expect(await under.store.sending(id, NOW)).toBe(false);
         await under.store.retry(id, { notBefore: 0, uncertain: false, error: '' });
-        await under.store.give(id, 'parked', '', NOW);
+        await under.store.give(id, 'refused', '', NOW);
         expect(await under.store.next(CHAT)).toBeNull();
       }
       expect(await under.store.census()).toMatchObject({ undelivered: 0, parked: 1 });
+      expect((await under.store.quieten()).deliveries).toBe(0);
       expect((await under.store.pending(['test'])).chats).toEqual([]);
     });
 

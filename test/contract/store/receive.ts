@@ -13,7 +13,6 @@ import {
   edit,
   exchange,
   finish,
-  MINUTE,
   message,
   NOW,
   receive,
@@ -116,7 +115,7 @@ export function receiveContract(under: StoreUnderTest): void {
         sender: BEN,
         platformMessageId: '3',
         afterMessage: hi?.id,
-        again: false,
+        tries: 1,
       });
       expect(await waitingTexts(under.store)).toEqual([]);
     });
@@ -164,6 +163,28 @@ export function receiveContract(under: StoreUnderTest): void {
       expect((await receive(under.store, [edit('1', 'tea')])).rooms).toEqual([CHAT]);
       const { waiting } = await claimed(under.store);
       expect(waiting).toMatchObject([{ text: 'tea', edited: false, platformMessageId: '1' }]);
+    });
+
+    it('may call the bot by a message that waits, and do not take back that it was called', async () => {
+      await receive(under.store, [message('1', 'coffee')]);
+      await receive(under.store, [edit('1', 'coffee, bot', { mentionsBot: true })]);
+      const asked = await claimed(under.store);
+      expect(asked.waiting).toMatchObject([{ text: 'coffee, bot', mentionsBot: true, edited: false }]);
+      await receive(under.store, [edit('1', 'tea')]);
+      expect((await claimed(under.store)).waiting).toMatchObject([{ text: 'tea', mentionsBot: true }]);
+    });
+
+    it('of a message in a running turn say by themselves whether they call the bot', async () => {
+      await receive(under.store, [message('1', 'coffee'), message('2', 'bot, cake', { mentionsBot: true })]);
+      const turn = await begun(under.store, 't1');
+      await receive(under.store, [edit('1', 'bot, tea', { mentionsBot: true }), edit('2', 'cake')]);
+      expect((await claimed(under.store)).batch.map((said) => said.mentionsBot)).toEqual([false, true]);
+      expect(await finish(under.store, turn, 't1'), 'the claim was taken again').toBe('lost');
+      expect(await finish(under.store, await claimed(under.store), 't1')).toBe('finished');
+      expect((await claimed(under.store)).waiting).toMatchObject([
+        { text: 'bot, tea', mentionsBot: true, edited: true },
+        { text: 'cake', mentionsBot: false, edited: true },
+      ]);
     });
 
     it('of a message in a running turn wait for the next, the newest alone', async () => {
@@ -253,12 +274,5 @@ export function receiveContract(under: StoreUnderTest): void {
       expect((await under.store.chat(CHAT))?.address).toBe('new');
       expect((await receive(under.store, [message('1', 'hi', { chat: atNew })])).duplicates).toBe(0);
     });
-  });
-
-  it('counts chats, and those that talked lately', async () => {
-    await receive(under.store, [message('1', 'hi')], { now: NOW - MINUTE });
-    await receive(under.store, [message('1', 'hi', { chat: chatAt('test_2') })], { now: NOW });
-    expect(await under.store.count(NOW)).toEqual({ chats: 2, active: 1 });
-    expect(await under.store.count(0)).toEqual({ chats: 2, active: 2 });
   });
 }

@@ -9,6 +9,7 @@ import {
   chatAt,
   claimed,
   delivery,
+  edit,
   finish,
   MINUTE,
   message,
@@ -81,9 +82,22 @@ export function turnContract(under: StoreUnderTest): void {
       const turn = await begun(under.store, 't1');
       expect(turn.waiting).toHaveLength(500);
       expect(turn.waiting[0]?.text).toBe('n0');
+      expect(turn.more).toBe(true);
       await finish(under.store, turn, 't1');
       expect((await waitingTexts(under.store))[0]).toBe('n500');
       expect(await waitingTexts(under.store)).toHaveLength(20);
+    });
+
+    it('say whether more waits than they bring', async () => {
+      const many = (count: number) => Array.from({ length: count }, (_, n) => message(`${n}`, `n${n}`));
+      await receive(under.store, many(500));
+      expect(await claimed(under.store)).toMatchObject({ more: false });
+      await receive(under.store, many(501));
+      const turn = await begun(under.store, 't1');
+      expect(turn.waiting).toHaveLength(500);
+      expect(turn.more).toBe(true);
+      await finish(under.store, turn, 't1');
+      expect(await claimed(under.store)).toMatchObject({ waiting: [{ text: 'n500' }], more: false });
     });
   });
 
@@ -93,14 +107,14 @@ export function turnContract(under: StoreUnderTest): void {
       const { claim, waiting } = await claimed(under.store);
       const [first, second] = waiting.map(({ id }) => id);
       const turn = { id: 't1', personaId: 'default', batch: [first ?? 0] };
-      const kept = await under.store.beginTurn({
+      const taken = await under.store.beginTurn({
         claim,
         turn,
         noted: [second ?? 0],
         hearers: ['default', 'luna'],
         now: NOW,
       });
-      expect(kept).toBe(true);
+      expect(taken).toMatchObject([{ id: first, text: 'for you', turnId: 't1' }]);
       const end = await under.store.finishTurn({
         claim,
         turnId: 't1',
@@ -120,12 +134,29 @@ export function turnContract(under: StoreUnderTest): void {
       expect(await under.store.lastReply(CHAT)).toEqual({ personaId: 'default', at: NOW + 5 });
     });
 
+    it('begin with their batch as it stands then: an edit may have come since the claim', async () => {
+      await receive(under.store, [message('1', 'coffee'), message('2', 'please'), message('3', 'aside')]);
+      const { claim, waiting } = await claimed(under.store);
+      const [first = 0, second = 0, third = 0] = waiting.map(({ id }) => id);
+      await receive(under.store, [edit('1', 'tea', { mentionsBot: true })]);
+      const turn = { id: 't1', personaId: 'default', batch: [first, second] };
+      const begin = { claim, turn, noted: [third], hearers: ['default'], now: NOW };
+      const batch = await under.store.beginTurn(begin);
+      expect(batch).toMatchObject([
+        { id: first, text: 'tea', mentionsBot: true, edited: false, turnId: 't1' },
+        { id: second, text: 'please', mentionsBot: false, edited: false, turnId: 't1' },
+      ]);
+      expect((await claimed(under.store)).batch, 'so it is taken up, too').toEqual(batch);
+      await finish(under.store, await claimed(under.store), 't1');
+      expect(await waitingTexts(under.store), 'the edit asks for nothing more').toEqual([]);
+    });
+
     it('can only note, and keep the claim', async () => {
       await receive(under.store, [message('1', 'aside')]);
       const { claim, waiting } = await claimed(under.store);
       const noted = waiting.map(({ id }) => id);
       const note = { claim, turn: null, noted, hearers: ['default'], now: NOW };
-      expect(await under.store.beginTurn(note)).toBe(true);
+      expect(await under.store.beginTurn(note)).toEqual([]);
       expect(await under.store.renew(claim, NOW, MINUTE)).toBe(true);
       await under.store.release(claim);
       expect(await waitingTexts(under.store)).toEqual([]);
@@ -222,17 +253,20 @@ export function turnContract(under: StoreUnderTest): void {
       expect(await under.store.failAttempt(turn.claim, 't1'), 'of a lost claim nothing counts').toBe(2);
     });
 
-    it('know who asked', async () => {
+    it('are known while they run, with who asked', async () => {
       await receive(under.store, [
         message('1', 'a'),
         message('2', 'b', { sender: BEN }),
         message('3', 'c', { sender: BEN }),
       ]);
-      expect(await under.store.askers(CHAT)).toEqual([]);
+      expect(await under.store.running(CHAT)).toBeNull();
       const turn = await begun(under.store, 't1');
-      expect((await under.store.askers(CHAT)).sort()).toEqual(['test_ann', 'test_ben']);
+      const running = await under.store.running(CHAT);
+      expect(running?.turnId).toBe('t1');
+      expect(running?.askers.sort()).toEqual(['test_ann', 'test_ben']);
+      expect(await under.store.running(`${CHAT}/5`), 'elsewhere none runs').toBeNull();
       await finish(under.store, turn, 't1');
-      expect(await under.store.askers(CHAT)).toEqual([]);
+      expect(await under.store.running(CHAT)).toBeNull();
     });
 
     it('change nothing when what they begin with does not wait', async () => {
@@ -262,7 +296,7 @@ export function turnContract(under: StoreUnderTest): void {
       expect(await under.store.failAttempt(lost.claim, 't1')).toBe(0);
       await receive(under.store, [message('2', 'more')]);
       const begin = { turn: null, noted: [1, 2], hearers: ['default'], now: NOW };
-      expect(await under.store.beginTurn({ claim: lost.claim, ...begin })).toBe(false);
+      expect(await under.store.beginTurn({ claim: lost.claim, ...begin })).toBeNull();
       await under.store.release(lost.claim);
       expect(await under.store.next(CHAT)).toBeNull();
       expect(await under.store.addStep(holder.claim, 't1', CALL)).toBe(true);

@@ -18,14 +18,20 @@ import {
 export function upkeepContract(under: StoreUnderTest): void {
   it('counts what stands where', async () => {
     expect(await under.store.census()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 0 });
-    await exchange(under.store, 't1', 'hi', {
-      deliveries: [delivery('turn:t1', 'a'), delivery('turn:t1', 'b', { part: 1 })],
-    });
-    await under.store.give((await under.store.next(CHAT))?.id ?? 0, 'parked', 'asked', NOW);
+    await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'a')] });
+    await under.store.quieten();
+    await exchange(under.store, 't2', 'ho', { deliveries: [delivery('turn:t2', 'b')] });
     await receive(under.store, [message('1', 'one')]);
-    await begun(under.store, 't2');
+    await begun(under.store, 't3');
     await receive(under.store, [message('2', 'two'), message('3', 'three')]);
     expect(await under.store.census()).toEqual({ waiting: 2, running: 1, undelivered: 1, parked: 1 });
+  });
+
+  it('counts a parked turn as parked', async () => {
+    await receive(under.store, [message('1', 'hi')]);
+    const turn = await begun(under.store, 't1');
+    await finish(under.store, turn, 't1', { outcome: 'parked', reply: null });
+    expect(await under.store.census()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 1 });
   });
 
   it('is quiet after quieten: nothing is sent, answered or run', async () => {

@@ -12,13 +12,15 @@ export const CHAT = 'test_1';
 export const ANN = { id: 'test_ann', name: 'Ann', administrator: false };
 export const BEN = { id: 'test_ben', name: 'Ben', administrator: true };
 
-type Said = Extract<Receipt, { kind: 'message' | 'command' }>;
+type Message = Extract<Receipt, { kind: 'message' }>;
+type Command = Extract<Receipt, { kind: 'command' }>;
+type Chat = Message['chat'];
 
-export function chatAt(id: string, more: Partial<Said['chat']> = {}): Said['chat'] {
+export function chatAt(id: string, more: Partial<Chat> = {}): Chat {
   return { id, address: id.slice(id.indexOf('_') + 1), kind: 'group', title: `Title of ${id}`, ...more };
 }
 
-export function message(platformMessageId: string, text: string, more: Partial<Said> = {}): Said {
+export function message(platformMessageId: string, text: string, more: Partial<Message> = {}): Message {
   return {
     kind: 'message',
     chat: chatAt(CHAT),
@@ -37,17 +39,21 @@ export function command(
   platformMessageId: string,
   name: string,
   argument = '',
-  more: Partial<Said> = {},
-): Said {
-  return message(platformMessageId, `/${name} ${argument}`, {
+  more: Partial<Command> = {},
+): Command {
+  return {
     kind: 'command',
+    chat: chatAt(CHAT),
+    threadId: null,
+    platformMessageId,
+    sender: ANN,
     command: { name, argument },
     ...more,
-  });
+  };
 }
 
-export function edit(platformMessageId: string, text: string): Receipt {
-  return { kind: 'edit', chatId: CHAT, platformMessageId, text, editedAt: NOW + MINUTE };
+export function edit(platformMessageId: string, text: string, { mentionsBot = false } = {}): Receipt {
+  return { kind: 'edit', chatId: CHAT, platformMessageId, text, mentionsBot, editedAt: NOW + MINUTE };
 }
 
 export function receive(store: Store, receipts: Receipt[], more: { cursor?: string; now?: number } = {}) {
@@ -81,7 +87,8 @@ export async function begun(
   const claim = await claimed(store, room);
   const batch = claim.waiting.map((waiting) => waiting.id);
   const turn = { id: turnId, personaId, batch };
-  expect(await store.beginTurn({ claim: claim.claim, turn, noted: [], hearers, now: NOW })).toBe(true);
+  const taken = await store.beginTurn({ claim: claim.claim, turn, noted: [], hearers, now: NOW });
+  expect(taken?.map(({ id }) => id)).toEqual(batch);
   return claim;
 }
 
