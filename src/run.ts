@@ -90,7 +90,8 @@ async function run(order: {
   const ended = new Promise<number>((resolve) => {
     end = resolve;
   });
-  process.once('SIGTERM', () => end(0));
+  // Not once: a second signal (npm passes one on, too) must not cut off what is ending in order.
+  process.on('SIGTERM', () => end(0));
   process.on('SIGINT', () => end(0));
   const terminal = order.terminal && {
     ...order.terminal,

@@ -6,7 +6,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Channel, Recipient, SendResult } from '../core/channel.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import { type ChatId, channelOf, platformId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Delivery, OutboxStore } from '../core/store.js';
@@ -182,7 +182,7 @@ export function createDeliver(parts: DeliverParts): Deliver {
         await clock.sleep(TYPING_EVERY_MS, over.signal);
       }
     })();
-    return () => over.abort();
+    return () => over.abort(OVER);
   }
 
   return {

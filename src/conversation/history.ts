@@ -11,6 +11,9 @@ import type { Step, StoredMessage } from '../core/store.js';
 export const INTERRUPTED =
   'Interrupted: the gateway ended while this ran. Its outcome is unknown; check before you repeat it.';
 
+/** Stands where a turn ended without an answer. */
+const UNANSWERED = '(I gave no answer to this.)';
+
 /** Tool results of turns long answered are shortened, so that they do not crowd out the conversation. */
 const OLD_RESULT_CHARS = 2_000;
 
@@ -25,16 +28,24 @@ export interface View {
 export type Entry = ModelMessage[];
 
 export function historyEntries(messages: StoredMessage[], steps: Map<string, Step[]>, view: View): Entry[] {
+  const answered = new Set(
+    messages.flatMap(({ author, turnId }) => (author.kind === 'persona' ? [turnId] : [])),
+  );
   const entries: Entry[] = [];
-  for (const message of messages) {
+  messages.forEach((message, n) => {
     if (message.author.kind === 'persona' && message.author.id === view.personaId) {
       const turnSteps = message.turnId === null ? undefined : steps.get(message.turnId);
       const worked = turnSteps ? stepMessages(turnSteps, OLD_RESULT_CHARS) : [];
       entries.push([...worked, { role: 'assistant', content: message.text, calls: [] }]);
-    } else {
-      entries.push([{ role: 'user', content: userLine(message, view) }]);
+      return;
     }
-  }
+    entries.push([{ role: 'user', content: userLine(message, view) }]);
+    const { turnId } = message;
+    // Stopped, failed or parked: without a word about it, the model would answer the old question now.
+    if (turnId !== null && !answered.has(turnId) && messages[n + 1]?.turnId !== turnId) {
+      entries.push([{ role: 'assistant', content: UNANSWERED, calls: [] }]);
+    }
+  });
   return entries;
 }
 

@@ -3,7 +3,7 @@
  * it waits until a burst is over, takes the room's lease and lets `takeTurn` do steps 3 to 6. What comes during
  * a turn wakes the room again when the turn is over. All of this is derived: what waits is in the store.
  */
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import { channelOf, type RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Claimed, TurnStore } from '../core/store.js';
@@ -72,7 +72,7 @@ export function createInbox(parts: InboxParts): Inbox {
   }
 
   function schedule(id: RoomId, room: Room): void {
-    room.timer?.abort();
+    room.timer?.abort(OVER);
     room.timer = null;
     if (stopping) return;
     const wait = room.due - clock.now();

@@ -51,7 +51,7 @@ export function createReceive(parts: ReceiveParts): Receive {
     const receipts: Receipt[] = [];
     for (const event of batch.events) {
       if (event.kind === 'message') {
-        const receipt = await admitMessage(batch.channel, event, now);
+        const receipt = await admitMessage(batch, event, now);
         if (receipt) receipts.push(receipt);
       } else if (event.kind === 'edit') {
         const receipt = await admitEdit(batch.channel, event);
@@ -77,7 +77,7 @@ export function createReceive(parts: ReceiveParts): Receive {
 
   /** The receipt of a message that may enter; null for one that leaves nothing behind. */
   async function admitMessage(
-    channel: string,
+    { channel, piledUp }: InboundBatch,
     message: InboundMessage,
     now: number,
   ): Promise<Receipt | null> {
@@ -86,7 +86,9 @@ export function createReceive(parts: ReceiveParts): Receive {
     if (entry === 'unlisted') await noteGroup(message, chatId, now);
     if (entry !== 'enter') return null;
 
-    const { text, sentAt, mentionsBot, replyTo } = message;
+    const { text, mentionsBot, replyTo } = message;
+    const sentAt = message.sentAt || now;
+    const receivedAt = piledUp ? Math.min(sentAt, now) : now;
     const origin: Origin = {
       chat: { id: chatId, ...message.chat },
       threadId: message.threadId,
@@ -95,7 +97,7 @@ export function createReceive(parts: ReceiveParts): Receive {
     };
     const command = parseCommand(text, parts.commandNames);
     if (command) return { kind: 'command', ...origin, command };
-    return { kind: 'message', ...origin, text, sentAt, mentionsBot, replyTo };
+    return { kind: 'message', ...origin, text, sentAt, receivedAt, mentionsBot, replyTo };
   }
 
   /** Whoever may not talk may not change what was said either. */

@@ -3,7 +3,7 @@
  * again after a crash, is aborted, and here is counted what went wrong with it.
  */
 import type { Channel, Recipient } from '../core/channel.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import { describe, Fault, sentenceOf } from '../core/errors.js';
 import { roomParts } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
@@ -119,7 +119,7 @@ export function createRoute(parts: RouteParts): Route {
     const { claim } = begun.claimed;
     if (turn.crashes >= CRASHES_BEFORE_PARKING || turn.attempts >= FAULTS_BEFORE_PARKING) return park(begun);
     const abort = new AbortController();
-    const end = () => abort.abort();
+    const end = () => abort.abort(OVER);
     if (shutdown.aborted) end();
     // Not AbortSignal.any: with a listener on it, Node keeps one for each turn for as long as the process lives.
     shutdown.addEventListener('abort', end, { once: true });
@@ -253,7 +253,7 @@ export function createRoute(parts: RouteParts): Route {
         if (!held) abort.abort();
       }
     })();
-    return () => stop.abort();
+    return () => stop.abort(OVER);
   }
 
   function showTyping({ claimed, channel }: Begun): () => void {
@@ -263,7 +263,7 @@ export function createRoute(parts: RouteParts): Route {
   }
 
   function waitedTooLong(batch: StoredMessage[], startedAt: number): number | null {
-    const oldest = Math.min(...batch.map((message) => message.sentAt));
+    const oldest = Math.min(...batch.map((message) => message.receivedAt));
     const waited = startedAt - oldest;
     return waited > parts.maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
   }

@@ -3,7 +3,7 @@
  * runs alone, so that no other turn is blamed for its end. First come, first served, so nobody starves; and
  * what ends a process does so soon, so after a while others may run beside it.
  */
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 
 export interface Slots {
   /** Resolves when the turn may run; call what it resolves to when it is over. */
@@ -36,7 +36,7 @@ export function createSlots(most: number, clock: Clock): Slots {
         };
         const leave = () => {
           if (left.signal.aborted) return;
-          left.abort();
+          left.abort(OVER);
           giveBack(weight);
         };
         const start = () => {

@@ -5,6 +5,12 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/**
+ * Why a timer is aborted that is not needed any more. Without a reason, every `abort()` makes an error with a stack,
+ * which costs more than all else about a timer.
+ */
+export const OVER = 'over';
+
 export const systemClock: Clock = {
   now: Date.now,
   sleep: (ms, signal) =>

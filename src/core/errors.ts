@@ -46,6 +46,7 @@ export function sentenceOf(error: unknown): string {
 /** One line for a log or a report: the message and the messages of its causes, without stacks. */
 export function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const cause = error.cause === undefined ? '' : `: ${describe(error.cause)}`;
-  return `${error.message || error.name}${cause}`;
+  const message = error.message || error.name;
+  const cause = error.cause === undefined ? '' : describe(error.cause);
+  return cause === '' || message.includes(cause) ? message : `${message}: ${cause}`;
 }

@@ -17,7 +17,7 @@ export interface InboundMessage {
   };
   /** Never trimmed of what was said; the mention of our own bot may stand in it. */
   text: string;
-  /** The platform's time, ms. */
+  /** The platform's time, ms; 0 where it tells none. */
   sentAt: number;
   /** Our account was named by the platform's own mention. */
   mentionsBot: boolean;
@@ -61,4 +61,6 @@ export interface InboundBatch {
   events: InboundEvent[];
   /** Where to go on after a restart (Telegram's next offset); opaque to the store. */
   cursor?: string;
+  /** What piled up while the channel was away: then it has waited since it was sent. */
+  piledUp?: boolean;
 }

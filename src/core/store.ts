@@ -24,6 +24,7 @@ export interface StoredMessage {
     | { kind: 'persona'; id: PersonaId };
   text: string;
   sentAt: number;
+  /** Since when it waits for us: when it was received, or sent, if it piled up while the gateway was away. */
   receivedAt: number;
   platformMessageId: string | null;
   mentionsBot: boolean;
@@ -131,6 +132,8 @@ export type Receipt =
       kind: 'message';
       text: string;
       sentAt: number;
+      /** Since when it waits for us, if not since now. */
+      receivedAt?: number;
       mentionsBot: boolean;
       replyTo: ReplyTo | null;
     } & Origin)

@@ -2,7 +2,7 @@
  * `chat.yaml` of each chat: its title, and further ids that lead to it. The files alone are enough to find a
  * chat again that moved on its platform.
  */
-import { access } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import { describe, Fault } from '../core/errors.js';
@@ -34,7 +34,8 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
   return {
     async setTitle(chatId, title) {
       const path = fileOf(chatId);
-      if (titles.get(chatId) === title && (await isThere(path))) return;
+      // An operator may have removed the folder meanwhile.
+      if (titles.get(chatId) === title && existsSync(path)) return;
       await update(path, (bytes) => {
         const source = bytes?.toString('utf8') ?? '';
         if (parseDocument(source).get('title') === title) return null;
@@ -117,12 +118,4 @@ function withId(path: string, source: string, alias: ChatId): string {
   if (isSeq(ids)) document.addIn(['ids'], alias);
   else document.set('ids', [alias]);
   return document.toString({ lineWidth: 0 });
-}
-
-/** An operator may have removed the folder meanwhile. */
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

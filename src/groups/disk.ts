@@ -1,10 +1,12 @@
 /** Reading files that somebody else may have put there: a directory, a pipe or a link loop is a Fault, not a hang. */
-import { constants } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { Fault } from '../core/errors.js';
 
 /** Larger ones are no memory; reading them for each turn would stop everything else. */
 const MAX_BYTES = 64 * 1024 * 1024;
+/** A turn reads a dozen small files. The way to the thread pool and back costs several times what reading does. */
+const SMALL_BYTES = 256 * 1024;
 
 const HINTS: Record<string, string> = {
   ENOSPC: 'the disk is full; free some space',
@@ -22,17 +24,17 @@ const HINTS: Record<string, string> = {
 export async function readIfThere(path: string): Promise<Buffer | null> {
   try {
     // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const found = await file.stat();
+      const found = fstatSync(file);
       if (found.isDirectory()) throw unavailable('read', path, { code: 'EISDIR' });
       if (!found.isFile()) throw unusable(path, 'it is a pipe or a device; move it away');
       if (found.size > MAX_BYTES) throw unusable(path, 'it is larger than 64 MB; shorten it');
-      const bytes = await file.readFile();
+      const bytes = found.size <= SMALL_BYTES ? readFileSync(file) : await readFile(path);
       if (isUtf16(bytes)) throw unusable(path, 'it is UTF-16; save it as UTF-8');
       return bytes;
     } finally {
-      await file.close();
+      closeSync(file);
     }
   } catch (error) {
     // Below a file there is nothing either; writing there says what is wrong.
@@ -44,7 +46,7 @@ export async function readIfThere(path: string): Promise<Buffer | null> {
 /** The names in a folder; none when it is not there. */
 export async function namesIn(folder: string): Promise<string[]> {
   try {
-    return await readdir(folder);
+    return readdirSync(folder);
   } catch (error) {
     if (isMissing(error)) return [];
     throw unavailable('read', folder, error);

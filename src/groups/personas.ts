@@ -1,4 +1,5 @@
 /** Personas on disk: the port of steps 3 and 4 and of `/persona`. PERSONA.md is the truth, read anew each time. */
+import { existsSync } from 'node:fs';
 import { type FileHandle, mkdir, open as openFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../core/clock.js';
@@ -110,6 +111,7 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
 /** False when it is there already. Mostly it is, so the folder is made only when it turns out to be missing. */
 async function writeIfMissing(path: string, text: string): Promise<boolean> {
   try {
+    if (existsSync(path)) return false;
     const file = await openNew(path);
     if (file === null) return false;
     try {

@@ -2,7 +2,7 @@
  * One request to a model server, from opening it to its last chunk, watched for silence. Throws ServerError;
  * who calls looks at its own signal first.
  */
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import { type Answer, createAssembly } from './assembly.js';
 import { chunksOf } from './chunks.js';
 import { ServerError } from './server-error.js';
@@ -54,7 +54,7 @@ export async function attempt(ask: {
       throw new ServerError({ kind: 'silent', words: `was silent for ${silenceMs / 1000} s` });
     }
   } finally {
-    watching.abort();
+    watching.abort(OVER);
     signal.removeEventListener('abort', hangUp);
   }
   if (assembly.finish() === null || assembly.finish() === 'error') {

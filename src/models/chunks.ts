@@ -2,7 +2,7 @@
  * Reads a chat completion from an open response as it comes in: server-sent events, or the one JSON document
  * of a server that does not stream. Throws ServerError where it is neither.
  */
-import type { Clock } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import { parse, record } from './json.js';
 import { errorBody, plainWords, ServerError } from './server-error.js';
@@ -134,6 +134,6 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, clock: Clo
     while (!(await reader.read()).done);
   };
   await Promise.race([readOn().catch(ignored), clock.sleep(LAST_WORD_MS, ended.signal)]);
-  ended.abort();
+  ended.abort(OVER);
   reader.cancel().catch(ignored);
 }

@@ -70,7 +70,9 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
       const body = requestBody(request, model, maxOutputTokens, await book.refused(pageOf(model)));
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
-        return await attempt({ wire, body, takenIds, silenceMs, clock, signal });
+        const answer = await attempt({ wire, body, takenIds, silenceMs, clock, signal });
+        // Some models call tools that nobody offered them.
+        return body.tools === undefined ? { ...answer, calls: [] } : answer;
       } catch (error) {
         if (signal.aborted) throw stoppedRequest(titleOf(model));
         if (!(error instanceof ServerError)) throw error;

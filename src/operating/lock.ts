@@ -31,5 +31,9 @@ export async function takeLock(file: string): Promise<DataLock | null> {
 }
 
 function fail(file: string, error: unknown): never {
-  throw new Fault('store_unavailable', `The lock ${file} cannot be taken; data_dir must be writable`, error);
+  throw new Fault(
+    'configuration',
+    `The lock ${file} cannot be taken; data_dir must be a folder that can be written`,
+    error,
+  );
 }

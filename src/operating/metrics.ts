@@ -85,7 +85,8 @@ export function createMetrics(): RenderedMetrics {
 }
 
 async function build(): Promise<Loaded> {
-  const prometheus = await import('prom-client');
+  // CommonJS: bundled, it has only its default export.
+  const { default: prometheus } = await import('prom-client');
   const registry = new prometheus.Registry();
   const registers = [registry];
   prometheus.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });

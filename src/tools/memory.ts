@@ -1,11 +1,11 @@
 /** The memory tools: tiers (beside), whole files, principles to read, the daily log to read and add to. */
 import { z } from 'zod';
 import type { Memory } from '../core/memory.js';
-import type { AnyTool, Tool } from '../core/tool.js';
-import { authorise } from './authorise.js';
+import { type AnyTool, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
+import { authorise, type Target } from './authorise.js';
 import { dayIn, isDay } from './dates.js';
-import { done, failed, shown, withoutFaults } from './results.js';
-import { readTieredMemory, writeTieredMemory } from './tiered-memory.js';
+import { done, failed, fits, shown, withoutFaults } from './results.js';
+import { readTieredMemory, TIERS, writeTieredMemory } from './tiered-memory.js';
 
 export function memoryTools(memory: Memory): AnyTool[] {
   return [readTieredMemory(memory), writeTieredMemory(memory), readMemory(memory), writeMemory(memory)];
@@ -39,7 +39,7 @@ function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
           case 'global':
             return done(shown(await memory.principles()) || '(There are no principles.)');
           case 'chat':
-            return done(shown(await memory.readAll(allowed.target)) || '(This memory is empty.)');
+            return readWhole(memory, allowed.target, context);
           case 'chat_daily': {
             const day = parameters.date || dayIn(context.timezone, context.now);
             if (!isDay(day)) return failed(NO_DAY);
@@ -84,6 +84,18 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
         return done(`Added to the daily log of ${day}: ${shown(line)}`);
       }),
   };
+}
+
+/** Whoever was shown the whole file has seen its tiers. */
+async function readWhole(memory: Memory, target: Target, context: ToolContext): Promise<ToolResult> {
+  const text = await memory.readAll(target);
+  if (fits(text)) {
+    for (const tier of TIERS) {
+      const seen = { text: await memory.readTier(target, tier) };
+      context.seen.set(seenKey(target.chatId, target.personaId, tier), seen);
+    }
+  }
+  return done(shown(text) || '(This memory is empty.)');
 }
 
 const NO_DAY = 'The date must be a real day, written YYYY-MM-DD.';

@@ -5,7 +5,7 @@ import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/t
 import { authorise, type Target } from './authorise.js';
 import { done, failed, fits, shown, withoutFaults } from './results.js';
 
-const TIERS: readonly Tier[] = [1, 2, 3];
+export const TIERS: readonly Tier[] = [1, 2, 3];
 
 // Models write the number as text, too.
 const tier = z.coerce.number().pipe(z.literal([1, 2, 3]));

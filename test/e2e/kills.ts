@@ -22,6 +22,8 @@ export interface KillReport {
   messages: number;
   sent: number;
   twice: number;
+  /** Of those, where the answer had been written and perhaps not been read. */
+  twiceUnread: number;
   cut: number;
 }
 
@@ -82,7 +84,15 @@ export async function killAtRandom(plan: { kills: number; seed: number }): Promi
       notice = () => {};
     }
     const last = await on.start();
-    await eventually(() => outstanding() === 0, 'every message is answered', 60_000);
+    await eventually(() => outstanding() === 0, 'every message is answered', 60_000).catch((error) => {
+      const other = on.telegram.sent.filter(({ text }) => !text.startsWith('answered'));
+      throw new Error(
+        `seed ${plan.seed}, ${outstanding()} open, said: ${other.map(({ text }) => text)}\n${last.err()}`,
+        {
+          cause: error,
+        },
+      );
+    });
     await last.stop();
     const report = check(asked, sentIn, plan.seed, kills);
     process.stdout.write(`kill -9: ${JSON.stringify(report)}\n`);
@@ -98,7 +108,15 @@ function check(
   seed: number,
   kills: Record<Phase, number>,
 ): KillReport {
-  const report: KillReport = { seed, kills, messages: asked.flat().length, sent: 0, twice: 0, cut: 0 };
+  const report: KillReport = {
+    seed,
+    kills,
+    messages: asked.flat().length,
+    sent: 0,
+    twice: 0,
+    twiceUnread: 0,
+    cut: 0,
+  };
   asked.forEach((tokens, chat) => {
     const sent = sentIn(chat);
     report.sent += sent.length;

@@ -12,7 +12,7 @@ afterEach(() => on.close());
 it('writes a tool’s line once, or tells the model that the outcome is unknown, wherever it is killed', async () => {
   on = await stage({ config: { log: { level: 'info', format: 'json' } } });
   const told = new Map<string, string>();
-  let answered: () => void = () => {};
+  let answered: (token: string) => void = () => {};
   on.model.reply((body) => {
     const last = body.messages.at(-1);
     const token =
@@ -21,7 +21,7 @@ it('writes a tool’s line once, or tells the model that the outcome is unknown,
       told.set(token, last.content ?? '');
       return `done ${token}`;
     }
-    answered();
+    answered(token);
     return {
       calls: [{ name: 'write_memory', arguments: { scope: 'chat_daily', content: `line of ${token}` } }],
     };
@@ -30,7 +30,8 @@ it('writes a tool’s line once, or tells the model that the outcome is unknown,
   for (const [n, token] of tokens.entries()) {
     const gateway = on.launch();
     const reached = new Promise<void>((resolve) => {
-      answered = resolve;
+      // Turns that an earlier end cut off ask again, too; they are not this one's.
+      answered = (asked) => asked === token && resolve();
     });
     on.telegram.say({ from: { id: 700 + n, first_name: 'P' }, text: `write ${token}` });
     await reached;

@@ -315,6 +315,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     // A client that hangs up while it asks is no concern of the others.
     serve(request, response).catch(() => request.socket.destroy());
   });
+  // Node's five seconds would cut connections that a quiet client keeps.
+  server.keepAliveTimeout = 120_000;
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.on('error', () => socket.destroy());

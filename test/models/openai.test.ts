@@ -88,7 +88,7 @@ describe('an answer', () => {
       reasoning: 'hm',
       calls: [{ id: 'a', name: 'x', arguments: '{}' }],
     });
-    expect(await answered(client, ask('Tea?'))).toMatchObject({
+    expect(await answered(client, ask('Tea?', { tools: [LOOK_UP] }))).toMatchObject({
       text: 'Tea.',
       calls: [{ id: 'a', name: 'x', arguments: '{}' }],
       usage: { inputTokens: 1 },

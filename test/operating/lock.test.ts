@@ -22,7 +22,7 @@ afterEach(async () => {
 
 /** Another process that takes the lock and holds it. */
 async function holder(): Promise<ChildProcess> {
-  const module = JSON.stringify(new URL('../../dist/operating/lock.js', import.meta.url).href);
+  const module = JSON.stringify(new URL('../../dist/modules/operating/lock.js', import.meta.url).href);
   const script = `
     const { takeLock } = await import(${module});
     const lock = await takeLock(${JSON.stringify(file)});
@@ -61,7 +61,7 @@ describe('the data lock', () => {
   it('says which file it was where it cannot be made', async () => {
     await writeFile(join(folder, 'data'), 'a file, not a folder');
     await expect(takeLock(file)).rejects.toMatchObject({
-      code: 'store_unavailable',
+      code: 'configuration',
       message: expect.stringContaining(file),
     });
   });

@@ -104,7 +104,7 @@ describe('the log', () => {
   });
 
   it('goes to standard error and loses nothing when the process ends at once', async () => {
-    const module = JSON.stringify(new URL('../../dist/operating/log.js', import.meta.url).href);
+    const module = JSON.stringify(new URL('../../dist/modules/operating/log.js', import.meta.url).href);
     const script = `
       const { createLog } = await import(${module});
       const log = createLog({ level: 'info', format: 'json', secrets: [] });

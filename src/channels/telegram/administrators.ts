@@ -1,10 +1,12 @@
-/** Who manages a group, asked of Telegram and remembered for some minutes. */
+/** Who manages a group, asked of Telegram and remembered for some minutes; a no only for seconds. */
 import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
 import type { BotApi } from './api.js';
 import { chatId } from './outbound.js';
 
 const KEPT_MS = 300_000;
+/** Somebody may just have been made one. */
+const NO_KEPT_MS = 3_000;
 const MOST_CHATS = 1_000;
 
 export interface Administrators {
@@ -13,20 +15,22 @@ export interface Administrators {
 }
 
 export function createAdministrators(api: BotApi, clock: Clock): Administrators {
-  const known = new Map<Address, { until: number; senders: Set<Address> }>();
+  const known = new Map<Address, { askedAt: number; senders: Set<Address> }>();
 
   return {
     async has(chat, sender) {
       // Who posts as the group itself is an anonymous administrator of it.
       if (sender === chat) return true;
       const kept = known.get(chat);
-      if (kept !== undefined && kept.until > clock.now()) return kept.senders.has(sender);
+      const age = kept === undefined ? Number.POSITIVE_INFINITY : clock.now() - kept.askedAt;
+      if (age < KEPT_MS && kept?.senders.has(sender)) return true;
+      if (age < NO_KEPT_MS) return false;
       const members = await api.call((raw, ended) =>
         raw.getChatAdministrators({ chat_id: chatId(chat) }, ended),
       );
       const senders = new Set(members.map((member) => String(member.user.id)));
       known.delete(chat);
-      known.set(chat, { until: clock.now() + KEPT_MS, senders });
+      known.set(chat, { askedAt: clock.now(), senders });
       for (const oldest of known.keys()) {
         if (known.size <= MOST_CHATS) break;
         known.delete(oldest);

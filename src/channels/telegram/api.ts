@@ -1,7 +1,7 @@
 /** The Bot API as we call it: grammY's client over our transport, with a deadline and the caller's signal. */
 import { setMaxListeners } from 'node:events';
 import { Api } from 'grammy/web';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, OVER } from '../../core/clock.js';
 import type { TelegramOptions } from './options.js';
 import { createTransport } from './transport.js';
 
@@ -50,7 +50,7 @@ export function createBotApi({ token, apiRoot }: TelegramOptions, clock: Clock):
       try {
         return await run(raw, over.signal as unknown as GrammySignal);
       } finally {
-        ended.abort();
+        ended.abort(OVER);
         signal?.removeEventListener('abort', abort);
       }
     },

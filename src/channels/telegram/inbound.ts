@@ -50,7 +50,7 @@ function messageOf(message: Message, me: Me): InboundMessage | null {
   const sender = senderOf(message);
   const said = saidIn(message, me);
   if (sender === null || said === null || chat.type === 'channel') return null;
-  const direct = chat.type === 'private';
+  const direct = isPrivate(chat);
   return {
     kind: 'message',
     chat: {
@@ -62,7 +62,7 @@ function messageOf(message: Message, me: Me): InboundMessage | null {
     platformMessageId: String(message.message_id),
     sender,
     text: said.text,
-    sentAt: message.date * 1000,
+    sentAt: (message.date ?? 0) * 1000,
     mentionsBot: said.mentionsBot,
     replyTo: replyOf(message, me),
   };
@@ -75,12 +75,12 @@ function editOf(message: Message, me: Me): InboundEvent | null {
   if (said === null || sender === null || chat.type === 'channel') return null;
   return {
     kind: 'edit',
-    chat: { address: String(chat.id), kind: chat.type === 'private' ? 'direct' : 'group' },
+    chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
     sender: { address: sender.address },
     platformMessageId: String(message.message_id),
     text: said.text,
     mentionsBot: said.mentionsBot,
-    editedAt: (message.edit_date ?? message.date) * 1000,
+    editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
   };
 }
 
@@ -121,25 +121,43 @@ function nameOf(user: User): string {
 function saidIn(message: Message, me: Me): { text: string; mentionsBot: boolean } | null {
   const words = wordsOf(message);
   if (words === '') {
-    const label = message.chat.type === 'private' ? mediaLabel(message) : null;
+    const label = isPrivate(message.chat) ? mediaLabel(message) : null;
     return label === null ? null : { text: label, mentionsBot: false };
   }
   const ourName = `@${me.username.toLowerCase()}`;
   let text = words;
-  let mentionsBot = false;
+  // Telegram marks names and commands; a bridge or an older server may not, and the words say the same.
+  let mentionsBot = names(words.toLowerCase(), ourName);
   const entities = (message.text ? message.entities : message.caption_entities) ?? [];
   // From the end, so that the offsets before a shortened command still hold.
   for (const entity of entities.toSorted((one, other) => other.offset - one.offset)) {
     const end = entity.offset + entity.length;
     const named = words.slice(entity.offset, end).toLowerCase();
-    if (entity.type === 'mention' && named === ourName) mentionsBot = true;
     if (entity.type === 'text_mention' && entity.user?.id === me.id) mentionsBot = true;
     if (entity.type === 'bot_command' && named.endsWith(ourName)) {
       mentionsBot = true;
       text = text.slice(0, end - ourName.length) + text.slice(end);
     }
   }
-  return { text, mentionsBot };
+  const [opening, command = '', name = ''] = OPENING_COMMAND.exec(text) ?? [''];
+  if (name.toLowerCase() !== ourName) return { text, mentionsBot };
+  return { text: command + text.slice(opening.length), mentionsBot: true };
+}
+
+/** `/cmd@SomeBot` at the start of a message: the command, and the name with its sign. */
+const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
+
+/** Whether a name stands in the text as a word of its own. */
+function names(text: string, name: string): boolean {
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    if (!/[\w@/]/.test(text[at - 1] ?? ' ') && !/\w/.test(text[at + name.length] ?? ' ')) return true;
+  }
+  return false;
+}
+
+/** A person's id is positive, a group's is not. */
+function isPrivate(chat: Message['chat']): boolean {
+  return chat.type === undefined ? chat.id > 0 : chat.type === 'private';
 }
 
 function wordsOf(content: Content): string {

@@ -19,13 +19,15 @@ const PATIENCE_SECONDS = 30;
 const WATCHDOG_MS = 45_000;
 /** An empty answer should take its time. A server that does not wait is not asked as fast as it answers. */
 const QUICK_MS = 50;
+/** An answer within this time was there before the question. */
+const AT_ONCE_MS = 500;
 
 export interface Polling {
   api: BotApi;
   token: string;
   identity(signal: AbortSignal): Promise<Me>;
   /** Stores a batch; rejects when it could not. */
-  accept(batch: Pick<InboundBatch, 'account' | 'events' | 'cursor'>): Promise<void>;
+  accept(batch: Omit<InboundBatch, 'channel'>): Promise<void>;
   initialCursor(account: string): Promise<string | null>;
   state: State;
   clock: Clock;
@@ -36,6 +38,8 @@ export interface Polling {
 export async function poll(parts: Polling): Promise<void> {
   const { api, token, state, clock, log, signal } = parts;
   let offset: number | null = null;
+  /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
+  let catchingUp = true;
 
   async function round(failures: number): Promise<void> {
     const me = await parts.identity(signal);
@@ -45,14 +49,16 @@ export async function poll(parts: Polling): Promise<void> {
     const patience = failures === 0 ? PATIENCE_SECONDS : 0;
     if (failures === 0) state.up();
     const askedAt = clock.now();
+    if (failures > 0) catchingUp = true;
     const updates = await ask(offset, patience);
+    catchingUp = catchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
     if (updates.length === 0) {
       state.up();
       if (patience > 0 && clock.now() - askedAt < QUICK_MS) await clock.sleep(QUICK_MS, signal);
       return;
     }
     const next = offsetAfter(updates, offset);
-    await store({ account, events: inbound(updates, me), cursor: String(next) });
+    await store({ account, events: inbound(updates, me), cursor: String(next), piledUp: catchingUp });
     offset = next;
     state.up();
   }

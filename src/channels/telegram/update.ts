@@ -6,8 +6,8 @@ import { flag, list, oneOf, present, type Read, record, text, whole } from './re
 
 const user = record({ id: whole }, { is_bot: flag, first_name: text, last_name: text, username: text });
 const chat = record(
-  { id: whole, type: oneOf('private', 'group', 'supergroup', 'channel') },
-  { title: text, username: text },
+  { id: whole },
+  { type: oneOf('private', 'group', 'supergroup', 'channel'), title: text, username: text },
 );
 const entity = record({ type: text, offset: whole, length: whole }, { user });
 const timed = record({}, { duration: whole });
@@ -39,8 +39,9 @@ const content = {
 const author = { from: user, sender_chat: chat, author_signature: text };
 
 const message = record(
-  { message_id: whole, date: whole, chat },
+  { message_id: whole, chat },
   {
+    date: whole,
     ...author,
     ...content,
     edit_date: whole,

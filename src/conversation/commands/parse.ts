@@ -4,10 +4,13 @@ import type { NewCommand } from '../../core/store.js';
 /** Signs that phones and copied text put before a slash without anybody seeing them. */
 const INVISIBLE = /[\u200b-\u200f\u202a-\u202e\u2060\ufeff]/g;
 
-/** null for anything that is not one of the known commands: unknown slash text is conversation. */
+/**
+ * null for anything that is not one of the known commands: unknown slash text is conversation. A bot's own name
+ * behind the command is the channel's to remove; where there is none, it is ours.
+ */
 export function parseCommand(text: string, known: ReadonlySet<string>): NewCommand | null {
   const plain = text.replaceAll(INVISIBLE, '').trim();
-  const match = /^[/\uff0f]([A-Za-z_]+)(?:\s+([\s\S]*))?$/.exec(plain);
+  const match = /^[/\uff0f]([A-Za-z_]+)(?:@coterie)?(?:\s+([\s\S]*))?$/i.exec(plain);
   const name = match?.[1]?.toLowerCase();
   if (!name || !known.has(name)) return null;
   return { name, argument: (match?.[2] ?? '').trim() };

@@ -93,7 +93,8 @@ async function create(
   const from = args.findLastIndex((word) => word.toLowerCase() === 'from');
   const takesAfter = from > 0 && from === args.length - 2;
   const name = nameIn(takesAfter ? args.slice(0, from) : args);
-  if (!name) return { text: 'Usage: /persona new NAME, or /persona new NAME from LIBRARY-PERSONA' };
+  if (!name || from === args.length - 1)
+    return { text: 'Usage: /persona new NAME, or /persona new NAME from LIBRARY-PERSONA' };
   const made = await personas.create(command.chat.id, name, takesAfter ? (args.at(-1) ?? null) : null);
   if (made.ok) {
     return {

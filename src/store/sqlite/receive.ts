@@ -47,6 +47,7 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
       authorName: sender.name,
       text: said.text,
       sentAt: said.sentAt,
+      now: said.receivedAt ?? batch.now,
       mentionsBot: said.mentionsBot,
       replyTo: said.replyTo ? JSON.stringify(storedReply(said.chat.id, said.replyTo)) : null,
       edited: false,
