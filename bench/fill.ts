@@ -1,0 +1,123 @@
+/**
+ * A gateway's folder as years of use leave it: chats with a past, in the store and in `groups/`. Filled through
+ * the product's own verbs; only their transactions are joined, or it would take minutes.
+ */
+import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '../src/core/clock.js';
+import { DEFAULT_PERSONA, platformId } from '../src/core/ids.js';
+import type { Log } from '../src/core/log.js';
+import type { Store } from '../src/core/store.js';
+import { createPersonas } from '../src/groups/personas.js';
+import { connect } from '../src/store/sqlite/connection.js';
+import { migrate } from '../src/store/sqlite/migrate.js';
+import { storeOn } from '../src/store/sqlite/open.js';
+
+export interface PastChat {
+  person: number;
+  /** Half of them are answers. */
+  messages: number;
+}
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** The account of the fake Telegram. */
+const ACCOUNT = '424242';
+const EXCHANGES_AT_ONCE = 5000;
+const FOLDERS_AT_ONCE = 50;
+const YESTERDAY = Date.now() - 86_400_000;
+const LOG: Log = { debug() {}, info() {}, warn: console.warn, error: console.error };
+
+/** What a fresh clone has in `groups/`. */
+export async function layOutGroups(folder: string): Promise<void> {
+  await cp(join(ROOT, 'groups/AGENTS.md'), join(folder, 'groups/AGENTS.md'));
+  await cp(join(ROOT, 'groups/personas'), join(folder, 'groups/personas'), { recursive: true });
+}
+
+export async function fill(folder: string, past: PastChat[]): Promise<void> {
+  const file = join(folder, 'data/coterie.db');
+  await mkdir(join(folder, 'data'), { recursive: true });
+  const connection = await connect({ file, clock: systemClock, busyTimeoutMs: 0 });
+  await migrate(connection, { folder: join(ROOT, 'migrations/sqlite'), clock: systemClock, log: LOG });
+  // Nothing here needs to outlive a power cut.
+  const store = storeOn({ ...connection, writeDurably: connection.write }, systemClock);
+  let exchanges = 0;
+  connection.raw.exec('BEGIN');
+  for (const person of exchangesOf(past)) {
+    await exchange(store, person, exchanges++);
+    if (exchanges % EXCHANGES_AT_ONCE === 0) connection.raw.exec('COMMIT; BEGIN');
+  }
+  connection.raw.exec('COMMIT');
+  await store.close();
+  await makeFolders(folder, past);
+}
+
+/** Who speaks, in which order: chats take turns until each has its messages. */
+function* exchangesOf(past: PastChat[]): Generator<number> {
+  for (let n = 0; ; n += 2) {
+    past = past.filter(({ messages }) => n < messages);
+    if (past.length === 0) return;
+    for (const { person } of past) yield person;
+  }
+}
+
+/** One message, its turn, and the answer, delivered. */
+async function exchange(store: Store, person: number, n: number): Promise<void> {
+  const id = platformId('telegram', String(person));
+  const name = `Person ${person}`;
+  const now = YESTERDAY + n;
+  await store.receive({
+    ...{ channel: 'telegram', account: ACCOUNT, now },
+    receipts: [
+      {
+        kind: 'message',
+        chat: { id, address: String(person), kind: 'direct', title: name },
+        threadId: null,
+        platformMessageId: `past-${n}`,
+        sender: { id, name, administrator: false },
+        text: `This was said long ago, as number ${n}.`,
+        ...{ sentAt: now, mentionsBot: false, replyTo: null },
+      },
+    ],
+  });
+  const claimed = await store.claim({ room: id, owner: 'the past', now, leaseMs: 1000 });
+  if (!claimed) throw new Error(`nothing waits in ${id}`);
+  const { claim } = claimed;
+  const turnId = `past-${n}`;
+  const reply = `echo: This was said long ago, as number ${n}.`;
+  const hearers = [DEFAULT_PERSONA];
+  await store.beginTurn({
+    claim,
+    turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: claimed.waiting.map((message) => message.id) },
+    ...{ noted: [], hearers, now },
+  });
+  await store.finishTurn({
+    ...{ claim, turnId, outcome: 'answered', reply, hearers, now },
+    usage: { inputTokens: 1000, outputTokens: 10 },
+    deliveries: [
+      {
+        ...{ origin: `turn:${turnId}`, personaId: DEFAULT_PERSONA, speaker: 'default', part: 0 },
+        ...{ body: { text: reply, marks: [] }, replyTo: null },
+      },
+    ],
+  });
+  const delivery = await store.next(id);
+  if (!delivery) throw new Error(`nothing is to be delivered in ${id}`);
+  await store.sending(delivery.id, now);
+  await store.sent(delivery.id, `past-answer-${n}`, now);
+}
+
+async function makeFolders(folder: string, past: PastChat[]): Promise<void> {
+  const groupsDir = join(folder, 'groups');
+  const personas = createPersonas({ groupsDir, clock: systemClock, log: LOG });
+  const next = past.values();
+  await Promise.all(
+    Array.from({ length: FOLDERS_AT_ONCE }, async () => {
+      for (const { person } of next) {
+        const id = platformId('telegram', String(person));
+        await personas.ensure(id, DEFAULT_PERSONA);
+        await writeFile(join(groupsDir, id, 'chat.yaml'), `title: Person ${person}\n`);
+      }
+    }),
+  );
+}

@@ -1,0 +1,111 @@
+/** The measurements, each for several subjects in turn, so that whatever else the machine does falls on all. */
+
+import type { Answered } from './answers.js';
+import type { Subject } from './bots.js';
+import { median, medianOf, quantile } from './figures.js';
+import type { Bot } from './processes.js';
+
+export interface Sizes {
+  starts: number;
+  /** How often each measurement takes its turn. */
+  blocks: number;
+  /** Who talks side by side, block by block; when the groups are used up, the first is back. */
+  groups: number[][];
+  /** How much each says in one block. */
+  each: number;
+  burstEach: number;
+  /** Who is timed, one message after the other: the block's group where left out. */
+  timed?: { people: number[]; each: number };
+}
+
+/** A subject that runs, and all that was found out about it. */
+export interface Running extends Subject {
+  bot: Bot;
+  toModel: number[];
+  toPlatform: number[];
+  perSecond: number[];
+  burstPerSecond: number[];
+  cpuMs: (number | null)[];
+  idleMb: number | null;
+  faults: Answered;
+}
+
+/** For background work of a start or a burst to come to rest. */
+const REST_MS = 1_000;
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** From the process's beginning to the reply to a message that waits already, ms. */
+export async function coldStart(
+  subject: Subject,
+  sentBefore: number,
+  person: number,
+): Promise<{ bot: Bot; ms: number }> {
+  await subject.servers.say(person, 'hi');
+  const bot = subject.start();
+  const sentAt = await subject.servers.sentBy(sentBefore + 1);
+  return { bot, ms: sentAt - bot.startedAt };
+}
+
+export async function begin(subject: Subject): Promise<Running> {
+  const bot = subject.start();
+  await subject.servers.oneByOne({ people: [1], each: 1 });
+  await pause(REST_MS);
+  return {
+    ...{ ...subject, bot, toModel: [], toPlatform: [], perSecond: [], burstPerSecond: [], cpuMs: [] },
+    idleMb: bot.memory()?.now ?? null,
+    faults: { messages: 0, lost: 0, doubled: 0, outOfOrder: 0 },
+  };
+}
+
+export async function measure(subjects: Running[], sizes: Sizes): Promise<void> {
+  const { groups, each, burstEach, blocks } = sizes;
+  for (let block = 0; block < blocks; block++) {
+    const people = groups[block % groups.length] ?? [];
+    // The first messages of a chat make its files, and the first of all compile the code: not timed.
+    for (const subject of subjects) {
+      note(subject, await subject.servers.conversations({ people, each: 2 }));
+    }
+    for (const subject of subjects) {
+      const found = await subject.servers.oneByOne(sizes.timed ?? { people, each: 1 });
+      subject.toModel.push(...found.toModel);
+      subject.toPlatform.push(...found.toPlatform);
+      note(subject, found);
+    }
+    for (const subject of subjects) {
+      const before = subject.bot.cpuMs();
+      const found = await subject.servers.conversations({ people, each });
+      const after = subject.bot.cpuMs();
+      subject.perSecond.push(found.messages / found.seconds);
+      subject.cpuMs.push(before === null || after === null ? null : (after - before) / found.messages);
+      note(subject, found);
+    }
+    for (const subject of subjects) {
+      const found = await subject.servers.burst({ people, each: burstEach });
+      subject.burstPerSecond.push(found.messages / found.seconds);
+      note(subject, found);
+    }
+  }
+  await pause(REST_MS);
+}
+
+export function figures({ toModel, toPlatform, perSecond, burstPerSecond, cpuMs, idleMb, bot }: Running) {
+  return {
+    toModel: median(toModel),
+    toModelLate: quantile(toModel, 0.95),
+    toPlatform: median(toPlatform),
+    toPlatformLate: quantile(toPlatform, 0.95),
+    perSecond: median(perSecond),
+    burstPerSecond: median(burstPerSecond),
+    cpuMs: medianOf(cpuMs),
+    idleMb,
+    peakMb: bot.memory()?.peak ?? null,
+  };
+}
+
+function note({ faults }: Running, { messages, lost, doubled, outOfOrder }: Answered): void {
+  faults.messages += messages;
+  faults.lost += lost;
+  faults.doubled += doubled;
+  faults.outOfOrder += outOfOrder;
+}

@@ -1,0 +1,124 @@
+/**
+ * The processes of a bench: the fake servers and the bots under measurement. Whatever is started here ends with
+ * the bench, by its handle.
+ */
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Verbs } from './servers.js';
+
+/** The verbs of a servers process, asked from here. */
+export type Servers = {
+  [Verb in keyof Verbs]: (...given: Parameters<Verbs[Verb]>) => Promise<Awaited<ReturnType<Verbs[Verb]>>>;
+};
+
+export interface Bot {
+  /** When its process was begun, ms since 1970 with fractions. */
+  startedAt: number;
+  /** Processor time so far, all threads; null where the system does not tell. */
+  cpuMs(): number | null;
+  /** Memory now and at most, MB. */
+  memory(): { now: number; peak: number } | null;
+  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+}
+
+/** Linux counts processor time in hundredths of a second, on every machine of today. */
+const TICK_MS = 10;
+const SERVERS = fileURLToPath(new URL('./servers.js', import.meta.url));
+
+export function createProcesses() {
+  const running = new Set<ChildProcess>();
+
+  function keep(child: ChildProcess): Promise<void> {
+    running.add(child);
+    return new Promise((resolve) => {
+      child.once('exit', () => {
+        running.delete(child);
+        resolve();
+      });
+    });
+  }
+
+  async function startServers(): Promise<Servers> {
+    const child = fork(SERVERS, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    void keep(child);
+    const asked = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+    let lastId = 0;
+    await new Promise((resolve) => child.once('message', resolve));
+    child.on('message', ({ id, result, error }: { id: number; result?: unknown; error?: string }) => {
+      const waiting = asked.get(id);
+      asked.delete(id);
+      if (error === undefined) waiting?.resolve(result);
+      else waiting?.reject(new Error(error));
+    });
+    const ask = (verb: string, given: unknown[]) =>
+      new Promise((resolve, reject) => {
+        const id = ++lastId;
+        asked.set(id, { resolve, reject });
+        child.send({ id, verb, given });
+      });
+    return new Proxy({} as Servers, {
+      // Not a promise itself, or awaiting it would ask for a verb of that name.
+      get: (_, verb: string) => (verb === 'then' ? undefined : (...given: unknown[]) => ask(verb, given)),
+    });
+  }
+
+  function startBot(order: {
+    node: string;
+    args: string[];
+    folder: string;
+    environment?: Record<string, string>;
+  }): Bot {
+    const startedAt = performance.timeOrigin + performance.now();
+    const child = spawn(order.node, order.args, {
+      cwd: order.folder,
+      env: { ...process.env, ...order.environment, NO_COLOR: '1' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const ended = keep(child);
+    // At the levels used here, both are silent while all is well.
+    child.stderr.setEncoding('utf8').on('data', (text: string) => console.error(text.trimEnd()));
+    return {
+      startedAt,
+      cpuMs: () => cpuMs(child.pid),
+      memory: () => memory(child.pid),
+      stop(signal = 'SIGKILL') {
+        child.kill(signal);
+        return ended;
+      },
+    };
+  }
+
+  return {
+    startServers,
+    startBot,
+    async endAll() {
+      const children = [...running];
+      const ends = children.map((child) => new Promise((resolve) => child.once('exit', resolve)));
+      for (const child of children) child.kill('SIGKILL');
+      await Promise.all(ends);
+    },
+  };
+}
+
+function cpuMs(pid: number | undefined): number | null {
+  const stat = proc(pid, 'stat');
+  // The name of the program, in brackets, may hold anything.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields ? (Number(fields[11]) + Number(fields[12])) * TICK_MS : null;
+}
+
+function memory(pid: number | undefined): { now: number; peak: number } | null {
+  const status = proc(pid, 'status');
+  const megabytes = (key: string) =>
+    Number(new RegExp(`^${key}:\\s*(\\d+) kB`, 'm').exec(status ?? '')?.[1]) / 1024;
+  return status ? { now: megabytes('VmRSS'), peak: megabytes('VmHWM') } : null;
+}
+
+function proc(pid: number | undefined, file: string): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return null;
+  }
+}

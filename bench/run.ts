@@ -1,0 +1,210 @@
+/**
+ * `npm run bench`: the gateway as compiled, on fake servers on this machine, beside the smallest possible bot.
+ * Prints tables; ends with 1 when the gateway lost, doubled or disordered a message, whatever the figures.
+ * `--quick` takes under a minute, `--node PATH` runs both under another Node.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { floor, gateway, type Subject } from './bots.js';
+import { median, type Row, table } from './figures.js';
+import { fill, layOutGroups } from './fill.js';
+import { machine } from './machine.js';
+import { begin, coldStart, figures, measure, type Running, type Sizes } from './measure.js';
+import { createProcesses } from './processes.js';
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    node: { type: 'string', default: process.execPath },
+  },
+});
+const { quick, node } = options;
+const AIM = 1.5;
+/** The cost with much in the store, set against the cost with little. */
+const GROWTH_AIM = 1.2;
+const DEADLINE_MS = 230_000;
+
+const TOGETHER = 50;
+const BLOCKS = quick ? 2 : 6;
+const peopleFrom = (first: number, count: number) => Array.from({ length: count }, (_, n) => first + n);
+/** Others in each block, so that conversations stay short; what long ones cost is measured last. */
+const groups = Array.from({ length: BLOCKS }, (_, n) => peopleFrom(200_001 + n * TOGETHER, TOGETHER));
+const somePeople = groups[0] ?? [];
+const sizes: Sizes = {
+  starts: quick ? 2 : 7,
+  blocks: BLOCKS,
+  groups,
+  each: quick ? 3 : 6,
+  burstEach: quick ? 3 : 6,
+};
+const MANY = quick ? { messages: 10_000, chats: 1_000 } : { messages: 100_000, chats: 10_000 };
+/** As many as a window holds: from here on a conversation should not cost more. */
+const WINDOW = 200;
+const TALKATIVE = 100_001;
+
+const processes = createProcesses();
+const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-'));
+/** Runs of the gateway: whether they answered as they should decides how the bench ends. */
+const measured: Running[] = [];
+
+async function main(): Promise<void> {
+  console.log(`${machine(node, folder)}\n`);
+  await besideTheFloor();
+  await withDefaults();
+  await grown();
+}
+
+async function besideTheFloor(): Promise<void> {
+  const small = await floor(processes, node, join(folder, 'floor'));
+  const first: number[] = [];
+  const again: number[] = [];
+  const floors: number[] = [];
+  let requestBytes = 0;
+  for (let n = 0; n < sizes.starts; n++) {
+    const ours = await freshGateway(`start-${n}`, 'unbounded');
+    first.push(await timeStart(ours, 0));
+    if (n === 0) requestBytes = await ours.servers.requestBytes();
+    again.push(await timeStart(ours, 1));
+    await ours.servers.close();
+    floors.push(await timeStart(small, n));
+  }
+  const ours = await freshGateway('ours', 'unbounded');
+  const us = await begin(ours);
+  const them = await begin(small);
+  await measure([us, them], sizes);
+  measured.push(us);
+  const rows: Row[] = [
+    { what: 'cold start to first reply', values: [median(first), median(floors)], unit: 'ms' },
+    { what: 'the same, started again', values: [median(again), median(floors)], unit: 'ms' },
+    ...rowsOf([us, them]),
+  ];
+  console.log(
+    'Answering at once, sending without a budget, in short conversations; every message is durable',
+  );
+  console.log('(the floor keeps nothing, knows no history and no order within a chat)\n');
+  console.log(`${table(['coterie', 'floor'], rows, AIM)}\n`);
+  console.log(`${told('coterie', us)}\n${told('floor', them)}`);
+  console.log(`The request for a plain "hi": ${(requestBytes / 1000).toFixed(1)} kB (aim: under 8 kB)\n`);
+  await Promise.all([us.bot.stop('SIGTERM'), them.bot.stop()]);
+  await Promise.all([us.servers.close(), them.servers.close()]);
+}
+
+async function withDefaults(): Promise<void> {
+  const ours = await freshGateway('defaults', 'default');
+  const start = await timeStart(ours, 0);
+  const us = await begin(ours);
+  // Each answer takes half a second, and thirty a second go out: a few are enough.
+  const timed = { people: somePeople.slice(0, quick ? 5 : 20), each: 1 };
+  await measure([us], { ...sizes, timed, blocks: 1, each: quick ? 1 : 3, burstEach: 1 });
+  measured.push(us);
+  console.log('With the defaults: answers wait 400 ms for more to come, and 30 messages a second go out\n');
+  const rows: Row[] = [{ what: 'cold start to first reply', values: [start], unit: 'ms' }, ...rowsOf([us])];
+  console.log(`${table(['coterie'], rows)}\n`);
+  console.log(`${told('coterie', us)}\n`);
+  await us.bot.stop('SIGTERM');
+  await us.servers.close();
+}
+
+async function grown(): Promise<void> {
+  const filledFrom = Date.now();
+  const young = await filledGateway('young', somePeople, WINDOW);
+  const old = await filledGateway('old', peopleFrom(200_001, MANY.chats), MANY.messages);
+  const filling = ((Date.now() - filledFrom) / 1000).toFixed(0);
+  const rows: Row[] = [];
+  const starts: number[][] = [[], []];
+  const strangers: number[][] = [[], []];
+  for (let n = 0; n < (quick ? 1 : 3); n++) {
+    for (const [which, subject] of [young, old].entries()) {
+      const { bot, ms } = await coldStart(subject, 2 * n, TALKATIVE);
+      starts[which]?.push(ms);
+      const { toModel } = await subject.servers.oneByOne({ people: [900_001 + n], each: 1 });
+      strangers[which]?.push(...toModel);
+      await bot.stop('SIGTERM');
+    }
+  }
+  rows.push({ what: 'start to first reply', values: starts.map(median), unit: 'ms' });
+  rows.push({ what: 'first message of a new chat to model', values: strangers.map(median), unit: 'ms' });
+  const runs = [await begin(young), await begin(old)];
+  const timed = { people: [TALKATIVE], each: quick ? 25 : 50 };
+  await measure(runs, { ...sizes, groups: [somePeople], timed, blocks: Math.ceil(BLOCKS / 2) });
+  measured.push(...runs);
+  rows.push(...rowsOf(runs));
+  const columns = [
+    `${MANY.messages.toLocaleString('en')} messages in the chat, ${MANY.chats.toLocaleString('en')} chats`,
+    `${WINDOW} messages, ${somePeople.length} chats`,
+  ];
+  const turned = rows.map((row) => ({ ...row, values: row.values.toReversed() }));
+  console.log(`The cost does not grow (both stores were filled in ${filling} s, which is not counted)\n`);
+  console.log(`${table(columns, turned, GROWTH_AIM)}\n`);
+  console.log(runs.map((run, n) => told(columns[1 - n] ?? '', run)).join('\n'));
+  await Promise.all(runs.map((run) => run.bot.stop('SIGTERM')));
+}
+
+async function freshGateway(name: string, manner: 'unbounded' | 'default'): Promise<Subject> {
+  const home = join(folder, name);
+  await layOutGroups(home);
+  return gateway(processes, node, home, manner);
+}
+
+async function filledGateway(name: string, people: number[], messages: number): Promise<Subject> {
+  const subject = await freshGateway(name, 'unbounded');
+  const others = people.map((person) => ({ person, messages: 2 }));
+  await fill(join(folder, name), [{ person: TALKATIVE, messages }, ...others]);
+  return subject;
+}
+
+async function timeStart(subject: Subject, sentBefore: number): Promise<number> {
+  const { bot, ms } = await coldStart(subject, sentBefore, somePeople[0] ?? 0);
+  await bot.stop('SIGTERM');
+  return ms;
+}
+
+function rowsOf(runs: Running[]): Row[] {
+  const found = runs.map(figures);
+  const row = (what: string, unit: Row['unit'], key: keyof ReturnType<typeof figures>): Row => ({
+    ...{ what, unit },
+    values: found.map((each) => each[key]),
+  });
+  return [
+    row('update to model request, median', 'ms', 'toModel'),
+    row('update to model request, 95 %', 'ms', 'toModelLate'),
+    row('model answer to sendMessage, median', 'ms', 'toPlatform'),
+    row('model answer to sendMessage, 95 %', 'ms', 'toPlatformLate'),
+    row(`messages a second, ${somePeople.length} chats talking`, '/s', 'perSecond'),
+    row('messages a second, all at once', '/s', 'burstPerSecond'),
+    row('processor time per message', 'ms', 'cpuMs'),
+    row('memory, idle', 'MB', 'idleMb'),
+    row('memory, peak', 'MB', 'peakMb'),
+  ];
+}
+
+function told(name: string, { faults, toModel }: Running): string {
+  const { messages, lost, doubled, outOfOrder } = faults;
+  return `${name}: ${messages} messages, ${toModel.length} of them timed one by one; ${lost} lost, ${doubled} answered twice, ${outOfOrder} chats out of order`;
+}
+
+const deadline = setTimeout(() => {
+  console.error(`the bench is not done after ${DEADLINE_MS / 1000} s: given up`);
+  void end(1);
+}, DEADLINE_MS);
+process.once('SIGINT', () => void end(130));
+process.once('SIGTERM', () => void end(143));
+
+async function end(code: number): Promise<never> {
+  clearTimeout(deadline);
+  await processes.endAll();
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  process.exit(code);
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(error);
+  await end(1);
+}
+const faulty = measured.some(({ faults }) => faults.lost + faults.doubled + faults.outOfOrder > 0);
+if (faulty) console.error('messages were lost, answered twice or out of order: see above');
+await end(faulty ? 1 : 0);

@@ -1,0 +1,191 @@
+/**
+ * A fake Telegram and a fake model for one bot, in a process of their own, so that their work is not counted as
+ * the bot's. What people say is said here too, for only here is every moment known on one clock.
+ */
+import { subscribe } from 'node:diagnostics_channel';
+import type { Server } from 'node:http';
+import { echo, startFakeModel } from '../test/fakes/model.js';
+import { startFakeTelegram } from '../test/fakes/telegram.js';
+import { type Answered, checkAnswers, textOf } from './answers.js';
+
+/** Where the bot finds them. */
+export interface Addresses {
+  telegram: string;
+  token: string;
+  model: string;
+}
+
+/** Milliseconds of one message, one after the other. */
+export interface Overhead {
+  /** From handing out the update to the model's having the whole request. */
+  toModel: number[];
+  /** From the model's having its answer ready to `sendMessage`. */
+  toPlatform: number[];
+}
+
+export interface Throughput extends Answered {
+  seconds: number;
+}
+
+/** What another process may ask of this one; arguments and results are plain data. */
+export interface Verbs {
+  addresses(): Addresses;
+  /** Says one message; nobody needs to listen yet. */
+  say(person: number, text: string): void;
+  /** When that many messages had come, ms since 1970; resolves when all updates are taken. Throws when more came. */
+  sentBy(count: number): Promise<number>;
+  /** How many bytes the body of the last request to the model had. */
+  requestBytes(): number;
+  oneByOne(ask: { people: number[]; each: number }): Promise<Overhead & Answered>;
+  /** Everybody waits for the answer before saying the next thing. */
+  conversations(ask: { people: number[]; each: number }): Promise<Throughput>;
+  /** All of it is said at once. */
+  burst(ask: { people: number[]; each: number }): Promise<Throughput>;
+  /** Ends the process behind it. */
+  close(): void;
+}
+
+/** What is not answered by then is lost. */
+const PATIENCE_MS = 30_000;
+/** Between two messages that are timed, for what the bot does behind an answer. */
+const BREATH_MS = 3;
+/** A reply too many would come by then. */
+const LATE_REPLY_MS = 150;
+
+/** Real servers keep unused connections for long; one that ends just when it is used again looks like a fault. */
+const KEEP_ALIVE_MS = 120_000;
+
+const telegram = await startFakeTelegram();
+const model = await startFakeModel({
+  keep: 1,
+  reply(body) {
+    const answer = echo(body);
+    answeredAt = now();
+    return answer;
+  },
+});
+let answeredAt = 0;
+/** What was said in which order, by person, since the last check. */
+let said = new Map<number, string[]>();
+let words = 0;
+
+const now = () => performance.timeOrigin + performance.now();
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+/** False when it does not come to it in time. */
+const holds = (condition: () => boolean) =>
+  telegram.until(condition, 'a reply', PATIENCE_MS).then(
+    () => true,
+    () => false,
+  );
+
+function say(person: number, text = textOf(person, words++)): void {
+  const lines = said.get(person) ?? [];
+  said.set(person, [...lines, text]);
+  telegram.say({ from: { id: person, first_name: `Person ${person}` }, text });
+}
+
+/** Ends a measurement: what was sent since `from`, beside what was said. */
+async function check(from: number): Promise<Answered> {
+  await pause(LATE_REPLY_MS);
+  const answers = checkAnswers(said, telegram.sent.slice(from));
+  said = new Map();
+  return answers;
+}
+
+const verbs: Verbs = {
+  addresses: () => ({ telegram: telegram.url, token: telegram.token, model: model.url }),
+
+  say(person, text) {
+    telegram.say({ from: { id: person, first_name: `Person ${person}` }, text });
+  },
+
+  async sentBy(count) {
+    let at = 0;
+    const done = await holds(() => {
+      if (at === 0 && telegram.sent.length >= count) at = now();
+      return at > 0 && telegram.pending() === 0;
+    });
+    if (!done || telegram.sent.length !== count) {
+      throw new Error(`${telegram.sent.length} messages came instead of ${count}`);
+    }
+    return at;
+  },
+
+  requestBytes: () => Number(model.requests.at(-1)?.headers['content-length']),
+
+  async oneByOne({ people, each }) {
+    const from = telegram.sent.length;
+    const toModel: number[] = [];
+    const toPlatform: number[] = [];
+    for (let round = 0; round < each; round++) {
+      for (const person of people) {
+        // The bot has asked for updates again, and waits.
+        await holds(() => telegram.pending() === 0);
+        await pause(BREATH_MS);
+        const before = telegram.sent.length;
+        const saidAt = now();
+        say(person);
+        if (!(await holds(() => telegram.sent.length > before)))
+          return { toModel, toPlatform, ...(await check(from)) };
+        const sentAt = now();
+        toModel.push((model.requests.at(-1)?.at ?? Number.NaN) - saidAt);
+        toPlatform.push(sentAt - answeredAt);
+      }
+    }
+    return { toModel, toPlatform, ...(await check(from)) };
+  },
+
+  async conversations({ people, each }) {
+    const from = telegram.sent.length;
+    const left = new Map(people.map((person) => [person, each - 1]));
+    let read = from;
+    const startedAt = now();
+    let endedAt = startedAt;
+    for (const person of people) say(person);
+    await holds(() => {
+      for (; read < telegram.sent.length; read++) {
+        const person = telegram.sent[read]?.chatId ?? 0;
+        const more = left.get(person) ?? 0;
+        left.set(person, more - 1);
+        if (more > 0) say(person);
+        endedAt = now();
+      }
+      return read - from >= people.length * each;
+    });
+    return { seconds: (endedAt - startedAt) / 1000, ...(await check(from)) };
+  },
+
+  async burst({ people, each }) {
+    const from = telegram.sent.length;
+    const startedAt = now();
+    let endedAt = startedAt;
+    for (let round = 0; round < each; round++) for (const person of people) say(person);
+    let read = from;
+    let answered = 0;
+    await holds(() => {
+      for (; read < telegram.sent.length; read++) {
+        // A bot may answer several messages of a chat in one.
+        answered += telegram.sent[read]?.text.split('\n').length ?? 0;
+        endedAt = now();
+      }
+      return answered >= people.length * each;
+    });
+    return { seconds: (endedAt - startedAt) / 1000, ...(await check(from)) };
+  },
+
+  close: () => void setImmediate(() => process.disconnect()),
+};
+
+subscribe('http.server.request.start', (message) => {
+  (message as { server: Server }).server.keepAliveTimeout = KEEP_ALIVE_MS;
+});
+process.on('message', async ({ id, verb, given }: { id: number; verb: keyof Verbs; given: unknown[] }) => {
+  try {
+    const call = verbs[verb] as (...given: unknown[]) => unknown;
+    process.send?.({ id, result: await call(...given) });
+  } catch (error) {
+    process.send?.({ id, error: String(error) });
+  }
+});
+process.on('disconnect', () => process.exit());
+process.send?.('ready');
