@@ -143,7 +143,8 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       quirks,
     });
   const first = client(server);
-  void first.warm();
+  // Before anything is taken up: loading stops the event loop.
+  await first.warm();
   return withFallbacks(first, fallbacks.map(client), log);
 }
 

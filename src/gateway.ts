@@ -5,7 +5,7 @@
 
 import type { Conversation } from './conversation/conversation.js';
 import type { Channel } from './core/channel.js';
-import type { Clock } from './core/clock.js';
+import { type Clock, OVER } from './core/clock.js';
 import { describe } from './core/errors.js';
 import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
@@ -27,6 +27,8 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
+const BACKGROUND_WITHIN_MS = 1_000;
+
 export function createGateway(parts: GatewayParts): Gateway {
   const { store, channels, conversation, clock, log } = parts;
   const intake = new AbortController();
@@ -47,6 +49,12 @@ export function createGateway(parts: GatewayParts): Gateway {
     await Promise.all(
       [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
     );
+    // Loading them stops the event loop for some hundredths of a second: not while somebody waits for a reply, or
+    // the answer of a platform for being noted.
+    const patience = new AbortController();
+    const idle = Promise.all(names.map(conversation.idle));
+    await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);
+    patience.abort(OVER);
     for (const begin of parts.background) ending.push(await begin());
     log.info({ channels: names }, 'coterie is up');
   }

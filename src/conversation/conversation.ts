@@ -12,6 +12,7 @@ import type { ContextParts } from './context.js';
 import { createControl } from './control.js';
 import { createDeliver } from './deliver.js';
 import { createInbox } from './inbox.js';
+import { createPace } from './pace.js';
 import { createReceive, linkMovedChat, type ReceiveParts } from './receive.js';
 import { createRoute, type RouteParts } from './route.js';
 import { createSlots } from './slots.js';
@@ -51,12 +52,13 @@ const REST_MS = 2_000;
 
 export function createConversation(parts: ConversationParts): Conversation {
   const { store, channels, clock, log, metrics, rulesFor } = parts;
+  const pace = createPace();
   const deliver = createDeliver({
     ...{ store, channels, clock, log, metrics, maxAgeMs: parts.maxAgeMs },
     onMoved: (chatId, movedTo) => linkMovedChat(parts, chatId, movedTo),
   });
   const route = createRoute({
-    ...{ store, channels, clock, log, metrics, rulesFor, deliver },
+    ...{ store, channels, clock, log, metrics, rulesFor, deliver, pace },
     ...{ personas: parts.personas, maxAgeMs: parts.maxAgeMs, newId: parts.newId },
     context: parts,
     turn: { ...parts, maxToolRounds: parts.settings.maxToolRounds, timezone: parts.zone.name },
@@ -69,7 +71,7 @@ export function createConversation(parts: ConversationParts): Conversation {
     wakeRoom: (room) => inbox.wake(room, 'settled'),
   });
   const inbox = createInbox({
-    ...{ store, clock, log },
+    ...{ store, clock, log, pace },
     slots: createSlots(MOST_TURNS, clock),
     takeTurn: route.takeTurn,
     commandsDone: control.idle,

@@ -7,6 +7,7 @@ import { type Clock, OVER } from '../core/clock.js';
 import { channelOf, type RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Claimed, TurnStore } from '../core/store.js';
+import type { Pace } from './pace.js';
 import { createQuiet } from './quiet.js';
 import type { Slots } from './slots.js';
 
@@ -19,6 +20,7 @@ export interface InboxParts {
   commandsDone(room: RoomId): Promise<void>;
   debounceMs(channel: string): number;
   owner: string;
+  pace: Pace;
   clock: Clock;
   log: Log;
 }
@@ -112,6 +114,7 @@ export function createInbox(parts: InboxParts): Inbox {
     await parts.commandsDone(id);
     const leave = await parts.slots.enter(room.alone ? 'alone' : 'shared');
     try {
+      await parts.pace();
       if (stopping) return { kind: 'done' };
       const claimed = await parts.store.claim({
         room: id,

@@ -15,6 +15,7 @@ import { buildContext, type ContextParts } from './context.js';
 import type { Deliver } from './deliver.js';
 import { type Ending, finish } from './finish.js';
 import { LEASE_MS, type TurnEnd } from './inbox.js';
+import type { Pace } from './pace.js';
 import { runTurn, type TurnParts } from './turn.js';
 
 export interface RouteParts {
@@ -27,6 +28,7 @@ export interface RouteParts {
   rulesFor(channel: string): AccessRules;
   maxAgeMs: number;
   newId(): string;
+  pace: Pace;
   clock: Clock;
   log: Log;
   metrics: Metrics;
@@ -168,6 +170,7 @@ export function createRoute(parts: RouteParts): Route {
       signal,
     });
     if (outcome.kind === 'dropped') return DONE;
+    await parts.pace();
     if (outcome.kind === 'failed') {
       log.warn(
         { code: outcome.fault.code, room: claim.room, turn: turn.id, why: describe(outcome.fault) },
