@@ -1,53 +1,87 @@
 /**
- * How many turns run side by side, for step 2. Most share; a turn that the process has died of several times
- * runs alone, so that no other turn is blamed for its end. First come, first served, so nobody starves; and
- * what ends a process does so soon, so after a while others may run beside it.
+ * How many turns run side by side, for step 2. Most share. A turn that the process has died of several times runs
+ * alone, so that no other turn is blamed for its end; it lets everybody else go first, but not for long, and what
+ * ends a process does so soon, so after a while others may run beside it.
  */
 import { type Clock, OVER } from '../core/clock.js';
+
+const ALONE_WITHIN_MS = 5_000;
+const ALONE_AT_MOST_MS = 10_000;
 
 export interface Slots {
   /** Resolves when the turn may run; call what it resolves to when it is over. */
   enter(manner: 'shared' | 'alone'): Promise<() => void>;
 }
 
-const ALONE_AT_MOST_MS = 10_000;
-
 export function createSlots(most: number, clock: Clock): Slots {
-  const queue: { weight: number; start: () => void }[] = [];
+  const shared: (() => void)[] = [];
+  const alone: (() => void)[] = [];
   let used = 0;
+  /** One that wants to run alone has waited long enough: nobody else begins before it. */
+  let impatient = 0;
 
   function admitNext(): void {
-    for (let first = queue[0]; first && used + first.weight <= most; first = queue[0]) {
-      queue.shift();
-      used += first.weight;
-      first.start();
+    while (impatient === 0 && shared.length > 0 && used < most) {
+      used++;
+      shared.shift()?.();
+    }
+    if (used === 0 && alone.length > 0) {
+      used = most;
+      alone.shift()?.();
     }
   }
 
-  return {
-    enter: (manner) =>
-      new Promise((resolve) => {
-        let weight = manner === 'alone' ? most : 1;
-        const left = new AbortController();
-        const giveBack = (amount: number) => {
-          weight -= amount;
-          used -= amount;
-          admitNext();
-        };
-        const leave = () => {
+  function enterShared(): Promise<() => void> {
+    return new Promise((resolve) => {
+      shared.push(() => resolve(once(() => giveBack(1))));
+      admitNext();
+    });
+  }
+
+  function enterAlone(): Promise<() => void> {
+    const begun = new AbortController();
+    const left = new AbortController();
+    return new Promise((resolve) => {
+      let counted = false;
+      let held = most;
+      alone.push(() => {
+        begun.abort(OVER);
+        if (counted) impatient--;
+        resolve(
+          once(() => {
+            left.abort(OVER);
+            giveBack(held);
+          }),
+        );
+        void clock.sleep(ALONE_AT_MOST_MS, left.signal).then(() => {
           if (left.signal.aborted) return;
-          left.abort(OVER);
-          giveBack(weight);
-        };
-        const start = () => {
-          resolve(leave);
-          if (manner === 'shared') return;
-          void clock.sleep(ALONE_AT_MOST_MS, left.signal).then(() => {
-            if (!left.signal.aborted) giveBack(weight - 1);
-          });
-        };
-        queue.push({ weight, start });
+          held = 1;
+          giveBack(most - 1);
+        });
+      });
+      void clock.sleep(ALONE_WITHIN_MS, begun.signal).then(() => {
+        if (begun.signal.aborted) return;
+        counted = true;
+        impatient++;
         admitNext();
-      }),
+      });
+      admitNext();
+    });
+  }
+
+  function giveBack(amount: number): void {
+    used -= amount;
+    admitNext();
+  }
+
+  return { enter: (manner) => (manner === 'shared' ? enterShared() : enterAlone()) };
+}
+
+function once(act: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    act();
   };
 }

@@ -47,7 +47,7 @@ describe('a pending migration', () => {
     await receive(store, [message('1', 'kept')]);
     await store.close();
     await addMigration(
-      '0001_more',
+      '0101_more',
       'CREATE TABLE extra (id integer);\n--> statement-breakpoint\nALTER TABLE extra ADD more integer;',
     );
   });
@@ -55,24 +55,24 @@ describe('a pending migration', () => {
   it('runs after a copy was made, and keeps what was there', async () => {
     const store = await place.open({ migrationsFolder: newer });
     expect(await waitingTexts(store)).toEqual(['kept']);
-    expect(await copies()).toEqual(['coterie.db.before-1']);
+    expect(await copies()).toEqual(['coterie.db.before-101']);
     const tables = (db: Database.Database) =>
       db.prepare(`select name from sqlite_master where name = 'extra'`).pluck().all();
     expect(rawly(tables)).toEqual(['extra']);
-    expect(rawly(tables, join(place.folder, 'coterie.db.before-1'))).toEqual([]);
+    expect(rawly(tables, join(place.folder, 'coterie.db.before-101'))).toEqual([]);
   });
 
   it('runs once, and without one no copy is made', async () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await (await place.open({ migrationsFolder: newer })).close();
-    expect(await copies()).toEqual(['coterie.db.before-1']);
+    expect(await copies()).toEqual(['coterie.db.before-101']);
   });
 
   it('that fails changes nothing, also not what came before it', async () => {
-    await addMigration('0002_broken', 'CREATE TABLE other (id integer); ALTER TABLE nonsense ADD x integer;');
+    await addMigration('0102_broken', 'CREATE TABLE other (id integer); ALTER TABLE nonsense ADD x integer;');
     await expect(place.open({ migrationsFolder: newer })).rejects.toMatchObject({
       code: 'store_unavailable',
-      message: expect.stringContaining('0002_broken'),
+      message: expect.stringContaining('0102_broken'),
     });
     expect(await waitingTexts(await place.open())).toEqual(['kept']);
   });
@@ -80,10 +80,10 @@ describe('a pending migration', () => {
   it('leaves the last three copies', async () => {
     for (const n of [2, 3, 4, 5]) {
       await (await place.open({ migrationsFolder: newer })).close();
-      await addMigration(`000${n}_more`, `CREATE TABLE extra${n} (id integer);`);
+      await addMigration(`010${n}_more`, `CREATE TABLE extra${n} (id integer);`);
     }
     await (await place.open({ migrationsFolder: newer })).close();
-    expect(await copies()).toEqual([3, 4, 5].map((n) => `coterie.db.before-${n}`));
+    expect(await copies()).toEqual([3, 4, 5].map((n) => `coterie.db.before-10${n}`));
   });
 });
 
@@ -101,11 +101,11 @@ it('two processes may open a new database at once', async () => {
 
 describe('refused is', () => {
   it('a database of a newer version, with both versions and what to do', async () => {
-    await addMigration('0001_more', 'CREATE TABLE extra (id integer);');
+    await addMigration('0101_more', 'CREATE TABLE extra (id integer);');
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0001_more.*0000_start.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0001_forgiven.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });
@@ -142,7 +142,7 @@ describe('doctor sees', () => {
   it('one that is in use, and what would be migrated, without doing it', async () => {
     const store = await place.open();
     await receive(store, [message('1', 'hi')]);
-    await addMigration('0001_more', 'CREATE TABLE extra (id integer);');
+    await addMigration('0101_more', 'CREATE TABLE extra (id integer);');
     expect(await look()).toEqual({ kind: 'found', pending: 0, parked: 0 });
     expect(await look(newer)).toEqual({ kind: 'found', pending: 1, parked: 0 });
     expect(await look(newer)).toEqual({ kind: 'found', pending: 1, parked: 0 });

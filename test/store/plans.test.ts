@@ -84,10 +84,11 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // The rooms in which something waits; the steps of a window's turns; requests for pairing.
+    // The rooms in which something waits; unfinished turns, and the steps of a window's; requests for pairing.
     expect(sorting.map((sql) => / from "(\w+)"/.exec(sql)?.[1]).sort()).toEqual([
       'message',
       'pairing',
+      'turn',
       'turn',
     ]);
   });

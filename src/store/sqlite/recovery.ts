@@ -1,9 +1,17 @@
 /** What a process finds when it starts, or when another one wrote: all that waits, whatever left it there. */
-import { asc, eq, inArray, min, sql } from 'drizzle-orm';
+import { and, asc, eq, gte, inArray, min, sql } from 'drizzle-orm';
 import { channelOf } from '../../core/ids.js';
 import type { Pending, TurnStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { command, message, outbox, room, turn } from './schema.js';
+import { command, message, outbox, room, setting, turn } from './schema.js';
+
+/**
+ * From this many ends of the process on, a turn runs alone. Then an end is laid to it only when nobody else was
+ * answered since the process had begun: else a gateway that is killed again and again, by whatever is outside of
+ * it, would give up messages that are as good as any. Not for ever, though.
+ */
+const SUSPECT = 3;
+const MOST_FORGIVEN = 5;
 
 export function recoveryStore({ query, read, write }: Connection): Pick<TurnStore, 'recover' | 'pending'> {
   function pendingIn(channels: string[]): Pending {
@@ -41,7 +49,10 @@ export function recoveryStore({ query, read, write }: Connection): Pick<TurnStor
   }
 
   /** The rooms that a dead process held, and with them the turns it was busy with. */
-  function freeRooms(channels: string[]): void {
+  function freeRooms(channels: string[], startedBefore: number): void {
+    const othersWereAnswered =
+      query.select({ id: room.id }).from(room).where(gte(room.lastReplyAt, startedBefore)).get() !==
+      undefined;
     const held = query
       .select({ id: room.id })
       .from(room)
@@ -49,13 +60,37 @@ export function recoveryStore({ query, read, write }: Connection): Pick<TurnStor
       .all()
       .filter(({ id }) => channels.includes(channelOf(id)));
     for (const { id } of held) {
-      query
-        .update(turn)
-        .set({ crashes: sql`${turn.crashes} + 1` })
-        .where(sql`${turn.roomId} = ${id} and ${turn.state} = 'running'`)
-        .run();
+      const isBusy = sql`${turn.roomId} = ${id} and ${turn.state} = 'running'`;
+      const mayBeForgiven = sql`${turn.crashes} >= ${SUSPECT} and ${turn.forgiven} < ${MOST_FORGIVEN}`;
+      const forgiven = othersWereAnswered
+        ? query
+            .update(turn)
+            .set({ forgiven: sql`${turn.forgiven} + 1` })
+            .where(and(isBusy, mayBeForgiven))
+            .run().changes
+        : 0;
+      if (forgiven === 0) {
+        query
+          .update(turn)
+          .set({ crashes: sql`${turn.crashes} + 1` })
+          .where(isBusy)
+          .run();
+      }
       query.update(room).set({ leaseOwner: null }).where(eq(room.id, id)).run();
     }
+  }
+
+  /** When the process before this one took these channels up; and notes that this one does now. */
+  function startOfLastProcess(channels: string[], now: number): number {
+    const key = `recovered.${[...channels].sort().join(',')}`;
+    const before = query.select({ value: setting.value }).from(setting).where(eq(setting.key, key)).get();
+    const value = String(now);
+    query
+      .insert(setting)
+      .values({ key, value })
+      .onConflictDoUpdate({ target: setting.key, set: { value } })
+      .run();
+    return Number(before?.value ?? now);
   }
 
   function freeCommands(channels: string[]): void {
@@ -70,9 +105,9 @@ export function recoveryStore({ query, read, write }: Connection): Pick<TurnStor
   }
 
   return {
-    recover: (channels) =>
+    recover: (channels, now) =>
       write(() => {
-        freeRooms(channels);
+        freeRooms(channels, startOfLastProcess(channels, now));
         freeCommands(channels);
         query
           .update(outbox)

@@ -141,6 +141,8 @@ export const turn = sqliteTable(
     usedTools: flag('used_tools').notNull().default(false),
     /** The ids of the messages it answers, oldest first. */
     batch: text('batch', { mode: 'json' }).$type<number[]>().notNull(),
+    /** Ends of the process that were not laid to it, since others had been answered before. */
+    forgiven: integer('forgiven').notNull().default(0),
   },
   (t) => [
     uniqueIndex('turn_running').on(t.roomId).where(sql`${t.state} = 'running'`),

@@ -58,6 +58,26 @@ export function recoveryContract(under: StoreUnderTest): void {
       expect(again.turn).toMatchObject({ id: 't1', crashes: 1, attempts: 0 });
     });
 
+    it('from the third on counts one only if nobody else was answered meanwhile, and forgives five at most', async () => {
+      const crashes = async (end: number, othersAnswered: boolean) => {
+        const { turn } = await claimed(under.store, CHAT, `process ${end}`);
+        if (othersAnswered) {
+          await receive(under.store, [message(`other ${end}`, 'hi', { threadId: '7' })]);
+          const other = await begun(under.store, `other ${end}`, { room: `${CHAT}/7` });
+          await finish(under.store, other, `other ${end}`, { now: NOW + end * 10 + 5 });
+        }
+        await under.store.recover(['test'], NOW + (end + 1) * 10);
+        return turn?.crashes;
+      };
+      await receive(under.store, [message('1', 'suspect')]);
+      await begun(under.store, 't1');
+      await under.store.recover(['test'], NOW);
+      const seen: (number | undefined)[] = [];
+      for (let end = 0; end < 10; end++) seen.push(await crashes(end, end !== 8));
+      // Three count in any case; then five are forgiven; the ninth life answered nobody else, the tenth may not be forgiven.
+      expect(seen).toEqual([1, 2, 3, 3, 3, 3, 3, 3, 4, 5]);
+    });
+
     it('counts none for a turn that only waited to be tried again', async () => {
       await receive(under.store, [message('1', 'hi')]);
       const turn = await begun(under.store, 't1');

@@ -1,0 +1,1 @@
+ALTER TABLE `turn` ADD `forgiven` integer DEFAULT 0 NOT NULL;
