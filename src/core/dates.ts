@@ -1,4 +1,4 @@
-/** Dates and times in one zone. Made once, because formatters are costly to make. */
+/** Dates and times in one zone. Made once, because formatters are costly to make, and slow to use. */
 export interface Zone {
   /** IANA name. */
   readonly name: string;
@@ -7,6 +7,9 @@ export interface Zone {
   /** `YYYY-MM-DD HH:MM` */
   time(at: number): string;
 }
+
+const MINUTE_MS = 60_000;
+const MOST_KNOWN = 10_000;
 
 /** `name` must be a zone that Intl knows; the configuration has checked that. */
 export function createZone(name: string): Zone {
@@ -19,6 +22,17 @@ export function createZone(name: string): Zone {
     hour: '2-digit',
     minute: '2-digit',
   });
-  const time = (at: number) => format.format(at);
+  /** By minute: a prompt shows the times of the same messages again and again. */
+  const known = new Map<number, string>();
+  const time = (at: number) => {
+    const minute = Math.floor(at / MINUTE_MS);
+    let text = known.get(minute);
+    if (text === undefined) {
+      text = format.format(at);
+      if (known.size >= MOST_KNOWN) known.clear();
+      known.set(minute, text);
+    }
+    return text;
+  };
   return { name, time, date: (at) => time(at).slice(0, 10) };
 }

@@ -1,0 +1,23 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createZone } from '../../src/core/dates.js';
+
+describe('times in a zone', () => {
+  it('are those of the zone, across its changes of the clock', () => {
+    const berlin = createZone('Europe/Berlin');
+    expect(berlin.time(Date.UTC(2026, 2, 29, 0, 59))).toBe('2026-03-29 01:59');
+    expect(berlin.time(Date.UTC(2026, 2, 29, 1, 0))).toBe('2026-03-29 03:00');
+    expect(berlin.date(Date.UTC(2026, 10, 21, 23, 30))).toBe('2026-11-22');
+    expect(createZone('America/Los_Angeles').date(Date.UTC(2026, 10, 22, 3, 0))).toBe('2026-11-21');
+  });
+
+  it('are the same however often they are asked for', () => {
+    const zone = createZone('Asia/Kathmandu');
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 4e12 }), (at) => {
+        expect(zone.time(at)).toBe(createZone('Asia/Kathmandu').time(at));
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
