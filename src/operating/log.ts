@@ -49,7 +49,12 @@ function stderrHasColours(): boolean {
 /** Loaded only for people who read along: a gateway that logs JSON never pays for it. */
 function prettyPrinter(colours: boolean): (line: string) => string {
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
-  return prettyFactory({ colorize: colours, translateTime: 'SYS:HH:MM:ss', ignore: 'pid,hostname' });
+  return prettyFactory({
+    colorize: colours,
+    translateTime: 'SYS:HH:MM:ss',
+    ignore: 'pid,hostname',
+    singleLine: true,
+  });
 }
 
 function withPlainErrors(fields: Record<string, unknown>): Record<string, unknown> {

@@ -41,8 +41,22 @@ export async function poll(parts: Polling): Promise<void> {
   /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
   let catchingUp = true;
 
+  /** A webhook that was left over would get what we ask for; what waits for it is kept. */
+  let webhookRemoved: Promise<void> | null = null;
+  function removeWebhook(): Promise<void> {
+    webhookRemoved ??= api
+      .call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal })
+      .then(
+        () => {},
+        // getUpdates will say whether it is in the way; then it is removed, or said why not.
+        (error) =>
+          log.debug({ channel: 'telegram', reason: failureOf(error, token).reason }, 'no webhook removed'),
+      );
+    return webhookRemoved;
+  }
+
   async function round(failures: number): Promise<void> {
-    const me = await parts.identity(signal);
+    const [me] = await Promise.all([parts.identity(signal), removeWebhook()]);
     const account = String(me.id);
     offset ??= Number((await parts.initialCursor(account)) ?? 0);
     // After a failure the first question is answered at once: so it is known that all is well again.
