@@ -9,7 +9,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends python3 make g+
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts && npm rebuild better-sqlite3
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json build.js ./
 COPY src src
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 

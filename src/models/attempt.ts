@@ -43,9 +43,9 @@ export async function attempt(ask: {
   if (signal.aborted) hangUp();
   void watch();
   try {
-    const response = await ask.wire(ask.body, connection.signal);
+    const { body } = await ask.wire(ask.body, connection.signal);
     heard();
-    for await (const chunk of chunksOf(response, heard, clock)) assembly.add(chunk);
+    for await (const chunk of chunksOf(body, heard, clock)) assembly.add(chunk);
   } catch (error) {
     hangUp();
     // What was complete is an answer, however its connection ended.

@@ -2,6 +2,7 @@
  * Reads a chat completion from an open response as it comes in: server-sent events, or the one JSON document
  * of a server that does not stream. Throws ServerError where it is neither.
  */
+import type { Readable } from 'node:stream';
 import { type Clock, OVER } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import { parse, record } from './json.js';
@@ -11,14 +12,9 @@ import { errorBody, plainWords, ServerError } from './server-error.js';
 const LAST_WORD_MS = 100;
 
 /** `heard` is called for whatever arrives, comments that only keep the connection alive included. */
-export async function* chunksOf(
-  response: Response,
-  heard: () => void,
-  clock: Clock,
-): AsyncGenerator<unknown> {
-  if (response.body === null) throw new ServerError({ kind: 'broken', words: 'answered with an empty body' });
-  const reader = response.body.getReader();
-  const decoder = new TextDecoder();
+export async function* chunksOf(body: Readable, heard: () => void, clock: Clock): AsyncGenerator<unknown> {
+  body.setEncoding('utf8');
+  const reader: Reader = body[Symbol.asyncIterator]();
   const events = createEventParser();
   let unread = '';
   let form: 'unknown' | 'events' | 'document' = 'unknown';
@@ -26,7 +22,7 @@ export async function* chunksOf(
   for (;;) {
     const { done, value } = await readSome(reader);
     heard();
-    unread += decoder.decode(value, { stream: !done });
+    if (!done) unread += value;
     if (form === 'unknown') form = formOf(unread);
 
     if (form === 'events') {
@@ -35,7 +31,7 @@ export async function* chunksOf(
       for (const line of lines) {
         const event = events.line(line);
         if (event === 'end') {
-          await drain(reader, clock);
+          await drain(body, clock);
           return;
         }
         if (event !== null) yield checked(event.data, event.name);
@@ -52,15 +48,13 @@ export async function* chunksOf(
   }
 }
 
-async function readSome(reader: ReadableStreamDefaultReader<Uint8Array>) {
+type Reader = AsyncIterator<string>;
+
+async function readSome(reader: Reader): Promise<IteratorResult<string>> {
   try {
-    return await reader.read();
+    return await reader.next();
   } catch (error) {
-    const bodyTimeout = error instanceof Error && record(error.cause)?.code === 'UND_ERR_BODY_TIMEOUT';
-    throw new ServerError({
-      kind: bodyTimeout ? 'silent' : 'broken',
-      words: `broke off its answer (${describe(error)})`,
-    });
+    throw new ServerError({ kind: 'broken', words: `broke off its answer (${describe(error)})` });
   }
 }
 
@@ -126,14 +120,12 @@ function createEventParser() {
 }
 
 /** Reads to the end, so that the connection can be used again; of a server that never ends it, it is cut. */
-async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, clock: Clock): Promise<void> {
+async function drain(body: Readable, clock: Clock): Promise<void> {
   const ended = new AbortController();
-  // The answer is complete: how its connection ends is of no interest.
-  const ignored = () => undefined;
-  const readOn = async () => {
-    while (!(await reader.read()).done);
-  };
-  await Promise.race([readOn().catch(ignored), clock.sleep(LAST_WORD_MS, ended.signal)]);
+  await Promise.race([
+    new Promise<void>((resolve) => body.once('close', resolve).once('end', resolve).resume()),
+    clock.sleep(LAST_WORD_MS, ended.signal),
+  ]);
   ended.abort(OVER);
-  reader.cancel().catch(ignored);
+  if (!body.readableEnded) body.destroy();
 }

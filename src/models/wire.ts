@@ -5,13 +5,14 @@
 import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import { describe } from '../core/errors.js';
+import { type Ask, createAsk, type OpenAnswer, textOf } from './http.js';
 import { parse } from './json.js';
 import { errorBody, ServerError } from './server-error.js';
 
 export type RequestBody = ChatCompletionCreateParams;
 
-/** Throws ServerError. The response is one with a status of success, its body unread. */
-export type Wire = (body: RequestBody, signal: AbortSignal) => Promise<Response>;
+/** Throws ServerError. The answer is one with a status of success, its body unread. */
+export type Wire = (body: RequestBody, signal: AbortSignal) => Promise<OpenAnswer>;
 
 /** The longest a timer can wait: silence is watched by the caller. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
@@ -28,11 +29,13 @@ export function createWire(server: { baseUrl: string; apiKey: string | null }, n
     maxRetries: 0,
     timeout: NO_TIMEOUT_MS,
     logLevel: 'off',
-    fetch: fetchWithPlainErrors,
+    // Of an answer that went well the package looks at the head alone, and hands it on.
+    fetch: plainErrors(createAsk(server.baseUrl)) as unknown as typeof fetch,
   });
   return async (body, signal) => {
     try {
-      return await client.chat.completions.create(body, { signal }).asResponse();
+      const answer = await client.chat.completions.create(body, { signal }).asResponse();
+      return answer as unknown as OpenAnswer;
     } catch (error) {
       throw asServerError(error, now);
     }
@@ -40,12 +43,18 @@ export function createWire(server: { baseUrl: string; apiKey: string | null }, n
 }
 
 /** The package reads only `error` of an error's body; many servers put their words elsewhere. */
-async function fetchWithPlainErrors(url: string | URL | Request, init?: RequestInit): Promise<Response> {
-  const response = await fetch(url, init);
-  if (response.ok) return response;
-  const text = await response.text().catch(() => '');
-  const error = errorBody(parse(text) ?? text);
-  return new Response(JSON.stringify({ error }), { status: response.status, headers: response.headers });
+function plainErrors(ask: Ask) {
+  return async (url: string, init: RequestInit): Promise<OpenAnswer | Response> => {
+    const answer = await ask(url, init);
+    if (answer.ok) return answer;
+    const text = await textOf(answer.body).catch(() => '');
+    const error = errorBody(parse(text) ?? text);
+    // A Response takes no status below 200, and an error's body must be readable as JSON.
+    return new Response(JSON.stringify({ error }), {
+      status: Math.max(answer.status, 400),
+      headers: answer.headers,
+    });
+  };
 }
 
 function asServerError(error: unknown, now: () => number): ServerError {

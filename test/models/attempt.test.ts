@@ -1,33 +1,24 @@
 /** Silence within an answer, with a body that is fed by hand, so that no real time decides. */
+import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { attempt } from '../../src/models/attempt.js';
 import { manualClock } from '../fakes/clock.js';
 
-/** A response whose pieces arrive when the test says so; `fed` resolves when the piece has been taken. */
-function fedResponse() {
+/** An answer whose pieces arrive when the test says so; `fed` resolves when the piece has been taken. */
+function fedAnswer() {
   let wanted: (() => void) | undefined;
-  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(opened) {
-        controller = opened;
-      },
-      pull: () => {
-        wanted?.();
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  const body = new Readable({ highWaterMark: 0, read: () => wanted?.() });
+  body.on('error', () => {});
   return {
-    response: new Response(body),
-    end: () => controller?.close(),
-    break: () => controller?.error(new TypeError('terminated')),
+    answer: { ok: true, status: 200, headers: new Headers(), body },
+    end: () => body.push(null),
+    break: () => body.destroy(new Error('aborted')),
     fed: async (delta: object, finish: string | null = null) => {
       const data = JSON.stringify({ choices: [{ delta, finish_reason: finish }] });
       const taken = new Promise<void>((resolve) => {
         wanted = resolve;
       });
-      controller?.enqueue(new TextEncoder().encode(`data: ${data}\n\n`));
+      body.push(`data: ${data}\n\n`);
       await taken;
     },
   };
@@ -35,7 +26,7 @@ function fedResponse() {
 
 function begin() {
   const clock = manualClock();
-  const fed = fedResponse();
+  const fed = fedAnswer();
   let hungUp = false;
   const answer = attempt({
     wire: async (_body, signal) => {
@@ -43,7 +34,7 @@ function begin() {
         hungUp = true;
         fed.break();
       });
-      return fed.response;
+      return fed.answer;
     },
     body: { model: 'm', messages: [] },
     takenIds: new Set(),
