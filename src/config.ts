@@ -6,8 +6,8 @@ import { access, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
 import { configKeys, laterKeys } from './config-keys.js';
+import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
-import type { ChatId } from './core/ids.js';
 import { sortOutUnknown, type UnknownKey } from './operating/keys.js';
 
 type Keys = z.output<typeof configKeys>;
@@ -35,8 +35,8 @@ export interface Config {
   memory: Camel<Keys['memory']>;
   channels: {
     /** null: not configured. */
-    telegram: (Camel<Omit<TelegramKeys, 'access'>> & { access: Access }) | null;
-    terminal: { access: Access };
+    telegram: (Camel<Omit<TelegramKeys, 'access'>> & { access: AccessRules }) | null;
+    terminal: { access: AccessRules };
   };
   board: { host: string; port: number; token: string | null };
 }
@@ -45,16 +45,6 @@ interface ModelServer {
   baseUrl: string;
   apiKey: string | null;
   name: string;
-}
-
-/** `access`, with a channel's own overrides applied. */
-interface Access {
-  direct: 'pairing' | 'open' | 'closed';
-  groups: 'listed' | 'open' | 'closed';
-  chats: ChatId[];
-  owners: ChatId[];
-  controlChats: ChatId[];
-  requireMention: boolean;
 }
 
 /** `snake_case` keys of one level as `camelCase`. */
@@ -156,7 +146,7 @@ function resolveConfig(
   const { model, channels } = keys;
   // zod leaves out what is not there, so that nothing is overridden by `undefined`.
   const accessFor = (overrides: Keys['channels']['terminal']['access']) =>
-    ({ ...camel(keys.access), ...camel(overrides) }) as Access;
+    ({ ...camel(keys.access), ...camel(overrides) }) as AccessRules;
   return {
     dataDir: resolve(from.workingDirectory, base, keys.data_dir),
     groupsDir: resolve(from.workingDirectory, base, keys.groups_dir),
