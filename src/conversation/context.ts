@@ -46,6 +46,8 @@ export interface ContextAsk {
   room: string;
   turnId: string;
   personaId: PersonaId;
+  /** The chat's personas, as just read. */
+  personas: Persona[];
   batch: StoredMessage[];
   now: number;
   /** How long the oldest message of the batch waited, when that is long enough to say so. */
@@ -53,14 +55,13 @@ export interface ContextAsk {
 }
 
 export async function buildContext(parts: ContextParts, ask: ContextAsk): Promise<Context> {
-  const { chat, personaId, room } = ask;
+  const { chat, personaId, personas: all, room } = ask;
   const warn = (what: string) => (error: unknown) => parts.log.warn({ err: error, chat: chat.id }, what);
   // Neither is needed to answer: a folder that cannot be written stops no reply.
   await parts.personas.ensure(chat.id, personaId).catch(warn('the persona’s files could not be made'));
   await parts.chatFiles.setTitle(chat.id, chat.title).catch(warn('chat.yaml could not be written'));
   const today = parts.zone.date(ask.now);
-  const [all, principles, snapshot, dailyLog, window] = await Promise.all([
-    parts.personas.list(chat.id),
+  const [principles, snapshot, dailyLog, window] = await Promise.all([
     parts.memory.principles(),
     parts.memory.snapshot({ chatId: chat.id, personaId }),
     parts.memory.recentDaily(chat.id, today),

@@ -7,7 +7,7 @@ import { type Clock, OVER } from '../core/clock.js';
 import { describe, Fault, sentenceOf } from '../core/errors.js';
 import { roomParts } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { Personas } from '../core/persona.js';
+import type { Persona, Personas } from '../core/persona.js';
 import type { Claim, Claimed, StoredMessage, StoredTurn, TurnStore } from '../core/store.js';
 import type { AccessRules } from './access.js';
 import { type Admission, admit } from './admit.js';
@@ -54,6 +54,8 @@ const NEXT: TurnEnd = { kind: 'again', afterMs: 0 };
 interface Begun {
   claimed: Claimed;
   channel: Channel;
+  /** Of the chat, as read when the turn began or went on. */
+  personas: Persona[];
   turn: StoredTurn;
   batch: StoredMessage[];
 }
@@ -71,20 +73,22 @@ export function createRoute(parts: RouteParts): Route {
       return channel ? { kind: 'alone' } : DONE;
     }
     if (unfinished) {
-      const end = await answer({ claimed, channel, turn: unfinished, batch: claimed.batch }, shutdown);
+      const personas = await parts.personas.list(claimed.chat.id);
+      const begun = { claimed, channel, personas, turn: unfinished, batch: claimed.batch };
+      const end = await answer(begun, shutdown);
       return end.kind === 'done' ? NEXT : end;
     }
-    const admission = await admitWaiting(claimed);
-    const begun = await begin(claimed, admission, channel);
+    const personas = await parts.personas.list(claimed.chat.id);
+    const admission = admitWaiting(claimed, personas);
+    const begun = await begin(claimed, admission, channel, personas);
     const end = begun ? await answer(begun, shutdown) : DONE;
     return end.kind === 'done' && isMoreWaiting(claimed, admission) ? NEXT : end;
   }
 
   // ── 3 admit ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  async function admitWaiting(claimed: Claimed): Promise<Admission> {
-    const { chat } = claimed;
-    return admit(claimed.waiting, await parts.personas.list(chat.id), {
+  function admitWaiting({ chat, waiting }: Claimed, personas: Persona[]): Admission {
+    return admit(waiting, personas, {
       kind: chat.kind,
       requireMention: parts.rulesFor(chat.channel).requireMention,
       activePersona: chat.activePersona,
@@ -92,7 +96,12 @@ export function createRoute(parts: RouteParts): Route {
   }
 
   /** Null when nothing is to be answered, or the claim was lost. */
-  async function begin(claimed: Claimed, admission: Admission, channel: Channel): Promise<Begun | null> {
+  async function begin(
+    claimed: Claimed,
+    admission: Admission,
+    channel: Channel,
+    personas: Persona[],
+  ): Promise<Begun | null> {
     const now = clock.now();
     const turn = admission.turn && { id: parts.newId(), personaId: admission.turn.personaId };
     const batch = await store.beginTurn({
@@ -106,6 +115,7 @@ export function createRoute(parts: RouteParts): Route {
       return {
         claimed,
         channel,
+        personas,
         batch,
         turn: { ...turn, startedAt: now, attempts: 0, crashes: 0, steps: [] },
       };
@@ -142,7 +152,7 @@ export function createRoute(parts: RouteParts): Route {
   }
 
   async function think(begun: Begun, signal: AbortSignal): Promise<TurnEnd> {
-    const { turn, batch } = begun;
+    const { turn, batch, personas } = begun;
     const { chat, claim } = begun.claimed;
     const started = clock.now();
     const lateByHours = waitedTooLong(batch, turn.startedAt);
@@ -151,6 +161,7 @@ export function createRoute(parts: RouteParts): Route {
       room: claim.room,
       turnId: turn.id,
       personaId: turn.personaId,
+      personas,
       batch,
       now: started,
       lateByHours,
