@@ -53,12 +53,13 @@ export async function connect(options: {
   }
 
   const raw = openFile(file);
+  keepStatements(raw);
   try {
     await patiently(() => {
-      raw.pragma('journal_mode = WAL');
-      raw.pragma('synchronous = NORMAL');
-      raw.pragma(`journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
-      if (options.maxPages !== undefined) raw.pragma(`max_page_count = ${options.maxPages}`);
+      raw.exec('PRAGMA journal_mode = WAL');
+      raw.exec('PRAGMA synchronous = NORMAL');
+      raw.exec(`PRAGMA journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
+      if (options.maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${options.maxPages}`);
     });
   } catch (error) {
     raw.close();
@@ -86,6 +87,23 @@ export async function connect(options: {
         }
       }),
   };
+}
+
+/**
+ * Each statement is prepared once and kept: Node 24 aborts the process when the garbage collector takes a native
+ * object of this binding outside of running JavaScript. (`exec` makes none, `pragma` makes one each time.)
+ */
+function keepStatements(raw: Database.Database): void {
+  const prepare = raw.prepare.bind(raw);
+  const kept = new Map<string, Database.Statement>();
+  raw.prepare = ((source: string) => {
+    let statement = kept.get(source);
+    if (!statement) {
+      statement = prepare(source);
+      kept.set(source, statement);
+    }
+    return statement;
+  }) as typeof raw.prepare;
 }
 
 function openFile(file: string): Database.Database {

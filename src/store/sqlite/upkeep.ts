@@ -18,7 +18,7 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
   /** Changes when another connection has written; null while that cannot be read. */
   function version(): unknown {
     try {
-      return raw.pragma('data_version', { simple: true });
+      return raw.prepare('PRAGMA data_version').pluck().get();
     } catch (error) {
       if (isBusy(error)) return null;
       throw error;
