@@ -19,6 +19,8 @@ export interface ContextParts {
   chatFiles: ChatFiles;
   memory: Memory;
   toolDescriptions: ToolDescription[];
+  /** What these take of the model's window; the same in every turn. */
+  toolTokens: number;
   zone: Zone;
   settings: ContextSettings;
   log: Log;
@@ -92,8 +94,7 @@ export async function buildContext(parts: ContextParts, ask: ContextAsk): Promis
     hasTools: parts.toolDescriptions.length > 0,
   });
   const windowTokens = parts.settings.contextTokens - parts.settings.maxOutputTokens;
-  const toolTokens = estimateTokens(JSON.stringify(parts.toolDescriptions));
-  const budget = Math.max(1_000, windowTokens - estimateTokens(system) - toolTokens);
+  const budget = Math.max(1_000, windowTokens - estimateTokens(system) - parts.toolTokens);
   const batch = batchMessage(ask, view, budget);
   const history = fitting(
     historyEntries(window.messages, window.steps, view),

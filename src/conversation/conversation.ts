@@ -5,6 +5,7 @@
  */
 import type { Receive } from '../core/channel.js';
 import type { RoomId } from '../core/ids.js';
+import { estimateTokens } from '../core/model.js';
 import type { Pending, Store } from '../core/store.js';
 import type { CommandParts } from './commands/command.js';
 import { COMMAND_NAMES, COMMANDS } from './commands/list.js';
@@ -60,7 +61,7 @@ export function createConversation(parts: ConversationParts): Conversation {
   const route = createRoute({
     ...{ store, channels, clock, log, metrics, rulesFor, deliver, pace },
     ...{ personas: parts.personas, maxAgeMs: parts.maxAgeMs, newId: parts.newId },
-    context: parts,
+    context: { ...parts, toolTokens: estimateTokens(JSON.stringify(parts.toolDescriptions)) },
     turn: { ...parts, maxToolRounds: parts.settings.maxToolRounds, timezone: parts.zone.name },
   });
   const control = createControl({

@@ -236,10 +236,10 @@ export function createRoute(parts: RouteParts): Route {
 
   /** Nothing more is tried: its messages count as answered, and the chat is told in one plain sentence. */
   async function park(begun: Begun): Promise<TurnEnd> {
-    const { chat, claim } = begun.claimed;
+    const { claim } = begun.claimed;
     const { id, personaId, crashes, attempts } = begun.turn;
     log.error({ turn: id, room: claim.room, crashes, attempts }, 'a turn is parked after too many tries');
-    const persona = await parts.personas.get(chat.id, personaId).catch(() => null);
+    const persona = begun.personas.find((candidate) => candidate.id === personaId);
     const text = sentenceOf(new Fault('internal', 'parked'));
     await end(begun, persona?.name ?? personaId, null, { outcome: 'parked', text, usage: null });
     return DONE;
