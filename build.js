@@ -8,7 +8,8 @@ import { build } from 'esbuild';
 for (const name of readdirSync('dist')) if (/\.js(\.map)?$/.test(name)) rmSync(`dist/${name}`);
 
 await build({
-  entryPoints: ['dist/modules/main.js'],
+  // The second is a thread of the first, which looks for it beside itself.
+  entryPoints: { main: 'dist/modules/main.js', 'recall-worker': 'dist/modules/recall/recall-worker.js' },
   outdir: 'dist',
   bundle: true,
   splitting: true,
@@ -17,8 +18,9 @@ await build({
   target: 'node20',
   // Beside main.js, so that paths relative to a module hold in all of them.
   chunkNames: '[name]-[hash]',
-  // Native, and loaded by its own path.
-  external: ['better-sqlite3'],
+  // The first two are native and loaded by their own paths. The platforms' libraries stay what they are: an error of
+  // theirs is known by where it was thrown, and libsignal, which comes with Baileys, is under another licence.
+  external: ['better-sqlite3', 'sharp', 'discord.js', '@whiskeysockets/baileys'],
   // CommonJS packages inside an ES module ask for these.
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",

@@ -25,6 +25,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ACCOUNT = '424242';
 const EXCHANGES_AT_ONCE = 5000;
 const FOLDERS_AT_ONCE = 50;
+/** How many messages a window holds after a compaction, with the defaults. */
+const KEPT = 80;
 const YESTERDAY = Date.now() - 86_400_000;
 const LOG: Log = { debug() {}, info() {}, warn: console.warn, error: console.error };
 
@@ -47,6 +49,7 @@ export async function fill(folder: string, past: PastChat[]): Promise<void> {
     await exchange(store, person, exchanges++);
     if (exchanges % EXCHANGES_AT_ONCE === 0) connection.raw.exec('COMMIT; BEGIN');
   }
+  for (const { person, messages } of past) if (messages > KEPT) await compact(store, person);
   connection.raw.exec('COMMIT');
   await store.close();
   await makeFolders(folder, past);
@@ -94,6 +97,8 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   await store.finishTurn({
     ...{ claim, turnId, outcome: 'answered', reply, hearers, now },
     usage: { inputTokens: 1000, outputTokens: 10 },
+    measured: null,
+    given: null,
     deliveries: [
       {
         ...{ origin: `turn:${turnId}`, personaId: DEFAULT_PERSONA, speaker: 'default', part: 0 },
@@ -105,6 +110,18 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   if (!delivery) throw new Error(`nothing is to be delivered in ${id}`);
   await store.sending(delivery.id, now);
   await store.sent(delivery.id, `past-answer-${n}`, now);
+}
+
+/** As the gateway has done along the way: what the newest messages leave behind was flushed and summed up. */
+async function compact(store: Store, person: number): Promise<void> {
+  const of = { room: platformId('telegram', String(person)), personaId: DEFAULT_PERSONA };
+  const window = await store.window({ ...of, limit: KEPT + 1, overheard: 0, exceptTurn: null });
+  const to = window.messages[0]?.place;
+  if (!to) throw new Error(`nothing was said in ${of.room}`);
+  await store.commitFlush({ view: window.view, to, usage: null, now: YESTERDAY });
+  const view = await store.view(of.room, of.personaId);
+  const summary = `## Facts\n${'- Something was said about a number.\n'.repeat(50)}`;
+  await store.moveWindow({ view, to, summary, archive: null, usage: null, now: YESTERDAY });
 }
 
 async function makeFolders(folder: string, past: PastChat[]): Promise<void> {

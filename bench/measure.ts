@@ -3,7 +3,7 @@
 import type { Answered } from './answers.js';
 import type { Subject } from './bots.js';
 import { median, medianOf, quantile } from './figures.js';
-import type { Bot } from './processes.js';
+import type { Bot, Servers } from './processes.js';
 
 export interface Sizes {
   starts: number;
@@ -18,8 +18,14 @@ export interface Sizes {
   timed?: { people: number[]; each: number };
 }
 
+/** What is measured needs no more than this of its servers. */
+export interface Measurable {
+  servers: Pick<Servers, 'oneByOne' | 'conversations' | 'burst'>;
+  start(): Bot;
+}
+
 /** A subject that runs, and all that was found out about it. */
-export interface Running extends Subject {
+export interface Running extends Measurable {
   bot: Bot;
   toModel: number[];
   toPlatform: number[];
@@ -47,7 +53,7 @@ export async function coldStart(
   return { bot, ms: sentAt - bot.startedAt };
 }
 
-export async function begin(subject: Subject): Promise<Running> {
+export async function begin<Begun extends Measurable>(subject: Begun): Promise<Begun & Running> {
   const bot = subject.start();
   await subject.servers.oneByOne({ people: [1], each: 1 });
   await pause(REST_MS);

@@ -5,12 +5,15 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { PlatformVerbs } from './platform-servers.js';
 import type { Verbs } from './servers.js';
 
-/** The verbs of a servers process, asked from here. */
-export type Servers = {
-  [Verb in keyof Verbs]: (...given: Parameters<Verbs[Verb]>) => Promise<Awaited<ReturnType<Verbs[Verb]>>>;
+/** The verbs of another process, asked from here. */
+export type Asked<All extends { [Verb in keyof All]: (...given: never[]) => unknown }> = {
+  [Verb in keyof All]: (...given: Parameters<All[Verb]>) => Promise<Awaited<ReturnType<All[Verb]>>>;
 };
+export type Servers = Asked<Verbs>;
+export type PlatformServers = Asked<PlatformVerbs>;
 
 export interface Bot {
   /** When its process was begun, ms since 1970 with fractions. */
@@ -25,6 +28,7 @@ export interface Bot {
 /** Linux counts processor time in hundredths of a second, on every machine of today. */
 const TICK_MS = 10;
 const SERVERS = fileURLToPath(new URL('./servers.js', import.meta.url));
+const PLATFORM_SERVERS = fileURLToPath(new URL('./platform-servers.js', import.meta.url));
 
 export function createProcesses() {
   const running = new Set<ChildProcess>();
@@ -39,8 +43,9 @@ export function createProcesses() {
     });
   }
 
-  async function startServers(): Promise<Servers> {
-    const child = fork(SERVERS, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  /** `Remote` has the verbs of that script. */
+  async function begin<Remote extends object>(script: string, args: string[] = []): Promise<Remote> {
+    const child = fork(script, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     void keep(child);
     const asked = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
     let lastId = 0;
@@ -57,7 +62,7 @@ export function createProcesses() {
         asked.set(id, { resolve, reject });
         child.send({ id, verb, given });
       });
-    return new Proxy({} as Servers, {
+    return new Proxy({} as Remote, {
       // Not a promise itself, or awaiting it would ask for a verb of that name.
       get: (_, verb: string) => (verb === 'then' ? undefined : (...given: unknown[]) => ask(verb, given)),
     });
@@ -68,6 +73,8 @@ export function createProcesses() {
     args: string[];
     folder: string;
     environment?: Record<string, string>;
+    /** Takes what it logs, instead of its being shown. */
+    onLog?: (text: string) => void;
   }): Bot {
     const startedAt = performance.timeOrigin + performance.now();
     const child = spawn(order.node, order.args, {
@@ -77,7 +84,8 @@ export function createProcesses() {
     });
     const ended = keep(child);
     // At the levels used here, both are silent while all is well.
-    child.stderr.setEncoding('utf8').on('data', (text: string) => console.error(text.trimEnd()));
+    const { onLog = (text: string) => console.error(text.trimEnd()) } = order;
+    child.stderr.setEncoding('utf8').on('data', onLog);
     return {
       startedAt,
       cpuMs: () => cpuMs(child.pid),
@@ -90,7 +98,8 @@ export function createProcesses() {
   }
 
   return {
-    startServers,
+    startServers: () => begin<Servers>(SERVERS),
+    startPlatform: (name: string) => begin<PlatformServers>(PLATFORM_SERVERS, [name]),
     startBot,
     async endAll() {
       const children = [...running];

@@ -1,7 +1,7 @@
 /** `coterie backup` and `coterie restore`: database and groups in one file. */
 import { join } from 'node:path';
 import { openStore } from './compose.js';
-import { loadConfig, secretsOf } from './config.js';
+import { processConfig, secretsOf } from './config.js';
 import { Fault } from './core/errors.js';
 import { backup } from './operating/backup.js';
 import { takeLock } from './operating/lock.js';
@@ -52,11 +52,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
 }
 
 async function open(configFile: string | undefined) {
-  const { config } = await loadConfig({
-    argumentPath: configFile,
-    environment: process.env,
-    workingDirectory: process.cwd(),
-  });
+  const { config } = await processConfig(configFile);
   return { config, log: createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) }) };
 }
 

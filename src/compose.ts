@@ -10,23 +10,37 @@ import { toJSONSchema } from 'zod';
 import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
+import type { Media } from './core/attachments.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
-import type { Log } from './core/log.js';
+import type { Embedder } from './core/embedder.js';
+import { Fault } from './core/errors.js';
+import type { Log, Metrics } from './core/log.js';
 import type { ModelClient } from './core/model.js';
 import type { Store } from './core/store.js';
 import type { AnyTool } from './core/tool.js';
 import { createGateway, type Gateway } from './gateway.js';
+import { createArchives } from './groups/archive.js';
 import { createChatFiles } from './groups/chat-files.js';
+import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
+import { createRecallFiles } from './groups/recall-files.js';
+import { createMediaFiles } from './media/files.js';
+import { createImages } from './media/images.js';
+import { createMedia } from './media/media.js';
 import { createMetrics } from './operating/metrics.js';
+import { createPlatforms } from './platforms.js';
+import { createRecall } from './recall/recall.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { memoryTools } from './tools/memory.js';
+import { searchMemory } from './tools/search-memory.js';
+import { sendMessage } from './tools/send-message.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const HOUR_MS = 3_600_000;
+const NO_PLATFORMS: Awaited<ReturnType<typeof createPlatforms>> = { all: [], webhook: undefined };
 
 export interface Wishes {
   config: Config;
@@ -34,6 +48,8 @@ export interface Wishes {
   version: string;
   /** null: no terminal chat. */
   terminal: TerminalWishes | null;
+  /** Shows something to whoever looks at the terminal: a QR code. */
+  show(picture: string): void;
   /** Whether the configured platforms and the HTTP listener run, or the terminal chat alone. */
   platforms: boolean;
 }
@@ -58,44 +74,52 @@ export function openStore(
   });
 }
 
-export async function compose({ config, log, version, terminal, platforms }: Wishes): Promise<Gateway> {
+export async function compose({ config, log, version, terminal, platforms, show }: Wishes): Promise<Gateway> {
   const clock = systemClock;
   const newId = randomUUID;
   const metrics = createMetrics();
   const { groupsDir } = config;
   const store = await openStore(config, log);
-  const memory = createMemory({ groupsDir, budgets: config.memory, log });
+  const zone = createZone(config.timezone);
+  const alone = locks();
+  const memory = createMemory({
+    ...{ groupsDir, budgets: config.memory, versions: store, alone, clock, newId, log },
+  });
+  const archives = createArchives({ groupsDir, zone, alone, log });
   const personas = createPersonas({ groupsDir, clock, log });
   const chatFiles = createChatFiles({ groupsDir, log });
   const model = await createModel(config, store, log);
-  const tools = memoryTools(memory);
+  const embedder = await createEmbedder(config, metrics, log);
+  const recall = createRecall({
+    ...{ file: join(config.dataDir, 'recall.db'), feed: store, embedder, clock, zone, log },
+    files: createRecallFiles({ groupsDir, archives, log }),
+  });
+  const flushTools = memoryTools(memory);
+  const send = sendMessage({
+    ...{ groupsDir, mediaFolder: join(config.dataDir, 'media') },
+    post: (ask) => conversation.sayAside(ask),
+  });
+  const tools: AnyTool[] = [...flushTools, searchMemory(recall, zone), send];
 
-  const channels = new Map<string, Channel>();
-  const add = <Made extends Channel>(channel: Made): Made => {
-    channels.set(channel.name, channel);
-    return channel;
-  };
-  const telegram =
-    platforms && config.channels.telegram ? add(await createTelegramChannel(config, store, log)) : null;
-  if (terminal) add(await createTerminalChannel(config, terminal, log, () => conversation.idle('terminal')));
+  const serving = platforms ? await createPlatforms({ config, store, personas, log, show }) : NO_PLATFORMS;
+  const channels = new Map(serving.all.map((channel) => [channel.name, channel]));
+  if (terminal) {
+    const settled = () => conversation.idle('terminal');
+    channels.set('terminal', await createTerminalChannel(config, terminal, log, settled));
+  }
 
   const conversation = createConversation({
-    ...{ store, personas, chatFiles, memory, model, channels, clock, log, metrics, newId, tools },
-    zone: createZone(config.timezone),
-    toolDescriptions: tools.map(describeTool),
+    ...{ store, personas, chatFiles, memory, archives, model, channels, clock, log, metrics, newId, zone },
+    media: await createMediaOf(config, log),
+    ...{ recall, tools, toolDescriptions: tools.map(describeTool) },
+    flushTools: { tools: flushTools, descriptions: flushTools.map(describeTool) },
     settings: {
       contextTokens: config.model.contextTokens,
       maxOutputTokens: config.model.maxOutputTokens,
       maxToolRounds: config.model.maxToolRounds,
-      windowMessages: config.conversation.compactAfterMessages,
-      overheardMessages: config.conversation.overheardMessages,
-      debounceMs: config.conversation.debounceMs,
+      ...config.conversation,
     },
-    rulesFor: (channel) =>
-      (channel === 'telegram' && config.channels.telegram
-        ? config.channels.telegram
-        : config.channels.terminal
-      ).access,
+    rulesFor: (channel) => accessOf(config, channel),
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
     newPairingCode,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
@@ -106,9 +130,9 @@ export async function compose({ config, log, version, terminal, platforms }: Wis
     const listener = await startBoard({
       ...config.board,
       // Whoever leaves the prompt has not made the gateway unready.
-      ready: () => (telegram ? { telegram: telegram.status() } : {}),
+      ready: () => Object.fromEntries(serving.all.map((channel) => [channel.name, channel.status()])),
       metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
-      webhook: telegram?.webhook,
+      webhook: serving.webhook,
       log,
     });
     return listener.close;
@@ -117,11 +141,60 @@ export async function compose({ config, log, version, terminal, platforms }: Wis
   return createGateway({
     ...{ store, channels, conversation, clock, log },
     background: [
+      async () => {
+        void chatFiles.prepare();
+        return async () => {};
+      },
       ...(platforms ? [board] : []),
       async () => announceCommands({ channels, store, clock, log }),
+      async () => {
+        conversation.takeUpWindows([...channels.keys()]);
+        recall.start();
+        return async () => {
+          await recall.stop();
+          await embedder?.close();
+        };
+      },
     ],
     shutdownMs: config.shutdownSeconds * 1000,
   });
+}
+
+/** A channel without rules of its own would be open to nobody. */
+function accessOf({ channels }: Config, name: string) {
+  const configured = { ...channels }[name as keyof Config['channels']];
+  if (!configured) throw new Fault('internal', `channel ${name} is not configured, and yet somebody came in`);
+  return configured.access;
+}
+
+/** Pictures, voice notes, documents. What reads them is loaded when one comes. */
+async function createMediaOf(config: Config, log: Log): Promise<Media> {
+  const files = createMediaFiles({ folder: join(config.dataDir, 'media'), newId: randomUUID });
+  const { transcription, media } = config;
+  const transcriber = transcription
+    ? (await import('./models/transcription.js')).createTranscriber({
+        ...{ server: transcription, timeoutSeconds: config.model.timeoutSeconds, log },
+      })
+    : null;
+  return createMedia({
+    ...{ files, transcriber, log, clock: systemClock, maxBytes: media.maxBytes },
+    images: createImages({ log }),
+  });
+}
+
+/** null where `embeddings.backend` is off. */
+export async function createEmbedder(config: Config, metrics: Metrics, log: Log): Promise<Embedder | null> {
+  const { backend, baseUrl, apiKey, model, redisUrl, queue, timeoutSeconds } = config.embeddings;
+  const common = { timeoutSeconds, clock: systemClock, log, newId: randomUUID };
+  if (backend === 'http' && baseUrl !== null && model !== null) {
+    const { createHttpEmbedder } = await import('./embedding/http.js');
+    return createHttpEmbedder({ ...common, baseUrl, apiKey, model });
+  }
+  if (backend === 'redis' && redisUrl !== null && model !== null) {
+    const { createRedisEmbedder } = await import('./embedding/redis.js');
+    return createRedisEmbedder({ ...common, redisUrl, queue, model, metrics });
+  }
+  return null;
 }
 
 export async function createModel(config: Config, store: Store, log: Log): Promise<ModelClient> {
@@ -136,6 +209,7 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
   const client = (each: typeof server) =>
     createOpenAiModel({
       server: each,
+      images: config.model.images,
       maxOutputTokens,
       timeoutSeconds,
       clock: systemClock,
@@ -146,19 +220,6 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
   // Before anything is taken up: loading stops the event loop.
   await first.warm();
   return withFallbacks(first, fallbacks.map(client), log);
-}
-
-export async function createTelegramChannel(config: Config, store: Store, log: Log) {
-  const { createTelegram } = await import('./channels/telegram/channel.js');
-  const options = config.channels.telegram;
-  if (!options) throw new Error('channels.telegram is not configured');
-  return createTelegram({
-    options,
-    clock: systemClock,
-    log,
-    initialCursor: (account) => store.cursor('telegram', account),
-    wantsQuietListening: options.access.groups !== 'closed',
-  });
 }
 
 async function createTerminalChannel(

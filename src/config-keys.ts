@@ -4,7 +4,10 @@
  */
 import * as z from 'zod';
 import { isLoopback } from './board/loopback.js';
+import { discordOptions } from './channels/discord/options.js';
+import { expected } from './channels/option-words.js';
 import { telegramOptions } from './channels/telegram/options.js';
+import { whatsappOptions } from './channels/whatsapp/options.js';
 
 const access = z.object({
   direct: choice('pairing', 'open', 'closed'),
@@ -41,6 +44,7 @@ export const configKeys = z.object({
     max_output_tokens: whole(1).default(4096),
     timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
     max_tool_rounds: whole(1).default(25),
+    images: choice('auto', 'yes', 'no').default('auto'),
     fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
   })
     .refine((model) => model.name === null || model.base_url !== null, {
@@ -54,6 +58,23 @@ export const configKeys = z.object({
       ...expected('fewer tokens than model.context_tokens'),
     })
     .prefault({}),
+  transcription: section({
+    base_url: webAddress().nullable().default(null),
+    api_key: text('a key').nullable().default(null),
+    model: text('the name of a model').nullable().default(null),
+  })
+    .refine((transcription) => transcription.base_url === null || transcription.model !== null, {
+      path: ['model'],
+      when: fits(z.object({ base_url: z.string().nullable(), model: z.string().nullable() })),
+      ...expected('the name of the model that writes down what is spoken, like whisper-1'),
+    })
+    .refine((transcription) => transcription.model === null || transcription.base_url !== null, {
+      path: ['base_url'],
+      when: fits(z.object({ base_url: z.string().nullable(), model: z.string().nullable() })),
+      ...expected('the address of the server that has transcription.model, like https://api.openai.com/v1'),
+    })
+    .prefault({}),
+  media: section({ max_bytes: whole(0).default(20_000_000) }).prefault({}),
   conversation: section({
     compact_after_messages: whole(2).default(200),
     keep_recent_messages: whole(0).default(80),
@@ -73,8 +94,37 @@ export const configKeys = z.object({
     daily_files: whole(0).default(2),
     daily_max_chars: whole(1).default(8000),
   }).prefault({}),
+  embeddings: section({
+    backend: choice('off', 'http', 'redis').default('off'),
+    base_url: webAddress().nullable().default(null),
+    api_key: text('a key').nullable().default(null),
+    model: text('the name of a model').nullable().default(null),
+    redis_url: redisAddress().nullable().default(null),
+    queue: text('the name of a list in Redis').default('queue:gpu_heavy'),
+    timeout_seconds: amount('a number of seconds above 0', 0.001).default(30),
+    batch_size: whole(1).default(64),
+    batch_window_ms: whole(0).default(5),
+  })
+    .refine((embeddings) => embeddings.backend === 'off' || embeddings.model !== null, {
+      path: ['model'],
+      when: fits(z.object({ backend: z.string(), model: z.string().nullable() })),
+      ...expected('the name of the embedding model: vectors of different models are never compared'),
+    })
+    .refine((embeddings) => embeddings.backend !== 'http' || embeddings.base_url !== null, {
+      path: ['base_url'],
+      when: fits(z.object({ backend: z.string(), base_url: z.string().nullable() })),
+      ...expected('the address of the embedding server, like http://gpu:8080/v1'),
+    })
+    .refine((embeddings) => embeddings.backend !== 'redis' || embeddings.redis_url !== null, {
+      path: ['redis_url'],
+      when: fits(z.object({ backend: z.string(), redis_url: z.string().nullable() })),
+      ...expected('the address of Redis, like redis://gpu:6379'),
+    })
+    .prefault({}),
   channels: section({
     telegram: telegramOptions.safeExtend(channelAccess).optional(),
+    discord: discordOptions.safeExtend(channelAccess).optional(),
+    whatsapp: whatsappOptions.safeExtend(channelAccess).optional(),
     terminal: section(channelAccess).prefault({}),
   }).prefault({}),
   board: section({
@@ -103,28 +153,16 @@ export const configKeys = z.object({
 /** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
 export const laterKeys: readonly string[] = [
   'store',
-  'model.images',
-  'transcription',
-  'media',
   'personas',
-  'embeddings',
   'channels.telegram.streaming',
   'channels.terminal.streaming',
-  'channels.discord',
-  'channels.whatsapp',
+  'channels.discord.streaming',
+  'channels.whatsapp.streaming',
   'redis',
 ];
 
 function section<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.object(shape, expected('keys and values'));
-}
-
-/** The words of a fault. The value itself is never in them: it may be a secret in the wrong place. */
-function expected(what: string) {
-  return {
-    error: (issue: { input?: unknown }) =>
-      `expected ${what}${issue.input === undefined ? ', but it is missing' : ''}`,
-  };
 }
 
 function text(what: string) {
@@ -162,6 +200,11 @@ function ids() {
 function webAddress() {
   const words = expected('an address that begins with http:// or https://');
   return z.url({ protocol: /^https?$/, ...words });
+}
+
+function redisAddress() {
+  const words = expected('an address that begins with redis:// or rediss://');
+  return z.url({ protocol: /^rediss?$/, ...words });
 }
 
 function isZone(name: string): boolean {

@@ -12,6 +12,8 @@ import { sortOutUnknown, type UnknownKey } from './operating/keys.js';
 
 type Keys = z.output<typeof configKeys>;
 type TelegramKeys = NonNullable<Keys['channels']['telegram']>;
+type DiscordKeys = NonNullable<Keys['channels']['discord']>;
+type WhatsAppKeys = NonNullable<Keys['channels']['whatsapp']>;
 
 /** Keys as in config.yaml, in camel case; paths are absolute, defaults filled in. */
 export interface Config {
@@ -29,13 +31,20 @@ export interface Config {
     maxOutputTokens: number;
     timeoutSeconds: number;
     maxToolRounds: number;
+    images: Keys['model']['images'];
   };
+  /** null: voice notes are not written down. */
+  transcription: { baseUrl: string; apiKey: string | null; model: string } | null;
+  media: Camel<Keys['media']>;
   conversation: Camel<Keys['conversation']>;
   delivery: Camel<Keys['delivery']>;
   memory: Camel<Keys['memory']>;
+  embeddings: Camel<Keys['embeddings']>;
   channels: {
     /** null: not configured. */
     telegram: (Camel<Omit<TelegramKeys, 'access'>> & { access: AccessRules }) | null;
+    discord: (Camel<Omit<DiscordKeys, 'access'>> & { access: AccessRules }) | null;
+    whatsapp: (Camel<Omit<WhatsAppKeys, 'access'>> & { access: AccessRules }) | null;
     terminal: { access: AccessRules };
   };
   board: { host: string; port: number; token: string | null };
@@ -109,14 +118,26 @@ export async function loadConfig(from: {
 
 /** Everything that may never be seen in a log. */
 export function secretsOf(config: Config): string[] {
-  const { telegram } = config.channels;
+  const { telegram, discord } = config.channels;
   const servers = [config.model.server, ...config.model.fallbacks].filter((server) => server !== null);
+  const { apiKey, baseUrl, redisUrl } = config.embeddings;
   const secrets = [
     config.board.token,
+    apiKey,
+    ...(config.transcription
+      ? [config.transcription.apiKey, ...passwordsIn(config.transcription.baseUrl)]
+      : []),
+    discord?.token ?? null,
+    ...[baseUrl, redisUrl].flatMap((address) => (address === null ? [] : passwordsIn(address))),
     ...servers.flatMap((server) => [server.apiKey, ...passwordsIn(server.baseUrl)]),
     ...(telegram ? [telegram.token, telegram.webhookSecret, ...Object.values(telegram.personaTokens)] : []),
   ];
   return secrets.filter((secret) => secret !== null);
+}
+
+/** As `loadConfig`, for the process that runs. */
+export function processConfig(argumentPath: string | undefined, terminal = false): Promise<LoadedConfig> {
+  return loadConfig({ argumentPath, environment: process.env, workingDirectory: process.cwd(), terminal });
 }
 
 /** --config, else COTERIE_CONFIG, else ./config.yaml; a file that was named must be there. */
@@ -143,7 +164,7 @@ function resolveConfig(
   base: string,
   from: { terminal?: boolean; workingDirectory: string },
 ): Config {
-  const { model, channels } = keys;
+  const { model, channels, transcription } = keys;
   // zod leaves out what is not there, so that nothing is overridden by `undefined`.
   const accessFor = (overrides: Keys['channels']['terminal']['access']) =>
     ({ ...camel(keys.access), ...camel(overrides) }) as AccessRules;
@@ -163,13 +184,34 @@ function resolveConfig(
       maxOutputTokens: model.max_output_tokens,
       timeoutSeconds: model.timeout_seconds,
       maxToolRounds: model.max_tool_rounds,
+      images: model.images,
     },
+    transcription:
+      transcription.base_url !== null && transcription.model !== null
+        ? {
+            baseUrl: transcription.base_url,
+            apiKey: transcription.api_key,
+            model: transcription.model,
+          }
+        : null,
+    media: camel(keys.media),
     conversation: camel(keys.conversation),
     delivery: camel(keys.delivery),
     memory: camel(keys.memory),
+    embeddings: camel(keys.embeddings),
     channels: {
       telegram: channels.telegram
         ? { ...camel(channels.telegram), access: accessFor(channels.telegram.access) }
+        : null,
+      discord: channels.discord
+        ? { ...camel(channels.discord), access: accessFor(channels.discord.access) }
+        : null,
+      // Its number is mostly somebody's own: strangers are let in only where this channel's own rules say so.
+      whatsapp: channels.whatsapp?.enabled
+        ? {
+            ...camel(channels.whatsapp),
+            access: accessFor({ direct: 'closed', groups: 'listed', ...channels.whatsapp.access }),
+          }
         : null,
       // Whoever sits at the terminal has the files as well: an owner, whom nobody need let in.
       terminal: {

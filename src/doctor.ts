@@ -1,26 +1,34 @@
 /** `coterie doctor`: checks what the configuration names, one line each: ok, warning or failed, and what to do. */
 import { access, constants, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createModel, createTelegramChannel, openStore } from './compose.js';
-import { type Config, loadConfig, secretsOf } from './config.js';
+import { createEmbedder, createModel, openStore } from './compose.js';
+import { type Config, processConfig, secretsOf } from './config.js';
+import { systemClock } from './core/clock.js';
 import { describe } from './core/errors.js';
+import type { Fate } from './core/keeping.js';
 import type { Store } from './core/store.js';
+import { createPersonas } from './groups/personas.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
-import { inspectSqlite } from './store/sqlite/inspect.js';
+import { createDiscordChannel, createTelegramChannel, createWhatsAppChannel } from './platforms.js';
+import { inspectSqlite, storedChannelState, withTraces } from './store/sqlite/inspect.js';
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
 
 /** A check that hangs is a finding, too. */
 const PATIENCE_MS = 60_000;
+/** Each, or null where it is not configured. */
+const CREATE = {
+  telegram: createTelegramChannel,
+  discord: createDiscordChannel,
+  whatsapp: createWhatsAppChannel,
+};
+const PLATFORMS = ['telegram', 'discord', 'whatsapp'] as const;
+const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
-export async function doctor(configFile: string | undefined): Promise<void> {
-  const { config, warnings, file } = await loadConfig({
-    argumentPath: configFile,
-    environment: process.env,
-    workingDirectory: process.cwd(),
-  });
+export async function doctor(configFile: string | undefined, message?: string): Promise<void> {
+  const { config, warnings, file } = await processConfig(configFile);
   const clean = createRedactor(secretsOf(config));
   let failed = false;
   const report = (what: string, { state, text }: Finding) => {
@@ -36,12 +44,18 @@ export async function doctor(configFile: string | undefined): Promise<void> {
   for (const text of warnings) report('configuration', { state: 'warning', text });
   await check('folders', () => checkFolders(config));
   await check('database', () => checkDatabase(config));
+  await check('memory', () => checkMemory(config));
+  if (message !== undefined) await check('message', () => findMessage(config, message));
   // Logins and models are asked with what the store remembers of them, in a copy that is thrown away.
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
-  const store = await openStore(config, log, ':memory:');
+  const empty = await openStore(config, log, ':memory:');
+  const channelState: Store['channelState'] = (channel, names) =>
+    storedChannelState(databaseOf(config), MIGRATIONS, channel, names);
+  const store = { ...empty, channelState };
   try {
-    await check('telegram', () => checkTelegram(config, store));
+    for (const name of PLATFORMS) await check(name, () => checkPlatform(name, config, store));
     await check('model', () => checkModel(config, store));
+    await check('embeddings', () => checkEmbeddings(config));
   } finally {
     await store.close();
   }
@@ -70,8 +84,8 @@ async function checkFolders(config: Config): Promise<Finding[]> {
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
-  const file = join(config.dataDir, 'coterie.db');
-  const found = await inspectSqlite(file, new URL('../migrations/sqlite', import.meta.url));
+  const file = databaseOf(config);
+  const found = await inspectSqlite(file, MIGRATIONS);
   if (found.kind === 'missing') return [ok(`${file} is made at the first start`)];
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   lock?.release();
@@ -92,13 +106,73 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   ];
 }
 
-async function checkTelegram(config: Config, store: Store): Promise<Finding[]> {
-  if (!config.channels.telegram) return [ok('not configured')];
+/** Nothing that was said to a persona may be lost to it: it is in its window, was flushed, or is still owed a flush. */
+async function checkMemory(config: Config): Promise<Finding[]> {
+  const file = databaseOf(config);
+  const found = await inspectSqlite(file, MIGRATIONS);
+  if (found.kind === 'missing' || found.pending > 0) return [];
+  const { window, flushed, archived } = await withTraces(file, (traces) => traces.whereabouts(null, null));
+  const said = `of what was said to personas, ${window} messages are in their windows, ${flushed} were put away after a memory flush`;
+  if (archived === 0) return [ok(said)];
+  const owed = `${said}, ${archived} stand in archives and are owed a flush; it is made when the model answers`;
+  return [{ state: 'warning', text: owed }];
+}
+
+/** `telegram_123/45`: a chat's id and the platform's id of a message in it. */
+async function findMessage(config: Config, wanted: string): Promise<Finding[]> {
+  const slash = wanted.indexOf('/');
+  if (slash < 0)
+    return [{ state: 'failed', text: `${wanted} should be CHAT_ID/MESSAGE_ID, like telegram_123/45` }];
+  const ask = {
+    chatId: wanted.slice(0, slash),
+    wanted: { platformMessageId: wanted.slice(slash + 1) },
+    most: 10,
+  };
+  const traces = await withTraces(databaseOf(config), (open) => open.trace(ask));
+  if (traces.length === 0) {
+    return [{ state: 'failed', text: `${wanted} is not in the store: it never came in, or was not let in` }];
+  }
+  return traces.map(({ message, personaId, fate }) => {
+    const at = new Date(message.sentAt).toISOString();
+    const whose = personaId === '' ? 'nobody' : personaId;
+    return ok(`${wanted} of ${at}, for ${whose}: ${wordsFor(fate)}`);
+  });
+}
+
+function wordsFor(fate: Fate): string {
+  switch (fate.kind) {
+    case 'waiting':
+      return 'waits to be answered';
+    case 'window':
+      return `in the window${fate.flushed ? ', seen by a memory flush' : ''}`;
+    case 'flushed':
+      return 'behind the window, after a memory flush had seen it';
+    case 'archived':
+      return `behind the window, in the archive ${fate.file}; a memory flush of it is owed`;
+    case 'overheard':
+      return 'overheard: said to somebody else';
+    case 'reset':
+      return 'forgotten by /reset, or never shown';
+  }
+}
+
+async function checkPlatform(
+  name: (typeof PLATFORMS)[number],
+  config: Config,
+  store: Store,
+): Promise<Finding[]> {
+  if (!config.channels[name]) return [ok('not configured')];
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
-  const channel = await createTelegramChannel(config, store, log);
-  const { identity, warnings } = await channel.check();
-  await channel.stop();
-  return [ok(identity), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
+  const personas = createPersonas({ groupsDir: config.groupsDir, clock: systemClock, log });
+  const parts = { config, store, personas, log, show: () => {} };
+  const channel = await CREATE[name](parts);
+  if (!channel?.check) return [ok('cannot be checked')];
+  try {
+    const { identity, warnings } = await channel.check();
+    return [ok(identity), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
+  } finally {
+    await channel.stop();
+  }
 }
 
 async function checkModel(config: Config, store: Store): Promise<Finding[]> {
@@ -111,6 +185,24 @@ async function checkModel(config: Config, store: Store): Promise<Finding[]> {
   const model = await createModel(config, store, log);
   const { identity, warnings } = await model.check(AbortSignal.timeout(PATIENCE_MS));
   return [ok(identity), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
+}
+
+async function checkEmbeddings(config: Config): Promise<Finding[]> {
+  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
+  const embedder = await createEmbedder(config, { count() {}, observe() {} }, log);
+  if (!embedder) return [ok('off: memory is searched by keywords')];
+  try {
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    await embedder.embed(['Is anybody there?'], { purpose: 'query', signal });
+    const { backend, model } = config.embeddings;
+    return [ok(`${backend}, model ${model}, vectors of ${embedder.dimensions()} numbers`)];
+  } finally {
+    await embedder.close();
+  }
+}
+
+function databaseOf({ dataDir }: Config): string {
+  return join(dataDir, 'coterie.db');
 }
 
 function ok(text: string): Finding {

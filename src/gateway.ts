@@ -23,6 +23,8 @@ export interface GatewayParts {
 
 export interface Gateway {
   start(): Promise<void>;
+  /** An error that nobody caught: the channel whose library threw it begins its connection anew. */
+  uncaught(error: unknown): void;
   /** Ends within `shutdown_seconds` and a moment. May be called twice. */
   stop(): Promise<void>;
 }
@@ -75,6 +77,13 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   return {
     start,
+    uncaught(error) {
+      for (const channel of channels.values()) {
+        if (channel.survives?.(error)) {
+          log.warn({ channel: channel.name }, 'a channel begins its connection anew');
+        }
+      }
+    },
     stop() {
       stopped ??= stop();
       return stopped;

@@ -27,9 +27,14 @@ withOptions(
 withOptions(program.command('chat'), 'chat in the terminal only').action(async (...given) =>
   (await import('./run.js')).chat(configOf(given), version),
 );
-withOptions(program.command('doctor'), 'check the configuration and everything it names').action(
-  async (...given) => (await import('./doctor.js')).doctor(configOf(given)),
+withOptions(program.command('worker'), 'make vectors beside a GPU, for the queue in Redis').action(
+  async (...given) => (await import('./worker.js')).worker(configOf(given)),
 );
+withOptions(program.command('doctor'), 'check the configuration and everything it names')
+  .option('--message <chat-id/message-id>', 'say where one message went')
+  .action(async (options: { message?: string }, ...given) =>
+    (await import('./doctor.js')).doctor(configOf(given), options.message),
+  );
 program.addCommand(withOptions(pair, 'let people and groups in'));
 withOptions(pair.command('list'), 'list who waits to be let in').action(async (...given) =>
   (await import('./pair.js')).list(configOf(given)),
@@ -42,6 +47,11 @@ withOptions(pair.command('approve'), 'let somebody in by code, or a group by its
 withOptions(pair.command('remove'), 'take an approval or a request back')
   .argument('<id>')
   .action(async (id: string, ...given) => (await import('./pair.js')).remove(configOf(given), id));
+withOptions(pair.command('whatsapp'), 'link WhatsApp by a code instead of a QR; the gateway must not run')
+  .requiredOption('--phone <number>', 'the number of the account, with its country code')
+  .action(async (options: { phone: string }, ...given) =>
+    (await import('./pair.js')).linkWhatsApp(configOf(given), options.phone),
+  );
 withOptions(program.command('backup'), 'write database and groups into one file; the gateway may run')
   .argument('<file>')
   .action(async (file: string, ...given) =>

@@ -1,9 +1,13 @@
 /** `coterie pair`: who may talk. Works on the store, also while the gateway runs; that one notices by itself. */
+import { join } from 'node:path';
 import { openStore } from './compose.js';
-import { loadConfig, secretsOf } from './config.js';
+import { processConfig, secretsOf } from './config.js';
+import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import type { Store } from './core/store.js';
+import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
+import { whatsAppState } from './platforms.js';
 
 export async function list(configFile: string | undefined): Promise<void> {
   await withStore(configFile, async (store) => {
@@ -44,15 +48,50 @@ export async function remove(configFile: string | undefined, id: string): Promis
   });
 }
 
+/** Links WhatsApp without a QR code: a code is typed on the phone. The gateway must not run: it has the same link. */
+export async function linkWhatsApp(configFile: string | undefined, phone: string): Promise<void> {
+  const { config } = await processConfig(configFile);
+  const options = config.channels.whatsapp;
+  if (!options) {
+    throw new Fault('configuration', 'WhatsApp is not configured: set channels.whatsapp.enabled to true.');
+  }
+  const number = phone.replaceAll(/[\s()+.-]/g, '').replace(/^00/, '');
+  if (!/^\d{6,15}$/.test(number)) {
+    throw new Fault(
+      'configuration',
+      `${phone} should be a phone number with its country code, like +49 170 1234567.`,
+    );
+  }
+  const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
+  if (!lock) {
+    throw new Fault('already_running', `A coterie runs on ${config.dataDir}; stop it to link WhatsApp.`);
+  }
+  const log = createLog({ ...config.log, secrets: secretsOf(config) });
+  const store = await openStore(config, log);
+  const ending = new AbortController();
+  process.once('SIGINT', () => ending.abort());
+  try {
+    const { pairByPhone } = await import('./channels/whatsapp/pair.js');
+    const linked = await pairByPhone({
+      ...{ options, log, phone: number, clock: systemClock, signal: ending.signal },
+      state: whatsAppState(store),
+      show: (code) =>
+        say(`On the phone: WhatsApp, Linked devices, Link with phone number instead. The code is ${code}`),
+    });
+    say(`WhatsApp is linked as ${linked.number}.`);
+  } finally {
+    await store.close();
+    lock.release();
+  }
+  // A timer inside the library would keep a process that is done for half a minute.
+  process.exit(0);
+}
+
 async function withStore(
   configFile: string | undefined,
   work: (store: Store) => Promise<void>,
 ): Promise<void> {
-  const { config } = await loadConfig({
-    argumentPath: configFile,
-    environment: process.env,
-    workingDirectory: process.cwd(),
-  });
+  const { config } = await processConfig(configFile);
   const store = await openStore(
     config,
     createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) }),

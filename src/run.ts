@@ -1,14 +1,14 @@
 /** `coterie start` and `coterie chat`: a gateway from its configuration to its end. */
 import { join } from 'node:path';
 import { compose, type TerminalWishes } from './compose.js';
-import { type Config, loadConfig, secretsOf } from './config.js';
+import { type Config, processConfig, secretsOf } from './config.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { type DataLock, takeLock } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
 
 export async function start(configFile: string | undefined, version: string): Promise<void> {
-  const { config, log, lendTo } = await open(configFile);
+  const { config, log, lendTo, show } = await open(configFile);
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   if (!lock) {
     throw new Fault(
@@ -20,9 +20,10 @@ export async function start(configFile: string | undefined, version: string): Pr
   const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
   if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');
   if (!config.model.server) log.info({}, 'no model.name is configured: the built-in offline model answers');
-  const alone = config.channels.telegram === null;
+  const { telegram, discord, whatsapp } = config.channels;
+  const alone = !telegram && !discord && !whatsapp;
   await run({
-    ...{ config, log, version },
+    ...{ config, log, version, show },
     locks: [lock, terminalLock],
     platforms: true,
     terminal: terminalLock && { interactive: true, lendTo },
@@ -32,7 +33,7 @@ export async function start(configFile: string | undefined, version: string): Pr
 }
 
 export async function chat(configFile: string | undefined, version: string): Promise<void> {
-  const { config, log, lendTo } = await open(configFile);
+  const { config, log, lendTo, show } = await open(configFile);
   const lock = await takeLock(join(config.dataDir, 'terminal.lock'));
   if (!lock) {
     throw new Fault(
@@ -42,7 +43,7 @@ export async function chat(configFile: string | undefined, version: string): Pro
   }
   const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true;
   await run({
-    ...{ config, log, version },
+    ...{ config, log, version, show },
     locks: [lock],
     platforms: false,
     terminal: { interactive, lendTo },
@@ -51,12 +52,7 @@ export async function chat(configFile: string | undefined, version: string): Pro
 }
 
 async function open(configFile: string | undefined) {
-  const { config, warnings } = await loadConfig({
-    argumentPath: configFile,
-    environment: process.env,
-    workingDirectory: process.cwd(),
-    terminal: process.stderr.isTTY === true,
-  });
+  const { config, warnings } = await processConfig(configFile, process.stderr.isTTY === true);
   // At a prompt, log lines go through it, so that they do not tear what is being typed.
   const stderr = standardError();
   let interject = (write: () => void) => write();
@@ -69,22 +65,33 @@ async function open(configFile: string | undefined) {
   const lendTo: TerminalWishes['lendTo'] = (lent) => {
     interject = lent;
   };
-  return { config, log, lendTo };
+  const show = (picture: string) => {
+    if (process.stderr.isTTY) interject(() => stderr.write(`\n${picture}\n`));
+  };
+  return { config, log, lendTo, show };
 }
 
 async function run(order: {
   config: Config;
   log: Log;
   version: string;
+  show(picture: string): void;
   locks: (DataLock | null)[];
   platforms: boolean;
   terminal: Omit<TerminalWishes, 'onEnd'> | null;
   endsWithTerminal: boolean;
 }): Promise<void> {
-  const { config, log, version, platforms } = order;
+  const { config, log, version, platforms, show } = order;
   // What a library throws from a listener of its own must not end everybody's chats.
-  process.on('uncaughtException', (err) => log.error({ err }, 'something threw where nobody listens'));
-  process.on('unhandledRejection', (err) => log.error({ err }, 'something failed where nobody listens'));
+  let survives: (error: unknown) => void = () => {};
+  process.on('uncaughtException', (err) => {
+    log.error({ err }, 'something threw where nobody listens');
+    survives(err);
+  });
+  process.on('unhandledRejection', (err) => {
+    log.error({ err }, 'something failed where nobody listens');
+    survives(err);
+  });
 
   let end: (code: number) => void = () => {};
   const ended = new Promise<number>((resolve) => {
@@ -97,7 +104,8 @@ async function run(order: {
     ...order.terminal,
     onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
   };
-  const gateway = await compose({ config, log, version, platforms, terminal });
+  const gateway = await compose({ config, log, version, platforms, show, terminal });
+  survives = gateway.uncaught;
   try {
     await gateway.start();
   } catch (error) {

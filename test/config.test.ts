@@ -51,7 +51,10 @@ describe('where the configuration is', () => {
         maxOutputTokens: 4096,
         timeoutSeconds: 120,
         maxToolRounds: 25,
+        images: 'auto',
       },
+      transcription: null,
+      media: { maxBytes: 20_000_000 },
       conversation: {
         compactAfterMessages: 200,
         keepRecentMessages: 80,
@@ -60,8 +63,14 @@ describe('where the configuration is', () => {
       },
       delivery: { maxAgeHours: 24 },
       memory: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4000, dailyFiles: 2, dailyMaxChars: 8000 },
+      embeddings: {
+        ...{ backend: 'off', baseUrl: null, apiKey: null, model: null, redisUrl: null },
+        ...{ queue: 'queue:gpu_heavy', timeoutSeconds: 30, batchSize: 64, batchWindowMs: 5 },
+      },
       channels: {
         telegram: null,
+        discord: null,
+        whatsapp: null,
         terminal: {
           access: {
             direct: 'open',
@@ -119,6 +128,29 @@ describe('what it becomes', () => {
       workingDirectory: folder,
     });
     expect([config.dataDir, config.groupsDir]).toEqual([join(folder, 'd'), '/srv/groups']);
+  });
+
+  it('knows where what is spoken is written down, and wants both the server and the model', async () => {
+    const { config } = await load('transcription: { base_url: "http://x/v1", model: whisper }');
+    expect(config.transcription).toEqual({ baseUrl: 'http://x/v1', apiKey: null, model: 'whisper' });
+    expect(await faultsOf('transcription: { model: whisper }')).toEqual([
+      expect.stringContaining('transcription.base_url: expected the address'),
+    ]);
+    expect(await faultsOf('transcription: { base_url: "http://x/v1" }')).toEqual([
+      expect.stringContaining('transcription.model: expected the name'),
+    ]);
+  });
+
+  it('lets nobody into WhatsApp unless its own rules say so', async () => {
+    const { config } = await load(`access: { direct: open, groups: open, chats: [whatsapp_1@g.us] }
+channels: { whatsapp: { enabled: true } }`);
+    expect(config.channels.whatsapp?.access).toMatchObject({
+      ...{ direct: 'closed', groups: 'listed', chats: ['whatsapp_1@g.us'] },
+    });
+    const opened = await load('channels: { whatsapp: { enabled: true, access: { direct: pairing } } }');
+    expect(opened.config.channels.whatsapp?.access.direct).toBe('pairing');
+    const { config: off } = await load('channels: { whatsapp: { enabled: false } }');
+    expect(off.channels.whatsapp).toBeNull();
   });
 
   it('takes an empty file, and sections without a line, as defaults', async () => {
@@ -301,6 +333,28 @@ access:
   });
 });
 
+describe('embeddings', () => {
+  it.each([
+    ['http', 'base_url', 'expected the address of the embedding server, like http://gpu:8080/v1'],
+    ['redis', 'redis_url', 'expected the address of Redis, like redis://gpu:6379'],
+  ])('by %s demand %s and a model', async (backend, key, words) => {
+    expect(await faultsOf(`embeddings: { backend: ${backend} }`)).toEqual([
+      'line 1: embeddings.model: expected the name of the embedding model: vectors of different models are never compared',
+      `line 1: embeddings.${key}: ${words}`,
+    ]);
+    const address = backend === 'http' ? 'http://gpu/v1' : 'redis://gpu:6379';
+    const { config } = await load(`embeddings: { backend: ${backend}, model: m, ${key}: "${address}" }`);
+    expect(config.embeddings).toMatchObject({ backend, model: 'm' });
+  });
+
+  it('keep their secrets out of the log', async () => {
+    const { config } = await load(
+      'embeddings: { api_key: k1, base_url: "http://u:p1@h/v1", redis_url: "redis://u:p2@h" }',
+    );
+    expect(secretsOf(config)).toEqual(expect.arrayContaining(['k1', 'p1', 'p2']));
+  });
+});
+
 describe('unknown keys', () => {
   it('are warnings that name the nearest known key', async () => {
     const { config, warnings } = await load(`tmezone: UTC
@@ -333,11 +387,11 @@ channels: { telegram: { token: "1:a", access: { owner: [telegram_1] } } }`),
 
   it('are told apart from what a later version will support', async () => {
     const { warnings } = await load(`store: { url: "postgres://x" }
-model: { images: auto }
-channels: { discord: { token: x, access: { direct: open } }, whatsapp: { enabled: true }, telegram: { token: "1:a", streaming: true } }
-embeddings: { backend: off }
+personas: { natural: true }
+channels: { discord: { token: x, streaming: true }, telegram: { token: "1:a", streaming: true } }
+redis: { url: "redis://x" }
 `);
-    expect(warnings).toHaveLength(6);
+    expect(warnings).toHaveLength(5);
     for (const warning of warnings) expect(warning).toContain('is not supported by this version yet');
   });
 
@@ -376,7 +430,9 @@ describe('config.example.yaml', () => {
 
   it('shows the defaults as they are', async () => {
     const yaml = (await uncommented()).split('\n').filter((line) => !line.includes('# example'));
-    const bare = yaml.filter((line) => !/^ {4,}|^ +(telegram|terminal|fallbacks):|^channels:/.test(line));
+    const bare = yaml.filter(
+      (line) => !/^ {4,}|^ +(telegram|discord|whatsapp|terminal|fallbacks):|^channels:/.test(line),
+    );
     const shown = await load(bare.join('\n'));
     await rm(join(folder, 'config.yaml'));
     const none = await loadConfig({ environment: {}, workingDirectory: folder });

@@ -8,6 +8,8 @@ import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { parse } from './markdown/parse.js';
+import { findFile } from './outgoing.js';
+import { asText } from './terminal/file.js';
 import { createPipe } from './terminal/pipe.js';
 import { createPrompt } from './terminal/prompt.js';
 
@@ -64,7 +66,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   async function converse(receive: Receive, signal: AbortSignal): Promise<void> {
     try {
-      await dialogue.read((line) => receive(batchOf(line)), signal);
+      await dialogue.read(async (line) => void (await receive(batchOf(line))), signal);
       finish(null);
     } catch (error) {
       log.error({ err: error }, 'the terminal chat ended, because its input could not be taken in');
@@ -118,8 +120,10 @@ export function createTerminal(options: TerminalOptions): Terminal {
     async send(to, part, { personaName }) {
       if (to.address !== ADDRESS)
         return { kind: 'refused', reason: `the terminal has no chat ${to.address}` };
+      const found = part.file === undefined ? null : await findFile(part.file);
+      if (found !== null && found.kind !== 'found') return found;
       try {
-        await dialogue.show(personaName, part);
+        await dialogue.show(personaName, asText(part));
         return { kind: 'sent', platformMessageId: options.newId() };
       } catch (error) {
         return { kind: 'refused', reason: `nobody reads the terminal chat: ${describe(error)}` };

@@ -3,8 +3,9 @@
  * The answer is the next turn of the room: one persona and the messages it answers.
  */
 import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import type { StoredAttachment } from '../core/media.js';
 import type { Persona } from '../core/persona.js';
-import type { StoredMessage } from '../core/store.js';
+import type { StoredMessage } from '../core/transcript.js';
 
 export interface Admission {
   /** null when everything that waits is only noted. */
@@ -52,8 +53,12 @@ interface Called {
 
 /** The persona a message is for; null when it is for none of them. */
 function addresseeOf(message: StoredMessage, personas: Called[], rules: AdmitRules): PersonaId | null {
+  if (message.quiet) return null;
   const text = fold(message.text);
-  const named = personas.find(({ names }) => names.some((name) => callsByName(text, name)));
+  const spoken = (message.attachments ?? []).flatMap(spokenIn).map(fold);
+  const named = personas.find(({ names }) =>
+    names.some((name) => callsByName(text, name) || spoken.some((words) => callsOut(words, name))),
+  );
   if (named) return named.id;
 
   const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
@@ -76,6 +81,16 @@ function mentionsActive(text: string, personas: Called[], active: PersonaId): bo
 
 function namesOf(persona: Persona): string[] {
   return [persona.name, persona.id, ...persona.aliases].filter((name) => name.trim() !== '');
+}
+
+function spokenIn({ kind, outcome }: StoredAttachment): string[] {
+  return kind === 'voice' && outcome?.kind === 'kept' && outcome.read ? [outcome.read] : [];
+}
+
+/** Nobody speaks a colon: a name that stands first, on its own, is called. */
+function callsOut(words: string, name: string): boolean {
+  const start = words.trimStart();
+  return start.startsWith(name) && /^\s*[:：,，.!?…]/u.test(start.slice(name.length, name.length + 10));
 }
 
 /** `@luna …` anywhere, or `luna: …` at the start. */

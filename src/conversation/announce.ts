@@ -17,7 +17,10 @@ export function announceCommands(parts: {
   log: Log;
 }): () => Promise<void> {
   const over = new AbortController();
-  const commands = COMMANDS.map(({ name, description }) => ({ name, description }));
+  const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
+    ...{ name, aliases, description },
+    ...(verbs === undefined ? {} : { verbs }),
+  }));
   const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
   const announcing = [...parts.channels.values()].map(async (channel) => {
     if (!channel.announceCommands) return;

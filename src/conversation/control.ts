@@ -5,7 +5,7 @@
 import type { Channel } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { sentenceOf } from '../core/errors.js';
-import { addressOf, type RoomId } from '../core/ids.js';
+import { addressOf, type ChatId, type RoomId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { AccessStore, CommandStore, PendingCommand, StoredCommand } from '../core/store.js';
 import { isOwner } from './access.js';
@@ -18,6 +18,8 @@ export interface ControlParts {
   channels: ReadonlyMap<string, Channel>;
   /** Ends a turn that a command has aborted in the store. */
   abortTurn(turnId: string): void;
+  /** Cuts off the turns in flight in a chat: they write nothing more, and are taken up again. */
+  interruptTurns(chatId: ChatId): Promise<void>;
   /** An answer waits in the outbox. */
   onAnswered(chatId: string): void;
   /** Looks at a room again, after what waited there was forgotten or stopped. */
@@ -81,12 +83,17 @@ export function createControl(parts: ControlParts): Control {
       now: clock.now(),
       effects: answer.effects ?? [],
       deliveries: channel
-        ? deliveriesOf(channel, answer.text, {
-            origin: `command:${command.id}`,
-            personaId: null,
-            speaker: persona?.name ?? chat.activePersona,
-            replyTo: chat.kind === 'group' ? command.platformMessageId : null,
-          })
+        ? deliveriesOf(
+            channel,
+            answer.text,
+            {
+              origin: `command:${command.id}`,
+              personaId: null,
+              speaker: persona?.name ?? chat.activePersona,
+              replyTo: isShownAsReply(channel, command) ? command.platformMessageId : null,
+            },
+            answer.files,
+          )
         : [],
     });
     if (abortedTurn) parts.abortTurn(abortedTurn);
@@ -114,7 +121,8 @@ export function createControl(parts: ControlParts): Control {
         if (command.chat.kind === 'group' && known.changes(command.argument) && !(await mayChange())) {
           return { text: 'Only owners and administrators of this group can do that.' };
         }
-        return await known.run({ command, isOwner: owner, mayChange }, parts.commandParts);
+        const interruptTurns = () => parts.interruptTurns(command.chat.id);
+        return await known.run({ command, isOwner: owner, mayChange, interruptTurns }, parts.commandParts);
       } catch (error) {
         log.error({ err: error, command: command.name, chat: command.chat.id }, 'a command failed');
         if (tries >= TRIES) return { text: sentenceOf(error) };
@@ -159,4 +167,9 @@ export function createControl(parts: ControlParts): Control {
       return idle();
     },
   };
+}
+
+/** In a group it shows who is answered; a native command waits for it everywhere. */
+function isShownAsReply(channel: Channel, { chat, platformMessageId }: StoredCommand): boolean {
+  return chat.kind === 'group' || channel.awaitsAnswer?.(platformMessageId) === true;
 }

@@ -6,15 +6,15 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Channel, Recipient, SendResult } from '../core/channel.js';
-import { type Clock, OVER } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import { type ChatId, channelOf, platformId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { Delivery, OutboxStore } from '../core/store.js';
+import type { Delivery, OutboxStore, ReceiveStore } from '../core/store.js';
 import { type Budget, createBudget } from './budget.js';
 import { createQuiet } from './quiet.js';
 
 export interface DeliverParts {
-  store: OutboxStore;
+  store: OutboxStore & Pick<ReceiveStore, 'durable'>;
   channels: ReadonlyMap<string, Channel>;
   /** The platform answered that a chat lives elsewhere now: note the further id. */
   onMoved(chatId: ChatId, movedTo: ChatId): Promise<void>;
@@ -110,14 +110,22 @@ export function createDeliver(parts: DeliverParts): Deliver {
     }
     await clock.sleep(budget.reserveChat(chatId, delivery.kind, clock.now()), stopping.signal);
     await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
+    // Nobody is answered what a power cut could still make us forget, and so answer again.
+    await store.durable();
     if (stopping.signal.aborted || !(await store.sending(id, clock.now()))) return;
 
     const to = { address: delivery.address, threadId: delivery.threadId, kind: delivery.kind };
-    const options = { personaName: delivery.speaker, signal: cuttingOff.signal };
+    const options = {
+      personaName: delivery.speaker,
+      key: String(id),
+      earlierTries: delivery.attempts,
+      createdAt: delivery.createdAt,
+      signal: cuttingOff.signal,
+    };
     const waited = clock.now() - delivery.createdAt;
     if (waited > parts.maxAgeMs && delivery.part === 0) {
       const text = `(What follows is late by ${Math.floor(waited / HOUR_MS)} hours.)`;
-      await channel.send(to, { text, marks: [] }, { ...options, replyTo: null });
+      await channel.send(to, { text, marks: [] }, { ...options, key: `${id}-late`, replyTo: null });
     }
     const result = await channel.send(to, delivery.body, { ...options, replyTo: delivery.replyTo });
     await note(delivery, result);
@@ -172,17 +180,17 @@ export function createDeliver(parts: DeliverParts): Deliver {
   }
 
   function typing(channel: Channel, chatId: ChatId, to: Recipient): () => void {
-    const over = new AbortController();
     const budget = budgets.get(channel.name);
-    void (async () => {
-      if (!channel.setTyping || !budget) return;
-      await clock.sleep(TYPING_AFTER_MS, over.signal);
-      while (!over.signal.aborted) {
-        if (budget.takeLeftOver(chatId, to.kind, clock.now())) await channel.setTyping(to);
-        await clock.sleep(TYPING_EVERY_MS, over.signal);
-      }
-    })();
-    return () => over.abort(OVER);
+    let cancel = clock.after(TYPING_AFTER_MS, show);
+    let over = false;
+    async function show() {
+      if (budget?.takeLeftOver(chatId, to.kind, clock.now())) await channel.setTyping?.(to);
+      if (!over) cancel = clock.after(TYPING_EVERY_MS, show);
+    }
+    return () => {
+      over = true;
+      cancel();
+    };
   }
 
   return {

@@ -2,10 +2,13 @@
  * Step 6 of the route: how a turn ends, as one transaction. Its messages count as answered, the reply becomes
  * transcript and deliveries, the room is free. What is delivered is decided here and nowhere else.
  */
-import type { Channel } from '../core/channel.js';
+import type { Channel, OutgoingFile } from '../core/channel.js';
 import type { PersonaId } from '../core/ids.js';
+import type { Given } from '../core/keeping.js';
 import type { Usage } from '../core/model.js';
-import type { Claim, NewDelivery, StoredMessage, TurnStore } from '../core/store.js';
+import type { Claim, NewDelivery, TurnStore } from '../core/store.js';
+import type { StoredMessage } from '../core/transcript.js';
+import type { Measured } from '../core/view.js';
 
 export interface Ending {
   outcome: 'answered' | 'failed' | 'parked';
@@ -24,6 +27,9 @@ export interface FinishAsk {
   kind: 'direct' | 'group';
   batch: StoredMessage[];
   lateByHours: number | null;
+  /** The size of its last request, and what of memory it was given; where there was an answer. */
+  measured: Measured | null;
+  given: Given | null;
   now: number;
 }
 
@@ -49,19 +55,26 @@ export async function finish(
       replyTo: ask.kind === 'group' ? (ask.batch.at(-1)?.platformMessageId ?? null) : null,
     }),
     usage: ending.usage,
+    measured: ask.measured,
+    given: answered ? ask.given : null,
     now: ask.now,
   });
 }
 
-/** A text as the messages its channel can show; only the first is shown as a reply. */
+/** A text as the messages its channel can show, then the files, a message each; only the first is shown as a reply. */
 export function deliveriesOf(
   channel: Channel,
   markdown: string,
   from: Omit<NewDelivery, 'part' | 'body'>,
+  files: OutgoingFile[] = [],
 ): NewDelivery[] {
-  return channel
-    .compose(markdown)
-    .map((body, part) => ({ ...from, part, body, replyTo: part === 0 ? from.replyTo : null }));
+  const sent = files.map((file) => ({ text: '', marks: [], file }));
+  return [...channel.compose(markdown), ...sent].map((body, part) => ({
+    ...from,
+    part,
+    body,
+    replyTo: part === 0 ? from.replyTo : null,
+  }));
 }
 
 function lateNotice(hours: number): string {

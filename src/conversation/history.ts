@@ -2,10 +2,11 @@
  * A persona's view of the transcript as messages for a model, for step 4. Malformed history is impossible by
  * construction: a tool call is only ever written together with a result.
  */
+import { cutAt, cutWithMarker } from '../core/cut.js';
 import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
-import type { ModelMessage } from '../core/model.js';
-import type { Step, StoredMessage } from '../core/store.js';
+import { estimateTokens, type ModelImage, type ModelMessage } from '../core/model.js';
+import type { Step, StoredMessage } from '../core/transcript.js';
 
 /** What the model is told of a call whose result nobody stored. */
 export const INTERRUPTED =
@@ -17,6 +18,9 @@ const UNANSWERED = '(I gave no answer to this.)';
 /** Tool results of turns long answered are shortened, so that they do not crowd out the conversation. */
 const OLD_RESULT_CHARS = 2_000;
 
+/** What models charge for a picture of the size we send is of this order. */
+const TOKENS_PER_IMAGE = 1_000;
+
 export interface View {
   personaId: PersonaId;
   zone: Zone;
@@ -27,7 +31,12 @@ export interface View {
 /** One entry of the window: the messages that stand or fall together when the window is cut. */
 export type Entry = ModelMessage[];
 
-export function historyEntries(messages: StoredMessage[], steps: Map<string, Step[]>, view: View): Entry[] {
+export function historyEntries(
+  messages: StoredMessage[],
+  steps: Map<string, Step[]>,
+  view: View,
+  images: ReadonlyMap<number, ModelImage[]> = new Map(),
+): Entry[] {
   const answered = new Set(
     messages.flatMap(({ author, turnId }) => (author.kind === 'persona' ? [turnId] : [])),
   );
@@ -39,7 +48,7 @@ export function historyEntries(messages: StoredMessage[], steps: Map<string, Ste
       entries.push([...worked, { role: 'assistant', content: message.text, calls: [] }]);
       return;
     }
-    entries.push([{ role: 'user', content: userLine(message, view) }]);
+    entries.push([userMessage(userLine(message, view), images.get(message.id))]);
     const { turnId } = message;
     // Stopped, failed or parked: without a word about it, the model would answer the old question now.
     if (turnId !== null && !answered.has(turnId) && messages[n + 1]?.turnId !== turnId) {
@@ -55,12 +64,17 @@ export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
   for (const message of messages) {
     const last = joined.at(-1);
     if (message.role === 'user' && last?.role === 'user') {
-      joined[joined.length - 1] = { role: 'user', content: `${last.content}\n${message.content}` };
+      const images = [...(last.images ?? []), ...(message.images ?? [])];
+      joined[joined.length - 1] = userMessage(`${last.content}\n${message.content}`, images);
     } else {
       joined.push(message);
     }
   }
   return joined;
+}
+
+export function userMessage(content: string, images: ModelImage[] = []): ModelMessage {
+  return images.length === 0 ? { role: 'user', content } : { role: 'user', content, images };
 }
 
 /** The steps of a turn: each answer that called tools, followed by a result for each of its calls. */
@@ -76,11 +90,21 @@ export function stepMessages(steps: Step[], resultChars = Number.POSITIVE_INFINI
         (call): ModelMessage => ({
           role: 'tool',
           callId: call.id,
-          content: shortened(results.get(call.id) ?? INTERRUPTED, resultChars),
+          content: cutWithMarker(results.get(call.id) ?? INTERRUPTED, resultChars, 'history-max-chars'),
         }),
       ),
     ];
   });
+}
+
+/** About how many tokens messages take in a request. */
+export function tokensOf(messages: ModelMessage[]): number {
+  return messages.reduce((sum, message) => {
+    const calls =
+      message.role === 'assistant' ? message.calls.map((call) => call.name + call.arguments).join() : '';
+    const images = message.role === 'user' ? (message.images?.length ?? 0) * TOKENS_PER_IMAGE : 0;
+    return sum + estimateTokens(message.content) + estimateTokens(calls) + images + 4;
+  }, 0);
 }
 
 /** `<user_message sender="NAME" at="TIME">…</user_message>`: somebody's words and nothing else. */
@@ -91,7 +115,7 @@ export function userLine(message: StoredMessage, view: View): string {
     ? `[in reply to ${message.replyTo.senderName}: ${quote(message.replyTo.text)}]\n`
     : '';
   const edited = message.edited ? '[changed an earlier message to] ' : '';
-  return `<user_message sender="${attribute(sender)}" at="${at}">${text(quoted + edited + message.text)}</user_message>`;
+  return `<user_message sender="${attribute(sender)}" at="${at}">${escaped(quoted + edited + message.text)}</user_message>`;
 }
 
 const QUOTE_CHARS = 500;
@@ -101,23 +125,13 @@ function quote(words: string): string {
   return line.length <= QUOTE_CHARS ? line : `${cutAt(line, QUOTE_CHARS)} [quote shortened]`;
 }
 
-function shortened(words: string, most: number): string {
-  if (words.length <= most) return words;
-  return `${cutAt(words, most)}\n\n<<truncated due to history-max-chars=${most}>>`;
-}
-
-/** The first `most` characters (UTF-16 units), one less where that would halve a surrogate pair. */
-export function cutAt(words: string, most: number): string {
-  const last = words.charCodeAt(most - 1);
-  return words.slice(0, last >= 0xd800 && last <= 0xdbff ? most - 1 : most);
-}
-
-function text(words: string): string {
+/** `&`, `<` and `>` as entities, so that nothing said can end the block it stands in. */
+export function escaped(words: string): string {
   return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 function attribute(words: string): string {
-  return text(words)
+  return escaped(words)
     .replaceAll('"', '&quot;')
     .replaceAll(/[\r\n]+/g, ' ');
 }

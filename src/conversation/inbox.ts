@@ -3,7 +3,8 @@
  * it waits until a burst is over, takes the room's lease and lets `takeTurn` do steps 3 to 6. What comes during
  * a turn wakes the room again when the turn is over. All of this is derived: what waits is in the store.
  */
-import { type Clock, OVER } from '../core/clock.js';
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../core/clock.js';
 import { channelOf, type RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Claimed, TurnStore } from '../core/store.js';
@@ -46,8 +47,9 @@ const LONGEST_RETRY_MS = 60_000;
 interface Room {
   firstWake: number;
   due: number;
-  timer: AbortController | null;
-  running: AbortController | null;
+  /** Takes its waiting back. */
+  cancel: (() => void) | null;
+  running: boolean;
   /** Woken while running. */
   again: boolean;
   alone: boolean;
@@ -59,6 +61,9 @@ export function createInbox(parts: InboxParts): Inbox {
   const { clock } = parts;
   const rooms = new Map<RoomId, Room>();
   const quiet = createQuiet();
+  // Every turn that runs listens to it.
+  const forced = new AbortController();
+  setMaxListeners(0, forced.signal);
   let stopping = false;
 
   function wake(id: RoomId, burst: 'fresh' | 'settled'): void {
@@ -74,26 +79,22 @@ export function createInbox(parts: InboxParts): Inbox {
   }
 
   function schedule(id: RoomId, room: Room): void {
-    room.timer?.abort(OVER);
-    room.timer = null;
+    room.cancel?.();
+    room.cancel = null;
     if (stopping) return;
     const wait = room.due - clock.now();
     if (wait <= 0) {
       run(id, room);
       return;
     }
-    const timer = new AbortController();
-    room.timer = timer;
-    void clock.sleep(wait, timer.signal).then(() => {
-      if (!timer.signal.aborted) run(id, room);
-    });
+    room.cancel = clock.after(wait, () => run(id, room));
   }
 
   function run(id: RoomId, room: Room): void {
-    room.timer = null;
+    room.cancel = null;
     room.again = false;
-    room.running = new AbortController();
-    void runOnce(id, room, room.running.signal)
+    room.running = true;
+    void runOnce(id, room)
       .then(
         (end) => {
           room.failures = 0;
@@ -110,7 +111,7 @@ export function createInbox(parts: InboxParts): Inbox {
       .then((end) => afterRun(id, room, end));
   }
 
-  async function runOnce(id: RoomId, room: Room, signal: AbortSignal): Promise<TurnEnd> {
+  async function runOnce(id: RoomId, room: Room): Promise<TurnEnd> {
     await parts.commandsDone(id);
     const leave = await parts.slots.enter(room.alone ? 'alone' : 'shared');
     try {
@@ -122,14 +123,14 @@ export function createInbox(parts: InboxParts): Inbox {
         now: clock.now(),
         leaseMs: LEASE_MS,
       });
-      return claimed ? await parts.takeTurn(claimed, room.alone, signal) : { kind: 'done' };
+      return claimed ? await parts.takeTurn(claimed, room.alone, forced.signal) : { kind: 'done' };
     } finally {
       leave();
     }
   }
 
   function afterRun(id: RoomId, room: Room, end: TurnEnd): void {
-    room.running = null;
+    room.running = false;
     room.alone = end.kind === 'alone';
     const now = clock.now();
     room.firstWake = now;
@@ -148,19 +149,17 @@ export function createInbox(parts: InboxParts): Inbox {
     stop() {
       stopping = true;
       for (const [id, room] of rooms) {
-        room.timer?.abort();
+        room.cancel?.();
         if (!room.running) rooms.delete(id);
       }
       return {
         done: quiet.until(() => rooms.size === 0),
-        force: () => {
-          for (const room of rooms.values()) room.running?.abort();
-        },
+        force: () => forced.abort(),
       };
     },
   };
 }
 
 function newRoom(now: number): Room {
-  return { firstWake: now, due: now, timer: null, running: null, again: false, alone: false, failures: 0 };
+  return { firstWake: now, due: now, cancel: null, running: false, again: false, alone: false, failures: 0 };
 }

@@ -1,13 +1,23 @@
 /**
  * Step 1 of the route: what a channel hands in becomes receipts, and the whole batch with its cursor becomes one
- * durable transaction. Only when that is on disk does the channel acknowledge the platform. Commands are
+ * transaction. Only when that is on disk does the channel acknowledge the platform, and step 7 answer it. Commands are
  * recognised here and go to the control lane at once; everything else waits in the inbox.
  */
-import type { Part, Receive } from '../core/channel.js';
+import type { Media } from '../core/attachments.js';
+import type { Part, Receive, Reception } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
-import { type ChatId, platformId } from '../core/ids.js';
+import { type ChatId, platformId, roomId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { InboundBatch, InboundEdit, InboundMessage, InboundMove } from '../core/message.js';
+import type {
+  Attachment,
+  InboundBatch,
+  InboundChat,
+  InboundDeletion,
+  InboundEdit,
+  InboundMessage,
+  InboundMove,
+  InboundSender,
+} from '../core/message.js';
 import type { ChatFiles } from '../core/persona.js';
 import type {
   AccessStore,
@@ -18,8 +28,10 @@ import type {
   Received,
   ReceiveStore,
 } from '../core/store.js';
-import { type AccessRules, decideEntry } from './access.js';
-import { parseCommand } from './commands/parse.js';
+import { type AccessRules, decideEntry, type Entry } from './access.js';
+import { isYes, parseCommand } from './commands/parse.js';
+import { createIdentity } from './identity.js';
+import type { Asked, Questions } from './questions.js';
 
 export interface ReceiveParts {
   store: ReceiveStore & AccessStore & AliasStore & ChatStore;
@@ -27,12 +39,15 @@ export interface ReceiveParts {
   rulesFor(channel: string): AccessRules;
   /** All names a command is called by. */
   commandNames: ReadonlySet<string>;
+  /** What commands wait for a yes to. */
+  questions: Questions;
   clock: Clock;
   /** 8 upper-case letters without I and O. */
   newPairingCode(): string;
   newId(): string;
   compose(channel: string, markdown: string): Part[];
-  /** Called once for every batch, after it is on disk. */
+  media: Pick<Media, 'tell'>;
+  /** Called once for every batch, when it is stored: what follows may begin while the disk still works. */
   onReceived(received: Received): void;
   /** A reply outside any turn was put into the outbox. */
   onPosted(chatId: ChatId): void;
@@ -42,24 +57,36 @@ export interface ReceiveParts {
 
 const HOUR_MS = 3_600_000;
 const CODES_PER_CHANNEL = 3;
+/** How many are remembered as told of. */
+const MOST_STRANGERS = 1_000;
 
 export function createReceive(parts: ReceiveParts): Receive {
   const { store, log } = parts;
+  const identity = createIdentity(parts);
+  const strangers = new Set<ChatId>();
 
-  return async function receive(batch: InboundBatch): Promise<void> {
+  return async function receive(batch: InboundBatch): Promise<Reception> {
     const now = parts.clock.now();
+    const answered: Asked[] = [];
+    const turnedAway: Reception['turnedAway'] = [];
+    const received = await keep(batch, { now, answered, turnedAway }).catch((error) => {
+      for (const asked of answered) parts.questions.putBack(asked);
+      throw error;
+    });
+    if (received.duplicates) {
+      parts.metrics.count('duplicates_total', { channel: batch.channel }, received.duplicates);
+    }
+    parts.onReceived(received);
+    await store.durable();
+    return { turnedAway };
+  };
+
+  async function keep(batch: InboundBatch, intake: Intake): Promise<Received> {
+    const { now } = intake;
     const receipts: Receipt[] = [];
     for (const event of batch.events) {
-      if (event.kind === 'message') {
-        const receipt = await admitMessage(batch, event, now);
-        if (receipt) receipts.push(receipt);
-      } else if (event.kind === 'edit') {
-        const receipt = await admitEdit(batch.channel, event);
-        if (receipt) receipts.push(receipt);
-      } else {
-        const receipt = await move(batch.channel, event);
-        if (receipt) receipts.push(receipt);
-      }
+      const receipt = await receiptOf(batch, event, intake);
+      if (receipt) receipts.push(receipt);
     }
     const received = await store.receive({
       channel: batch.channel,
@@ -69,24 +96,43 @@ export function createReceive(parts: ReceiveParts): Receive {
       receipts,
     });
     parts.metrics.count('messages_received_total', { channel: batch.channel }, receipts.length);
-    if (received.duplicates) {
-      parts.metrics.count('duplicates_total', { channel: batch.channel }, received.duplicates);
-    }
-    parts.onReceived(received);
-  };
+    return received;
+  }
 
-  /** The receipt of a message that may enter; null for one that leaves nothing behind. */
+  /** null for what leaves nothing behind. */
+  async function receiptOf(
+    batch: InboundBatch,
+    event: InboundBatch['events'][number],
+    intake: Intake,
+  ): Promise<Receipt | null> {
+    switch (event.kind) {
+      case 'message':
+        return admitMessage(batch, event, intake);
+      case 'edit':
+        return admitEdit(batch.channel, event);
+      case 'deleted':
+        return admitDeletion(batch.channel, event);
+      case 'moved':
+        return move(batch.channel, event);
+    }
+  }
+
   async function admitMessage(
     { channel, piledUp }: InboundBatch,
     message: InboundMessage,
-    now: number,
+    { now, answered, turnedAway }: Intake,
   ): Promise<Receipt | null> {
     const { entry, chatId, senderId } = await askAtTheDoor(channel, message);
     if (entry === 'pair') await offerPairing(channel, message, { chatId, senderId, now });
     if (entry === 'unlisted') await noteGroup(message, chatId, now);
-    if (entry !== 'enter') return null;
+    if (entry !== 'enter') {
+      const { platformMessageId } = message;
+      if (entry === 'stay-out') noteStranger(message.sender.name, chatId, senderId);
+      turnedAway.push({ platformMessageId, why: WHY[entry] });
+      return null;
+    }
 
-    const { text, mentionsBot, replyTo } = message;
+    const { mentionsBot, replyTo } = message;
     const sentAt = message.sentAt || now;
     const receivedAt = piledUp ? Math.min(sentAt, now) : now;
     const origin: Origin = {
@@ -95,26 +141,78 @@ export function createReceive(parts: ReceiveParts): Receive {
       platformMessageId: message.platformMessageId,
       sender: { id: senderId, name: message.sender.name, administrator: message.sender.administrator },
     };
-    const command = parseCommand(text, parts.commandNames);
+    if (isQuiet(message)) {
+      const text = worded(message);
+      const heard = { sentAt, receivedAt, mentionsBot: false, replyTo, quiet: true as const };
+      return { kind: 'message', ...origin, ...text, ...heard };
+    }
+    // Whatever it is, this person is not waited for any longer.
+    const room = roomId(chatId, message.threadId);
+    const asked = parts.questions.take({ room, senderId, platformMessageId: message.platformMessageId });
+    if (asked) answered.push(asked);
+    const yes = asked !== null && isYes(message.text, mentionsBot) ? asked.ifYes : null;
+    const command = parseCommand(message.text, parts.commandNames, mentionsBot) ?? yes;
     if (command) return { kind: 'command', ...origin, command };
-    return { kind: 'message', ...origin, text, sentAt, receivedAt, mentionsBot, replyTo };
+    return { kind: 'message', ...origin, ...worded(message), sentAt, receivedAt, mentionsBot, replyTo };
+  }
+
+  /** What the persona will read, where there are files: they are named in it before anybody has looked at them. */
+  function worded({ text, attachments = [] }: { text: string; attachments?: Attachment[] }) {
+    if (attachments.length === 0) return { text };
+    return { text: parts.media.tell(text, attachments), words: text, attachments };
   }
 
   /** Whoever may not talk may not change what was said either. */
   async function admitEdit(channel: string, edit: InboundEdit): Promise<Receipt | null> {
-    const { entry, chatId } = await askAtTheDoor(channel, edit);
+    const { entry, chatId, senderId } = await askAtTheDoor(channel, edit);
     if (entry !== 'enter') return null;
-    const { platformMessageId, text, mentionsBot, editedAt } = edit;
-    return { kind: 'edit', chatId, platformMessageId, text, mentionsBot, editedAt };
+    const { platformMessageId, mentionsBot, editedAt } = edit;
+    return { kind: 'edit', chatId, senderId, platformMessageId, ...worded(edit), mentionsBot, editedAt };
   }
 
-  async function askAtTheDoor(channel: string, { chat, sender }: Pick<InboundEdit, 'chat' | 'sender'>) {
-    const chatId = await chatIdOf(channel, chat.address);
-    const senderId = platformId(channel, sender.address);
-    const standing = await store.standing({ chatId, senderId });
+  /** Who takes back what they said needs no leave: of what did not enter, nothing is there. */
+  async function admitDeletion(
+    channel: string,
+    { chat, sender, platformMessageIds }: InboundDeletion,
+  ): Promise<Receipt> {
+    const { id: chatId } = await identity.chat(channel, chat);
+    if (sender === undefined) return { kind: 'deleted', chatId, platformMessageIds };
+    const { id: senderId } = await identity.person(channel, sender);
+    return { kind: 'deleted', chatId, platformMessageIds, senderId };
+  }
+
+  async function askAtTheDoor(
+    channel: string,
+    who: { chat: InboundChat; sender: InboundSender },
+  ): Promise<{ entry: Entry; chatId: ChatId; senderId: ChatId }> {
+    const chat = await identity.chat(channel, who.chat);
+    const sender = await identity.person(channel, who.sender);
+    const entry = await entryOf(channel, who, chat.id, sender.id);
+    if (entry === 'enter') {
+      if (chat.further !== null) await identity.link(chat.id, chat.further);
+      if (sender.further !== null && sender.id !== chat.id) await identity.know(sender.id, sender.further);
+    }
+    return { entry, chatId: chat.id, senderId: sender.id };
+  }
+
+  async function entryOf(
+    channel: string,
+    { chat, sender }: { chat: InboundChat; sender: InboundSender },
+    chatId: ChatId,
+    senderId: ChatId,
+  ): Promise<Entry> {
+    if (sender.self && isWithThemselves({ chat, sender })) return 'enter';
+    // What the account's holder writes to somebody enters where that person may.
+    const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
+    const standing = await store.standing({ chatId, senderId: asWho });
     const chatIds = [chatId, platformId(channel, chat.address)];
-    const entry = decideEntry(parts.rulesFor(channel), { kind: chat.kind, chatIds, senderId }, standing);
-    return { entry, chatId, senderId };
+    if (chat.otherAddress !== undefined) chatIds.push(platformId(channel, chat.otherAddress));
+    if (chat.within !== undefined) {
+      const whole = platformId(channel, chat.within);
+      chatIds.push(whole);
+      standing.chat ||= (await store.standing({ chatId: whole, senderId: asWho })).chat;
+    }
+    return decideEntry(parts.rulesFor(channel), { kind: chat.kind, chatIds, senderId: asWho }, standing);
   }
 
   async function offerPairing(
@@ -162,6 +260,17 @@ export function createReceive(parts: ReceiveParts): Receive {
     parts.onPosted(who.chatId);
   }
 
+  /** Once for each of them, so that whoever runs this can let them in; of what they wrote nothing is kept. */
+  function noteStranger(name: string, chatId: ChatId, senderId: ChatId): void {
+    if (strangers.has(senderId)) return;
+    if (strangers.size >= MOST_STRANGERS) strangers.clear();
+    strangers.add(senderId);
+    log.info(
+      { chat: chatId, sender: senderId, name },
+      'somebody who may not talk here wrote; it is not kept',
+    );
+  }
+
   async function noteGroup(message: InboundMessage, chatId: ChatId, now: number): Promise<void> {
     const called = message.mentionsBot || message.replyTo?.ours || message.text.startsWith('/');
     if (!called) return;
@@ -173,49 +282,37 @@ export function createReceive(parts: ReceiveParts): Receive {
     }
   }
 
-  /**
-   * The id a chat has with us: a chat that moved keeps the one of its folder. A chat we have never seen may
-   * still have a folder that names it, when the database is gone.
-   */
-  async function chatIdOf(channel: string, address: string): Promise<ChatId> {
-    const id = platformId(channel, address);
-    const alias = await store.aliasOf(id);
-    if (alias || (await store.chat(id))) return alias ?? id;
-    const fromFolder = await parts.chatFiles.resolve(id).catch((error) => {
-      log.warn({ err: error, chat: id }, 'groups/ could not be searched for a chat; it counts as new');
-      return null;
-    });
-    if (!fromFolder || fromFolder === id) return id;
-    await store.addAlias(id, fromFolder);
-    return fromFolder;
-  }
-
   /** Of a chat that nobody let in, nothing is kept. */
   async function move(channel: string, event: InboundMove): Promise<Receipt | null> {
-    const chatId = await chatIdOf(channel, event.from);
+    const { id: chatId } = await identity.chat(channel, { address: event.from });
     const standing = await store.standing({ chatId, senderId: chatId });
     const group = { kind: 'group' as const, chatIds: [chatId], senderId: chatId };
     const known =
       (await store.chat(chatId)) || decideEntry(parts.rulesFor(channel), group, standing) === 'enter';
     if (!known) return null;
-    await linkMovedChat(parts, chatId, platformId(channel, event.to));
+    await identity.link(chatId, platformId(channel, event.to));
     return { kind: 'moved', chatId, address: event.to };
   }
 }
 
-/** A chat that the platform moved: the new id leads to the old one, in the store and in the chat's folder. */
-export async function linkMovedChat(
-  parts: { store: AliasStore; chatFiles: ChatFiles; log: Log },
-  chatId: ChatId,
-  movedTo: ChatId,
-): Promise<void> {
-  if (chatId === movedTo) return;
-  await parts.store.addAlias(movedTo, chatId);
-  // The store's word is enough to go on; the file is for the day when the store is gone.
-  await parts.chatFiles
-    .addAlias(chatId, movedTo)
-    .catch((error) =>
-      parts.log.warn({ err: error, chat: chatId }, 'chat.yaml could not be given the further id'),
-    );
-  parts.log.info({ chat: chatId, now: movedTo }, 'the platform moved a chat; its folder and access stay');
+/** What one batch leaves behind beside its receipts. */
+interface Intake {
+  now: number;
+  /** Questions that its messages have ended. */
+  answered: Asked[];
+  turnedAway: Reception['turnedAway'];
+}
+
+const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
+
+/** The account's holder, writing to somebody else: to be heard, never to be answered or obeyed. */
+function isQuiet(message: InboundMessage): boolean {
+  return message.sender.self === true && !isWithThemselves(message);
+}
+
+function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: InboundSender }): boolean {
+  const theirs = [sender.address, sender.otherAddress];
+  return (
+    chat.kind === 'direct' && [chat.address, chat.otherAddress].some((one) => one && theirs.includes(one))
+  );
 }

@@ -5,23 +5,32 @@
 import type { Channel, Recipient } from '../core/channel.js';
 import { type Clock, OVER } from '../core/clock.js';
 import { describe, Fault, sentenceOf } from '../core/errors.js';
-import { roomParts } from '../core/ids.js';
+import { type ChatId, type RoomId, roomParts } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { Persona, Personas } from '../core/persona.js';
-import type { Claim, Claimed, StoredMessage, StoredTurn, TurnStore } from '../core/store.js';
+import { type Persona, type Personas, personaName } from '../core/persona.js';
+import type { Claim, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
+import type { Step, StoredMessage } from '../core/transcript.js';
+import type { Measured } from '../core/view.js';
 import type { AccessRules } from './access.js';
 import { type Admission, admit } from './admit.js';
-import { buildContext, type ContextParts } from './context.js';
+import type { Windows } from './compaction/windows.js';
+import { buildContext, type Context, type ContextParts } from './context.js';
 import type { Deliver } from './deliver.js';
-import { type Ending, finish } from './finish.js';
+import { type FilesParts, type FilesRead, mayAddress, readFiles, readVoices } from './files.js';
+import { type Ending, type FinishAsk, finish } from './finish.js';
+import { stepMessages, tokensOf } from './history.js';
 import { LEASE_MS, type TurnEnd } from './inbox.js';
 import type { Pace } from './pace.js';
-import { runTurn, type TurnParts } from './turn.js';
+import { runTurn, type TurnAsk, type TurnOutcome, type TurnParts } from './turn.js';
 
 export interface RouteParts {
-  store: TurnStore & ContextParts['store'];
+  store: TurnStore & ContextParts['store'] & Pick<OutboxStore, 'post'>;
+  files: FilesParts;
   context: ContextParts;
   turn: TurnParts;
+  windows: Windows;
+  /** Somebody heard something in a room: it can be recalled soon. */
+  onHeard(room: RoomId): void;
   personas: Personas;
   channels: ReadonlyMap<string, Channel>;
   deliver: Deliver;
@@ -38,6 +47,10 @@ export interface Route {
   takeTurn(claimed: Claimed, alone: boolean, shutdown: AbortSignal): Promise<TurnEnd>;
   /** Ends a turn in flight at once; what it would still have said or saved is dropped. */
   abort(turnId: string): void;
+  /** Where a turn in flight is; null for one that is over. */
+  roomOf(turnId: string): RoomId | null;
+  /** Cuts off the turns in flight in a chat; they write nothing more when it resolves, and are taken up again. */
+  interrupt(chatId: ChatId): Promise<void>;
 }
 
 const FAULTS_BEFORE_PARKING = 3;
@@ -45,10 +58,21 @@ const CRASHES_BEFORE_ALONE = 3;
 const CRASHES_BEFORE_PARKING = 5;
 const HOUR_MS = 3_600_000;
 const FIRST_RETRY_MS = 1_000;
+/** What is cut off comes to rest within this time, or hangs in a socket where it can write nothing. */
+const LANDING_MS = 2_000;
 
 const DONE: TurnEnd = { kind: 'done' };
 /** Something may be left in the room: look again at once. */
 const NEXT: TurnEnd = { kind: 'again', afterMs: 0 };
+
+/** A turn in flight. */
+interface Flight {
+  abort: AbortController;
+  room: RoomId;
+  /** Cut off, to be taken up again at once. */
+  interrupted: boolean;
+  landed: Promise<TurnEnd> | null;
+}
 
 /** A turn as far as it is known when it begins or goes on. */
 interface Begun {
@@ -63,7 +87,7 @@ interface Begun {
 export function createRoute(parts: RouteParts): Route {
   const { store, clock, log } = parts;
   /** The turns that run, by id. */
-  const inFlight = new Map<string, AbortController>();
+  const inFlight = new Map<string, Flight>();
 
   async function takeTurn(claimed: Claimed, alone: boolean, shutdown: AbortSignal): Promise<TurnEnd> {
     const channel = parts.channels.get(claimed.chat.channel);
@@ -78,11 +102,44 @@ export function createRoute(parts: RouteParts): Route {
       const end = await answer(begun, shutdown);
       return end.kind === 'done' ? NEXT : end;
     }
+    const heard = await withSpokenWords(claimed, channel, shutdown);
+    if (heard === null) return DONE;
     const personas = await parts.personas.list(claimed.chat.id);
-    const admission = admitWaiting(claimed, personas);
+    const admission = admitWaiting({ ...claimed, waiting: heard.messages }, personas);
     const begun = await begin(claimed, admission, channel, personas);
+    // Whoever spoke to others in a group is not told that we could not listen.
+    const ours = new Set(begun?.batch.map(({ id }) => id));
+    await postNotices(
+      claimed,
+      heard.notices.filter(({ message }) => ours.has(message.id)),
+    );
     const end = begun ? await answer(begun, shutdown) : DONE;
     return end.kind === 'done' && isMoreWaiting(claimed, admission) ? NEXT : end;
+  }
+
+  /** A voice note may name whom it is for: so it is heard before anybody decides that. null when it was given up. */
+  async function withSpokenWords(
+    claimed: Claimed,
+    channel: Channel,
+    shutdown: AbortSignal,
+  ): Promise<FilesRead | null> {
+    const { claim, chat, waiting } = claimed;
+    if (!waiting.some((message) => mayAddress(parts.files.media, message))) {
+      return { messages: waiting, notices: [] };
+    }
+    const { signal, abort, letGo } = abortable(shutdown);
+    const stopHolding = holdLease(claim, abort);
+    try {
+      const read = await readVoices(parts.files, {
+        ...{ claim, channel, signal, messages: waiting },
+        chatId: chat.id,
+      });
+      if (read === null) await store.release(claim);
+      return read;
+    } finally {
+      stopHolding();
+      letGo();
+    }
   }
 
   // ── 3 admit ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,7 +177,10 @@ export function createRoute(parts: RouteParts): Route {
         turn: { ...turn, startedAt: now, attempts: 0, crashes: 0, steps: [] },
       };
     }
-    if (batch) await store.release(claimed.claim);
+    if (batch) {
+      await store.release(claimed.claim);
+      parts.onHeard(claimed.claim.room);
+    }
     return null;
   }
 
@@ -130,56 +190,48 @@ export function createRoute(parts: RouteParts): Route {
     const { turn } = begun;
     const { claim } = begun.claimed;
     if (turn.crashes >= CRASHES_BEFORE_PARKING || turn.attempts >= FAULTS_BEFORE_PARKING) return park(begun);
-    const abort = new AbortController();
-    const end = () => abort.abort(OVER);
-    if (shutdown.aborted) end();
-    // Not AbortSignal.any: with a listener on it, Node keeps one for each turn for as long as the process lives.
-    shutdown.addEventListener('abort', end, { once: true });
-    inFlight.set(turn.id, abort);
+    const { abort, letGo } = abortable(shutdown);
+    const flight: Flight = { abort, room: claim.room, interrupted: false, landed: null };
+    inFlight.set(turn.id, flight);
     const stopHolding = holdLease(claim, abort);
     const stopTyping = showTyping(begun);
     try {
       // A hung tool or socket may not listen to the signal; the room must not wait for it.
-      return await Promise.race([think(begun, abort.signal), whenAborted(abort.signal, shutdown, claim)]);
+      flight.landed = think(begun, abort.signal);
+      return await Promise.race([flight.landed, whenAborted(flight, shutdown, claim)]);
     } catch (error) {
       return await afterFault(begun, error);
     } finally {
       stopTyping();
       stopHolding();
-      shutdown.removeEventListener('abort', end);
+      letGo();
       inFlight.delete(turn.id);
     }
   }
 
-  async function think(begun: Begun, signal: AbortSignal): Promise<TurnEnd> {
+  async function think(admitted: Begun, signal: AbortSignal): Promise<TurnEnd> {
+    const started = clock.now();
+    const begun = await withFiles(admitted, signal);
+    if (begun === null) return DONE;
     const { turn, batch, personas } = begun;
     const { chat, claim } = begun.claimed;
-    const started = clock.now();
     const lateByHours = waitedTooLong(batch, turn.startedAt);
-    const context = await buildContext(parts.context, {
-      chat,
-      room: claim.room,
-      turnId: turn.id,
-      personaId: turn.personaId,
-      personas,
-      batch,
-      now: started,
-      lateByHours,
-    });
-    const outcome = await runTurn(parts.turn, {
-      turnId: turn.id,
-      context,
-      authorisation: {
-        chatId: chat.id,
-        personaId: turn.personaId,
-        senderId: senderOf(batch),
-        channel: chat.channel,
-        controlChats: parts.rulesFor(chat.channel).controlChats,
-      },
-      steps: turn.steps,
-      save: (step) => store.addStep(claim, turn.id, step),
-      signal,
-    });
+    const subject = { chat, room: claim.room, personaId: turn.personaId, personas };
+    const gather = () =>
+      buildContext(parts.context, { ...subject, turnId: turn.id, batch, now: started, lateByHours });
+    const makeRoom = async (refused: number | null) => {
+      await parts.windows.makeRoom(subject, turn.id, refused);
+      context = await gather();
+    };
+    let context = await gather();
+    if (parts.windows.isFull(context.sizes, context.view.measured)) await makeRoom(null);
+    const ask = () => runTurn(parts.turn, askOf(begun, context, signal));
+    let outcome = await ask();
+    if (outcome.kind === 'failed' && outcome.fault.code === 'context_too_long' && !signal.aborted) {
+      log.warn({ room: claim.room, why: describe(outcome.fault) }, 'a request did not fit; compacting first');
+      await makeRoom(context.requestTokens);
+      outcome = await ask();
+    }
     if (outcome.kind === 'dropped') return DONE;
     await parts.pace();
     if (outcome.kind === 'failed') {
@@ -188,15 +240,55 @@ export function createRoute(parts: RouteParts): Route {
         'the model gave no answer; the chat was told',
       );
     }
-    await end(begun, context.persona.name, lateByHours, endingOf(outcome));
+    const measured = parts.windows.credible(
+      claim.room,
+      turn.personaId,
+      measuredOf(outcome, context, turn.steps),
+    );
+    const kept = { lateByHours, measured, given: context.given };
+    await end(begun, context.persona.name, kept, endingOf(outcome));
+    if (outcome.kind === 'answered') {
+      parts.windows.consider(subject, context.sizes, measured ?? context.view.measured);
+    }
     parts.metrics.observe('turn_seconds', (clock.now() - started) / 1000);
     return DONE;
+  }
+
+  /** The turn with what its files hold. null when it was aborted meanwhile. */
+  async function withFiles(begun: Begun, signal: AbortSignal): Promise<Begun | null> {
+    const { claimed, channel, batch } = begun;
+    if (!batch.some(({ attachments }) => attachments !== undefined)) return begun;
+    const { claim, chat } = claimed;
+    const ask = { claim, channel, signal, chatId: chat.id, messages: batch };
+    const read = await readFiles(parts.files, ask);
+    if (read === null) return null;
+    await postNotices(claimed, read.notices);
+    return { ...begun, batch: read.messages };
+  }
+
+  /** Whoever sent a file that is not taken hears it, whatever the model makes of it. */
+  async function postNotices({ claim, chat }: Claimed, notices: FilesRead['notices']): Promise<void> {
+    const channel = parts.channels.get(chat.channel);
+    for (const { message, text } of notices) {
+      const [body] = channel?.compose(text) ?? [];
+      if (!body) continue;
+      await store.post({
+        ...{ chatId: chat.id, channel: chat.channel, address: chat.address, kind: chat.kind },
+        threadId: roomParts(claim.room).threadId,
+        now: clock.now(),
+        delivery: {
+          ...{ origin: `notice:${message.id}`, personaId: null, speaker: 'coterie', part: 0, body },
+          replyTo: chat.kind === 'group' ? message.platformMessageId : null,
+        },
+      });
+      parts.deliver.wake(chat.id);
+    }
   }
 
   async function end(
     begun: Begun,
     speaker: string,
-    lateByHours: number | null,
+    kept: Pick<FinishAsk, 'lateByHours' | 'measured' | 'given'>,
     ending: Ending,
   ): Promise<void> {
     const { turn, batch, channel } = begun;
@@ -211,13 +303,14 @@ export function createRoute(parts: RouteParts): Route {
         speaker,
         kind: chat.kind,
         batch,
-        lateByHours,
+        ...kept,
         now: clock.now(),
       },
       ending,
     );
     if (outcome === 'lost') return;
     parts.deliver.wake(chat.id);
+    parts.onHeard(claim.room);
     parts.metrics.count('turns_total', { outcome: ending.outcome });
   }
 
@@ -239,35 +332,66 @@ export function createRoute(parts: RouteParts): Route {
     const { claim } = begun.claimed;
     const { id, personaId, crashes, attempts } = begun.turn;
     log.error({ turn: id, room: claim.room, crashes, attempts }, 'a turn is parked after too many tries');
-    const persona = begun.personas.find((candidate) => candidate.id === personaId);
     const text = sentenceOf(new Fault('internal', 'parked'));
-    await end(begun, persona?.name ?? personaId, null, { outcome: 'parked', text, usage: null });
+    const kept = { lateByHours: null, measured: null, given: null };
+    await end(begun, personaName(begun.personas, personaId), kept, { outcome: 'parked', text, usage: null });
     return DONE;
   }
 
   /** Whoever aborted a turn has ended it in the store; at shutdown it stays unfinished and is taken up again. */
-  async function whenAborted(signal: AbortSignal, shutdown: AbortSignal, claim: Claim): Promise<TurnEnd> {
+  async function whenAborted(flight: Flight, shutdown: AbortSignal, claim: Claim): Promise<TurnEnd> {
+    const { signal } = flight.abort;
     if (!signal.aborted) {
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     }
-    if (shutdown.aborted) await store.release(claim);
-    return DONE;
+    if (shutdown.aborted || flight.interrupted) await store.release(claim);
+    return flight.interrupted ? NEXT : DONE;
+  }
+
+  async function interrupt(chatId: ChatId): Promise<void> {
+    const ofChat = [...inFlight.values()].filter(({ room }) => roomParts(room).chatId === chatId);
+    for (const flight of ofChat) {
+      flight.interrupted = true;
+      flight.abort.abort(OVER);
+    }
+    const landed = Promise.allSettled(ofChat.map((flight) => flight.landed));
+    await Promise.race([landed, clock.sleep(LANDING_MS)]);
+  }
+
+  function askOf({ claimed, turn, batch }: Begun, context: Context, signal: AbortSignal): TurnAsk {
+    const { chat, claim } = claimed;
+    return {
+      turnId: turn.id,
+      context,
+      authorisation: {
+        chatId: chat.id,
+        personaId: turn.personaId,
+        senderId: senderOf(batch),
+        channel: chat.channel,
+        controlChats: parts.rulesFor(chat.channel).controlChats,
+      },
+      cause: { kind: 'turn', personaId: turn.personaId, turnId: turn.id },
+      steps: turn.steps,
+      save: (step) => store.addStep(claim, turn.id, step),
+      signal,
+    };
   }
 
   function holdLease(claim: Claim, abort: AbortController): () => void {
-    const stop = new AbortController();
-    void (async () => {
-      for (;;) {
-        await clock.sleep(LEASE_MS / 3, stop.signal);
-        if (stop.signal.aborted) return;
-        const held = await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
-          log.warn({ err: error, room: claim.room }, 'the lease of a room could not be prolonged just now');
-          return true;
-        });
-        if (!held) abort.abort();
-      }
-    })();
-    return () => stop.abort(OVER);
+    let cancel = clock.after(LEASE_MS / 3, prolong);
+    let over = false;
+    async function prolong() {
+      const held = await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
+        log.warn({ err: error, room: claim.room }, 'the lease of a room could not be prolonged just now');
+        return true;
+      });
+      if (!held) abort.abort();
+      if (!over) cancel = clock.after(LEASE_MS / 3, prolong);
+    }
+    return () => {
+      over = true;
+      cancel();
+    };
   }
 
   function showTyping({ claimed, channel }: Begun): () => void {
@@ -282,7 +406,21 @@ export function createRoute(parts: RouteParts): Route {
     return waited > parts.maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
   }
 
-  return { takeTurn, abort: (turnId) => inFlight.get(turnId)?.abort() };
+  return {
+    ...{ takeTurn, interrupt },
+    abort: (turnId) => inFlight.get(turnId)?.abort.abort(),
+    roomOf: (turnId) => inFlight.get(turnId)?.room ?? null,
+  };
+}
+
+/** Aborted with `shutdown`, or by itself. Whoever holds it lets go at the end. */
+function abortable(shutdown: AbortSignal): { abort: AbortController; signal: AbortSignal; letGo(): void } {
+  const abort = new AbortController();
+  const end = () => abort.abort(OVER);
+  if (shutdown.aborted) end();
+  // Not AbortSignal.any: with a listener on it, Node keeps one for each turn for as long as the process lives.
+  shutdown.addEventListener('abort', end, { once: true });
+  return { abort, signal: abort.signal, letGo: () => shutdown.removeEventListener('abort', end) };
 }
 
 function mustRunAlone(turn: StoredTurn): boolean {
@@ -292,6 +430,13 @@ function mustRunAlone(turn: StoredTurn): boolean {
 function isMoreWaiting(claimed: Claimed, admission: Admission): boolean {
   const taken = admission.noted.length + (admission.turn?.batch.length ?? 0);
   return claimed.more || claimed.waiting.length > taken;
+}
+
+/** What the server counted of the turn's last request, beside our estimate of that very request. */
+function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
+  if (outcome.kind !== 'answered' || !outcome.last || outcome.last.inputTokens <= 0) return null;
+  const estimated = context.requestTokens + tokensOf(stepMessages(steps));
+  return { counted: outcome.last.inputTokens, estimated };
 }
 
 function senderOf(batch: StoredMessage[]): string {

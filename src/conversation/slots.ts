@@ -3,7 +3,7 @@
  * alone, so that no other turn is blamed for its end; it lets everybody else go first, but not for long, and what
  * ends a process does so soon, so after a while others may run beside it.
  */
-import { type Clock, OVER } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 
 const ALONE_WITHIN_MS = 5_000;
 const ALONE_AT_MOST_MS = 10_000;
@@ -39,28 +39,24 @@ export function createSlots(most: number, clock: Clock): Slots {
   }
 
   function enterAlone(): Promise<() => void> {
-    const begun = new AbortController();
-    const left = new AbortController();
     return new Promise((resolve) => {
       let counted = false;
       let held = most;
       alone.push(() => {
-        begun.abort(OVER);
+        cancelImpatience();
         if (counted) impatient--;
-        resolve(
-          once(() => {
-            left.abort(OVER);
-            giveBack(held);
-          }),
-        );
-        void clock.sleep(ALONE_AT_MOST_MS, left.signal).then(() => {
-          if (left.signal.aborted) return;
+        const cancelLimit = clock.after(ALONE_AT_MOST_MS, () => {
           held = 1;
           giveBack(most - 1);
         });
+        resolve(
+          once(() => {
+            cancelLimit();
+            giveBack(held);
+          }),
+        );
       });
-      void clock.sleep(ALONE_WITHIN_MS, begun.signal).then(() => {
-        if (begun.signal.aborted) return;
+      const cancelImpatience = clock.after(ALONE_WITHIN_MS, () => {
         counted = true;
         impatient++;
         admitNext();

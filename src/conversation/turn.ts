@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log, Metrics } from '../core/log.js';
+import type { Cause } from '../core/memory.js';
 import type {
   ModelClient,
   ModelEvent,
@@ -15,8 +16,8 @@ import type {
   ToolDescription,
   Usage,
 } from '../core/model.js';
-import type { Step } from '../core/store.js';
 import type { AnyTool, Authorisation, ToolContext, ToolResult } from '../core/tool.js';
+import type { Step } from '../core/transcript.js';
 import type { Context } from './context.js';
 import { INTERRUPTED, stepMessages } from './history.js';
 
@@ -33,8 +34,10 @@ export interface TurnParts {
 
 export interface TurnAsk {
   turnId: string;
-  context: Context;
+  context: Pick<Context, 'persona' | 'messages' | 'seen'>;
   authorisation: Authorisation;
+  /** Kept with what tools write. */
+  cause: Cause;
   /** Stored by an earlier try of this turn; grows as this one goes on. */
   steps: Step[];
   /** Stores a step. False when the claim is lost: then the turn must end without a word. */
@@ -43,7 +46,7 @@ export interface TurnAsk {
 }
 
 export type TurnOutcome =
-  | { kind: 'answered'; text: string; usage: Usage | null }
+  | { kind: 'answered'; text: string; usage: Usage | null; last: Usage | null }
   | { kind: 'failed'; fault: Fault; usage: Usage | null }
   /** Aborted, or the claim was lost. */
   | { kind: 'dropped' };
@@ -59,11 +62,12 @@ export async function runTurn(parts: TurnParts, ask: TurnAsk): Promise<TurnOutco
     const event = await askModel(parts, ask, mayCall);
     if (ask.signal.aborted) return { kind: 'dropped' };
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
-    usage = sum(usage, event.usage);
+    usage = addedUsage(usage, event.usage);
     countTokens(parts, event);
 
     if (event.calls.length === 0 || !mayCall) {
-      return { kind: 'answered', text: event.text.trim() || lastWords(steps), usage };
+      const text = event.text.trim() || lastWords(steps);
+      return { kind: 'answered', text, usage, last: event.usage };
     }
     const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
     if (!(await keep(ask, { kind: 'answer', text: event.text, calls }))) return { kind: 'dropped' };
@@ -154,6 +158,7 @@ async function resultOf(
     now: parts.clock.now(),
     timezone: parts.timezone,
     log: parts.log,
+    cause: ask.cause,
     seen: ask.context.seen,
   };
   try {
@@ -208,7 +213,8 @@ function lastWords(steps: Step[]): string {
   return said?.kind === 'answer' ? said.text.trim() : '';
 }
 
-function sum(a: Usage | null, b: Usage | null): Usage | null {
+/** Of several requests; where a server told none, what the others told. */
+export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   if (!a || !b) return a ?? b;
   return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };
 }

@@ -2,10 +2,16 @@
  * The connection to one platform account. A capability is a method that is there: whoever calls asks for it
  * with `channel.setTyping?.(…)`. No base class, no capability flags.
  */
-import type { Address, InboundBatch } from './message.js';
+import type { Address, Attachment, InboundBatch } from './message.js';
 
 /** Resolves when everything in the batch is on disk; only then may the platform hear that we have it. */
-export type Receive = (batch: InboundBatch) => Promise<void>;
+export type Receive = (batch: InboundBatch) => Promise<Reception>;
+
+/** What became of a batch, for platforms on which somebody waits to be told. */
+export interface Reception {
+  /** Messages that were not let in, by platform id, and why: nothing of them is kept. */
+  turnedAway: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
+}
 
 /** Where something is sent. */
 export interface Recipient {
@@ -18,6 +24,15 @@ export interface Recipient {
 export interface Part {
   text: string;
   marks: Mark[];
+  /** A file to be sent with the text below it, as it is on the disk when it is sent. */
+  file?: OutgoingFile;
+}
+
+export interface OutgoingFile {
+  /** Made by the gateway, never by a sender or a model. */
+  path: string;
+  /** What the receiver sees. */
+  name: string;
 }
 
 /** Marks may nest, never cross; `code` and `pre` hold no others. */
@@ -27,13 +42,37 @@ export type Mark = { offset: number; length: number } & (
   | { kind: 'link'; url: string }
 );
 
+export interface SendOptions {
+  /** A platform message id in the same chat. */
+  replyTo: string | null;
+  /** Who speaks, for channels that show it. */
+  personaName: string;
+  /** The same for every try of this message and for no other: letters, digits and `-`, at most 24. */
+  key: string;
+  /** Tries before this one, and when the message was made, ms: an earlier try may have arrived. */
+  earlierTries: number;
+  createdAt: number;
+  signal: AbortSignal;
+}
+
+/** What became of fetching a file. */
+export type FetchResult =
+  | { kind: 'fetched'; bytes: Buffer }
+  /** More than was asked for; the rest was not read. */
+  | { kind: 'too large' }
+  /** Not to be had, or not any more. `reason` is for the operator. */
+  | { kind: 'gone'; reason: string }
+  /** It may work later. */
+  | { kind: 'unreachable'; reason: string };
+
 export type SendResult =
   | { kind: 'sent'; platformMessageId: string }
   /** The platform will never take it (blocked, kicked, malformed): do not retry. */
   | { kind: 'refused'; reason: string }
   /**
-   * It may work later. `taken` says whether the platform may already have the message: `no` where it answered
-   * or was never reached, `unknown` where the connection broke after the request was written.
+   * It may work later. `taken` says whether sending again may show the message twice: `no` where the platform
+   * answered or was never reached, or recognises it by its key; `unknown` where the connection broke after the
+   * request was written.
    */
   | { kind: 'unreachable'; reason: string; taken: 'no' | 'unknown'; retryAfterMs?: number }
   /** The chat lives at another address now: note it and send again there. */
@@ -57,6 +96,22 @@ export interface ChannelStatus {
   lastError: string | null;
 }
 
+/** A chat command as a platform's own menu shows it. */
+export interface CommandDescription {
+  name: string;
+  aliases: string[];
+  description: string;
+  /** The words its argument may begin with; left out where it takes any text or none. */
+  verbs?: CommandVerb[];
+}
+
+export interface CommandVerb {
+  name: string;
+  description: string;
+  /** What follows the verb; left out where nothing does. */
+  rest?: { name: string; description: string; required: boolean; suggest?: 'persona' };
+}
+
 export interface Channel {
   /** Letters only; the first part of every id of this channel. */
   readonly name: string;
@@ -76,14 +131,9 @@ export interface Channel {
   start(receive: Receive, signal: AbortSignal): Promise<void>;
 
   /**
-   * Sends one message. Never throws. `replyTo` is a platform message id in the same chat; `personaName` is who
-   * speaks, for channels that show it.
+   * Sends one message. Never throws.
    */
-  send(
-    to: Recipient,
-    part: Part,
-    options: { replyTo: string | null; personaName: string; signal: AbortSignal },
-  ): Promise<SendResult>;
+  send(to: Recipient, part: Part, options: SendOptions): Promise<SendResult>;
 
   /** Ends intake and frees what the channel holds. Never rejects; may be called twice. */
   stop(): Promise<void>;
@@ -93,11 +143,26 @@ export interface Channel {
   /** Shows that a persona is writing, for some seconds. Best effort: never throws, never retries. */
   setTyping?(to: Recipient): Promise<void>;
 
+  /** Fetches a file that came with a message. Never throws; ends soon after the signal aborts. */
+  fetch?(attachment: Attachment, ask: { maxBytes: number; signal: AbortSignal }): Promise<FetchResult>;
+
+  /**
+   * Whether the platform shows somebody that this message of theirs (a native command) waits for its answer: then
+   * the answer is sent as a reply to it also in a direct chat.
+   */
+  awaitsAnswer?(platformMessageId: string): boolean;
+
   /** Whether a person may manage that group. Throws when the platform cannot be asked. */
   isAdministrator?(chat: Address, sender: Address): Promise<boolean>;
 
   /** Makes the chat commands known to the platform's own menu. Throws when the platform cannot be reached. */
-  announceCommands?(commands: { name: string; description: string }[]): Promise<void>;
+  announceCommands?(commands: CommandDescription[]): Promise<void>;
+
+  /**
+   * An error that nobody caught, thrown inside the platform's own library: true when it is of this channel's, which
+   * then begins its connection anew. The process goes on.
+   */
+  survives?(error: unknown): boolean;
 
   /** For `doctor`: logs in and returns what an operator should know. Throws with the reason when it cannot. */
   check?(): Promise<{ identity: string; warnings: string[] }>;

@@ -3,6 +3,11 @@ export interface Clock {
   now(): number;
   /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Calls `act` after `ms`, unless what it returns is called before. For what is watched in every message and
+   * hardly ever happens: a signal for it would cost more than all else about the timer.
+   */
+  after(ms: number, act: () => void): () => void;
 }
 
 /**
@@ -24,4 +29,8 @@ export const systemClock: Clock = {
       }
       signal?.addEventListener('abort', done, { once: true });
     }),
+  after(ms, act) {
+    const timer = setTimeout(act, ms);
+    return () => clearTimeout(timer);
+  },
 };

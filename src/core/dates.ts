@@ -36,3 +36,11 @@ export function createZone(name: string): Zone {
   };
   return { name, time, date: (at) => time(at).slice(0, 10) };
 }
+
+/** When a day begins in a zone; within an hour where the clocks are put forward just then. NaN for no day at all. */
+export function localMidnight(year: number, month: number, date: number, zone: Zone): number {
+  const asUtc = Date.UTC(year, month - 1, date);
+  if (!Number.isFinite(asUtc)) return Number.NaN;
+  const local = Date.parse(`${zone.time(asUtc).replace(' ', 'T')}Z`);
+  return asUtc - (local - asUtc);
+}

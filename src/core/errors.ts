@@ -12,6 +12,7 @@ const SENTENCES = {
   lease_lost: 'Something went wrong on my side, and I could not answer. Please send it again.',
   unauthorised: 'That is not allowed here.',
   memory_unavailable: 'I cannot read or write my memory files just now.',
+  embedding_unavailable: 'I could not search by meaning just now.',
   store_newer: '',
   store_unavailable: 'Something went wrong on my side, and I could not answer. Please send it again.',
   configuration: '',

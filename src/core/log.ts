@@ -21,6 +21,16 @@ export type CounterName =
   | 'turns_total'
   | 'tool_calls_total'
   | 'model_tokens_total'
-  | 'deliveries_total';
+  | 'deliveries_total'
+  | 'flushes_total'
+  | 'compactions_total'
+  | 'archives_total'
+  | 'embedding_jobs_total'
+  | 'embedding_replies_total';
 
-export type HistogramName = 'turn_seconds' | 'model_seconds' | 'delivery_wait_seconds';
+export type HistogramName =
+  | 'turn_seconds'
+  | 'model_seconds'
+  | 'delivery_wait_seconds'
+  | 'recall_seconds'
+  | 'embedding_seconds';

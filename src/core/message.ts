@@ -5,23 +5,60 @@ export type Address = string;
 
 export interface InboundMessage {
   kind: 'message';
-  chat: { address: Address; kind: 'direct' | 'group'; title: string };
+  chat: InboundChat & { title: string };
   /** Topic or thread; null for the chat itself. */
   threadId: string | null;
   platformMessageId: string;
-  sender: {
-    address: Address;
+  sender: InboundSender & {
     name: string;
     /** True where the message itself proves it (an anonymous administrator); else ask the channel. */
     administrator: boolean;
   };
-  /** Never trimmed of what was said; the mention of our own bot may stand in it. */
+  /**
+   * Never trimmed of what was said; the mention of our own bot may stand in it. Empty where only files came.
+   * What is neither words nor a file (a sticker, a place) is told in words, in brackets.
+   */
   text: string;
+  /** Files that came with it; left out where there are none. */
+  attachments?: Attachment[];
   /** The platform's time, ms; 0 where it tells none. */
   sentAt: number;
   /** Our account was named by the platform's own mention. */
   mentionsBot: boolean;
   replyTo: ReplyTo | null;
+}
+
+export interface InboundChat {
+  address: Address;
+  kind: 'direct' | 'group';
+  /** Another address of the same chat (WhatsApp's other form). Whichever was seen first names the chat for good. */
+  otherAddress?: Address;
+  /** What the chat is part of and may be let in with (a Discord guild). */
+  within?: Address;
+}
+
+export interface InboundSender {
+  address: Address;
+  otherAddress?: Address;
+  /**
+   * Whose account it is that we use, on another device (WhatsApp). They may talk; outside their chat with
+   * themselves what they write is heard and never answered.
+   */
+  self?: true;
+}
+
+/** A file as a platform tells of it, before anybody has fetched it. */
+export interface Attachment {
+  /** `voice` was spoken for this chat; `audio` is music or a recording. */
+  kind: 'image' | 'voice' | 'audio' | 'video' | 'document';
+  /** What the channel needs to fetch it, at any later time, also after a restart. Opaque to everybody else. */
+  source: string;
+  /** As the sender called it: to be shown, never to be a path. */
+  name: string | null;
+  mimeType: string | null;
+  /** As the platform says; null where it does not. */
+  bytes: number | null;
+  seconds: number | null;
 }
 
 /** The message that this one answers. */
@@ -36,12 +73,24 @@ export interface ReplyTo {
 /** A person changed a message. Unknown ids are ignored. */
 export interface InboundEdit {
   kind: 'edit';
-  chat: { address: Address; kind: 'direct' | 'group' };
-  sender: { address: Address };
+  chat: InboundChat;
+  sender: InboundSender;
   platformMessageId: string;
+  /** All of it as it is now, in the form of `InboundMessage.text`. */
   text: string;
+  /** All files it has now. */
+  attachments?: Attachment[];
   mentionsBot: boolean;
   editedAt: number;
+}
+
+/** Messages that somebody took back. One that waits is not answered; any other stays as it was. */
+export interface InboundDeletion {
+  kind: 'deleted';
+  chat: InboundChat;
+  /** Who took them back, where only their author may; left out where the platform has seen to it. */
+  sender?: InboundSender;
+  platformMessageIds: string[];
 }
 
 /** The platform moved a chat to another id (Telegram's `migrate_to_chat_id`). */
@@ -51,7 +100,7 @@ export interface InboundMove {
   to: Address;
 }
 
-export type InboundEvent = InboundMessage | InboundEdit | InboundMove;
+export type InboundEvent = InboundMessage | InboundEdit | InboundDeletion | InboundMove;
 
 /** What the platform gave in one go. With the cursor it becomes one transaction. */
 export interface InboundBatch {

@@ -10,10 +10,16 @@ export interface ToolCall {
 
 export type ModelMessage =
   | { role: 'system'; content: string }
-  | { role: 'user'; content: string }
+  | { role: 'user'; content: string; images?: ModelImage[] }
   /** Every call is followed by its `tool` message: requests are built so that none can be missing. */
   | { role: 'assistant'; content: string; calls: ToolCall[] }
   | { role: 'tool'; callId: string; content: string };
+
+/** A picture that goes with a user's words, for models that take them; `content` names it all the same. */
+export interface ModelImage {
+  mimeType: 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp';
+  bytes: Buffer;
+}
 
 /** A tool as a model is told of it. `parameters` is a JSON schema. */
 export interface ToolDescription {

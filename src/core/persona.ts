@@ -17,6 +17,11 @@ export interface Persona {
   character: string;
 }
 
+/** As people know it; the id where it is gone. */
+export function personaName(personas: Persona[], id: PersonaId): string {
+  return personas.find((persona) => persona.id === id)?.name ?? id;
+}
+
 /** A wish about a persona that cannot be met; `reason` is one sentence for the chat. */
 export type PersonaRefusal = { ok: false; reason: string };
 
@@ -61,4 +66,6 @@ export interface ChatFiles {
   addAlias(chatId: ChatId, alias: ChatId): Promise<void>;
   /** Which chat's folder names this id among its further ids; null when none does. */
   resolve(alias: ChatId): Promise<ChatId | null>;
+  /** Looks through the folders beforehand, so that the first chat nobody knows need not wait for it. Never rejects. */
+  prepare(): Promise<void>;
 }

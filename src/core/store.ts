@@ -10,43 +10,15 @@
  */
 import type { Part } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { Address, ReplyTo } from './message.js';
-import type { ToolCall, Usage } from './model.js';
+import type { Given, KeepingStore } from './keeping.js';
+import type { StoredAttachment } from './media.js';
+import type { Address, Attachment, ReplyTo } from './message.js';
+import type { Usage } from './model.js';
+import type { RecallFeed } from './recall.js';
+import type { Step, StoredMessage } from './transcript.js';
+import type { Measured, ViewStore } from './view.js';
 
 // ── What stands in it ──────────────────────────────────────────────────────────────────────────────────────
-
-/** One line of a room's transcript. */
-export interface StoredMessage {
-  id: number;
-  room: RoomId;
-  author:
-    | { kind: 'person'; id: ChatId; name: string; administrator: boolean }
-    | { kind: 'persona'; id: PersonaId };
-  text: string;
-  sentAt: number;
-  /** Since when it waits for us: when it was received, or sent, if it piled up while the gateway was away. */
-  receivedAt: number;
-  platformMessageId: string | null;
-  mentionsBot: boolean;
-  replyTo: StoredReply | null;
-  /** True for the new text of a message whose old text is being, or was just, answered. */
-  edited: boolean;
-  turnId: string | null;
-}
-
-export interface StoredReply {
-  senderName: string;
-  text: string;
-  ours: boolean;
-  /** Which persona wrote the message replied to, where it is one of ours and known. */
-  personaId: PersonaId | null;
-}
-
-/** A turn's progress, in order. A call without a result was interrupted: its outcome is unknown. */
-export type Step =
-  | { kind: 'answer'; text: string; calls: ToolCall[] }
-  | { kind: 'call'; callId: string }
-  | { kind: 'result'; callId: string; content: string; failed: boolean };
 
 export interface StoredTurn {
   id: string;
@@ -77,7 +49,7 @@ export interface ChatRecord {
 
 /** What is to be delivered. Unique by (origin, persona, part). */
 export interface NewDelivery {
-  /** `turn:<id>`, `command:<id>`, `pairing:<id>`, `notice:<id>`. */
+  /** `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`. */
   origin: string;
   personaId: PersonaId | null;
   /** The name it is said in, for channels that show one. */
@@ -136,15 +108,31 @@ export type Receipt =
       receivedAt?: number;
       mentionsBot: boolean;
       replyTo: ReplyTo | null;
+      /** Files that came with it: `text` tells of them, `words` are the sender's own. */
+      attachments?: Attachment[];
+      words?: string;
+      /** To be heard and never answered. */
+      quiet?: true;
     } & Origin)
   | ({ kind: 'command'; command: NewCommand } & Origin)
   | {
       kind: 'edit';
       chatId: ChatId;
+      /** Only the author changes a message. */
+      senderId: ChatId;
       platformMessageId: string;
       text: string;
       mentionsBot: boolean;
       editedAt: number;
+      attachments?: Attachment[];
+      words?: string;
+    }
+  | {
+      kind: 'deleted';
+      chatId: ChatId;
+      platformMessageIds: string[];
+      /** Only what this person wrote; left out: whoever wrote it. */
+      senderId?: ChatId;
     }
   | { kind: 'moved'; chatId: ChatId; address: Address };
 
@@ -181,10 +169,12 @@ export interface Received {
 /** Step 1. */
 export interface ReceiveStore {
   /**
-   * Everything of one batch with its cursor, durable (flushed to the disk) when it resolves. A message or
+   * Everything of one batch with its cursor, which survives the end of the process when it resolves, and that of
+   * the machine as soon as `durable` does. A message or
    * command already there by (channel, account, chat, platform id; since the chat's last move) is passed over. An edit replaces the text of
    * a message that waits; of one in a running turn it becomes a new waiting message (`edited`), and a further
-   * edit replaces that one; otherwise it changes the transcript only; of an unknown message it is nothing.
+   * edit replaces that one; otherwise it changes the transcript only; of an unknown message it is nothing. Of
+   * deleted messages those that wait are never answered, nor heard; any other stays.
    * `moved` changes the chat's address, also of what is still to be delivered. Creates chats and rooms, keeps
    * title and address current.
    */
@@ -195,8 +185,17 @@ export interface ReceiveStore {
     cursor?: string;
     receipts: Receipt[];
   }): Promise<Received>;
+  /**
+   * Resolves when everything received until now is on the disk: before that, no platform may hear of it. Rejects
+   * when it could not be brought there, and tries again when asked again.
+   */
+  durable(): Promise<void>;
   /** The last cursor of this account; null before the first. */
   cursor(channel: string, account: string): Promise<string | null>;
+  /** Where people talked in a channel, and the last message or command of each room, by platform id. */
+  newest(
+    channel: string,
+  ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
 }
 
 /** Steps 2 to 6. */
@@ -215,7 +214,8 @@ export interface TurnStore {
   /**
    * Starts a turn over `batch` and lets its persona hear them as addressed; `noted` are done. Whoever else is
    * present (`hearers`, the turn's persona may be among them) hears `batch` and `noted` as overheard. Without a
-   * turn (null) only notes, and the claim stays. Returns the batch as it stands now (an edit may have come since
+   * turn (null) only notes, and the claim stays. Of what waits, older messages are to
+   * be taken before newer ones: a flush cursor relies on places that grow. Returns the batch as it stands now (an edit may have come since
    * the claim); null when the claim is lost.
    */
   beginTurn(begin: {
@@ -225,6 +225,15 @@ export interface TurnStore {
     hearers: PersonaId[];
     now: number;
   }): Promise<StoredMessage[] | null>;
+
+  /**
+   * What came of a message's files: its text with what was read from them, and where they lie. False when the claim
+   * is lost.
+   */
+  complete(
+    claim: Claim,
+    message: { id: number; text: string; attachments: StoredAttachment[] },
+  ): Promise<boolean>;
 
   /** Appends a step to the claim's running turn. */
   addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
@@ -241,6 +250,10 @@ export interface TurnStore {
     hearers: PersonaId[];
     deliveries: NewDelivery[];
     usage: Usage | null;
+    /** The size of its last request, where a server counted it. */
+    measured: Measured | null;
+    /** What of memory it was given; kept until the next answer. null keeps what is there. */
+    given: Given | null;
     now: number;
   }): Promise<'finished' | 'lost'>;
 
@@ -268,24 +281,6 @@ export interface Claimed {
   more: boolean;
 }
 
-/** What one persona has of a room. */
-export interface TranscriptStore {
-  /**
-   * The newest messages this persona heard since its reset, oldest first: at most `limit` addressed to it or its
-   * own, among them at most `overheard` that were not. Messages of `exceptTurn` are left out. `steps` are those
-   * of their turns that used tools, by turn id. Costs the same however long the transcript is.
-   */
-  window(ask: {
-    room: RoomId;
-    personaId: PersonaId;
-    limit: number;
-    overheard: number;
-    exceptTurn: string | null;
-  }): Promise<{ messages: StoredMessage[]; steps: Map<string, Step[]> }>;
-  /** When and by whom a persona spoke last in a room; null when none has. For `/status`. */
-  lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
-}
-
 /** The control lane. */
 export interface CommandStore {
   /** Marks it running and returns it; null when it is done already. */
@@ -303,12 +298,14 @@ export type CommandEffect =
   /**
    * Forgets the room's conversation with a persona up to and including a message: waiting messages up to there
    * count as answered, its running turn is aborted (the fence moves on), undelivered replies of it in this room
-   * are dropped, and its view begins behind them for good.
+   * are dropped, and its view begins behind them for good, without a summary; no flush is owed of it any more.
    */
   | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
   | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
   /** Aborts this turn if it still runs; its messages count as answered. */
-  | { kind: 'stop'; room: RoomId; turnId: string };
+  | { kind: 'stop'; room: RoomId; turnId: string }
+  /** A version of memory that was taken back, or never came to be: the next `versions` leaves it out. */
+  | { kind: 'undone'; versionId: string };
 
 /** Step 7. */
 export interface OutboxStore {
@@ -319,6 +316,8 @@ export interface OutboxStore {
   sent(id: number, platformMessageId: string, now: number): Promise<void>;
   /** Not sent; again after `notBefore`. `uncertain`: the platform may have it. */
   retry(id: number, retry: { notBefore: number; uncertain: boolean; error: string }): Promise<void>;
+  /** What is, or was, to be sent, by its id; null where there is none. */
+  delivery(id: number): Promise<Delivery | null>;
   /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`). */
   give(id: number, end: 'refused' | 'unconfirmed', error: string, now: number): Promise<void>;
   /** The chat lives elsewhere now. */
@@ -337,6 +336,8 @@ export interface OutboxStore {
 
 export interface ChatStore {
   chat(id: ChatId): Promise<ChatRecord | null>;
+  /** When and by whom a persona spoke last in a room; null when none has. For `/status`. */
+  lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
   /** The turn that runs in a room, and who sent the messages it answers; null when none runs. */
   running(room: RoomId): Promise<{ turnId: string; askers: ChatId[] } | null>;
 }
@@ -407,17 +408,29 @@ export interface SettingStore {
   setSetting(key: string, value: string): Promise<void>;
 }
 
+/** What a channel keeps for itself (credentials, session keys), by name. Gone after `quieten`: it is of one machine. */
+export interface ChannelStateStore {
+  /** Those of the names that are there. */
+  channelState(channel: string, names: string[]): Promise<Map<string, string>>;
+  /** All of them or none; null removes. Survives the end of the process when it resolves. */
+  setChannelState(channel: string, values: ReadonlyMap<string, string | null>): Promise<void>;
+  clearChannelState(channel: string): Promise<void>;
+}
+
 export interface Store
   extends ReceiveStore,
     TurnStore,
-    TranscriptStore,
+    ViewStore,
+    KeepingStore,
+    RecallFeed,
     CommandStore,
     OutboxStore,
     ChatStore,
     AccessStore,
     AliasStore,
     UsageStore,
-    SettingStore {
+    SettingStore,
+    ChannelStateStore {
   /** Calls `changed` soon after another process wrote to the store. Returns how to stop. */
   watch(changed: () => void): () => void;
   /** A consistent copy of everything into a new file, while running. */

@@ -3,112 +3,104 @@
  * change. Changes of a file run one after the other; one that came from outside meanwhile makes ours run again.
  */
 import { readFileSync, renameSync } from 'node:fs';
-import {
-  chmod,
-  chown,
-  type FileHandle,
-  lstat,
-  mkdir,
-  open,
-  readlink,
-  realpath,
-  rm,
-  stat,
-} from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { chmod, chown, mkdir, rm, stat } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
 import { Fault } from '../core/errors.js';
 import { codeOf, isMissing, readIfThere, unavailable } from './disk.js';
+import { followLinks } from './links.js';
+import { type Alone, locks } from './locks.js';
+import { openTemporary, removeLeftOvers } from './temporary.js';
+
+/** What a file shall be, and a note of it elsewhere: made just before, withdrawn when it did not come to be. */
+export interface Noted {
+  bytes: Buffer;
+  note(): Promise<void>;
+  withdraw(): Promise<void>;
+}
 
 /** Gets the file as it is (null: not there) and returns what it shall be (null: as it is). May run repeatedly. */
-type Change = (current: Buffer | null) => Buffer | null;
+type Change = (current: Buffer | null) => Buffer | Noted | null;
 
-/** Throws, and leaves the file as it is, when the signal aborts before it is replaced. */
-export type UpdateFile = (path: string, change: Change, signal?: AbortSignal) => Promise<void>;
+/**
+ * Whether the file was replaced. Throws, and leaves the file as it is, when the signal aborts before that. A crash
+ * leaves at most a note of something that did not come to be.
+ */
+export type UpdateFile = (path: string, change: Change, signal?: AbortSignal) => Promise<boolean>;
 
 const MAX_TRIES = 50;
-const MAX_LINKS = 40;
 
-/** The locks live as long as the returned function: whoever writes the same files shares one. */
-export function fileUpdater(): UpdateFile {
-  const last = new Map<string, Promise<void>>();
-  let temporaryFiles = 0;
+/** Whoever writes the same files shares an updater, or at least its locks: one a path, by `resolve`. */
+export function fileUpdater(alone: Alone = locks()): UpdateFile {
+  return (path, change, signal) => alone(resolve(path), () => update(path, change, signal));
 
-  return async (path, change, signal) => {
-    const lock = resolve(path);
-    // The failure of the one before is its caller's to hear.
-    const mine = (last.get(lock) ?? Promise.resolve())
-      .catch(() => {})
-      .then(() => update(path, change, signal));
-    last.set(lock, mine);
-    try {
-      await mine;
-    } finally {
-      if (last.get(lock) === mine) last.delete(lock);
-    }
-  };
-
-  async function update(path: string, change: Change, signal?: AbortSignal): Promise<void> {
+  async function update(path: string, change: Change, signal?: AbortSignal): Promise<boolean> {
     const target = await followLinks(path);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const current = await readIfThere(target);
       const next = change(current);
-      if (next === null || (current !== null && next.equals(current))) return;
-      temporaryFiles++;
-      if (await replace(target, current, next, `${process.pid}-${temporaryFiles}`, signal)) return;
+      if (next === null) return false;
+      const noted = Buffer.isBuffer(next) ? { bytes: next, note: nothing, withdraw: nothing } : next;
+      if (current !== null && noted.bytes.equals(current)) return false;
+      if (await replace(target, current, noted, signal)) return true;
     }
     throw new Fault('memory_unavailable', `Cannot write ${path}: something else keeps changing it`);
   }
 }
 
+async function nothing(): Promise<void> {}
+
 /** False when the file is no longer what was read; then nothing was changed. */
 async function replace(
   target: string,
   read: Buffer | null,
-  next: Buffer,
-  mark: string,
+  next: Noted,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  const temporary = join(dirname(target), `.${basename(target)}.${mark}.tmp`);
+  const temporary = await prepare(target, read, next.bytes);
+  if (temporary === null) return false;
   let renamed = false;
   try {
-    await mkdir(dirname(target), { recursive: true });
-    if (!(await writeDurably(temporary, next))) return false;
+    stopIfAborted(target, signal);
+    await next.note();
     try {
-      if (read !== null) await takeOver(target, temporary);
-      if (signal?.aborted)
-        throw new Fault('memory_unavailable', `${target} was not written: the turn was ended`);
-      // Check and rename in one go, without giving any other writer of this process a turn in between.
-      renamed = sameStill(target, read);
-      if (renamed) renameSync(temporary, target);
+      stopIfAborted(target, signal);
+      renamed = renameIfStill(temporary, target, read);
     } finally {
-      await rm(temporary, { force: true });
+      if (!renamed) await next.withdraw();
     }
-    return renamed;
-  } catch (error) {
-    // The folder or the file went away meanwhile: look again.
-    if (isMissing(error)) return false;
-    throw error instanceof Fault ? error : unavailable('write', target, error);
+  } finally {
+    // Once renamed, the name may be another writer's already.
+    if (!renamed) await rm(temporary, { force: true });
   }
+  return renamed;
 }
 
-/** False when there is such a file: another writer's, or what a crash left; the next name is tried then. */
-async function writeDurably(path: string, bytes: Buffer): Promise<boolean> {
-  let file: FileHandle;
+function stopIfAborted(target: string, signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new Fault('memory_unavailable', `${target} was not written: the turn was ended`);
+}
+
+/** The new file beside the old one, on the disk; null when the folder or the file went away meanwhile. */
+async function prepare(target: string, read: Buffer | null, bytes: Buffer): Promise<string | null> {
   try {
-    file = await open(path, 'wx');
+    await mkdir(dirname(target), { recursive: true });
+    await removeLeftOvers(dirname(target), (name) => name === basename(target));
+    const { path, file } = await openTemporary(target);
+    try {
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      if (read !== null) await takeOver(target, path);
+      return path;
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
+    }
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    throw error;
-  }
-  try {
-    await file.writeFile(bytes);
-    await file.sync();
-    return true;
-  } catch (error) {
-    await rm(path, { force: true });
-    throw error;
-  } finally {
-    await file.close();
+    if (isMissing(error)) return null;
+    throw unavailable('write', target, error);
   }
 }
 
@@ -124,6 +116,19 @@ async function takeOver(target: string, temporary: string): Promise<void> {
   await chmod(temporary, was.mode & 0o7777);
 }
 
+/** Check and rename in one go, without giving any other writer of this process a turn in between. */
+function renameIfStill(temporary: string, target: string, read: Buffer | null): boolean {
+  try {
+    const still = sameStill(target, read);
+    if (still) renameSync(temporary, target);
+    return still;
+  } catch (error) {
+    // The folder went away meanwhile.
+    if (isMissing(error)) return false;
+    throw unavailable('write', target, error);
+  }
+}
+
 function sameStill(target: string, read: Buffer | null): boolean {
   try {
     const now = readFileSync(target);
@@ -131,35 +136,5 @@ function sameStill(target: string, read: Buffer | null): boolean {
   } catch (error) {
     if (!isMissing(error)) throw error;
     return read === null;
-  }
-}
-
-/** Where a path leads, also when nothing is there yet: a link to a missing file is written at its target. */
-async function followLinks(path: string): Promise<string> {
-  let at = resolve(path);
-  try {
-    for (let links = 0; links < MAX_LINKS; links++) {
-      try {
-        return await realpath(at);
-      } catch (error) {
-        if (!isMissing(error)) throw error;
-      }
-      const next = await linkTarget(at);
-      if (next === null) return at;
-      at = next;
-    }
-  } catch (error) {
-    throw unavailable('write', path, error);
-  }
-  throw unavailable('write', path, { code: 'ELOOP' });
-}
-
-async function linkTarget(path: string): Promise<string | null> {
-  try {
-    const found = await lstat(path);
-    return found.isSymbolicLink() ? resolve(dirname(path), await readlink(path)) : null;
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
   }
 }

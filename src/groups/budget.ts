@@ -1,4 +1,5 @@
 /** How much of a file goes into a prompt, and the marker that says so: nothing is ever cut without one. */
+import { cutMarker } from '../core/cut.js';
 
 export interface Cut {
   text: string;
@@ -13,7 +14,7 @@ export function cut(text: string, max: number, limit: string): Cut {
   const halves =
     /[\uD800-\uDBFF]/.test(trimmed.charAt(max - 1)) && /[\uDC00-\uDFFF]/.test(trimmed.charAt(max));
   const kept = halves ? max - 1 : max;
-  return { text: `${trimmed.slice(0, kept)}\n\n<<truncated due to ${limit}=${max}>>`, kept };
+  return { text: `${trimmed.slice(0, kept)}\n\n${cutMarker(limit, max)}`, kept };
 }
 
 /** Whether a text carries such a marker: then it is a copy of something cut, and must not replace the whole. */

@@ -17,3 +17,8 @@ export function decode(bytes: string): string {
 export function endsLine(bytes: string): boolean {
   return bytes === '' || bytes.endsWith('\n') || bytes.endsWith('\r');
 }
+
+/** The lines, each with its line end. */
+export function linesOf(bytes: string): string[] {
+  return bytes.match(/[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$/g) ?? [];
+}

@@ -1,5 +1,7 @@
 /** The daily log of a chat: one file a day, one line an entry. Here the pure part: dates, entries, the digest. */
+import { LINE_END } from '../core/entry.js';
 import { cut } from './budget.js';
+import { BOM, decode, linesOf } from './bytes.js';
 
 export interface DailyBudget {
   dailyPerDayMaxChars: number;
@@ -37,11 +39,24 @@ export function digest(days: Day[], budget: DailyBudget): string {
   return cut(blocks.join('\n\n'), budget.dailyMaxChars, 'daily-max-chars').text;
 }
 
-/** The file with one entry more; an entry is one line, whatever it was before. */
-export function withEntry(file: Buffer | null, entry: string): Buffer {
+/** Whether an entry stands in the file as a line of its own. */
+export function hasEntry(file: Buffer | null, line: string): boolean {
+  return (file?.toString('utf8') ?? '').split(LINE_END).some((other) => other.trim() === line);
+}
+
+/** The file with one entry more. */
+export function withEntry(file: Buffer | null, line: string): Buffer {
   const before = file ?? Buffer.alloc(0);
   const eol = before.includes('\r\n') ? '\r\n' : '\n';
   const gap = before.length === 0 || before.at(-1) === 0x0a ? '' : eol;
-  const line = entry.trim().replace(/\s*[\r\n\u2028\u2029]\s*/g, ' ');
   return Buffer.concat([before, Buffer.from(gap + line + eol, 'utf8')]);
+}
+
+/** The file without the last line that is the entry; null when none is. */
+export function withoutEntry(file: Buffer, line: string): Buffer | null {
+  const whole = file.toString('latin1');
+  const bom = whole.startsWith(BOM) ? BOM : '';
+  const lines = linesOf(whole.slice(bom.length));
+  const at = lines.findLastIndex((other) => decode(other).trim() === line);
+  return at < 0 ? null : Buffer.from(bom + lines.toSpliced(at, 1).join(''), 'latin1');
 }

@@ -1,5 +1,5 @@
 /** Reading files that somebody else may have put there: a directory, a pipe or a link loop is a Fault, not a hang. */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { Fault } from '../core/errors.js';
 
@@ -39,6 +39,22 @@ export async function readIfThere(path: string): Promise<Buffer | null> {
   } catch (error) {
     // Below a file there is nothing either; writing there says what is wrong.
     if (isMissing(error) || codeOf(error) === 'ENOTDIR') return null;
+    throw unavailable('read', path, error);
+  }
+}
+
+/** The first bytes of a file, or null when there is none. */
+export function readHead(path: string, most: number): Buffer | null {
+  try {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const head = Buffer.alloc(most);
+      return head.subarray(0, readSync(file, head, 0, most, 0));
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if (isMissing(error)) return null;
     throw unavailable('read', path, error);
   }
 }

@@ -2,17 +2,21 @@
  * What is remembered, on disk: the port of step 4 (context) and of the memory tools. Every read goes to the
  * files, every write through the one updater, so that an operator's edit counts at once and is never lost.
  */
-import { isAbsolute, join, relative } from 'node:path';
-import { describe, Fault } from '../core/errors.js';
+import { join } from 'node:path';
+import type { Clock } from '../core/clock.js';
+import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Memory, MemoryOwner, SeenTier, Tier, TierWrite } from '../core/memory.js';
+import type { Memory, SeenTier, Tier, VersionKeeper } from '../core/memory.js';
 import { fileUpdater } from './atomic.js';
 import { cut, hasMarker } from './budget.js';
-import { type DailyBudget, type Day, daysUpTo, digest, isDate, withEntry } from './daily.js';
+import { memoryChanges } from './changes.js';
+import { type DailyBudget, type Day, daysUpTo, digest } from './daily.js';
 import { namesIn, readIfThere } from './disk.js';
-import { chatFolder, memoryFile } from './paths.js';
-import { fitForTier } from './tier-content.js';
-import { isEmpty, NEW_MEMORY, parseMemory, tiersBeyond, tierText, wholeText, withTier } from './tiers.js';
+import { forgetting } from './forgetting.js';
+import { filesOfOwner } from './held-files.js';
+import type { Alone } from './locks.js';
+import { archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
+import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
 
 export interface MemoryBudgets extends DailyBudget {
   longTermMaxChars: number;
@@ -23,13 +27,19 @@ export interface MemoryBudgets extends DailyBudget {
 export interface MemoryOptions {
   groupsDir: string;
   budgets: MemoryBudgets;
+  versions: VersionKeeper;
+  /** Shared with the archives, in which memory erases. */
+  alone: Alone;
+  clock: Pick<Clock, 'now'>;
+  newId: () => string;
   log: Log;
 }
 
 const NOTHING = Buffer.alloc(0);
 
-export function createMemory({ groupsDir, budgets, log }: MemoryOptions): Memory {
-  const update = fileUpdater();
+export function createMemory(options: MemoryOptions): Memory {
+  const { groupsDir, budgets, versions, alone, clock, newId, log } = options;
+  const update = fileUpdater(alone);
   const principlesFile = join(groupsDir, 'AGENTS.md');
 
   return {
@@ -62,14 +72,8 @@ export function createMemory({ groupsDir, budgets, log }: MemoryOptions): Memory
       return tierText(parseMemory((await readIfThere(memoryFile(groupsDir, owner))) ?? NOTHING), tier);
     },
 
-    async writeTier(owner, tier, content, seen, signal) {
-      if (hasMarker(content)) return { kind: 'refused', reason: CUT_CONTENT };
-      const text = fitForTier(content);
-      return writeTier(owner, tier, text, seen, signal);
-    },
-
     async recentDaily(chatId, today) {
-      const folder = join(chatFolder(groupsDir, chatId), 'memory');
+      const folder = dailyFolder(groupsDir, chatId);
       const days: Day[] = [];
       for (const date of daysUpTo(await namesOrNone(folder), today)) {
         if (days.length >= budgets.dailyFiles) break;
@@ -79,47 +83,22 @@ export function createMemory({ groupsDir, budgets, log }: MemoryOptions): Memory
       return digest(days, budgets);
     },
 
+    async holdsMore({ chatId }, { memory, dailyLog }) {
+      if (hasMarker(memory) || hasMarker(dailyLog)) return true;
+      const days = (await namesOrNone(dailyFolder(groupsDir, chatId))).length;
+      if (days > budgets.dailyFiles) return true;
+      return (await namesOrNone(archiveFolder(groupsDir, chatId))).length > 0;
+    },
+
     async readDaily(chatId, date) {
-      return ((await readIfThere(dailyFile(chatId, date))) ?? NOTHING).toString('utf8').trim();
+      return ((await readIfThere(dailyFile(groupsDir, chatId, date))) ?? NOTHING).toString('utf8').trim();
     },
 
-    async appendDaily(chatId, date, entry, signal) {
-      await update(dailyFile(chatId, date), (file) => withEntry(file, entry), signal);
-    },
+    files: (owner) => filesOfOwner(groupsDir, owner),
+
+    ...memoryChanges({ groupsDir, update, versions, clock, newId, log }),
+    ...forgetting({ groupsDir, update, alone, log }),
   };
-
-  async function writeTier(
-    owner: MemoryOwner,
-    tier: Tier,
-    text: string,
-    seen: SeenTier | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<TierWrite> {
-    let outcome: TierWrite = { kind: 'changed', current: '' };
-    await update(
-      memoryFile(groupsDir, owner),
-      (bytes) => {
-        const fresh = bytes === null || bytes.length === 0;
-        const file = parseMemory(fresh ? Buffer.from(NEW_MEMORY, 'utf8') : bytes);
-        const current = tierText(file, tier);
-        if (!mayReplace(current, seen)) {
-          outcome = { kind: 'changed', current };
-          return null;
-        }
-        const next = withTier(file, tier, text);
-        outcome = { kind: 'written', text: tierText(parseMemory(next), tier) };
-        return next;
-      },
-      signal,
-    );
-    return outcome;
-  }
-
-  function dailyFile(chatId: string, date: string): string {
-    if (!isDate(date))
-      throw new Fault('memory_unavailable', `${JSON.stringify(date)} is not a day (YYYY-MM-DD)`);
-    return join(chatFolder(groupsDir, chatId), 'memory', `${date}.md`);
-  }
 
   async function readOrNothing(path: string): Promise<Buffer> {
     return (await readOr(NOTHING, path)) ?? NOTHING;
@@ -146,19 +125,4 @@ export function createMemory({ groupsDir, budgets, log }: MemoryOptions): Memory
       return [];
     }
   }
-}
-
-const CUT_CONTENT =
-  'The content carries a truncation marker, so it was made from a text that was cut. Read the whole tier first, then write it without the marker.';
-
-/** Only what the writer saw whole may be replaced; where nothing stands, there is nothing to lose. */
-function mayReplace(current: string, seen: SeenTier | undefined): boolean {
-  if (seen === undefined || 'cut' in seen) return current === '';
-  return seen.text === current;
-}
-
-/** Relative where that is shorter to read, for the model and for operators. */
-function fromHere(path: string): string {
-  const short = relative(process.cwd(), path);
-  return short.startsWith('..') || isAbsolute(short) ? path : short;
 }

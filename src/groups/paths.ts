@@ -2,10 +2,11 @@
  * Where everything lies under `groups/`. Ids become folder names here and nowhere else, so this is where a
  * forged one (`../x`) is stopped, whoever passed it on.
  */
-import { join } from 'node:path';
+import { isAbsolute, join, relative } from 'node:path';
 import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { MemoryOwner } from '../core/memory.js';
+import { isDate } from './daily.js';
 import { isPersonaId } from './slug.js';
 
 const CHAT_ID = /^[A-Za-z0-9-]+_[A-Za-z0-9._@%-]+$/;
@@ -26,6 +27,26 @@ export function personaFolder(groupsDir: string, chatId: ChatId, personaId: Pers
 
 export function memoryFile(groupsDir: string, owner: MemoryOwner): string {
   return join(personaFolder(groupsDir, owner.chatId, owner.personaId), 'MEMORY.md');
+}
+
+export function dailyFolder(groupsDir: string, chatId: ChatId): string {
+  return join(chatFolder(groupsDir, chatId), 'memory');
+}
+
+export function dailyFile(groupsDir: string, chatId: ChatId, date: string): string {
+  if (!isDate(date))
+    throw new Fault('memory_unavailable', `${JSON.stringify(date.slice(0, 80))} is not a day (YYYY-MM-DD)`);
+  return join(dailyFolder(groupsDir, chatId), `${date}.md`);
+}
+
+export function archiveFolder(groupsDir: string, chatId: ChatId): string {
+  return join(chatFolder(groupsDir, chatId), 'archive');
+}
+
+/** Relative where that is shorter to read, for the model and for operators. */
+export function fromHere(path: string): string {
+  const short = relative(process.cwd(), path);
+  return short.startsWith('..') || isAbsolute(short) ? path : short;
 }
 
 function noFolder(id: string, kind: 'chat' | 'persona'): Fault {

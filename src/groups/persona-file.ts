@@ -4,6 +4,7 @@
  */
 import { isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml';
 import type { Persona } from '../core/persona.js';
+import { beginsFrontMatter, splitFrontMatter } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
 
 /** What a file says itself; null or empty where it leaves something out. */
@@ -31,9 +32,9 @@ export const NO_FILE: PersonaFile = {
 };
 
 export function readPersonaFile(file: string): PersonaFile {
-  const parts = split(file);
+  const parts = splitFrontMatter(file);
   if (parts === null) {
-    const faults = /^\uFEFF?---[ \t]*\r?\n/.test(file) ? ['the front matter has no closing line of ---'] : [];
+    const faults = beginsFrontMatter(file) ? ['the front matter has no closing line of ---'] : [];
     return { ...NO_FILE, character: file.trim(), faults };
   }
   const faults: string[] = [];
@@ -48,7 +49,7 @@ export function readPersonaFile(file: string): PersonaFile {
     avatar: text('avatar'),
     aliases: aliases(),
     from: text('from'),
-    character: parts.character.trim(),
+    character: parts.body.trim(),
     faults,
   };
 
@@ -94,9 +95,9 @@ export function freshPersonaFile(name: string, from: string | null): string {
 
 /** The file with another model; null when its front matter cannot be edited with certainty. */
 export function withModel(file: string, model: string): string | null {
-  const parts = split(file);
+  const parts = splitFrontMatter(file);
   if (parts === null) {
-    if (/^\uFEFF?---[ \t]*\r?\n/.test(file)) return null;
+    if (beginsFrontMatter(file)) return null;
     const bom = file.startsWith('\uFEFF') ? '\uFEFF' : '';
     const eol = file.includes('\r\n') ? '\r\n' : '\n';
     const matter = withKey('', 'model', model)?.trimEnd();
@@ -120,20 +121,5 @@ export function inherit(id: string, from: string | null, own: PersonaFile, libra
     aliases: own.aliases ?? library.aliases ?? [],
     from,
     character: own.character || library.character,
-  };
-}
-
-/** null when the file has no front matter. `rest` begins with the closing line. */
-function split(file: string): { opening: string; matter: string; rest: string; character: string } | null {
-  const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(file)?.[0];
-  if (opening === undefined) return null;
-  const closing = /^---[ \t]*(?:\r?\n|$)/m.exec(file.slice(opening.length));
-  if (closing === null) return null;
-  const at = opening.length + closing.index;
-  return {
-    opening,
-    matter: file.slice(opening.length, at),
-    rest: file.slice(at),
-    character: file.slice(at + closing[0].length),
   };
 }

@@ -30,9 +30,9 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
 
   async function ensure(chatId: ChatId, personaId: PersonaId): Promise<void> {
     if (personaId === DEFAULT_PERSONA) {
-      await writeIfMissing(fileOf(chatId, personaId, 'PERSONA.md'), freshPersonaFile(personaId, null));
+      await writeIfMissing(fileOf(chatId, personaId, 'PERSONA.md'), () => freshPersonaFile(personaId, null));
     }
-    await writeIfMissing(fileOf(chatId, personaId, 'MEMORY.md'), NEW_MEMORY);
+    await writeIfMissing(fileOf(chatId, personaId, 'MEMORY.md'), () => NEW_MEMORY);
   }
 
   async function create(chatId: ChatId, name: string, from: string | null): Promise<Outcome> {
@@ -46,7 +46,7 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
     const source = from === null ? null : slug(from);
     if (source !== null && !(await library()).includes(source)) return notInLibrary(from ?? '');
 
-    const file = freshPersonaFile(oneLine(name), source);
+    const file = () => freshPersonaFile(oneLine(name), source);
     if (id === DEFAULT_PERSONA || !(await writeIfMissing(fileOf(chatId, id, 'PERSONA.md'), file))) {
       return refuse(`There is a persona named "${id}" here already; please choose another name.`);
     }
@@ -108,14 +108,14 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
   }
 }
 
-/** False when it is there already. Mostly it is, so the folder is made only when it turns out to be missing. */
-async function writeIfMissing(path: string, text: string): Promise<boolean> {
+/** False when it is there already. Mostly it is, so its text, and the folder, are made only when it is missing. */
+async function writeIfMissing(path: string, text: () => string): Promise<boolean> {
   try {
     if (existsSync(path)) return false;
     const file = await openNew(path);
     if (file === null) return false;
     try {
-      await file.writeFile(text);
+      await file.writeFile(text());
     } catch (error) {
       await rm(path, { force: true });
       throw error;

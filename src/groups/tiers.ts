@@ -94,6 +94,18 @@ export function tiersBeyond(file: MemoryFile, visible: number): Set<Tier> {
   return beyond;
 }
 
+/**
+ * The part of a tier's whole text that is to stand in the first of its pieces, given that the others stay; null
+ * when the text does not end with what they say.
+ */
+export function firstPiece(file: MemoryFile, tier: Tier, text: string): string | null {
+  const others = file.sections.filter((section) => section.tier === tier).slice(1);
+  const rest = tierText({ ...file, sections: others }, tier);
+  if (rest === '') return text;
+  if (text === rest) return '';
+  return text.endsWith(`\n\n${rest}`) ? text.slice(0, -rest.length - 2) : null;
+}
+
 /** The file with one tier's text replaced; a missing heading is added where one would look for it. */
 export function withTier(file: MemoryFile, tier: Tier, content: string): Buffer {
   const { source, bom, sections, openFences } = file;
@@ -116,7 +128,7 @@ export function withTier(file: MemoryFile, tier: Tier, content: string): Buffer 
   head += source.slice(done, from);
 
   const piece = section
-    ? body(text, eol, last, endsLine(head))
+    ? asSpaced(file, section, text) || body(text, eol, last, endsLine(head))
     : gapAfter(head, eol) + encode(HEADING_LINES[tier]) + eol + body(text, eol, last, true);
   return Buffer.from(bom + head + piece + source.slice(to), 'latin1');
 }
@@ -130,6 +142,25 @@ function sectionText(file: MemoryFile, section: Section): string {
   const raw = file.source.slice(section.bodyStart, section.end);
   const whole = section.closer === null ? raw : raw + (endsLine(raw) ? '' : '\n') + section.closer;
   return decode(whole).replace(/\r\n?/g, '\n').trim();
+}
+
+/** A text in the place of another, with the blank lines that a person left around that one; empty where none was. */
+function asSpaced({ source }: MemoryFile, { bodyStart, end }: Section, text: string): string {
+  const raw = source.slice(bodyStart, end);
+  let first = 0;
+  let at = 0;
+  for (; at < raw.length && isSpace(raw[at]); at++) if (raw[at] !== ' ' && raw[at] !== '\t') first = at + 1;
+  if (text === '' || at === raw.length) return '';
+  let behind = raw.length;
+  while (isSpace(raw[behind - 1])) behind--;
+  const gap = raw.slice(behind);
+  // A heading that is underlined would take a line right before it into itself.
+  const safe = end === source.length || /^ {0,3}#{1,2}(?:[ \t\r\n]|$)/.test(source.slice(end, end + 6));
+  return safe || /^[ \t]*(?:\r\n|\n|\r(?!\n))[ \t]*[\r\n]/.test(gap) ? raw.slice(0, first) + text + gap : '';
+}
+
+function isSpace(character: string | undefined): boolean {
+  return character === ' ' || character === '\t' || character === '\n' || character === '\r';
 }
 
 /** A tier's text between its heading and the next, with one blank line around it. */

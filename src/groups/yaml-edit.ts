@@ -1,11 +1,11 @@
-/** One key of a YAML text set to a string, with everything else in the text as it was, comments and order too. */
+/** One key of a YAML text set to another value, with everything else in the text as it was, comments and order too. */
 import { isMap, isScalar, parseDocument, stringify } from 'yaml';
 
 /** null when the text is not a YAML map that could be edited with certainty. */
-export function withKey(source: string, key: string, value: string): string | null {
+export function withKey(source: string, key: string, value: string | boolean): string | null {
   const document = parseDocument(source);
   if (document.errors.length > 0) return null;
-  const scalar = stringify(value, { lineWidth: 0 }).trimEnd();
+  const scalar = stringify(value, { lineWidth: 0 }).replace(/\n$/, '');
   if (scalar.includes('\n')) return null;
 
   const map = document.contents;

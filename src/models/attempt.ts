@@ -2,7 +2,7 @@
  * One request to a model server, from opening it to its last chunk, watched for silence. Throws ServerError;
  * who calls looks at its own signal first.
  */
-import { type Clock, OVER } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import { type Answer, createAssembly } from './assembly.js';
 import { chunksOf } from './chunks.js';
 import { ServerError } from './server-error.js';
@@ -19,20 +19,19 @@ export async function attempt(ask: {
 }): Promise<Answer> {
   const { clock, silenceMs, signal } = ask;
   const connection = new AbortController();
-  const watching = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
   let silent = false;
 
-  async function watch() {
-    while (!watching.signal.aborted) {
-      const left = lastHeard + silenceMs - clock.now();
-      if (left <= 0) {
-        silent = true;
-        return hangUp();
-      }
-      await clock.sleep(left, watching.signal);
+  let stopWatching = clock.after(silenceMs, watch);
+  function watch() {
+    const left = lastHeard + silenceMs - clock.now();
+    if (left > 0) {
+      stopWatching = clock.after(left, watch);
+      return;
     }
+    silent = true;
+    hangUp();
   }
 
   const heard = () => {
@@ -41,9 +40,8 @@ export async function attempt(ask: {
   const assembly = createAssembly(ask.takenIds);
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();
-  void watch();
   try {
-    const { body } = await ask.wire(ask.body, connection.signal);
+    const body = await ask.wire(ask.body, connection.signal);
     heard();
     for await (const chunk of chunksOf(body, heard, clock)) assembly.add(chunk);
   } catch (error) {
@@ -54,7 +52,7 @@ export async function attempt(ask: {
       throw new ServerError({ kind: 'silent', words: `was silent for ${silenceMs / 1000} s` });
     }
   } finally {
-    watching.abort(OVER);
+    stopWatching();
     signal.removeEventListener('abort', hangUp);
   }
   if (assembly.finish() === null || assembly.finish() === 'error') {

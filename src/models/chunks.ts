@@ -3,7 +3,7 @@
  * of a server that does not stream. Throws ServerError where it is neither.
  */
 import type { Readable } from 'node:stream';
-import { type Clock, OVER } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import { parse, record } from './json.js';
 import { errorBody, plainWords, ServerError } from './server-error.js';
@@ -31,7 +31,7 @@ export async function* chunksOf(body: Readable, heard: () => void, clock: Clock)
       for (const line of lines) {
         const event = events.line(line);
         if (event === 'end') {
-          await drain(body, clock);
+          drain(body, clock);
           return;
         }
         if (event !== null) yield checked(event.data, event.name);
@@ -119,13 +119,11 @@ function createEventParser() {
   };
 }
 
-/** Reads to the end, so that the connection can be used again; of a server that never ends it, it is cut. */
-async function drain(body: Readable, clock: Clock): Promise<void> {
-  const ended = new AbortController();
-  await Promise.race([
-    new Promise<void>((resolve) => body.once('close', resolve).once('end', resolve).resume()),
-    clock.sleep(LAST_WORD_MS, ended.signal),
-  ]);
-  ended.abort(OVER);
-  if (!body.readableEnded) body.destroy();
+/**
+ * Reads to the end, so that the connection can be used again; of a server that never ends it, it is cut. Nobody waits
+ * for it: the answer is complete.
+ */
+function drain(body: Readable, clock: Clock): void {
+  const cancel = clock.after(LAST_WORD_MS, () => body.destroy());
+  body.once('close', cancel).once('end', cancel).resume();
 }

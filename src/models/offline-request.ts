@@ -4,6 +4,8 @@ import type { ModelMessage, ModelRequest } from '../core/model.js';
 export interface Situation {
   /** What the last speaker said since the last reply, oldest first, as typed. */
   said: string[];
+  /** Pictures came with it. */
+  pictures: boolean;
   /** Nobody has been answered in this conversation yet. */
   first: boolean;
   /** Tool calls made for this answer so far, with what came back (null: nothing did). */
@@ -18,8 +20,10 @@ export function situationOf(request: ModelRequest): Situation {
   const results = new Map(
     messages.flatMap((message) => (message.role === 'tool' ? [[message.callId, message.content]] : [])),
   );
+  const asked = messages[last];
   return {
-    said: lastSpeakersWords(messages[last]?.content ?? ''),
+    said: lastSpeakersWords(asked?.content ?? ''),
+    pictures: asked?.role === 'user' && asked.images !== undefined,
     first: !messages.slice(0, Math.max(last, 0)).some((message) => message.role === 'assistant'),
     done: messages.slice(last + 1).flatMap((message: ModelMessage) =>
       message.role === 'assistant'
@@ -47,7 +51,7 @@ function lastSpeakersWords(content: string): string[] {
   return lines.slice(others + 1).map((line) => line.words);
 }
 
-function plain(text: string): string {
+export function plain(text: string): string {
   return text
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')

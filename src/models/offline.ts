@@ -6,6 +6,7 @@ import { Fault } from '../core/errors.js';
 import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
 import { recallStep, type Step, saveStep } from './offline-memory.js';
 import { type Situation, situationOf } from './offline-request.js';
+import { summaryFor } from './offline-summary.js';
 import { smallTalk } from './offline-talk.js';
 import { wishIn } from './offline-wishes.js';
 
@@ -14,6 +15,8 @@ const NAME = 'offline';
 const INTRODUCTION =
   'I am the built-in offline model of coterie, a small rule-based stand-in. To talk to a real one, set ' +
   'model.base_url, model.name and model.api_key in config.yaml and start again.';
+
+const NO_EYES = 'I cannot see pictures: that takes a real model, one with vision.';
 
 export function createOfflineModel(): ModelClient {
   return {
@@ -45,6 +48,8 @@ const done = { kind: 'done', usage: null, model: NAME, truncated: false } as con
 
 /** Pure: the same request always leads to the same step. */
 function nextStep(request: ModelRequest): Step {
+  const summary = summaryFor(request.messages.at(-1)?.content ?? '');
+  if (summary !== null) return { reply: summary };
   const situation = situationOf(request);
   // Asked to put things down before older messages leave the window: its rules save at once, so nothing is left.
   if (situation.said.at(-1)?.startsWith('Memory flush.')) return { reply: 'Nothing to store.' };
@@ -56,5 +61,6 @@ function stepFor(situation: Situation): Step {
   const wish = wishIn(situation.said);
   if (wish.kind === 'save') return saveStep(wish.facts, situation);
   if (wish.kind === 'recall') return recallStep(situation);
+  if (situation.pictures) return { reply: NO_EYES };
   return { reply: smallTalk(situation.said.at(-1) ?? '') };
 }

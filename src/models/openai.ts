@@ -11,6 +11,7 @@ import type { Answer } from './assembly.js';
 import { attempt } from './attempt.js';
 import { checkModel } from './check.js';
 import { emptyAnswer, failedRequest, serverTitle, stoppedRequest } from './faults.js';
+import { refusedPictures } from './picture-quirks.js';
 import { createQuirkBook, type QuirkStorage } from './quirk-book.js';
 import { type Quirk, refusedParameter } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
@@ -31,6 +32,8 @@ export interface OpenAiModelOptions {
   server: ModelServer;
   maxOutputTokens: number;
   timeoutSeconds: number;
+  /** Whether pictures are sent: `auto` tries, and remembers a refusal. `auto` where left out. */
+  images?: 'auto' | 'yes' | 'no';
   /** How often the same server is asked, at most; 3. */
   maxAttempts?: number;
   clock: Clock;
@@ -45,7 +48,7 @@ export type OpenAiModel = ModelClient & { warm(): Promise<void> };
 
 export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
   const { server, clock, log, maxOutputTokens } = options;
-  const { maxAttempts = 3, random = Math.random } = options;
+  const { images = 'auto', maxAttempts = 3, random = Math.random } = options;
   const silenceMs = options.timeoutSeconds * 1000;
   const book = createQuirkBook(options.quirks, clock, log);
   const redact = createRedactor(server);
@@ -60,14 +63,23 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
     return loading;
   }
 
+  /** What is left out of a request: what was refused before, and pictures as the operator decided. */
+  async function leftOut(model: string, withoutPictures: boolean): Promise<ReadonlySet<Quirk>> {
+    const refused = new Set(await book.refused(pageOf(model)));
+    if (withoutPictures || images === 'no') refused.add('images');
+    else if (images === 'yes') refused.delete('images');
+    return refused;
+  }
+
   /** Retries until there is an answer, an empty one too. Throws Fault. */
   async function ask(request: ModelRequest, signal: AbortSignal): Promise<Answer> {
     const model = request.model ?? server.name;
     const takenIds = callIds(request.messages);
     const wire = await loadWire();
     let failures = 0;
+    let withoutPictures = false;
     for (;;) {
-      const body = requestBody(request, model, maxOutputTokens, await book.refused(pageOf(model)));
+      const body = requestBody(request, model, maxOutputTokens, await leftOut(model, withoutPictures));
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
         const answer = await attempt({ wire, body, takenIds, silenceMs, clock, signal });
@@ -83,6 +95,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
         if (quirk !== null && verdict.code !== 'context_too_long') {
           log.warn({ server: place, model, refused: quirk, words: details.words }, said(quirk));
           await book.add(pageOf(model), quirk);
+          continue;
+        }
+        const pictures = details.kind === 'answered' ? refusedPictures(body, details) : null;
+        if (pictures !== null) {
+          const { words } = details;
+          log.warn({ server: place, model, pictures, words }, 'the model refused pictures; asking without');
+          withoutPictures = true;
+          if (pictures === 'none taken' && images === 'auto') await book.add(pageOf(model), 'images');
           continue;
         }
         failures += 1;

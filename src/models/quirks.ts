@@ -5,7 +5,7 @@ import { record } from './json.js';
 import type { ServerErrorDetails } from './server-error.js';
 import type { RequestBody } from './wire.js';
 
-/** A parameter to leave out; `max_tokens` is then called `max_completion_tokens`. */
+/** What to leave out; `max_tokens` is then called `max_completion_tokens`. */
 export const QUIRKS = [
   'max_tokens',
   'max_completion_tokens',
@@ -15,6 +15,7 @@ export const QUIRKS = [
   'tools',
   /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
   'calls_without_tools',
+  'images',
 ] as const;
 
 export type Quirk = (typeof QUIRKS)[number];

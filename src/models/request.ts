@@ -1,9 +1,10 @@
 /** Step 5, to the server: what a model is asked, as chat completions want it, without what the server refuses. */
 import type {
   ChatCompletionAssistantMessageParam,
+  ChatCompletionContentPart,
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
-import type { ModelMessage, ModelRequest, ToolCall } from '../core/model.js';
+import type { ModelImage, ModelMessage, ModelRequest, ToolCall } from '../core/model.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './quirks.js';
 import type { RequestBody } from './wire.js';
@@ -17,9 +18,11 @@ export function requestBody(
 ): RequestBody {
   const tools = refused.has('tools') ? [] : request.tools;
   const withoutCalls = refused.has('tools') || (tools.length === 0 && refused.has('calls_without_tools'));
+  const messages = withoutCalls ? inPlainWords(request.messages) : request.messages;
+  const shows = !refused.has('images');
   const body: RequestBody = {
     model,
-    messages: (withoutCalls ? inPlainWords(request.messages) : request.messages).flatMap(messageParam),
+    messages: messages.flatMap((message) => messageParam(message, shows)),
     stream: !refused.has('stream'),
   };
   if (body.stream && !refused.has('stream_options')) body.stream_options = { include_usage: true };
@@ -42,11 +45,12 @@ export function callIds(messages: ModelMessage[]): Set<string> {
 }
 
 /** An assistant message with neither text nor calls says nothing, and most servers refuse it. */
-function messageParam(message: ModelMessage): ChatCompletionMessageParam[] {
+function messageParam(message: ModelMessage, showsPictures: boolean): ChatCompletionMessageParam[] {
   switch (message.role) {
     case 'system':
+      return [{ role: 'system', content: message.content }];
     case 'user':
-      return [{ role: message.role, content: message.content }];
+      return [{ role: 'user', content: userContent(message, showsPictures) }];
     case 'tool':
       return [{ role: 'tool', tool_call_id: message.callId, content: message.content }];
     case 'assistant': {
@@ -59,6 +63,24 @@ function messageParam(message: ModelMessage): ChatCompletionMessageParam[] {
       return [said];
     }
   }
+}
+
+/** A model that is not shown a picture is told of it, lest it makes one up. */
+function userContent(
+  { content, images = [] }: { content: string; images?: ModelImage[] },
+  showsPictures: boolean,
+): string | ChatCompletionContentPart[] {
+  if (images.length === 0) return content;
+  if (!showsPictures) {
+    const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
+    return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
+  }
+  return [...(content === '' ? [] : [{ type: 'text' as const, text: content }]), ...images.map(imagePart)];
+}
+
+function imagePart({ mimeType, bytes }: ModelImage): ChatCompletionContentPart {
+  const url = `data:${mimeType};base64,${bytes.toString('base64')}`;
+  return { type: 'image_url', image_url: { url, detail: 'auto' } };
 }
 
 /** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */
@@ -77,6 +99,9 @@ function inPlainWords(messages: ModelMessage[]): ModelMessage[] {
     const last = plain.at(-1);
     if (last?.role === next.role && next.role !== 'system') {
       last.content = [last.content, next.content].filter((text) => text !== '').join('\n\n');
+      if (last.role === 'user' && next.role === 'user' && next.images !== undefined) {
+        last.images = [...(last.images ?? []), ...next.images];
+      }
     } else plain.push(next);
   }
   return plain;

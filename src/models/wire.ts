@@ -1,24 +1,32 @@
 /**
  * The one file that needs the `openai` package, so that it can be loaded when it is first needed: sends a
- * request, gives back the open response, and puts every failure into our words. It never retries.
+ * request, gives back the open response, and puts every failure into our words. It never retries. What asks for
+ * something else than chat gets the package's own client.
  */
-import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import OpenAI from 'openai';
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import { describe } from '../core/errors.js';
-import { type Ask, createAsk, type OpenAnswer, textOf } from './http.js';
+import { createPost, textOf } from './http.js';
 import { parse } from './json.js';
 import { errorBody, ServerError } from './server-error.js';
 
 export type RequestBody = ChatCompletionCreateParams;
 
-/** Throws ServerError. The answer is one with a status of success, its body unread. */
-export type Wire = (body: RequestBody, signal: AbortSignal) => Promise<OpenAnswer>;
+/** Throws ServerError. The answer is the body, unread, of one with a status of success. */
+export type Wire = (body: RequestBody, signal: AbortSignal) => Promise<Readable>;
 
 /** The longest a timer can wait: silence is watched by the caller. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 
-export function createWire(server: { baseUrl: string; apiKey: string | null }, now: () => number): Wire {
-  const client = new OpenAI({
+interface Server {
+  baseUrl: string;
+  apiKey: string | null;
+}
+
+export function createClient(server: Server, limits: { timeout: number; maxRetries: number }): OpenAI {
+  return new OpenAI({
     baseURL: server.baseUrl,
     // The package insists on a key; a server without one gets no Authorization header at all.
     apiKey: server.apiKey || 'none',
@@ -26,54 +34,47 @@ export function createWire(server: { baseUrl: string; apiKey: string | null }, n
     // Else these would come from the environment and go to whichever server this is.
     organization: null,
     project: null,
-    maxRetries: 0,
-    timeout: NO_TIMEOUT_MS,
-    logLevel: 'off',
-    // Of an answer that went well the package looks at the head alone, and hands it on.
-    fetch: plainErrors(createAsk(server.baseUrl)) as unknown as typeof fetch,
+    ...limits,
   });
+}
+
+export async function createWire(server: Server, now: () => number): Promise<Wire> {
+  const client = createClient(server, { timeout: NO_TIMEOUT_MS, maxRetries: 0 });
+  // The package says how a server is addressed: where, as whom, with which headers. That is the same for every
+  // request, and working it out anew costs as much as sending it.
+  const { url, req } = await client.buildRequest({ method: 'post', path: '/chat/completions', body: {} });
+  const post = createPost(url, Object.fromEntries(new Headers(req.headers)));
+
   return async (body, signal) => {
-    try {
-      const answer = await client.chat.completions.create(body, { signal }).asResponse();
-      return answer as unknown as OpenAnswer;
-    } catch (error) {
-      throw asServerError(error, now);
-    }
-  };
-}
-
-/** The package reads only `error` of an error's body; many servers put their words elsewhere. */
-function plainErrors(ask: Ask) {
-  return async (url: string, init: RequestInit): Promise<OpenAnswer | Response> => {
-    const answer = await ask(url, init);
-    if (answer.ok) return answer;
-    const text = await textOf(answer.body).catch(() => '');
-    const error = errorBody(parse(text) ?? text);
-    // A Response takes no status below 200, and an error's body must be readable as JSON.
-    return new Response(JSON.stringify({ error }), {
-      status: Math.max(answer.status, 400),
-      headers: answer.headers,
+    const answer = await post(JSON.stringify(body), signal).catch((error) => {
+      throw noAnswer(error);
     });
+    const status = answer.statusCode ?? 0;
+    if (status >= 200 && status < 300) return answer;
+    throw await refusal(answer, status, now());
   };
 }
 
-function asServerError(error: unknown, now: () => number): ServerError {
-  if (error instanceof APIConnectionTimeoutError) {
-    // Node's own limits: 10 s for a connection, 5 minutes for the headers.
-    return new ServerError({ kind: 'silent', words: 'could not be connected to, or gave no sign, in time' });
-  }
-  if (!(error instanceof APIError) || error.status === undefined) {
-    return new ServerError({ kind: 'unreachable', words: connectionWords(error) });
-  }
-  const told = errorBody({ error: error.error });
-  const shouldRetry = error.headers?.get('x-should-retry');
+function noAnswer(error: unknown): ServerError {
+  const words = connectionWords(error);
+  // The system's own limit for a connection.
+  return /ETIMEDOUT/.test(words)
+    ? new ServerError({ kind: 'silent', words: 'could not be connected to in time' })
+    : new ServerError({ kind: 'unreachable', words });
+}
+
+async function refusal(answer: IncomingMessage, status: number, now: number): Promise<ServerError> {
+  const text = await textOf(answer).catch(() => '');
+  const told = errorBody(parse(text) ?? text);
+  const shouldRetry = answer.headers['x-should-retry'];
   return new ServerError({
     kind: 'answered',
     words: told.message,
-    status: error.status,
+    // What is neither a success nor an error of its own kind counts as a request that was wrong.
+    status: Math.max(status, 400),
     code: told.code ?? told.type,
     param: told.param,
-    retryAfterMs: error.headers ? retryAfter(error.headers, now()) : undefined,
+    retryAfterMs: retryAfter(answer.headers, now),
     shouldRetry: shouldRetry === 'true' ? true : shouldRetry === 'false' ? false : undefined,
   });
 }
@@ -86,10 +87,10 @@ function connectionWords(error: unknown): string {
   return describe(inner);
 }
 
-function retryAfter(headers: Headers, now: number): number | undefined {
-  const milliseconds = Number.parseFloat(headers.get('retry-after-ms') ?? '');
+function retryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
+  const milliseconds = Number.parseFloat(String(headers['retry-after-ms']));
   if (milliseconds >= 0) return milliseconds;
-  const after = headers.get('retry-after') ?? '';
+  const after = headers['retry-after'] ?? '';
   const seconds = Number(after);
   if (after.trim() !== '' && seconds >= 0) return seconds * 1000;
   const date = Date.parse(after);

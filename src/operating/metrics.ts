@@ -19,6 +19,11 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   turns_total: { help: 'Turns that ended', labels: ['outcome'] },
   tool_calls_total: { help: 'Tool calls', labels: ['tool', 'failed'] },
   model_tokens_total: { help: 'Tokens as the model server counted them', labels: ['direction'] },
+  flushes_total: { help: 'Memory flushes', labels: ['outcome'] },
+  compactions_total: { help: 'Windows moved', labels: ['outcome'] },
+  archives_total: { help: 'Conversations archived as they left a window', labels: ['flushed'] },
+  embedding_jobs_total: { help: 'Jobs of the embedding queue, at the worker', labels: ['outcome'] },
+  embedding_replies_total: { help: 'Replies of embedding workers, at the gateway', labels: ['outcome'] },
   deliveries_total: { help: 'Messages sent, refused or tried in vain', labels: ['channel', 'outcome'] },
 };
 
@@ -29,6 +34,12 @@ const HISTOGRAMS: Record<HistogramName, { help: string; labels: string[]; bucket
     buckets: seconds(0.01, 600),
   },
   model_seconds: { help: 'One answer of the model', labels: [], buckets: seconds(0.01, 600) },
+  recall_seconds: { help: 'One search of memory', labels: [], buckets: seconds(0.001, 10) },
+  embedding_seconds: {
+    help: 'One request of the worker to the embedding server',
+    labels: [],
+    buckets: seconds(0.01, 60),
+  },
   delivery_wait_seconds: {
     help: 'From a reply being ready to its being sent',
     labels: [],

@@ -26,7 +26,7 @@ export function authorise(
   if (!isFolderName(target.chatId) || !isFolderName(target.personaId))
     return denied(`${shown} cannot exist.`);
   if (!caller.controlChats.includes(caller.chatId)) {
-    return denied(`from here only your own memory can be reached, not that of ${shown}.`);
+    return denied(`from here you reach only your own chat and persona, not ${shown}.`);
   }
   return { ok: true, target };
 }

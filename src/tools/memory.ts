@@ -1,10 +1,12 @@
 /** The memory tools: tiers (beside), whole files, principles to read, the daily log to read and add to. */
 import { z } from 'zod';
+import { entryLine } from '../core/entry.js';
 import type { Memory } from '../core/memory.js';
 import { type AnyTool, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';
 import { dayIn, isDay } from './dates.js';
-import { done, failed, fits, shown, withoutFaults } from './results.js';
+import { keptOut } from './kept-out.js';
+import { done, failed, fits, shown, unsaved, withoutFaults } from './results.js';
 import { readTieredMemory, TIERS, writeTieredMemory } from './tiered-memory.js';
 
 export function memoryTools(memory: Memory): AnyTool[] {
@@ -70,19 +72,31 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
     risk: 'medium',
     repeatable: false,
     execute: (parameters, context) =>
-      withoutFaults(name, context, async () => {
-        const allowed = authorise(context, parameters);
-        if (!allowed.ok) return failed(allowed.reason);
-        if (parameters.scope === 'global') return failed(READ_ONLY);
-        if (parameters.scope !== 'chat_daily') return failed(ONLY_DAILY);
-        const day = parameters.date || dayIn(context.timezone, context.now);
-        if (!isDay(day)) return failed(NO_DAY);
-        const line = parameters.content.trim().replace(/\s*[\r\n]\s*/g, ' ');
-        if (line === '') return failed('There is no content to add; nothing was written.');
-        if (context.signal.aborted) return failed('Stopped: nothing was written.');
-        await memory.appendDaily(allowed.target.chatId, day, line, context.signal);
-        return done(`Added to the daily log of ${day}: ${shown(line)}`);
-      }),
+      withoutFaults(
+        name,
+        context,
+        async () => {
+          const allowed = authorise(context, parameters);
+          if (!allowed.ok) return failed(allowed.reason);
+          if (parameters.scope === 'global') return failed(READ_ONLY);
+          if (parameters.scope !== 'chat_daily') return failed(ONLY_DAILY);
+          const day = parameters.date || dayIn(context.timezone, context.now);
+          if (!isDay(day)) return failed(NO_DAY);
+          const line = entryLine(parameters.content);
+          if (line === '') return failed('There is no content to add; nothing was written.');
+          const refusal = await keptOut(name, parameters.content, '', context);
+          if (refusal !== null) return refusal;
+          if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
+          const { cause, signal } = context;
+          const outcome = await memory.appendDaily(allowed.target.chatId, day, line, { cause, signal });
+          return done(
+            outcome === 'added'
+              ? `Added to the daily log of ${day}: ${shown(line)}`
+              : `This very line stands in the daily log of ${day} already; nothing was added.`,
+          );
+        },
+        unsaved,
+      ),
   };
 }
 

@@ -1,9 +1,10 @@
 /** `read_tiered_memory` and `write_tiered_memory`: one tier of a persona's MEMORY.md, seen before it is replaced. */
 import { z } from 'zod';
-import type { Memory, Tier } from '../core/memory.js';
+import type { Memory, SeenTier, Tier } from '../core/memory.js';
 import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';
-import { done, failed, fits, shown, withoutFaults } from './results.js';
+import { keptOut } from './kept-out.js';
+import { done, failed, fits, shown, unsaved, withoutFaults } from './results.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];
 
@@ -62,12 +63,21 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
     risk: 'medium',
     repeatable: false,
     execute: (parameters, context) =>
-      withoutFaults(name, context, async () => {
-        const allowed = authorise(context, parameters);
-        if (!allowed.ok) return failed(allowed.reason);
-        if (context.signal.aborted) return failed('Stopped: nothing was written.');
-        return write(memory, allowed.target, parameters.tier, parameters.content, context);
-      }),
+      withoutFaults(
+        name,
+        context,
+        async () => {
+          const allowed = authorise(context, parameters);
+          if (!allowed.ok) return failed(allowed.reason);
+          const { tier, content } = parameters;
+          const seen = context.seen.get(seenKey(allowed.target.chatId, allowed.target.personaId, tier));
+          const refusal = await keptOut(name, content, textOf(seen), context);
+          if (refusal !== null) return refusal;
+          if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
+          return write(memory, allowed.target, tier, content, seen, context);
+        },
+        unsaved,
+      ),
   };
 }
 
@@ -76,21 +86,33 @@ async function write(
   target: Target,
   tier: Tier,
   content: string,
+  seen: SeenTier | undefined,
   context: ToolContext,
 ): Promise<ToolResult> {
-  const seen = context.seen.get(seenKey(target.chatId, target.personaId, tier));
-  const outcome = await memory.writeTier(target, tier, content, seen, context.signal);
+  const { cause, signal } = context;
+  const outcome = await memory.writeTier(target, tier, content, seen, { cause, signal });
   switch (outcome.kind) {
-    case 'written':
-      return done(`Tier ${tier} is written. ${nowShown(target, tier, outcome.text, context)}`);
+    case 'written': {
+      // Only what is as the writer saw it gets written over, so this is what stood there before.
+      const written =
+        outcome.text === textOf(seen)
+          ? `Tier ${tier} said just that already; nothing was changed.`
+          : `Tier ${tier} is written.`;
+      return done(`${written} ${nowShown(target, tier, outcome.text, context)}`);
+    }
     case 'changed':
-      return failed(
+      return unsaved(
         `Tier ${tier} was not written, for you had not seen the whole of it as it is now. ` +
           `${nowShown(target, tier, outcome.current, context)}\n\nMerge your change into that and write it again.`,
       );
     case 'refused':
       return failed(`Tier ${tier} was not written. ${outcome.reason}`);
   }
+}
+
+/** What stood in a tier, as far as this turn has seen it. */
+function textOf(seen: SeenTier | undefined): string {
+  return seen !== undefined && 'text' in seen ? seen.text : '';
 }
 
 async function readOne(memory: Memory, target: Target, tier: Tier, context: ToolContext): Promise<string> {

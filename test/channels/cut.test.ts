@@ -85,11 +85,43 @@ describe('marks over a cut', () => {
   });
 });
 
-test('what is measured may count more than the text', () => {
-  const measure = (part: Part) => part.text.length + 4 * part.marks.length;
-  const parts = cut(parse('**a** **b** **c** **d** **e**'), { limit: 12, measure });
-  for (const part of parts) expect(measure(part)).toBeLessThanOrEqual(12);
-  expect(parts.map((part) => part.text).join(' ')).toBe('a b c d e');
+describe('what is measured', () => {
+  test('may count more than the text', () => {
+    const measure = (part: Part) => part.text.length + 4 * part.marks.length;
+    const parts = cut(parse('**a** **b** **c** **d** **e**'), { limit: 12, measure });
+    for (const part of parts) expect(measure(part)).toBeLessThanOrEqual(12);
+    expect(parts.map((part) => part.text).join(' ')).toBe('a b c d e');
+  });
+
+  test('may count less: a letter of two units as one', () => {
+    const measure = (part: Part) => [...part.text].length;
+    const parts = cut(parse('😀'.repeat(30)), { limit: 10, measure });
+    expect(parts.map(({ text }) => [...text].length)).toEqual([10, 10, 10]);
+    const mixed = cut(parse(`${'a'.repeat(40)}${'😀'.repeat(40)}`), { limit: 10, measure });
+    expect(mixed.map(measure)).toEqual([10, 10, 10, 10, 10, 10, 10, 10]);
+  });
+
+  test('is measured few times, and messages are well filled', () => {
+    const growths: Record<string, (part: Part) => number> = {
+      none: ({ text }) => text.length,
+      evenly: ({ text }) => 2 * text.length,
+      'by a head': ({ text }) => text.length + 800,
+      'here and there': ({ text }) => text.length + 3 * (text.match(/x/g)?.length ?? 0),
+    };
+    const text = `${'word '.repeat(3000)}${'x '.repeat(1500)}${'word '.repeat(3000)}`.trim();
+    for (const [how, growth] of Object.entries(growths)) {
+      let times = 0;
+      const measure = (part: Part) => {
+        times += 1;
+        return growth(part);
+      };
+      const parts = cut({ text, marks: [] }, { limit: 2000, measure });
+      for (const part of parts) expect(growth(part), how).toBeLessThanOrEqual(2000);
+      // Where it suddenly grows more, one may be less full than the others.
+      for (const part of parts.slice(0, -1)) expect(growth(part), how).toBeGreaterThan(1200);
+      expect(times, how).toBeLessThan(2 * parts.length + 10);
+    }
+  });
 });
 
 describe('the law', () => {
@@ -167,6 +199,18 @@ describe('the law', () => {
         placesOf(whole.text, parts);
       }),
       { numRuns: 2000 },
+    );
+  });
+
+  test('also where marks and letters count more', () => {
+    const measure = ({ text, marks }: Part) => text.length + 3 * marks.length + 2 * text.split('a').length;
+    fc.assert(
+      fc.property(styled, fc.integer({ min: 40, max: 80 }), (whole, limit) => {
+        const parts = cut(whole, { limit, measure });
+        for (const part of parts) expect(measure(part)).toBeLessThanOrEqual(limit);
+        placesOf(whole.text, parts);
+      }),
+      { numRuns: 1000 },
     );
   });
 

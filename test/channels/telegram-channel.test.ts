@@ -7,6 +7,7 @@ import type { InboundBatch } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { ANNA, group } from '../fakes/telegram-chats.js';
+import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
 
 const TO_ANNA: Recipient = { address: String(ANNA.id), threadId: null, kind: 'direct' };
 
@@ -69,6 +70,7 @@ function start(): Promise<void> {
     await store(batch);
     batches.push(batch);
     for (const look of changed) look();
+    return ALL_LET_IN;
   }, intake.signal);
 }
 
@@ -277,7 +279,7 @@ describe('polling', () => {
 
 describe('sending', () => {
   const part: Part = { text: 'hello', marks: [{ kind: 'bold', offset: 0, length: 5 }] };
-  const options = { replyTo: null, personaName: 'Luna', signal: new AbortController().signal };
+  const options = sendOptions();
   const send = (to = TO_ANNA, what = part): Promise<SendResult> => channel.send(to, what, options);
 
   test('gives the id of the message', async () => {
@@ -378,7 +380,7 @@ describe('sending', () => {
     caller.abort();
     expect(await sending).toMatchObject({ taken: 'unknown' });
     await fake.until(() => fake.sent[1]?.cut === true);
-    expect(fake.sent[0]).toMatchObject({ answered: true, cut: false, hungUpAfterMs: null });
+    expect(fake.sent[0]).toMatchObject({ answered: true, cut: false });
   });
 
   test('refused for its markup: plain, at once', async () => {
@@ -505,7 +507,7 @@ describe('the rest', () => {
   });
 
   test('commands are made known', async () => {
-    await channel.announceCommands([{ name: 'help', description: 'What I can do' }]);
+    await channel.announceCommands([{ name: 'help', aliases: [], description: 'What I can do' }]);
     expect(fake.callsOf('setMyCommands')).toEqual([
       { commands: [{ command: 'help', description: 'What I can do' }] },
     ]);

@@ -33,7 +33,8 @@ test('whatever stands in a field, nothing is thrown', () => {
   const chat = { id: 100001, type: 'private', first_name: 'Anna' };
   const from = { id: 100001, is_bot: false, first_name: 'Anna' };
   const message = { message_id: 1, date: 1, chat, from, text: '/a@coterie_bot', reply_to_message: {} };
-  const fields = [...Object.keys(message), 'entities', 'caption', 'sender_chat', 'quote', 'photo', 'voice'];
+  const files = ['photo', 'voice', 'video', 'video_note', 'animation', 'audio', 'document'];
+  const fields = [...Object.keys(message), 'entities', 'caption', 'sender_chat', 'quote', ...files];
   const wrong = fc.dictionary(fc.constantFrom(...fields), fc.anything({ maxDepth: 2 }), { maxKeys: 3 });
   fc.assert(
     fc.property(wrong, fc.constantFrom('message', 'edited_message'), (fields, kind) => {

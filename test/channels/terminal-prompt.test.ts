@@ -1,11 +1,12 @@
 /** The terminal channel at a prompt, over memory streams: keys in, a small model of the screen out. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTerminal } from '../../src/channels/terminal.js';
 import type { InboundMessage } from '../../src/core/message.js';
+import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
 
 const CTRL_C = '\u0003';
 const CTRL_D = '\u0004';
@@ -47,7 +48,7 @@ function setUp(colours: boolean, take: (text: string) => Promise<void> = async (
     settled: () => Promise.reject(new Error('a prompt does not wait')),
     userName: 'Kim',
     historyFile: join(folder, 'history'),
-    clock: { now: () => now, sleep: async () => {} },
+    clock: { now: () => now, sleep: async () => {}, after: () => () => {} },
     newId: () => 'id',
     log,
     onEnd: (failure) => end(failure),
@@ -66,6 +67,7 @@ function setUp(colours: boolean, take: (text: string) => Promise<void> = async (
         const { text } = batch.events[0] as InboundMessage;
         await take(text);
         lines.push(text);
+        return ALL_LET_IN;
       }, stop.signal);
       await expect.poll(() => screenOf(raw).at(-1)).toBe('you:');
     },
@@ -73,7 +75,7 @@ function setUp(colours: boolean, take: (text: string) => Promise<void> = async (
       terminal.send(
         { address: 'local', threadId: null, kind: 'direct' },
         terminal.compose(text)[0] ?? { text: '', marks: [] },
-        { replyTo: null, personaName: 'Luna', signal: new AbortController().signal },
+        sendOptions(),
       ),
   };
 }
@@ -167,6 +169,20 @@ describe('the terminal at a prompt', () => {
     expect(raw()).toContain('\u001b[36mcode\u001b[0m');
     expect(raw()).not.toContain('\u001b]0');
     expect(screen().join(' ')).toContain('(https://example.org/)');
+  });
+
+  it('says where a file is, below its text and outside its marks', async () => {
+    const { start, raw, screen, terminal } = setUp(true);
+    await start();
+    const path = join(folder, 'f');
+    await writeFile(path, 'x');
+    await terminal.send(
+      { address: 'local', threadId: null, kind: 'direct' },
+      { text: 'Here', marks: [{ kind: 'bold', offset: 0, length: 4 }], file: { path, name: 'MEMORY.md' } },
+      sendOptions(),
+    );
+    expect(raw()).toContain(`\u001b[1mHere\u001b[0m\nFile MEMORY.md: ${path}\n`);
+    expect(screen().at(-1)).toBe('you:');
   });
 
   it('drops the typed line at Ctrl-C, and ends at the second one', async () => {

@@ -1,9 +1,14 @@
 /** The terminal channel through a pipe: one line, one turn; and what it does when the other end goes away. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import fc from 'fast-check';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTerminal, type Terminal, type TerminalOptions } from '../../src/channels/terminal.js';
+import type { OutgoingFile } from '../../src/core/channel.js';
 import type { InboundBatch, InboundMessage } from '../../src/core/message.js';
+import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
 
 const RECIPIENT = { address: 'local', threadId: null, kind: 'direct' as const };
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
@@ -32,7 +37,7 @@ function setUp(answer: (text: string) => string | null, changed: Partial<Termina
     },
     userName: 'Kim',
     historyFile: null,
-    clock: { now: () => 1_700_000_000_000, sleep: async () => {} },
+    clock: { now: () => 1_700_000_000_000, sleep: async () => {}, after: () => () => {} },
     newId: () => `id-${++ids}`,
     log: quiet,
     onEnd: (failure) => end(failure),
@@ -45,18 +50,19 @@ function setUp(answer: (text: string) => string | null, changed: Partial<Termina
       const text = textOf(batch);
       order.push(`received ${text.slice(0, 20)}`);
       const reply = answer(text);
-      if (reply === null) return;
+      if (reply === null) return ALL_LET_IN;
       // Later than `receive` returns, as the route does it.
       answered = new Promise((resolve) => setImmediate(resolve)).then(async () => {
         for (const part of terminal.compose(reply)) await send(terminal, part);
       });
+      return ALL_LET_IN;
     }, stop.signal);
   return { input, output, terminal, batches, order, ended, start, stop };
 }
 
-function send(terminal: Terminal, part: { text: string }, address = 'local') {
-  const options = { replyTo: null, personaName: 'Luna', signal: new AbortController().signal };
-  return terminal.send({ ...RECIPIENT, address }, { text: part.text, marks: [] }, options);
+function send(terminal: Terminal, part: { text: string; file?: OutgoingFile }, address = 'local') {
+  const options = sendOptions();
+  return terminal.send({ ...RECIPIENT, address }, { marks: [], ...part }, options);
 }
 
 function textOf(batch: InboundBatch): string {
@@ -212,6 +218,53 @@ describe('the terminal through a pipe', () => {
     expect(written(output)).toBe('Luna: late\n');
     expect(await Promise.race([ended, Promise.resolve('not called')])).toBe('not called');
     expect(terminal.status().connected).toBe(false);
+  });
+});
+
+describe('a file in the terminal', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'coterie-terminal-'));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it('is said where, below its text', async () => {
+    const { output, terminal } = setUp(() => null);
+    const path = join(folder, '記憶 1.md');
+    await writeFile(path, 'x');
+    const file = { path, name: '記憶.md' };
+    expect(await send(terminal, { text: 'Here you are:\n', file })).toMatchObject({ kind: 'sent' });
+    await send(terminal, { text: 'Here you are', file });
+    await send(terminal, { text: '', file });
+    const where = `File 記憶.md: ${path}\n`;
+    expect(written(output)).toBe(`Luna: Here you are:\n${where}Luna: Here you are\n${where}Luna: ${where}`);
+  });
+
+  it('is said with its whole path', async () => {
+    const { output, terminal } = setUp(() => null);
+    await send(terminal, { text: '', file: { path: 'package.json', name: 'package.json' } });
+    expect(written(output)).toBe(`Luna: File package.json: ${join(process.cwd(), 'package.json')}\n`);
+  });
+
+  it('makes no line of its own, and steers nothing', async () => {
+    const { output, terminal } = setUp(() => null);
+    const path = join(folder, 'a\nLuna: b\u001b[2J');
+    await writeFile(path, 'x');
+    await send(terminal, { text: 'Here', file: { path, name: 'a\nLuna: b' } });
+    expect(written(output)).toBe(`Luna: Here\nFile a?Luna: b: ${join(folder, 'a?Luna: b?[2J')}\n`);
+  });
+
+  it('that is not there any more is refused, and a folder, too', async () => {
+    const { output, terminal } = setUp(() => null);
+    const path = join(folder, 'gone.md');
+    const gone = await send(terminal, { text: 'Here', file: { path, name: 'gone.md' } });
+    expect(gone).toMatchObject({ kind: 'refused', reason: expect.stringContaining(path) });
+    await mkdir(path);
+    expect(await send(terminal, { text: 'Here', file: { path, name: 'gone.md' } })).toMatchObject({
+      kind: 'refused',
+      reason: expect.stringContaining('not a file'),
+    });
+    expect(written(output)).toBe('');
   });
 });
 

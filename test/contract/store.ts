@@ -7,13 +7,20 @@ import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
 import { commandContract } from './store/commands.js';
 import { factContract } from './store/facts.js';
+import { feedContract } from './store/feed.js';
+import { fileContract } from './store/files.js';
+import { keepingContract } from './store/keeping.js';
 import { lawContract } from './store/laws.js';
+import { moveContract } from './store/moves.js';
 import { outboxContract } from './store/outbox.js';
 import { receiveContract } from './store/receive.js';
 import { recoveryContract } from './store/recovery.js';
+import { traceContract } from './store/traces.js';
 import { transcriptContract } from './store/transcript.js';
 import { turnContract } from './store/turns.js';
 import { upkeepContract } from './store/upkeep.js';
+import { viewContract } from './store/views.js';
+import { whereaboutsLaw } from './store/whereabouts.js';
 
 export interface OpenedStore {
   store: Store;
@@ -56,12 +63,19 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     receiveContract(under);
     turnContract(under);
     transcriptContract(under);
+    viewContract(under);
+    moveContract(under);
+    keepingContract(under);
+    fileContract(under);
+    traceContract(under);
     commandContract(under);
     recoveryContract(under);
     outboxContract(under);
     accessContract(under);
     factContract(under);
+    feedContract(under);
     upkeepContract(under);
     lawContract(under);
+    whereaboutsLaw(under);
   });
 }

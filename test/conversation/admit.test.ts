@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AdmitRules, admit } from '../../src/conversation/admit.js';
 import type { Persona } from '../../src/core/persona.js';
-import type { StoredMessage } from '../../src/core/store.js';
+import type { StoredMessage } from '../../src/core/transcript.js';
 
 const persona = (id: string, name = id, aliases: string[] = []): Persona => ({
   ...{ id, name, aliases, model: null, temperature: null, avatar: null, from: null, character: '' },

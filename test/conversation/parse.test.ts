@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { COMMAND_NAMES } from '../../src/conversation/commands/list.js';
 import { parseCommand, words } from '../../src/conversation/commands/parse.js';
 
-const parse = (text: string) => parseCommand(text, COMMAND_NAMES);
+const parse = (text: string, mentionsBot = false) => parseCommand(text, COMMAND_NAMES, mentionsBot);
 
 describe('recognising commands', () => {
   it.each([
@@ -23,6 +23,11 @@ describe('recognising commands', () => {
       expect(parse(text)).toBeNull();
     },
   );
+});
+
+it('our own name may stand before a command, and only ours', () => {
+  expect(parse('@coterie_bot /reset', true)).toEqual({ name: 'reset', argument: '' });
+  expect(parse('@somebody /reset')).toBeNull();
 });
 
 describe('splitting an argument', () => {

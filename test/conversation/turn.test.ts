@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { runTurn, type TurnParts } from '../../src/conversation/turn.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { ModelClient, ModelRequest, ToolCall } from '../../src/core/model.js';
-import type { Step } from '../../src/core/store.js';
 import type { AnyTool } from '../../src/core/tool.js';
+import type { Step } from '../../src/core/transcript.js';
 import { quietLog, quietMetrics } from '../harness/quiet.js';
 
 type Answer = { text?: string; calls?: Partial<ToolCall>[] };
@@ -62,6 +62,7 @@ async function turn(answers: Answer[], steps: Step[] = [], maxToolRounds = 25) {
   };
   const outcome = await runTurn(parts, {
     turnId: 'turn-1',
+    cause: { kind: 'turn', personaId: 'default', turnId: 'turn-1' },
     context: {
       persona: {
         id: 'default',

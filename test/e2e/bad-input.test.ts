@@ -34,7 +34,7 @@ describe('bad input through the whole gateway', () => {
     for (let n = 0; n < 10; n++) {
       const asked = Date.now();
       expect((await fetch(`${url}/health`)).status).toBe(200);
-      expect(Date.now() - asked).toBeLessThan(1_000);
+      expect(Date.now() - asked).toBeLessThan(3_000);
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
     expect(on.telegram.sent).toHaveLength(0);
@@ -157,11 +157,11 @@ describe('bad input through the whole gateway', () => {
     });
     const gateway = await on.start();
     const url = await gateway.url();
-    const conflict = await eventually(async () => {
+    // Before the first answer of the platform it is not ready either, for no reason yet.
+    await eventually(async () => {
       const ready = await fetch(`${url}/ready`);
-      return ready.status === 503 && (await ready.text());
-    }, '/ready says 503');
-    expect(conflict).toContain('409');
+      return ready.status === 503 && (await ready.text()).includes('409');
+    }, '/ready says 503, and why');
     on.telegram.say({ text: 'hi' });
     expect(await on.replies(ANNA.id, 1)).toEqual(['echo: hi']);
     await eventually(async () => (await fetch(`${url}/ready`)).status === 200, '/ready says 200');

@@ -26,12 +26,18 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
     for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
   }
 
+  function add(sleeper: Sleeper) {
+    sleepers.add(sleeper);
+    for (const watcher of watchers) if (watcher.ms === sleeper.ms) watcher.seen();
+    watchers = watchers.filter((watcher) => watcher.ms !== sleeper.ms);
+  }
+
   return {
     now: () => now,
 
     sleep: (ms, signal) =>
       new Promise((resolve) => {
-        if (signal?.aborted) return resolve();
+        if (ms <= 0 || signal?.aborted) return resolve();
         const sleeper: Sleeper = { ms, until: now + ms, wake };
         function wake() {
           sleepers.delete(sleeper);
@@ -39,10 +45,18 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
           resolve();
         }
         signal?.addEventListener('abort', wake, { once: true });
-        sleepers.add(sleeper);
-        for (const watcher of watchers) if (watcher.ms === ms) watcher.seen();
-        watchers = watchers.filter((watcher) => watcher.ms !== ms);
+        add(sleeper);
       }),
+
+    after(ms, act) {
+      const sleeper: Sleeper = { ms, until: now + ms, wake };
+      function wake() {
+        sleepers.delete(sleeper);
+        act();
+      }
+      add(sleeper);
+      return () => sleepers.delete(sleeper);
+    },
 
     async advance(ms) {
       const end = now + ms;

@@ -1,10 +1,16 @@
 /**
- * A scripted model server on 127.0.0.1 that speaks OpenAI's chat completions, streaming or not. What it is not
- * told to answer it echoes. Cheap enough for benches, which start it in a process of its own with plain options.
+ * A scripted model server on 127.0.0.1 that speaks OpenAI's chat completions, streaming or not, and transcribes. What
+ * it is not told to answer it echoes. Cheap enough for benches, which start it in a process of its own with plain options.
  */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { counter, listen } from './http-server.js';
 import { chunksOf, completionOf, type ModelScript } from './model-script.js';
+import {
+  answerRecording,
+  type Recording,
+  readRecording,
+  type TranscriptScript,
+} from './model-transcription.js';
 
 export type { ModelScript } from './model-script.js';
 
@@ -22,7 +28,10 @@ export interface ChatBody {
 
 export interface ChatBodyMessage {
   role: string;
+  /** Of a list of parts, its texts. */
   content: string | null;
+  /** Of a list of parts, its pictures. */
+  images?: { mimeType: string; bytes: Buffer }[];
   tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
   tool_call_id?: string;
 }
@@ -48,7 +57,13 @@ export interface FakeModelOptions {
   reply?: ModelReply | ModelScript | string;
   /** How many of the latest requests to keep; all. A long bench wants few. */
   keep?: number;
+  /** `refused`: a model without eyes, as a proxy in front of one words it. */
+  images?: 'taken' | 'refused';
+  /** What is heard in recordings; what their bytes say as text, where left out. */
+  transcript?: Transcript;
 }
+
+export type Transcript = TranscriptScript | ((recording: Recording) => TranscriptScript);
 
 export interface FakeModel {
   /** Ends in /v1. */
@@ -59,6 +74,10 @@ export interface FakeModel {
   /** Sockets that were opened: one for many requests, where the client keeps it alive. */
   connections(): number;
   reply(reply: ModelReply | ModelScript | string): void;
+  /** May be changed at any time. */
+  settings: { images: 'taken' | 'refused'; transcript: Transcript };
+  /** What came in to be transcribed. */
+  recordings: Recording[];
   /** Resolves when that many requests have come in. */
   received(count: number): Promise<void>;
   close(): Promise<void>;
@@ -68,9 +87,12 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
   const { delayMs = 0, keep = Number.POSITIVE_INFINITY } = options;
   const requests: FakeModelRequest[] = [];
   let reply = options.reply ?? echo;
-  let count = 0;
-  let connections = 0;
-  let waiting: { count: number; seen(): void }[] = [];
+  const count = counter();
+  const settings: FakeModel['settings'] = {
+    images: options.images ?? 'taken',
+    transcript: options.transcript ?? (({ bytes }) => bytes.toString('utf8')),
+  };
+  const recordings: Recording[] = [];
 
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
@@ -78,20 +100,22 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
       response.end(JSON.stringify({ error: { message: `the fake model failed: ${error}` } }));
     });
   });
-  server.on('connection', () => {
-    connections += 1;
-  });
-  // Longer than any test, so that a reused connection is never closed just when it is used.
-  server.keepAliveTimeout = 120_000;
 
   async function answer(request: IncomingMessage, response: ServerResponse) {
-    const text = await bodyOf(request);
+    const sent = await bodyOf(request);
+    if (request.method === 'POST' && request.url === '/v1/audio/transcriptions') {
+      const recording = await readRecording(request, sent);
+      recordings.push(recording);
+      const { transcript } = settings;
+      answerRecording(typeof transcript === 'function' ? transcript(recording) : transcript, response);
+      return;
+    }
     if (request.method !== 'POST' || request.url !== '/v1/chat/completions') {
       response.writeHead(404, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ error: { message: `no such path: ${request.method} ${request.url}` } }));
       return;
     }
-    const body: ChatBody = JSON.parse(text);
+    const body: ChatBody = withPartsApart(JSON.parse(sent.toString('utf8')));
     const seen: FakeModelRequest = {
       body,
       headers: request.headers,
@@ -99,16 +123,18 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
       answeredAt: null,
       abandoned: false,
     };
-    const n = count++;
     requests.push(seen);
     if (requests.length > keep) requests.shift();
     response.on('close', () => {
       if (response.writableFinished) seen.answeredAt = performance.timeOrigin + performance.now();
       else seen.abandoned = true;
     });
-    for (const one of waiting) if (one.count <= count) one.seen();
-    waiting = waiting.filter((one) => one.count > count);
+    const n = count.next();
 
+    if (settings.images === 'refused' && body.messages.some((message) => message.images)) {
+      await play(NO_PICTURES, body, n, response);
+      return;
+    }
     const said = typeof reply === 'function' ? await reply(body, n) : reply;
     const script = typeof said === 'string' ? { text: said } : said;
     const wait = delayMs + (script.headerDelayMs ?? 0);
@@ -116,30 +142,20 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     await play(script, body, n, response);
   }
 
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const { url, connections, close } = await listen(server, options.port);
 
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `${url}/v1`,
     requests,
-    count: () => count,
-    connections: () => connections,
+    count: count.count,
+    connections,
     reply(next) {
       reply = next;
     },
-    received: (wanted) =>
-      new Promise((resolve) => {
-        if (count >= wanted) resolve();
-        else waiting.push({ count: wanted, seen: resolve });
-      }),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    settings,
+    recordings,
+    received: count.reached,
+    close,
   };
 }
 
@@ -203,10 +219,41 @@ export function lastUserText(body: ChatBody): string {
     .join('\n');
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+const NO_PICTURES: ModelScript = {
+  status: 400,
+  body: { error: { message: 'Invalid content type. image_url is only supported by certain models.' } },
+};
+
+interface RawPart {
+  type: string;
+  text?: string;
+  image_url?: { url: string };
+}
+
+/** Content may be a list of parts: most tests care for the words, some for the pictures. */
+function withPartsApart(body: ChatBody): ChatBody {
+  return { ...body, messages: body.messages.map(apart) };
+}
+
+function apart(message: ChatBodyMessage): ChatBodyMessage {
+  const parts: unknown = message.content;
+  if (!Array.isArray(parts)) return message;
+  const known = parts as RawPart[];
+  const content = known.flatMap(({ text }) => text ?? []).join('\n');
+  const images = known.flatMap(({ image_url }) => (image_url === undefined ? [] : [imageOf(image_url.url)]));
+  return { ...message, content, ...(images.length > 0 ? { images } : {}) };
+}
+
+function imageOf(url: string): { mimeType: string; bytes: Buffer } {
+  const [, mimeType = '', data = ''] = /^data:([^;]+);base64,([A-Za-z0-9+/=]+)$/.exec(url) ?? [];
+  if (data === '') throw new Error(`not a picture as data: ${url.slice(0, 40)}`);
+  return { mimeType, bytes: Buffer.from(data, 'base64') };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of request) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(pieces);
 }
 
 function pause(ms: number): Promise<void> {

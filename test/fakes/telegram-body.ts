@@ -1,5 +1,6 @@
 /** What a client of the Bot API posts: JSON, a form, or a form with files. */
 import type { IncomingMessage } from 'node:http';
+import { parseForm } from './telegram-form.js';
 
 export type Payload = Record<string, unknown>;
 
@@ -11,35 +12,31 @@ export async function readPayload(request: IncomingMessage): Promise<Payload> {
   if (type.includes('application/json')) return body.length === 0 ? {} : JSON.parse(body.toString('utf8'));
   if (type.includes('x-www-form-urlencoded')) {
     return Object.fromEntries(
-      [...new URLSearchParams(body.toString('utf8'))].map(([key, text]) => [key, formValue(text)]),
+      [...new URLSearchParams(body.toString('utf8'))].map(([key, text]) => [key, formValue(key, text)]),
     );
   }
-  const boundary = /boundary="?([^";]+)"?/.exec(type)?.[1];
-  return boundary === undefined ? {} : multipart(body.toString('latin1'), boundary);
+  return type.includes('multipart/form-data') ? payloadOf(parseForm(type, body)) : {};
 }
 
+/** A file stands under its field's name, also where the field says which part of the form it is. */
+function payloadOf({ fields, files }: ReturnType<typeof parseForm>): Payload {
+  const payload: Payload = Object.fromEntries(files);
+  for (const [name, text] of fields) {
+    const attached = text.startsWith('attach://') ? text.slice('attach://'.length) : null;
+    payload[name] = attached === null ? formValue(name, text) : files.get(attached);
+    if (attached !== null) delete payload[attached];
+  }
+  return payload;
+}
+
+const TEXTS = new Set(['text', 'caption']);
+
 /** Values that are not strings are JSON in a form. */
-function formValue(text: string): unknown {
+function formValue(name: string, text: string): unknown {
+  if (TEXTS.has(name)) return text;
   try {
     return JSON.parse(text);
   } catch {
     return text;
   }
-}
-
-/** Read as Latin-1, so that the bytes of files survive; names may stand without quotes. */
-function multipart(body: string, boundary: string): Payload {
-  const payload: Payload = {};
-  for (const section of body.split(`--${boundary}`)) {
-    const split = section.indexOf('\r\n\r\n');
-    if (split < 0) continue;
-    const head = section.slice(0, split);
-    const content = section.slice(split + 4).replace(/\r\n$/, '');
-    const name = /name="?([^";\r\n]+)"?/.exec(head)?.[1];
-    if (name === undefined) continue;
-    const bytes = Buffer.from(content, 'latin1');
-    const file = /filename="?([^";\r\n]+)"?/.exec(head)?.[1];
-    payload[name] = file === undefined ? formValue(bytes.toString('utf8')) : { file, bytes: bytes.length };
-  }
-  return payload;
 }

@@ -35,8 +35,21 @@ export interface Saying {
   /** Seconds since 1970; now if left out. */
   date?: number;
   messageId?: number;
-  /** Anything else: `{ photo: […] }`, `{ voice: … }`. */
+  /** A file, which can then be fetched. At most one, as on Telegram: each of an album's has its own message. */
+  photo?: SaidFile;
+  voice?: SaidFile;
+  document?: SaidFile;
+  /** Anything else: `{ sticker: … }`, `{ poll: … }`. */
   extra?: Payload;
+}
+
+export interface SaidFile {
+  bytes: Buffer;
+  mimeType?: string;
+  name?: string;
+  seconds?: number;
+  /** What the message says of its size; the truth if left out. */
+  claimed?: number;
 }
 
 export interface Said {

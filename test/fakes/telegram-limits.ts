@@ -1,5 +1,6 @@
-/** What the Bot API refuses in a text, as far as a sender can get it wrong. Stricter than Telegram, not laxer. */
+/** What the Bot API refuses of texts and files that a sender got wrong. Stricter than Telegram, not laxer. */
 import type { Payload } from './telegram-body.js';
+import type { UploadedFile } from './telegram-form.js';
 
 const KINDS = new Set([
   'bold',
@@ -22,6 +23,24 @@ export function refusalOf(payload: Payload): string | null {
   if (!Array.isArray(entities)) return "Bad Request: can't parse entities: expected an array";
   const fault = faultIn(entities, text);
   return fault === null ? null : `Bad Request: can't parse entities: ${fault}`;
+}
+
+/** The same for a file and the text below it. */
+export function uploadRefusalOf(payload: Payload): { status: number; description: string } | null {
+  const { document, caption = '', caption_entities: entities = [] } = payload;
+  const refuse = (description: string) => ({ status: 400, description: `Bad Request: ${description}` });
+  if (!isUpload(document)) return refuse('there is no document in the request');
+  if (document.bytes.length === 0) return refuse('file must be non-empty');
+  if (document.bytes.length > 50_000_000) return { status: 413, description: 'Request Entity Too Large' };
+  if (typeof caption !== 'string') return refuse('caption must be a text');
+  if (caption.length > 1024) return refuse('message caption is too long');
+  if (!Array.isArray(entities)) return refuse("can't parse entities: expected an array");
+  const fault = faultIn(entities, caption);
+  return fault === null ? null : refuse(`can't parse entities: ${fault}`);
+}
+
+export function isUpload(value: unknown): value is UploadedFile {
+  return typeof value === 'object' && value !== null && 'bytes' in value && Buffer.isBuffer(value.bytes);
 }
 
 function faultIn(entities: unknown[], text: string): string | null {

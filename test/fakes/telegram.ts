@@ -1,14 +1,18 @@
 /**
- * A Bot API server on loopback: long polling with offsets, webhooks, sending with Telegram's limits, and faults
- * on command. It keeps a ledger of what it took, and whether the connection was cut between taking a message
- * and answering; so a test can tell which reply may stand twice.
+ * A Bot API server on loopback: long polling with offsets, webhooks, sending texts and files with Telegram's
+ * limits, and faults on command. It keeps a ledger of what it took, and whether the connection was cut between
+ * taking a message and answering; so a test can tell which reply may stand twice.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { listenAt } from './http-server.js';
 import { type Payload, readPayload } from './telegram-body.js';
 import { ANNA, messageOf, type Said, type Saying } from './telegram-chats.js';
-import { refusalOf } from './telegram-limits.js';
+import { MalformedForm, type UploadedFile } from './telegram-form.js';
+import { isUpload, refusalOf, uploadRefusalOf } from './telegram-limits.js';
 import { createUpdateQueue } from './telegram-queue.js';
+import { createFileStore } from './telegram-store.js';
+import { createWatch } from './watch.js';
 
 export interface FakeTelegramOptions {
   token?: string;
@@ -41,8 +45,10 @@ export interface SentMessage {
   messageId: number;
   chatId: number;
   threadId: number | null;
+  /** With a document, what stands below it. */
   text: string;
   entities: Payload[];
+  document: UploadedFile | null;
   replyTo: number | null;
   /** When it was taken, ms. */
   at: number;
@@ -50,8 +56,6 @@ export interface SentMessage {
   answered: boolean;
   /** The connection ended between taking it and answering: the sender cannot know that it was taken. */
   cut: boolean;
-  /** The connection ended this long after the answer, with no other call on it; null while it stands. */
-  hungUpAfterMs: number | null;
 }
 
 export interface FakeTelegram {
@@ -64,6 +68,8 @@ export interface FakeTelegram {
   polls: { count: number; lastPayload: Payload };
   /** The ledger. */
   sent: SentMessage[];
+  /** How many connections were made so far. */
+  connections(): number;
   /** Ids of administrators by chat. */
   administrators: Map<number, number[]>;
   /** May be changed at any time. */
@@ -74,12 +80,17 @@ export interface FakeTelegram {
   /** How many updates were not confirmed yet. */
   pending(): number;
   say(saying: Saying): Said;
+  /** What was said before, by its chat and id. */
+  said(chatId: number, messageId: number): Said;
   edit(said: Said, text: string): void;
   /** Both service messages of a group that becomes a supergroup. */
   migrate(from: number, to: number): void;
   /** Any update; gets its id here unless it has one. */
   push(update: Payload): number;
-  /** The next `times` calls of a method (that `when` is true for) fail. */
+  /**
+   * The next `times` calls of a method (that `when` is true for) fail. `file` is what serves the bytes of files: its
+   * faults of the kind `after` come in the middle of them.
+   */
   fail(method: string, fault: Fault, limits?: { times?: number; when?: (payload: Payload) => boolean }): void;
   /** Ends all faults. */
   heal(): void;
@@ -124,11 +135,13 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const administrators = new Map<number, number[]>();
   /** Every message by chat and id, for replies to it. */
   const messages = new Map<string, Payload>();
+  const updateIds = new Map<Payload, number>();
   const sockets = new Set<Socket>();
-  const lastAnswer = new WeakMap<Socket, { message: SentMessage; at: number }>();
+  const files = createFileStore();
   let faults: Scripted[] = [];
-  let watchers: { condition: () => boolean; met: () => void }[] = [];
+  const { look, until } = createWatch('the fake Telegram');
   let nextMessage = 1;
+  let connections = 0;
 
   function write(response: ServerResponse, status: number, body: string, type = 'application/json'): void {
     if (response.destroyed || response.writableEnded) return;
@@ -151,25 +164,24 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   );
 
   /** Into the ledger. From here on Telegram has it, whatever becomes of the answer. */
-  function take(payload: Payload, request: IncomingMessage, response: ServerResponse): SentMessage {
+  function take(payload: Payload, response: ServerResponse): SentMessage {
     const answered = payload.reply_parameters as { message_id?: number } | undefined;
     const message: SentMessage = {
       messageId: nextMessage++,
       chatId: Number(payload.chat_id),
       threadId: payload.message_thread_id === undefined ? null : Number(payload.message_thread_id),
-      text: String(payload.text),
-      entities: (payload.entities as Payload[] | undefined) ?? [],
+      text: String(payload.text ?? payload.caption ?? ''),
+      entities: ((payload.entities ?? payload.caption_entities) as Payload[] | undefined) ?? [],
+      document: isUpload(payload.document) ? payload.document : null,
       replyTo: answered?.message_id ?? null,
       at: Date.now(),
       answered: false,
       cut: false,
-      hungUpAfterMs: null,
     };
     sent.push(message);
     messages.set(`${message.chatId}/${message.messageId}`, shown(message));
     response.on('finish', () => {
       message.answered = true;
-      lastAnswer.set(request.socket, { message, at: Date.now() });
     });
     response.on('close', () => {
       message.cut = !message.answered;
@@ -178,16 +190,27 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return message;
   }
 
-  function shown({ messageId, chatId, text, entities, at }: SentMessage): Payload {
+  function shown({ messageId, chatId, text, entities, document, at }: SentMessage): Payload {
     const type = chatId > 0 ? 'private' : 'supergroup';
     const { id, is_bot, first_name, username } = bot;
-    return {
+    const message = {
       message_id: messageId,
       from: { id, is_bot, first_name, username },
       chat: { id: chatId, type },
       date: Math.floor(at / 1000),
-      text,
-      ...(entities.length > 0 ? { entities } : {}),
+    };
+    if (document === null) return { ...message, text, ...(entities.length > 0 ? { entities } : {}) };
+    return {
+      ...message,
+      document: {
+        file_id: `file-${messageId}`,
+        file_unique_id: `unique-${messageId}`,
+        file_name: document.name,
+        mime_type: document.type,
+        file_size: document.bytes.length,
+      },
+      ...(text === '' ? {} : { caption: text }),
+      ...(entities.length > 0 ? { caption_entities: entities } : {}),
     };
   }
 
@@ -200,21 +223,21 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   }
 
   /** What a call does, and its answer. */
-  function effect(
-    method: string,
-    payload: Payload,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Outcome {
+  function effect(method: string, payload: Payload, response: ServerResponse): Outcome {
     if (method === 'sendMessage' || method === 'editMessageText') {
       const refusal = refusalOf(payload);
       if (refusal !== null) return { status: 400, description: refusal };
+    }
+    if (method === 'sendDocument') {
+      const refusal = uploadRefusalOf(payload);
+      if (refusal !== null) return refusal;
     }
     switch (method) {
       case 'getMe':
         return { result: bot };
       case 'sendMessage':
-        return { result: shown(take(payload, request, response)) };
+      case 'sendDocument':
+        return { result: shown(take(payload, response)) };
       case 'editMessageText':
         return edited(payload);
       case 'setWebhook':
@@ -239,6 +262,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         };
       case 'getChat':
         return { result: { id: Number(payload.chat_id), type: 'supergroup', title: 'A group' } };
+      case 'getFile':
+        return files.getFile(String(payload.file_id));
       case 'sendChatAction':
       case 'setMyCommands':
         return { result: true };
@@ -270,20 +295,41 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     } else if (fault !== null && 'html' in fault) {
       later(() => write(response, fault.html, `<html>${fault.html}</html>`, 'text/html'));
     } else if (fault !== null) {
-      if (Object.values(fault).includes('after')) effect(method, payload, request, response);
+      if (Object.values(fault).includes('after')) effect(method, payload, response);
       if ('drop' in fault) request.socket.destroy();
     } else if (method === 'getUpdates') {
       updates.getUpdates(payload, response);
     } else {
-      const outcome = effect(method, payload, request, response);
+      const outcome = effect(method, payload, response);
       later(() => reply(response, outcome));
     }
   }
 
+  function serveFile(givenToken: string, path: string, response: ServerResponse): void {
+    const fault = faultFor('file', { path });
+    if (givenToken !== token) write(response, 401, 'Unauthorized', 'text/plain');
+    else if (fault !== null && 'status' in fault) write(response, fault.status, 'Scripted', 'text/plain');
+    else if (fault !== null && 'html' in fault) write(response, fault.html, '<html></html>', 'text/html');
+    else if (!files.serve(path, response, fault)) write(response, 404, 'Not Found', 'text/plain');
+  }
+
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    lastAnswer.delete(request.socket);
+    const [, fileToken, path] = /^\/file\/bot([^/]+)\/(.+)$/.exec(request.url ?? '') ?? [];
+    if (fileToken !== undefined && path !== undefined) {
+      calls.push({ method: 'file', payload: { path: decodeURIComponent(path) }, at: Date.now() });
+      serveFile(decodeURIComponent(fileToken), decodeURIComponent(path), response);
+      look();
+      return;
+    }
     const [, givenToken, method] = /^\/bot([^/]+)\/(\w+)/.exec(request.url ?? '') ?? [];
-    const payload = await readPayload(request);
+    const payload = await readPayload(request).catch((error: unknown) => {
+      if (error instanceof MalformedForm) return error;
+      throw error;
+    });
+    if (payload instanceof MalformedForm) {
+      reply(response, { status: 400, description: `Bad Request: ${payload.message}` });
+      return;
+    }
     if (method === undefined) {
       reply(response, { status: 404, description: 'Not Found' });
       return;
@@ -303,14 +349,6 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   }
 
   /** Whoever waits for something may have it now. */
-  function look(): void {
-    watchers = watchers.filter(({ condition, met }) => {
-      if (!condition()) return true;
-      met();
-      return false;
-    });
-  }
-
   const server = createServer((request, response) => {
     // A client that hangs up while it asks is no concern of the others.
     serve(request, response).catch(() => request.socket.destroy());
@@ -318,24 +356,11 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   // Node's five seconds would cut connections that a quiet client keeps.
   server.keepAliveTimeout = 120_000;
   server.on('connection', (socket) => {
+    connections += 1;
     sockets.add(socket);
     socket.on('error', () => socket.destroy());
-    socket.on('close', () => {
-      sockets.delete(socket);
-      const last = lastAnswer.get(socket);
-      if (last !== undefined) last.message.hungUpAfterMs = Date.now() - last.at;
-    });
+    socket.on('close', () => sockets.delete(socket));
   });
-
-  function listen(port: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(port, '127.0.0.1', () => {
-        server.off('error', reject);
-        resolve();
-      });
-    });
-  }
 
   function hangUp(): void {
     for (const socket of sockets) socket.destroy();
@@ -348,7 +373,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     });
   }
 
-  await listen(0);
+  await listenAt(server, 0);
   const { port } = server.address() as AddressInfo;
 
   return {
@@ -358,6 +383,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     calls,
     polls,
     sent,
+    connections: () => connections,
     administrators,
     settings,
     webhook: updates.webhook,
@@ -368,14 +394,28 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     say(saying) {
       const messageId = saying.messageId ?? nextMessage++;
       const chatId = saying.chat?.id ?? saying.from?.id ?? ANNA.id;
-      const message = messageOf(saying, messageId, messages.get(`${chatId}/${saying.replyTo}`));
+      const said = messageOf(saying, messageId, messages.get(`${chatId}/${saying.replyTo}`));
+      const message = { ...said, ...files.put(saying) };
       messages.set(`${chatId}/${messageId}`, message);
-      return { updateId: updates.push({ message }), messageId, chatId, message };
+      const updateId = updates.push({ message });
+      updateIds.set(message, updateId);
+      return { updateId, messageId, chatId, message };
+    },
+
+    said(chatId, messageId) {
+      const message = messages.get(`${chatId}/${messageId}`);
+      const updateId = message === undefined ? undefined : updateIds.get(message);
+      if (message === undefined || updateId === undefined) {
+        throw new Error(`nobody said message ${messageId} in ${chatId} on the fake Telegram`);
+      }
+      return { updateId, messageId, chatId, message };
     },
 
     edit({ message }, text) {
-      const { text: _before, entities: _old, ...rest } = message;
-      updates.push({ edited_message: { ...rest, text, edit_date: Math.floor(Date.now() / 1000) } });
+      const edit_date = Math.floor(Date.now() / 1000);
+      const { text: before, entities: _old, caption: _below, caption_entities: _marks, ...rest } = message;
+      const words = before === undefined ? { caption: text } : { text };
+      updates.push({ edited_message: { ...rest, ...words, edit_date } });
     },
 
     migrate(from, to) {
@@ -412,25 +452,10 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     },
     callsOf: (method) => calls.filter((call) => call.method === method).map((call) => call.payload),
 
-    until(condition, what = String(condition), timeoutMs = 10_000) {
-      if (condition()) return Promise.resolve();
-      return new Promise((resolve, reject) => {
-        const asked = new Error(`not seen on the fake Telegram within ${timeoutMs} ms: ${what}`);
-        const timer = setTimeout(() => {
-          watchers = watchers.filter((watcher) => watcher.met !== met);
-          reject(asked);
-        }, timeoutMs);
-        function met() {
-          clearTimeout(timer);
-          resolve();
-        }
-        watchers.push({ condition, met });
-      });
-    },
-
+    until,
     hangUp,
     shut,
-    open: () => listen(port),
+    open: () => listenAt(server, port),
     async close() {
       updates.close();
       await shut();

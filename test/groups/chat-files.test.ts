@@ -72,6 +72,15 @@ describe('further ids', () => {
     expect(await open().resolve('x_1')).toBeNull();
   });
 
+  it('far down in a long file are found, and known beforehand once they were prepared', async () => {
+    const { chats, open, file } = await setUp(`title: t\n# ${'x'.repeat(5000)}\nids:\n  - x_1\n`);
+    expect(await chats.resolve('x_1')).toBe(CHAT);
+    const prepared = open();
+    await prepared.prepare();
+    await rm(file);
+    expect(await prepared.resolve('x_1')).toBe(CHAT);
+  });
+
   it('of 10,000 chats are found without stopping everything else', async () => {
     const { chats, groups } = await setUp();
     for (let i = 0; i < 10_000; i++) {

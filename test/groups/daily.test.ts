@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { isDate, withEntry } from '../../src/groups/daily.js';
-import { groupsFolder, listeningLog, memoryIn } from './support.js';
+import { BY_TURN, groupsFolder, listeningLog, memoryIn } from './support.js';
 
 const CHAT = 'telegram_-100123';
 const TODAY = '2026-03-10';
@@ -34,7 +34,7 @@ describe('the daily log in the prompt', () => {
     const groups = await chatWith({ '2026-03-10.md': ' \n', '2026-03-08.md': 'a', '2026-03-07.md': 'b' });
     await mkdir(join(groups, CHAT, 'memory', '2026-03-09.md'));
     const log = listeningLog();
-    expect(await memoryIn(groups, {}, log).recentDaily(CHAT, TODAY)).toBe(
+    expect(await memoryIn(groups, {}, { log }).recentDaily(CHAT, TODAY)).toBe(
       '--- 2026-03-08 ---\na\n\n--- 2026-03-07 ---\nb',
     );
     expect(log.warnings).toHaveLength(1);
@@ -62,8 +62,8 @@ describe('adding to the daily log', () => {
   it('makes the file and adds one line an entry', async () => {
     const groups = await groupsFolder();
     const memory = memoryIn(groups);
-    await memory.appendDaily(CHAT, TODAY, ' one \n  entry ');
-    await Promise.all(['2', '3', '4'].map((entry) => memory.appendDaily(CHAT, TODAY, entry)));
+    await memory.appendDaily(CHAT, TODAY, ' one \n  entry ', BY_TURN);
+    await Promise.all(['2', '3', '4'].map((entry) => memory.appendDaily(CHAT, TODAY, entry, BY_TURN)));
     expect(await memory.readDaily(CHAT, TODAY)).toBe('one entry\n2\n3\n4');
   });
 
@@ -77,7 +77,9 @@ describe('adding to the daily log', () => {
     const memory = memoryIn(groups);
     for (const date of ['../../AGENTS', '2026-02-30', '2026-3-1', '2026-03-10\n', '']) {
       expect(isDate(date)).toBe(false);
-      await expect(memory.appendDaily(CHAT, date, 'x')).rejects.toMatchObject({ code: 'memory_unavailable' });
+      await expect(memory.appendDaily(CHAT, date, 'x', BY_TURN)).rejects.toMatchObject({
+        code: 'memory_unavailable',
+      });
       await expect(memory.readDaily(CHAT, date)).rejects.toMatchObject({ code: 'memory_unavailable' });
     }
     expect(await readFile(join(groups, CHAT, 'memory', '2026-03-10.md'), 'utf8')).toBe('mine');

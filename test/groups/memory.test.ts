@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { SeenTier, Tier } from '../../src/core/memory.js';
 import { NEW_MEMORY } from '../../src/groups/tiers.js';
-import { groupsFolder, listeningLog, memoryIn } from './support.js';
+import { BY_TURN, groupsFolder, listeningLog, memoryIn } from './support.js';
 
 const OWNER = { chatId: 'terminal_local', personaId: 'luna' };
 const EMPTY: SeenTier = { text: '' };
@@ -58,11 +58,11 @@ describe('snapshot', () => {
     const groups = await groupsFolder();
     await mkdir(fileIn(groups), { recursive: true });
     const log = listeningLog();
-    const memory = memoryIn(groups, {}, log);
+    const memory = memoryIn(groups, {}, { log });
     expect(await memory.snapshot(OWNER)).toEqual({ text: '', seen: { 1: CUT, 2: CUT, 3: CUT } });
     expect(JSON.stringify(log.warnings)).toContain('a directory stands where a file is expected');
     await expect(memory.readTier(OWNER, 1)).rejects.toMatchObject({ code: 'memory_unavailable' });
-    await expect(memory.writeTier(OWNER, 1, 'x', EMPTY)).rejects.toMatchObject({
+    await expect(memory.writeTier(OWNER, 1, 'x', EMPTY, BY_TURN)).rejects.toMatchObject({
       code: 'memory_unavailable',
     });
   });
@@ -82,7 +82,7 @@ describe('snapshot', () => {
     const { text, seen } = await memory.snapshot(OWNER);
     expect(text.length).toBeLessThan(12_100);
     expect(seen).toEqual({ 1: CUT, 2: EMPTY, 3: EMPTY });
-    expect(await memory.writeTier(OWNER, 2, 'x', EMPTY)).toEqual({ kind: 'written', text: 'x' });
+    expect(await memory.writeTier(OWNER, 2, 'x', EMPTY, BY_TURN)).toEqual({ kind: 'written', text: 'x' });
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 
@@ -101,7 +101,7 @@ describe('principles', () => {
   it('are groups/AGENTS.md, trimmed, read anew each time; unreadable counts as empty', async () => {
     const groups = await groupsFolder();
     const log = listeningLog();
-    const memory = memoryIn(groups, {}, log);
+    const memory = memoryIn(groups, {}, { log });
     expect(memory.principlesPath).toBe(join(groups, 'AGENTS.md'));
     expect(await memory.principles()).toBe('');
     await writeFile(join(groups, 'AGENTS.md'), '\uFEFF\nBe kind.\n');
@@ -117,9 +117,15 @@ describe('writeTier', () => {
   it('writes what was seen, and answers with what stands there now', async () => {
     const groups = await groupsWith(NEW_MEMORY);
     const memory = memoryIn(groups);
-    expect(await memory.writeTier(OWNER, 1, ' # Tea\n', EMPTY)).toEqual({ kind: 'written', text: '### Tea' });
+    expect(await memory.writeTier(OWNER, 1, ' # Tea\n', EMPTY, BY_TURN)).toEqual({
+      kind: 'written',
+      text: '### Tea',
+    });
     expect(await memory.readTier(OWNER, 1)).toBe('### Tea');
-    expect(await memory.writeTier(OWNER, 1, '', { text: '### Tea' })).toEqual({ kind: 'written', text: '' });
+    expect(await memory.writeTier(OWNER, 1, '', { text: '### Tea' }, BY_TURN)).toEqual({
+      kind: 'written',
+      text: '',
+    });
     expect(await readFile(fileIn(groups), 'utf8')).toBe(NEW_MEMORY);
   });
 
@@ -127,10 +133,13 @@ describe('writeTier', () => {
     const groups = await groupsWith('## Tier 1\nby hand\n');
     const memory = memoryIn(groups);
     for (const seen of [undefined, CUT, EMPTY, { text: 'old' }]) {
-      expect(await memory.writeTier(OWNER, 1, 'x', seen)).toEqual({ kind: 'changed', current: 'by hand' });
+      expect(await memory.writeTier(OWNER, 1, 'x', seen, BY_TURN)).toEqual({
+        kind: 'changed',
+        current: 'by hand',
+      });
     }
     expect(await readFile(fileIn(groups), 'utf8')).toBe('## Tier 1\nby hand\n');
-    expect((await memory.writeTier(OWNER, 2, 'x', undefined)).kind).toBe('written');
+    expect((await memory.writeTier(OWNER, 2, 'x', undefined, BY_TURN)).kind).toBe('written');
   });
 
   it('refuses content that was cut', async () => {
@@ -140,6 +149,7 @@ describe('writeTier', () => {
       1,
       'a\n\n<<truncated due to memory-max-chars=12000>>',
       EMPTY,
+      BY_TURN,
     );
     expect(outcome.kind).toBe('refused');
   });
@@ -149,8 +159,11 @@ describe('writeTier', () => {
     const memory = memoryIn(groups);
     await rm(groups, { recursive: true });
     expect(await memory.readTier(OWNER, 1)).toBe('');
-    expect(await memory.writeTier(OWNER, 1, 'x', { text: 'a' })).toEqual({ kind: 'changed', current: '' });
-    expect(await memory.writeTier(OWNER, 1, 'x', EMPTY)).toEqual({ kind: 'written', text: 'x' });
+    expect(await memory.writeTier(OWNER, 1, 'x', { text: 'a' }, BY_TURN)).toEqual({
+      kind: 'changed',
+      current: '',
+    });
+    expect(await memory.writeTier(OWNER, 1, 'x', EMPTY, BY_TURN)).toEqual({ kind: 'written', text: 'x' });
     expect(await readFile(fileIn(groups), 'utf8')).toBe(
       NEW_MEMORY.replace('Long term\n', 'Long term\n\nx\n'),
     );
@@ -167,7 +180,7 @@ describe('writeTier', () => {
       { ...OWNER, personaId: 'memory' },
       { ...OWNER, personaId: '' },
     ]) {
-      await expect(memory.writeTier(owner, 1, 'x', EMPTY)).rejects.toMatchObject({
+      await expect(memory.writeTier(owner, 1, 'x', EMPTY, BY_TURN)).rejects.toMatchObject({
         code: 'memory_unavailable',
       });
     }
@@ -182,7 +195,13 @@ describe('writeTier', () => {
     async function writer(tier: Tier): Promise<void> {
       for (let round = 1; round <= rounds; round++) {
         const memory = memories[(round + tier) % 2] ?? memories[0];
-        const outcome = await memory?.writeTier(OWNER, tier, `${tier}/${round}`, { text: last[tier] });
+        const outcome = await memory?.writeTier(
+          OWNER,
+          tier,
+          `${tier}/${round}`,
+          { text: last[tier] },
+          BY_TURN,
+        );
         expect(outcome).toEqual({ kind: 'written', text: `${tier}/${round}` });
         last[tier] = `${tier}/${round}`;
       }
@@ -200,9 +219,9 @@ describe('writeTier', () => {
     await rm(fileIn(groups));
     await symlink('../../elsewhere/real.md', fileIn(groups));
     const memory = memoryIn(groups);
-    await memory.writeTier(OWNER, 1, 'a', EMPTY);
+    await memory.writeTier(OWNER, 1, 'a', EMPTY, BY_TURN);
     await chmod(target, 0o640);
-    await memory.writeTier(OWNER, 1, 'b', { text: 'a' });
+    await memory.writeTier(OWNER, 1, 'b', { text: 'a' }, BY_TURN);
     expect(await readFile(target, 'utf8')).toContain('\nb\n');
     expect((await stat(target)).mode & 0o777).toBe(0o640);
     expect((await lstat(fileIn(groups))).isSymbolicLink()).toBe(true);
@@ -214,7 +233,7 @@ describe('writeTier', () => {
     await symlink('MEMORY.md', fileIn(groups));
     const memory = memoryIn(groups);
     expect((await memory.snapshot(OWNER)).text).toBe('');
-    await expect(memory.writeTier(OWNER, 1, 'a', EMPTY)).rejects.toThrow(/in a circle/);
+    await expect(memory.writeTier(OWNER, 1, 'a', EMPTY, BY_TURN)).rejects.toThrow(/in a circle/);
   });
 
   // A limit on the size of files fails a write in the middle, as a full disk does, and needs no disk to fill.
@@ -223,7 +242,7 @@ describe('writeTier', () => {
     const memory = memoryIn(groups);
     limitFileSize('4096');
     try {
-      const written = memory.writeTier(OWNER, 1, 'x'.repeat(100_000), { text: 'old' });
+      const written = memory.writeTier(OWNER, 1, 'x'.repeat(100_000), { text: 'old' }, BY_TURN);
       await expect(written).rejects.toMatchObject({ code: 'memory_unavailable' });
     } finally {
       limitFileSize('unlimited');

@@ -1,9 +1,11 @@
-/** A groups folder of its own for a test, and a log that remembers its warnings. */
+/** A groups folder of its own for a test, a log that remembers its warnings, a memory with versions in memory. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Log } from '../../src/core/log.js';
+import type { Cause, Version, VersionKeeper } from '../../src/core/memory.js';
+import { type Alone, locks } from '../../src/groups/locks.js';
 import { createMemory, type MemoryBudgets } from '../../src/groups/memory.js';
 
 const BUDGETS: MemoryBudgets = {
@@ -12,6 +14,12 @@ const BUDGETS: MemoryBudgets = {
   dailyFiles: 2,
   dailyMaxChars: 8_000,
 };
+
+export const CAUSE: Cause = { kind: 'turn', personaId: 'luna', turnId: 't1' };
+/** What a write needs to be told where a test is about something else. */
+export const BY_TURN = { cause: CAUSE };
+/** When all versions of a test are made. */
+export const NOW = 1_700_000_000_000;
 
 export async function groupsFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'groups-'));
@@ -31,6 +39,41 @@ export function listeningLog(): Log & { warnings: { fields: object; message: str
   };
 }
 
-export function memoryIn(groupsDir: string, budgets: Partial<MemoryBudgets> = {}, log: Log = listeningLog()) {
-  return createMemory({ groupsDir, budgets: { ...BUDGETS, ...budgets }, log });
+/** Keeps versions in an array; `dropped` are the ids of those that were dropped again. */
+export function versionShelf(): VersionKeeper & { kept: Version[]; dropped: string[] } {
+  const kept: Version[] = [];
+  const dropped: string[] = [];
+  return {
+    kept,
+    dropped,
+    async keepVersion(version) {
+      kept.push(version);
+    },
+    async dropVersion(id) {
+      dropped.push(id);
+      const at = kept.findIndex((version) => version.id === id);
+      if (at >= 0) kept.splice(at, 1);
+    },
+  };
+}
+
+export interface MemoryParts {
+  log?: Log;
+  versions?: VersionKeeper;
+  alone?: Alone;
+  newId?: () => string;
+}
+
+export function memoryIn(groupsDir: string, budgets: Partial<MemoryBudgets> = {}, parts: MemoryParts = {}) {
+  let ids = 0;
+  return createMemory({
+    groupsDir,
+    budgets: { ...BUDGETS, ...budgets },
+    versions: versionShelf(),
+    alone: locks(),
+    clock: { now: () => NOW },
+    newId: () => `v${++ids}`,
+    log: listeningLog(),
+    ...parts,
+  });
 }

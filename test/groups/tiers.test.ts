@@ -91,7 +91,7 @@ describe('writing', () => {
     expect(
       after.equals(
         Buffer.concat([
-          Buffer.from(`${preamble}## Tier 2 — Mid term\r\n\r\nnew\r\ntext\r\n\r\n`),
+          Buffer.from(`${preamble}## Tier 2 — Mid term\r\nnew\r\ntext\r\n\r\n`),
           Buffer.from(own),
           Buffer.from([0xff, 0xc3, 0x0d, 0x0a]),
         ]),
@@ -114,8 +114,21 @@ describe('writing', () => {
 
   it('writes the first of two equal headings', () => {
     const after = write('## Tier 1\na\n## Tier 1\nb\n', 1, 'x');
-    expect(after).toBe('## Tier 1\n\nx\n\n## Tier 1\nb\n');
+    expect(after).toBe('## Tier 1\nx\n## Tier 1\nb\n');
     expect(read(after, 1)).toBe('x\n\nb');
+  });
+
+  it('leaves the blank lines that a person put around a text, where headings stay headings', () => {
+    expect(write('## Tier 1\n\n\n- a\n\n\n\n## Tier 2\nb', 1, 'x')).toBe(
+      '## Tier 1\n\n\nx\n\n\n\n## Tier 2\nb',
+    );
+    expect(write('## Tier 2\nb', 2, 'x')).toBe('## Tier 2\nx');
+    expect(write('## Tier 1\n### deep\nOwn\n===\n', 1, 'x')).toBe('## Tier 1\n\nx\n\nOwn\n===\n');
+    expect(write('## Tier 1\n### deep\n#own\n===\n', 1, 'x')).toBe('## Tier 1\n\nx\n\n#own\n===\n');
+    expect(write('## Tier 1\r\n### deep\r\nTier 2\r\n===\r\n', 1, 'x')).toBe(
+      '## Tier 1\r\n\r\nx\r\n\r\nTier 2\r\n===\r\n',
+    );
+    expect(write('## Tier 1\n    code\n', 1, 'x')).toBe('## Tier 1\nx\n');
   });
 
   it('closes an open fence further up instead of writing into it', () => {

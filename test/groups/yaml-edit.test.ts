@@ -27,6 +27,9 @@ describe('withKey', () => {
 
   it('stores any one-line text, and touches no other key', () => {
     const oneLine = fc.string({ unit: 'grapheme', maxLength: 30 });
+    for (const space of ['\u00a0', '\u2003', '\u2028', '\u3000 x \u3000']) {
+      expect(parseDocument(withKey('', 'k', space) ?? '').get('k')).toBe(space);
+    }
     const source = fc.constantFrom(
       '',
       'a: 1 # c\nk: old\nb: [2]\n',

@@ -3,18 +3,28 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
-import type { Channel, Part, Recipient, SendResult } from '../../src/core/channel.js';
+import type { Media } from '../../src/core/attachments.js';
+import type { Channel, Part, Reception, Recipient, SendResult } from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
-import type { InboundMessage } from '../../src/core/message.js';
-import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
+import { Fault, type FaultCode } from '../../src/core/errors.js';
+import type { Memory } from '../../src/core/memory.js';
+import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
+import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/core/model.js';
+import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool } from '../../src/core/tool.js';
+import { createArchives } from '../../src/groups/archive.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
+import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { memoryTools } from '../../src/tools/memory.js';
+import { NO_MEDIA } from './no-media.js';
+import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
 
 export interface SentPart {
@@ -26,14 +36,16 @@ export interface Workbench {
   folder: string;
   conversation: Conversation;
   store: Store;
+  memory: Memory;
   sent: SentPart[];
   texts(): string[];
   asked: ModelRequest[];
   /** What the next requests are answered with; the default echoes nothing of note. */
-  answer(reply: (request: ModelRequest, signal: AbortSignal) => string | Promise<string>): void;
+  answer(reply: Reply): void;
   /** What the next sends come to; 'sent' when it runs out. */
   results: SendResult[];
-  say(text: string, more?: Partial<InboundMessage>): Promise<void>;
+  say(text: string, more?: Partial<InboundMessage>): Promise<Reception>;
+  receive(...events: InboundEvent[]): Promise<Reception>;
   /** Resolves when nothing waits, runs or is to be sent. */
   settled(): Promise<void>;
   /** As a process that died: the store stays as it is, and a new conversation takes it up. */
@@ -41,11 +53,25 @@ export interface Workbench {
   close(): Promise<void>;
 }
 
+/** What the model says to a request: a text, or more. */
+export type Reply = (request: ModelRequest, signal: AbortSignal) => Answer | Promise<Answer>;
+export type Answer =
+  | string
+  | { text?: string; calls?: { name: string; arguments: object }[]; usage?: Usage; fault?: FaultCode };
+
 export interface WorkbenchOptions {
+  recall?: Recall;
+  media?: Media;
+  /** Offers the real memory tools. */
+  memoryTools?: boolean;
+  settings?: Partial<Parameters<typeof createConversation>[0]['settings']>;
   folder?: string;
   tools?: AnyTool[];
   maxPages?: number;
   clock?: typeof systemClock;
+  rules?: Partial<AccessRules>;
+  /** What fetches files on the channel; it has none. */
+  fetch?: Channel['fetch'];
   /** Puts something between the route and the store. */
   around?: (store: Store) => Store;
 }
@@ -64,8 +90,18 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const sent: SentPart[] = [];
   const asked: ModelRequest[] = [];
   const results: SendResult[] = [];
-  let reply: (request: ModelRequest, signal: AbortSignal) => string | Promise<string> = () => 'fine';
+  let reply: Reply = () => 'fine';
   let lastId = Math.floor(Math.random() * 1e9);
+
+  const newId = () => `id-${++lastId}`;
+  const zone = createZone('UTC');
+  const alone = locks();
+  const memory = createMemory({
+    ...{ groupsDir, alone, clock, newId, versions: store, log: quietLog },
+    budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
+  });
+  const tools = [...(options.memoryTools ? memoryTools(memory) : []), ...(options.tools ?? [])];
+  const toolDescriptions = tools.map(({ name, description }) => ({ name, description, parameters: {} }));
 
   const channel: Channel = {
     name: 'test',
@@ -81,68 +117,63 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       return result;
     },
     stop: async () => {},
+    ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
   const model: ModelClient = {
     async *stream(request, signal): AsyncGenerator<ModelEvent> {
       asked.push(structuredClone(request));
-      const text = await reply(request, signal);
-      yield { kind: 'done', text, calls: [], usage: null, model: 'm', truncated: false };
+      const said = await reply(request, signal);
+      const { text = '', calls = [], usage = null, fault } = typeof said === 'string' ? { text: said } : said;
+      if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted') };
+      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated: false };
     },
     check: async () => ({ identity: 'test', warnings: [] }),
   };
   const conversation = createConversation({
-    ...{ store, clock, model, log: quietLog, metrics: quietMetrics },
+    ...{ store, clock, model, log: quietLog, metrics: quietMetrics, recall: options.recall ?? NO_RECALL },
+    media: options.media ?? NO_MEDIA,
     channels: new Map([['test', channel]]),
     personas: createPersonas({ groupsDir, clock, log: quietLog }),
     chatFiles: createChatFiles({ groupsDir, log: quietLog }),
-    memory: createMemory({
-      ...{ groupsDir, log: quietLog },
-      budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
-    }),
-    zone: createZone('UTC'),
-    tools: options.tools ?? [],
-    toolDescriptions: (options.tools ?? []).map(({ name, description }) => ({
-      name,
-      description,
-      parameters: {},
-    })),
+    archives: createArchives({ groupsDir, zone, alone, log: quietLog }),
+    memory,
+    ...{ zone, tools, toolDescriptions, flushTools: { tools, descriptions: toolDescriptions }, newId },
     settings: {
-      ...{ contextTokens: 100_000, maxOutputTokens: 1_000, windowMessages: 200, overheardMessages: 50 },
-      ...{ debounceMs: 0, maxToolRounds: 25 },
+      ...{ contextTokens: 100_000, maxOutputTokens: 1_000, overheardMessages: 50 },
+      ...{ compactAfterMessages: 200, keepRecentMessages: 80, debounceMs: 0, maxToolRounds: 25 },
+      ...options.settings,
     },
     rulesFor: () => ({
       ...{ direct: 'open', groups: 'open', chats: [], owners: [], controlChats: [], requireMention: true },
+      ...options.rules,
     }),
     maxAgeMs: 24 * 3_600_000,
-    newId: () => `id-${++lastId}`,
     newPairingCode: () => 'ABCDEFGH',
     facts: { version: '0', model: 'm', startedAt: 0 },
   });
+  const receive = (...events: InboundEvent[]) =>
+    conversation.receive({ channel: 'test', account: 'bot', events });
   conversation.takeUp(await store.recover(['test'], clock.now()));
+  conversation.takeUpWindows(['test']);
 
   return {
-    ...{ folder, conversation, store, sent, asked, results },
+    ...{ folder, conversation, store, memory, sent, asked, results },
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;
     },
-    async say(text, more = {}) {
-      await conversation.receive({
-        ...{ channel: 'test', account: 'bot' },
-        events: [
-          {
-            ...{ kind: 'message', chat: { address: '1', kind: 'direct', title: 'Mira' }, threadId: null },
-            ...{
-              platformMessageId: String(++lastId),
-              sender: { address: '1', name: 'Mira', administrator: false },
-            },
-            ...{ text, sentAt: clock.now(), mentionsBot: false, replyTo: null },
-            ...more,
-          },
-        ],
-      });
-    },
+    receive,
+    say: (text, more = {}) =>
+      receive({
+        ...{ kind: 'message', chat: { address: '1', kind: 'direct', title: 'Mira' }, threadId: null },
+        ...{
+          platformMessageId: String(++lastId),
+          sender: { address: '1', name: 'Mira', administrator: false },
+        },
+        ...{ text, sentAt: clock.now(), mentionsBot: false, replyTo: null },
+        ...more,
+      }),
     settled: () => conversation.idle('test'),
     async die() {
       await store.close();
@@ -151,7 +182,13 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     async close() {
       await conversation.stop(0);
       await store.close();
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
+}
+
+let calls = 0;
+
+function toCall({ name, arguments: given }: { name: string; arguments: object }) {
+  return { id: `call${++calls}`, name, arguments: JSON.stringify(given) };
 }

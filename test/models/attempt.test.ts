@@ -10,7 +10,7 @@ function fedAnswer() {
   const body = new Readable({ highWaterMark: 0, read: () => wanted?.() });
   body.on('error', () => {});
   return {
-    answer: { ok: true, status: 200, headers: new Headers(), body },
+    answer: body,
     end: () => body.push(null),
     break: () => body.destroy(new Error('aborted')),
     fed: async (delta: object, finish: string | null = null) => {

@@ -242,3 +242,16 @@ describe('otherwise', () => {
     expect(found.warnings.join()).toContain('model.base_url');
   });
 });
+
+test('a picture is not guessed at, but what is said with it is done', async () => {
+  const picture = { mimeType: 'image/png', bytes: Buffer.from('x') } as const;
+  const ask = async (text: string) => {
+    const content = wrapped(text);
+    return answered(createOfflineModel(), {
+      messages: [{ role: 'user', content, images: [picture] }],
+      tools: TOOLS,
+    });
+  };
+  expect((await ask('[image, 2 kB]')).text).toContain('I cannot see pictures');
+  expect((await ask('Remember that I prefer tea\n[image, 2 kB]')).calls).toHaveLength(1);
+});

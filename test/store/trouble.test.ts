@@ -34,7 +34,7 @@ describe('a database that another process holds', () => {
     expect((await received).rooms).toEqual(['test_1']);
     await claim;
     clearInterval(ticking);
-    expect(turns).toBeGreaterThan(20);
+    expect(turns).toBeGreaterThan(3);
   });
 
   it('can still be read', async () => {
@@ -91,7 +91,7 @@ describe('a database that another process holds', () => {
   });
 });
 
-it('what is received waits for the disk; the rest need not', async () => {
+it('a migration waits for the disk; the rest need not', async () => {
   const connection = await connect({ file: place.file, clock: systemClock, busyTimeoutMs: 0 });
   const synchronous = () => connection.raw.pragma('synchronous', { simple: true });
   expect(await connection.writeDurably(synchronous), 'FULL').toBe(2);
@@ -102,11 +102,11 @@ it('what is received waits for the disk; the rest need not', async () => {
     }),
   ).rejects.toThrow('not this time');
   expect(synchronous(), 'NORMAL again').toBe(1);
-  connection.raw.close();
+  await connection.close();
 });
 
 it('a full disk: nothing is half written, and what is accepted stays; it works again with space', async () => {
-  const store = await place.open({ maxPages: 60 });
+  const store = await place.open({ maxPages: 66 });
   let accepted = 0;
   const batch = (n: number) =>
     [0, 1, 2].map((part) => message(`${n}.${part}`, `${n}.${part} ${'x'.repeat(3_000)}`));

@@ -1,13 +1,14 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import type { Log } from '../../src/core/log.js';
-import type { SeenTier } from '../../src/core/memory.js';
+import { Fault } from '../../src/core/errors.js';
+import type { Cause, SeenTier } from '../../src/core/memory.js';
 import { type Authorisation, seenKey, type ToolContext, type ToolResult } from '../../src/core/tool.js';
-import { createMemory } from '../../src/groups/memory.js';
 import { memoryTools } from '../../src/tools/memory.js';
+import { memoryIn, versionShelf } from '../groups/support.js';
 
 const OWN = 'terminal_local/default/MEMORY.md';
 const OTHER = 'telegram_1/luna/MEMORY.md';
@@ -20,8 +21,7 @@ const caller: Authorisation = {
   controlChats: [],
 };
 const control: Authorisation = { ...caller, controlChats: ['terminal_local'] };
-const ignore = () => {};
-const log: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+const cause: Cause = { kind: 'turn', personaId: 'default', turnId: 'turn-7' };
 
 async function setUp(files: Record<string, string> = {}) {
   const groups = await mkdtemp(join(tmpdir(), 'tools-'));
@@ -30,13 +30,11 @@ async function setUp(files: Record<string, string> = {}) {
     await mkdir(dirname(join(groups, path)), { recursive: true });
     await writeFile(join(groups, path), text);
   }
-  const budgets = {
-    longTermMaxChars: 12_000,
-    dailyPerDayMaxChars: 4_000,
-    dailyFiles: 2,
-    dailyMaxChars: 8_000,
-  };
-  const memory = createMemory({ groupsDir: groups, budgets, log });
+  const logged: string[] = [];
+  const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
+  const log = { debug: note, info: note, warn: note, error: note };
+  const versions = versionShelf();
+  const memory = memoryIn(groups, {}, { log, versions });
   const tools = memoryTools(memory);
   const context: ToolContext = {
     authorisation: caller,
@@ -44,6 +42,7 @@ async function setUp(files: Record<string, string> = {}) {
     now: Date.parse('2026-03-10T23:30:00Z'),
     timezone: 'Europe/Berlin',
     log,
+    cause,
     seen: new Map<string, SeenTier>(),
   };
 
@@ -58,7 +57,7 @@ async function setUp(files: Record<string, string> = {}) {
     return tool.execute(tool.parameters.parse(parameters) as never, { ...context, ...changes });
   }
   const read = (path: string) => readFile(join(groups, path), 'utf8');
-  return { groups, memory, tools, context, call, read };
+  return { groups, memory, versions, logged, tools, context, call, read };
 }
 
 describe('the list', () => {
@@ -110,14 +109,34 @@ describe('tiers', () => {
     const { call, read, groups, context } = await setUp({ [OWN]: '## Tier 1\nby hand\n' });
     context.seen.set(seenKey('terminal_local', 'default', 1), { cut: true });
     const first = await call('write_tiered_memory', { tier: 1, content: 'mine' });
-    expect(first.failed).toBe(true);
+    expect(first).toMatchObject({ failed: true, unsaved: true });
     expect(first.content).toContain('It now says:\n\nby hand\n\nMerge');
     await writeFile(join(groups, OWN), '## Tier 1\nby hand again\n');
     expect((await call('write_tiered_memory', { tier: 1, content: 'mine' })).content).toContain(
       'by hand again',
     );
     expect((await call('write_tiered_memory', { tier: 1, content: 'both' })).failed).toBe(false);
-    expect(await read(OWN)).toBe('## Tier 1\n\nboth\n');
+    expect(await read(OWN)).toMatch(/^## Tier 1\n+both\n$/);
+  });
+
+  it('that said just that already are not said to be written', async () => {
+    const { call, versions } = await setUp({ [OWN]: '## Tier 1\ntea\n' });
+    await call('read_tiered_memory', { tier: 1 });
+    expect(await call('write_tiered_memory', { tier: 1, content: ' tea\n' })).toEqual({
+      content: 'Tier 1 said just that already; nothing was changed. It now says:\n\ntea',
+      failed: false,
+    });
+    expect((await call('write_tiered_memory', { tier: 2, content: '' })).content).toBe(
+      'Tier 2 said just that already; nothing was changed. It is empty now.',
+    );
+    expect(versions.kept).toEqual([]);
+  });
+
+  it('are kept in the version before, with the cause', async () => {
+    const { call, versions } = await setUp({ [OWN]: '## Tier 1\ntea\n' });
+    await call('read_tiered_memory', { tier: 1 });
+    await call('write_tiered_memory', { tier: 1, content: 'rain' });
+    expect(versions.kept).toMatchObject([{ tier: 1, before: 'tea', after: 'rain', cause }]);
   });
 
   it('with a truncation marker are refused', async () => {
@@ -182,6 +201,106 @@ describe('whole files', () => {
   });
 });
 
+describe('the daily log', () => {
+  const daily = (content: string) => ({ scope: 'chat_daily', content });
+
+  it('has a line once; the second time nothing is added, and that is said', async () => {
+    const { call, read, versions } = await setUp();
+    await call('write_memory', daily('ate soup'));
+    expect(await call('write_memory', daily(' ate\u2028soup'))).toEqual({
+      content: 'This very line stands in the daily log of 2026-03-11 already; nothing was added.',
+      failed: false,
+    });
+    expect(await read('terminal_local/memory/2026-03-11.md')).toBe('ate soup\n');
+    expect(versions.kept).toMatchObject([{ tier: null, before: '', after: 'ate soup', cause }]);
+  });
+
+  it('is answered with the very line that stands in the file', async () => {
+    const odd = fc.string({
+      unit: fc.constantFrom(
+        'a',
+        'ä',
+        '🙂',
+        '\uD800',
+        ' ',
+        '\t',
+        '\n',
+        '\r',
+        '\v',
+        '\f',
+        '\u0085',
+        '\u2028',
+        '\u00A0',
+        '#',
+        '-',
+      ),
+    });
+    await fc.assert(
+      fc.asyncProperty(odd, async (content) => {
+        const { call, read, groups } = await setUp();
+        const answer = await call('write_memory', daily(content));
+        if (answer.failed) expect(await readdir(groups)).toEqual([]);
+        else {
+          const line = (await read('terminal_local/memory/2026-03-11.md')).slice(0, -1);
+          expect(answer.content).toBe(`Added to the daily log of 2026-03-11: ${line}`);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe('a secret', () => {
+  const secret = 'hunter2-and-more';
+  const tier = (content: string) => ({ tier: 1, content });
+
+  it('is not written: the answer says what it is and where, neither it nor the log says it', async () => {
+    const { call, groups, logged, versions } = await setUp();
+    const kept = {
+      failed: true,
+      content: expect.stringMatching(/^Nothing was written, for line 3 .* a password/),
+    };
+    expect(await call('write_tiered_memory', tier(`Tea.\n\n- **Wifi password:** ${secret}`))).toEqual(kept);
+    expect(await call('write_memory', { scope: 'chat_daily', content: `a\n\npassword: ${secret}` })).toEqual(
+      kept,
+    );
+    expect(await readdir(groups)).toEqual([]);
+    expect(versions.kept).toEqual([]);
+    expect(logged).toHaveLength(2);
+    const answer = await call('write_tiered_memory', tier(`password: ${secret}`));
+    expect(`${answer.content} ${logged.join(' ')}`).not.toContain('hunter2');
+  });
+
+  it('that a person put there by hand may stay, move and go; a second one is still refused', async () => {
+    const { call, read } = await setUp({ [OWN]: `## Tier 1\n- password: ${secret}\n` });
+    await call('read_tiered_memory', { tier: 1 });
+    expect((await call('write_tiered_memory', tier(`Likes tea.\n\nPassword is \`${secret}\``))).failed).toBe(
+      false,
+    );
+    const second = await call('write_tiered_memory', tier(`password: ${secret}\npassword: an0ther-one`));
+    expect(second).toMatchObject({ failed: true, content: expect.stringContaining('line 2') });
+    expect(await read(OWN)).toContain('Likes tea.');
+    expect((await call('write_tiered_memory', tier('Likes tea.'))).failed).toBe(false);
+    expect(await read(OWN)).not.toContain(secret);
+  });
+
+  it('that was not seen there is refused first, and taken once it was seen', async () => {
+    const { call } = await setUp({ [OWN]: `## Tier 1\npassword: ${secret}\n` });
+    const merged = tier(`password: ${secret}\ntea`);
+    expect((await call('write_tiered_memory', merged)).content).toMatch(/^Nothing was written/);
+    expect((await call('write_tiered_memory', tier('tea'))).content).toContain('Merge your change');
+    expect((await call('write_tiered_memory', merged)).failed).toBe(false);
+  });
+
+  it('of another tier is none of this one', async () => {
+    const { call } = await setUp({ [OWN]: `## Tier 1\npassword: ${secret}\n` });
+    await call('read_tiered_memory', {});
+    expect((await call('write_tiered_memory', { tier: 2, content: `password: ${secret}` })).failed).toBe(
+      true,
+    );
+  });
+});
+
 describe('authorisation', () => {
   const calls: [string, object][] = [
     ['read_tiered_memory', { tier: 1 }],
@@ -226,7 +345,7 @@ describe('authorisation', () => {
     expect(blind).toMatchObject({ failed: true, content: expect.stringContaining('old') });
     expect(await read(OTHER)).toBe('## Tier 1\nold\n');
     expect((await write()).failed).toBe(false);
-    expect(await read(OTHER)).toBe('## Tier 1\n\nnew\n');
+    expect(await read(OTHER)).toMatch(/^## Tier 1\n+new\n$/);
   });
 
   it('of a control chat does not lead out of groups/', async () => {
@@ -259,6 +378,23 @@ describe('what goes wrong', () => {
     expect((await call('write_tiered_memory', { tier: 1, content: 'x' }, { signal })).failed).toBe(true);
     expect((await call('write_memory', { scope: 'chat_daily', content: 'x' }, { signal })).failed).toBe(true);
     expect(await readdir(groups)).toEqual([]);
+  });
+
+  it('a write that failed is not said to have happened', async () => {
+    const { call, tools, memory } = await setUp();
+    const broken = async () => {
+      throw new Fault('memory_unavailable', 'no space left');
+    };
+    tools.splice(0, tools.length, ...memoryTools({ ...memory, writeTier: broken, appendDaily: broken }));
+    for (const [name, parameters] of [
+      ['write_tiered_memory', { tier: 1, content: 'x' }],
+      ['write_memory', { scope: 'chat_daily', content: 'x' }],
+    ] as const) {
+      const answer = await call(name, parameters);
+      expect(answer).toMatchObject({ failed: true, unsaved: true });
+      expect(answer.content).toContain('Nothing was changed.');
+      expect(answer.content).not.toMatch(/is written|Added/);
+    }
   });
 
   it('a memory that cannot be read is told, without the path', async () => {

@@ -13,17 +13,30 @@ import { placeToCut } from './places.js';
 import { type Range, rangeAt, rangesOf } from './ranges.js';
 
 export interface Limits {
-  /** At least 2, since a surrogate pair is not halved. */
+  /** In units of text, or as `measure` counts. At least 2, since a surrogate pair is not halved. */
   limit: number;
   /** How many marks one message may carry. */
   maxMarks?: number;
-  /** How long a part is on the platform, if its marks count too; else the length of its text. */
+  /**
+   * How long a part is on the platform, if that is not the length of its text: its marks count, say, or a letter of
+   * two units counts once. What two units of text come to must be within the limit.
+   */
   measure?: (part: Part) => number;
+}
+
+/** Room that is larger by less than this is not tried. */
+const WORTH_A_TRY = 1.05;
+const MOST_TRIES = 8;
+
+interface Piece {
+  part: Part;
+  /** Where it ends in the whole text, whitespace included. */
+  to: number;
 }
 
 /** Blank text gives no parts. `marks` stand in the order of their offsets. */
 export function cut({ text, marks }: Styled, limits: Limits): Part[] {
-  const { limit, maxMarks = Number.POSITIVE_INFINITY, measure = textLength } = limits;
+  const { limit, maxMarks = Number.POSITIVE_INFINITY } = limits;
   const fences = rangesOf(marks, ['pre']);
   const unbroken = rangesOf(marks, ['link', 'code']);
   const end = text.trimEnd().length;
@@ -31,8 +44,10 @@ export function cut({ text, marks }: Styled, limits: Limits): Part[] {
   /** Marks that a cut goes through, and the first that nothing was taken of yet. */
   let carried: Mark[] = [];
   let next = 0;
+  /** How much longer than its text the last piece was on the platform: so the next may be. */
+  let growth = 1;
 
-  function pieceOf(start: number, room: number): { part: Part; to: number } {
+  function pieceOf(start: number, room: number): Piece {
     const to = placeToCut(text, { start, end, room, limit, fences, unbroken });
     const shown = text.slice(start, to).trimEnd();
     const here = [...carried, ...startingBefore(to)];
@@ -47,18 +62,39 @@ export function cut({ text, marks }: Styled, limits: Limits): Part[] {
   }
 
   /** Up to where marks are not too many. */
-  function roomAt(start: number): number {
+  function roomAt(start: number, most: number): number {
     const first = marks[next + Math.max(0, maxMarks - carried.length)];
-    return first === undefined ? limit : Math.max(2, Math.min(limit, first.offset - start));
+    return first === undefined ? most : Math.max(2, Math.min(most, first.offset - start));
+  }
+
+  /** As much as fits, or little less. Each try is rendered to be measured, so they are few. */
+  function pieceAt(start: number): Piece {
+    if (limits.measure === undefined) return pieceOf(start, roomAt(start, limit));
+    const rest = end - start;
+    let room = roomAt(start, rest <= limit ? limit : Math.floor(limit / growth));
+    let fits: Piece | null = null;
+    for (let tries = 0; ; tries += 1) {
+      const piece = pieceOf(start, room);
+      const size = limits.measure(piece.part);
+      const taken = Math.min(room, piece.to - start);
+      const likely = Math.floor((taken * limit) / Math.max(1, size));
+      growth = Math.max(0.5, size / Math.max(1, piece.part.text.length));
+      if (size <= limit) {
+        fits = piece;
+        const more = roomAt(start, Math.min(2 * limit, likely));
+        if (piece.to >= end || more < room * WORTH_A_TRY || tries >= MOST_TRIES) return piece;
+        room = more;
+      } else {
+        if (fits !== null || room <= 2) return fits ?? piece;
+        // As if all of it grew to the same degree; then, close to the limit, by what is too much.
+        const tooMuch = size - limit;
+        room = Math.max(2, Math.min(taken - 1, tries > 0 && tooMuch < taken / 2 ? taken - tooMuch : likely));
+      }
+    }
   }
 
   for (let start = skipBlank(text, 0, fences); start < end; ) {
-    let room = roomAt(start);
-    let piece = pieceOf(start, room);
-    for (let size = measure(piece.part); size > limit && room > 2; size = measure(piece.part)) {
-      room = Math.max(2, Math.min(room - 1, Math.floor((room * limit) / size)));
-      piece = pieceOf(start, room);
-    }
+    const piece = pieceAt(start);
     if (piece.part.text !== '') parts.push(piece.part);
     const started = startingBefore(piece.to);
     next += started.length;
@@ -66,10 +102,6 @@ export function cut({ text, marks }: Styled, limits: Limits): Part[] {
     start = skipBlank(text, piece.to, fences);
   }
   return parts;
-}
-
-function textLength(part: Part): number {
-  return part.text.length;
 }
 
 /** What of the marks lies in this piece, counted from its beginning. */

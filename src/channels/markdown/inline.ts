@@ -1,9 +1,7 @@
 /** The inside of a paragraph, heading or table cell: emphasis, code, links, images, line breaks. */
 import type { Token } from 'markdown-it';
+import { decoded, mayBeHidden } from './address.js';
 import { createWriter, type Writer } from './writer.js';
-
-/** Others cannot be opened from a chat, or should not be; their address is shown instead. */
-const LINKABLE = /^(?:https?|tg|mailto):/i;
 
 const EMPHASIS: Record<string, 'bold' | 'italic' | 'strike'> = {
   strong: 'bold',
@@ -96,17 +94,9 @@ function writeTarget(writer: Writer, start: number, url: string): void {
   const label = writer.since(start).trim();
   const shown = decoded(url);
   if (label === '') writer.write(shown);
-  if (LINKABLE.test(url)) {
+  if (mayBeHidden(url)) {
     if (label !== shown && !writer.isInside('link')) writer.mark(start, { kind: 'link', url });
   } else if (label !== '' && label !== shown && shown !== '') {
     writer.write(` (${shown})`);
-  }
-}
-
-function decoded(url: string): string {
-  try {
-    return decodeURI(url);
-  } catch {
-    return url; // It was not encoded: then it stands as it was written.
   }
 }

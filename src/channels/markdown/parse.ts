@@ -1,11 +1,11 @@
 /**
- * Markdown to plain text with marks: the one neutral form that every platform cuts (`cut.ts`) and then says in
- * its own syntax. Pure. No character of the visible text is lost, whatever a model writes: HTML is shown as it
- * stands, reference definitions stay text (`[Luna]: hello` is somebody speaking), and what is nested beyond
- * reason is shown as its source.
+ * Markdown to plain text with marks: the one neutral form that every platform cuts (`cut.ts`) and then says in its own
+ * syntax (`discord.ts` and its like; Telegram takes the marks as they are). Pure. No character of the visible text is
+ * lost, whatever a model writes: HTML is shown as it stands, reference definitions stay text (`[Luna]: hello` is
+ * somebody speaking), and what is nested beyond reason is shown as its source.
  */
 import { createRequire } from 'node:module';
-import type MarkdownIt from 'markdown-it';
+import type { default as MarkdownIt, StateCore, Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
 import { once } from './once.js';
 import { isPlain, plain } from './plain.js';
@@ -17,13 +17,18 @@ export type Styled = Part;
 /** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */
 const MAX_DEPTH = 60;
 
-export function parse(written: string): Styled {
+export interface Telling {
+  /** Tables with longer lines are told row by row, as `header: value`; else all of them are aligned in a fence. */
+  tableWidth?: number;
+}
+
+export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }: Telling = {}): Styled {
   // Half a surrogate pair is no letter, and platforms refuse it.
   const source = written.replace(/\p{Surrogate}/gu, '\ufffd');
   if (isPlain(source)) return { text: plain(source), marks: [] };
   const tokens = parser().parse(source, {});
   if (tokens.some((token) => token.level >= MAX_DEPTH - 1)) return asWritten(source);
-  const styled = render(tokens);
+  const styled = render(tokens, tableWidth);
   return styled.text.trim() === '' ? asWritten(source) : styled;
 }
 
@@ -40,6 +45,7 @@ const parser = once(() => {
   const create = createRequire(import.meta.url)('markdown-it') as typeof MarkdownIt;
   const markdown = create({ html: false, linkify: true, typographer: false, maxNesting: MAX_DEPTH });
   markdown.disable('reference');
+  markdown.core.ruler.at('inline', parseInline);
   // An address that stands in the text is kept from emphasis: `_` and `*` in it are part of it.
   markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
   // Which links are links is decided in `render`; here every one is let through, and shown as it was written.
@@ -47,3 +53,22 @@ const parser = once(() => {
   markdown.normalizeLinkText = (url) => url;
   return markdown;
 });
+
+/** What may be more than words within a paragraph, an item, a cell; and its line ends. */
+const INLINE_MARKUP = /[\n\\`*_~[<&]|:\/\//;
+
+/** As the parser's own step; but most of them hold only words, which need no parser. */
+function parseInline({ tokens, md, env, Token }: StateCore): void {
+  for (const token of tokens) {
+    if (token.type !== 'inline') continue;
+    const children: Token[] = [];
+    if (INLINE_MARKUP.test(token.content)) {
+      md.inline.parse(token.content, md, env, children);
+    } else if (token.content !== '') {
+      const words = new Token('text', '', 0);
+      words.content = token.content;
+      children.push(words);
+    }
+    token.children = children;
+  }
+}

@@ -4,8 +4,8 @@
  */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
-import { inlineText, writeInline } from './inline.js';
-import { type Alignment, tableText } from './table.js';
+import { writeInline } from './inline.js';
+import { lineWidth, tableOf, tableText, writeRows } from './table.js';
 import { createWriter, type Writer } from './writer.js';
 
 const BULLETS = ['• ', '◦ ', '▪ '];
@@ -17,7 +17,7 @@ type Container = { kind: 'quote'; start: number | null } | { kind: 'item'; first
 
 type Lists = { next: number | null }[];
 
-export function render(tokens: Token[]): Part {
+export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): Part {
   const writer = createWriter();
   const containers: Container[] = [];
   const lists: Lists = [];
@@ -95,7 +95,14 @@ export function render(tokens: Token[]): Part {
       case 'table_open': {
         const first = index;
         while (tokens[index] !== undefined && tokens[index]?.type !== 'table_close') index += 1;
-        preformatted(token, tableOf(tokens.slice(first, index)), '');
+        const table = tableOf(tokens.slice(first, index));
+        const aligned = tableText(table);
+        if (table.rows.length < 2 || lineWidth(aligned) <= tableWidth) {
+          preformatted(token, aligned, '');
+        } else {
+          begin(token);
+          writeRows(writer, table, `\n${indentation()}`);
+        }
         break;
       }
       case 'hr':
@@ -140,20 +147,4 @@ function closeQuote(writer: Writer, container: Container | undefined): void {
 /** The first word after the fence. */
 function languageOf(info: string): string {
   return info.trim().split(/\s/, 1)[0]?.slice(0, 40) ?? '';
-}
-
-function tableOf(tokens: Token[]): string {
-  const rows: string[][] = [];
-  const alignments: Alignment[] = [];
-  for (const token of tokens) {
-    if (token.type === 'tr_open') rows.push([]);
-    else if (token.type === 'th_open') alignments.push(alignmentOf(token));
-    else if (token.type === 'inline') rows.at(-1)?.push(inlineText(token.children ?? []));
-  }
-  return tableText(rows, alignments);
-}
-
-function alignmentOf(cell: Token): Alignment {
-  const style = String(cell.attrGet('style') ?? '');
-  return style.endsWith('right') ? 'right' : style.endsWith('center') ? 'center' : 'left';
 }

@@ -1,14 +1,45 @@
-/** A table as lines of aligned columns, for a fixed-width font: chat platforms have no tables. */
+/**
+ * Tables, which chat platforms have none of: as lines of aligned columns, for a fixed-width font, or row by row, for
+ * a screen too narrow for that.
+ */
+import type { Token } from 'markdown-it';
+import { inlineText, writeInline } from './inline.js';
 import { width } from './width.js';
+import type { Writer } from './writer.js';
 
-export type Alignment = 'left' | 'right' | 'center';
+type Alignment = 'left' | 'right' | 'center';
+
+/** The cells of each row, as the parser has them; the first row is the header. */
+export interface Table {
+  rows: Token[][][];
+  alignments: Alignment[];
+}
 
 /** A longer cell pushes its row out instead of widening every other row. */
 const MAX_PADDING = 40;
 
-/** `rows[0]` is the header. */
-export function tableText(rows: string[][], alignments: Alignment[]): string {
-  const measured = rows.map((row) => withoutEmptyEnd(row).map((text) => ({ text, columns: width(text) })));
+export function tableOf(tokens: Token[]): Table {
+  const rows: Token[][][] = [];
+  const alignments: Alignment[] = [];
+  for (const token of tokens) {
+    if (token.type === 'tr_open') rows.push([]);
+    else if (token.type === 'th_open') alignments.push(alignmentOf(token));
+    else if (token.type === 'inline') rows.at(-1)?.push(token.children ?? []);
+  }
+  return { rows, alignments };
+}
+
+function alignmentOf(cell: Token): Alignment {
+  const style = String(cell.attrGet('style') ?? '');
+  return style.endsWith('right') ? 'right' : style.endsWith('center') ? 'center' : 'left';
+}
+
+/** Aligned. */
+export function tableText({ rows, alignments }: Table): string {
+  const measured = rows.map((row) => {
+    const texts = withoutEmptyEnd(row.map(inlineText));
+    return texts.map((text) => ({ text, columns: width(text) }));
+  });
   const columns = alignments.map(() => 1);
   for (const row of measured) {
     row.forEach((cell, column) => {
@@ -23,6 +54,36 @@ export function tableText(rows: string[][], alignments: Alignment[]): string {
   );
   const rule = columns.map((count) => '-'.repeat(count)).join('-|-');
   return [lines[0] ?? '', rule, ...lines.slice(1)].join('\n');
+}
+
+/** How many columns the longest line takes. */
+export function lineWidth(text: string): number {
+  return text.split('\n').reduce((longest, line) => Math.max(longest, width(line)), 0);
+}
+
+/** Row by row, a line for each cell that says something; `newline` carries the indentation of a list. */
+export function writeRows(writer: Writer, { rows }: Table, newline: string): void {
+  const [header = [], ...others] = rows;
+  let between = '';
+  for (const row of others) {
+    row.forEach((cell, column) => {
+      if (inlineText(cell) === '') return;
+      writer.write(between);
+      between = newline;
+      writeTitle(writer, header[column] ?? []);
+      writeInline(writer, cell, ' ');
+    });
+    if (between !== '') between = `\n${newline}`;
+  }
+}
+
+function writeTitle(writer: Writer, title: Token[]): void {
+  if (inlineText(title) === '') return;
+  const start = writer.length();
+  writer.enter('bold');
+  writeInline(writer, title, ' ');
+  if (writer.leave('bold')) writer.mark(start, { kind: 'bold' });
+  writer.write(': ');
 }
 
 /** Rows that are too short are filled up by the parser; that is not to be seen. */

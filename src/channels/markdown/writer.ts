@@ -32,7 +32,8 @@ export function createWriter(): Writer {
       length += text.length;
     },
     mark(start, style) {
-      if (length > start) marks.push({ ...style, offset: start, length: length - start } as Mark);
+      const where = { offset: start, length: length - start };
+      if (where.length > 0) marks.push(Object.assign(where, style));
     },
     enter(kind) {
       depth.set(kind, (depth.get(kind) ?? 0) + 1);

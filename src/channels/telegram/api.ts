@@ -1,7 +1,7 @@
 /** The Bot API as we call it: grammY's client over our transport, with a deadline and the caller's signal. */
 import { setMaxListeners } from 'node:events';
 import { Api } from 'grammy/web';
-import { type Clock, OVER } from '../../core/clock.js';
+import type { Clock } from '../../core/clock.js';
 import type { TelegramOptions } from './options.js';
 import { createTransport } from './transport.js';
 
@@ -10,12 +10,16 @@ type GrammySignal = NonNullable<Parameters<Api['raw']['getMe']>[0]>;
 
 /** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
-/** The last resort under our own deadlines. */
-const LIBRARY_TIMEOUT_SECONDS = 120;
+/** Files have more time: as much as it takes on a slow line (50 kB a second). */
+const SLOWEST_BYTES_PER_MS = 50;
+/** The last resort under our own deadlines: more than the largest file has. */
+const LIBRARY_TIMEOUT_SECONDS = 1_200;
 
 export interface BotApi {
   /** Runs a call with a signal that aborts with the caller's, or after a time. */
   call<T>(run: (api: Api['raw'], ended: GrammySignal) => Promise<T>, limits?: CallLimits): Promise<T>;
+  /** What lies at a path that `getFile` told; null where it is larger than `maxBytes`. */
+  download(path: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Buffer | null>;
   /** Breaks what is under way. */
   close(): void;
 }
@@ -23,6 +27,8 @@ export interface BotApi {
 interface CallLimits {
   signal?: AbortSignal;
   ms?: number;
+  /** How much it uploads, or downloads at most. */
+  bytes?: number;
 }
 
 export function createBotApi({ token, apiRoot }: TelegramOptions, clock: Clock): BotApi {
@@ -33,27 +39,35 @@ export function createBotApi({ token, apiRoot }: TelegramOptions, clock: Clock):
     timeoutSeconds: LIBRARY_TIMEOUT_SECONDS,
   });
 
+  /** Runs it with a signal that aborts with the caller's, or after a time. */
+  async function within<T>(
+    { signal, ms = CALL_MS, bytes = 0 }: CallLimits,
+    run: (ended: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const over = new AbortController();
+    const abort = () => over.abort();
+    if (signal?.aborted) abort();
+    if (signal !== undefined) {
+      // As many calls as are under way listen to one signal of the caller; that is no leak to warn of.
+      setMaxListeners(0, signal);
+      signal.addEventListener('abort', abort, { once: true });
+    }
+    const cancelDeadline = clock.after(ms + bytes / SLOWEST_BYTES_PER_MS, abort);
+    try {
+      return await run(over.signal);
+    } finally {
+      cancelDeadline();
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
   return {
-    async call(run, { signal, ms = CALL_MS } = {}) {
-      const over = new AbortController();
-      const ended = new AbortController();
-      const abort = () => over.abort();
-      if (signal?.aborted) abort();
-      if (signal !== undefined) {
-        // As many calls as are under way listen to one signal of the caller; that is no leak to warn of.
-        setMaxListeners(0, signal);
-        signal.addEventListener('abort', abort, { once: true });
-      }
-      void clock.sleep(ms, ended.signal).then(() => {
-        if (!ended.signal.aborted) abort();
-      });
-      try {
-        return await run(raw, over.signal as unknown as GrammySignal);
-      } finally {
-        ended.abort(OVER);
-        signal?.removeEventListener('abort', abort);
-      }
-    },
+    call: (run, limits = {}) => within(limits, (ended) => run(raw, ended as unknown as GrammySignal)),
+    download: (path, { maxBytes, signal }) =>
+      within({ signal, bytes: maxBytes }, (ended) => {
+        const place = path.split('/').map(encodeURIComponent).join('/');
+        return transport.download(`${apiRoot}/file/bot${token}/${place}`, { maxBytes, signal: ended });
+      }),
     close: () => transport.close(),
   };
 }

@@ -8,16 +8,17 @@ import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { InboundBatch } from '../../core/message.js';
+import { createState } from '../state.js';
 import { createAdministrators } from './administrators.js';
 import { createBotApi } from './api.js';
 import { check } from './check.js';
 import { failureOf } from './failure.js';
+import { fetchFile } from './fetch.js';
 import type { Me } from './inbound.js';
 import type { TelegramOptions } from './options.js';
 import { chatId, compose, numeric } from './outbound.js';
 import { poll } from './polling.js';
 import { send } from './send.js';
-import { createState } from './state.js';
 import { answerCall, keepWebhook, WEBHOOK_PATH } from './webhook.js';
 
 export interface TelegramParts {
@@ -37,7 +38,9 @@ interface Webhook {
 }
 
 /** `webhook` is there in that mode, for the HTTP listener. */
-export type Telegram = Required<Channel> & { webhook?: Webhook };
+export type Telegram = Channel & Required<Pick<Channel, Capability>> & { webhook?: Webhook };
+
+type Capability = 'setTyping' | 'fetch' | 'isAdministrator' | 'announceCommands' | 'check';
 
 type Accepted = Omit<InboundBatch, 'channel'>;
 
@@ -56,7 +59,7 @@ export function createTelegram({
   let me: Me | null = null;
   let receive: Receive | null = null;
   let intake = Promise.resolve();
-  const storing = new Set<Promise<void>>();
+  const storing = new Set<Promise<unknown>>();
 
   async function identity(signal: AbortSignal): Promise<Me> {
     if (me === null) {
@@ -109,6 +112,8 @@ export function createTelegram({
     },
 
     send: (to, part, { replyTo, signal }) => send({ api, token, log }, to, part, { replyTo, signal }),
+
+    fetch: (attachment, ask) => fetchFile({ api, token }, attachment, ask),
 
     async stop() {
       stopping.abort();

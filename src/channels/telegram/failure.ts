@@ -13,8 +13,11 @@ export interface Failure {
   taken: 'no' | 'unknown';
   retryAfterMs: number | null;
   migratedTo: string | null;
+  /** More than Telegram, or a proxy before it, takes at once. */
+  tooLarge: boolean;
 }
 
+const TOO_LARGE = 413;
 const NO_BOT = ' (is channels.telegram.token the one that @BotFather gave?)';
 const HINTS: Record<number, string> = {
   401: NO_BOT,
@@ -23,7 +26,7 @@ const HINTS: Record<number, string> = {
 };
 
 export function failureOf(error: unknown, token: string): Failure {
-  const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null };
+  const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
   if (error instanceof GrammyError) {
     const { error_code, description, parameters } = error;
     return {
@@ -33,6 +36,7 @@ export function failureOf(error: unknown, token: string): Failure {
       taken: 'no',
       retryAfterMs: parameters.retry_after === undefined ? null : parameters.retry_after * 1000,
       migratedTo: parameters.migrate_to_chat_id === undefined ? null : String(parameters.migrate_to_chat_id),
+      tooLarge: error_code === TOO_LARGE,
     };
   }
   const cause = error instanceof HttpError ? error.error : error;
@@ -44,6 +48,7 @@ export function failureOf(error: unknown, token: string): Failure {
       ...failure,
       reason: `${answered ? 'Telegram does not answer' : words}: ${cause.message}`,
       taken: cause.reached && !answered ? 'unknown' : 'no',
+      tooLarge: cause.status === TOO_LARGE,
     };
   }
   const words = cause instanceof Error ? cause.message : String(cause);
@@ -56,8 +61,9 @@ function redacted(text: string, token: string): string {
 
 /** A wrong token (401, 404), floods and faults of the server pass; everything else it will say again. */
 export function sendResult(failure: Failure): SendResult {
-  const { reason, code, taken, retryAfterMs, migratedTo } = failure;
+  const { reason, code, taken, retryAfterMs, migratedTo, tooLarge } = failure;
   if (migratedTo !== null) return { kind: 'moved', address: migratedTo };
+  if (tooLarge) return { kind: 'refused', reason };
   if (code !== null && code >= 400 && code < 500 && ![401, 404, 429].includes(code)) {
     return { kind: 'refused', reason };
   }

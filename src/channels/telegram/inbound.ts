@@ -3,7 +3,7 @@
  * Messages of bots, service messages and kinds we do not know are nothing.
  */
 import type { InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
-import { mediaLabel } from './media.js';
+import { attachmentsIn, mediaLabel } from './media.js';
 import { type Author, type Content, type Message, readUpdate, type User } from './update.js';
 
 /** Our own bot, as getMe tells it. */
@@ -61,9 +61,8 @@ function messageOf(message: Message, me: Me): InboundMessage | null {
     threadId: threadOf(message),
     platformMessageId: String(message.message_id),
     sender,
-    text: said.text,
+    ...said,
     sentAt: (message.date ?? 0) * 1000,
-    mentionsBot: said.mentionsBot,
     replyTo: replyOf(message, me),
   };
 }
@@ -78,8 +77,7 @@ function editOf(message: Message, me: Me): InboundEvent | null {
     chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
     sender: { address: sender.address },
     platformMessageId: String(message.message_id),
-    text: said.text,
-    mentionsBot: said.mentionsBot,
+    ...said,
     editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
   };
 }
@@ -114,16 +112,23 @@ function nameOf(user: User): string {
   return name || user.username || String(user.id);
 }
 
+type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot'>;
+
 /**
- * The words, without our own name on a command (`/cmd@OurBot` is `/cmd`; another bot's stays). What has no
- * words has a label in a direct chat, where somebody waits for an answer.
+ * Words and files. What has neither has a label in a direct chat, where somebody waits for an answer; without one it
+ * is nothing.
  */
-function saidIn(message: Message, me: Me): { text: string; mentionsBot: boolean } | null {
+function saidIn(message: Message, me: Me): Said | null {
+  const files = attachmentsIn(message);
+  const attachments = files.length === 0 ? {} : { attachments: files };
   const words = wordsOf(message);
-  if (words === '') {
-    const label = isPrivate(message.chat) ? mediaLabel(message) : null;
-    return label === null ? null : { text: label, mentionsBot: false };
-  }
+  if (words !== '') return { ...withoutOurName(words, message, me), ...attachments };
+  const text = files.length > 0 ? '' : isPrivate(message.chat) ? mediaLabel(message) : null;
+  return text === null ? null : { text, ...attachments, mentionsBot: false };
+}
+
+/** Our own name on a command is left out (`/cmd@OurBot` is `/cmd`; another bot's stays). */
+function withoutOurName(words: string, message: Message, me: Me): { text: string; mentionsBot: boolean } {
   const ourName = `@${me.username.toLowerCase()}`;
   let text = words;
   // Telegram marks names and commands; a bridge or an older server may not, and the words say the same.

@@ -1,7 +1,58 @@
-/** What stands for a message without words, so that a persona can say that it cannot see it. */
+/** What a message holds beside words: its file, and what is told in words of what is neither. Pure. */
+import type { Attachment } from '../../core/message.js';
 import type { Content } from './update.js';
 
-/** null for what shows nothing: a service message, or a kind we do not know. */
+/** The file of a message; Telegram sends each of an album's in a message of its own. */
+export function attachmentsIn(content: Content): Attachment[] {
+  const { voice, video, video_note, animation, audio, document } = content;
+  const photo = largest(content.photo);
+  if (photo) return fileOf('image', { mime_type: 'image/jpeg', ...photo });
+  if (voice) return fileOf('voice', voice);
+  const film = video_note ?? video ?? animation;
+  // An animation also comes with a document, which is the same file.
+  if (film) return fileOf('video', film);
+  if (audio) return fileOf('audio', { ...audio, file_name: audio.file_name ?? titleOf(audio) });
+  if (document) return fileOf(isPicture(document.mime_type) ? 'image' : 'document', document);
+  return [];
+}
+
+interface File {
+  file_id?: string | undefined;
+  file_name?: string | undefined;
+  mime_type?: string | undefined;
+  file_size?: number | undefined;
+  duration?: number | undefined;
+}
+
+/** None without an id: then it cannot be fetched, and is told in words. */
+function fileOf(kind: Attachment['kind'], file: File): Attachment[] {
+  const { file_id: source, file_name, mime_type, file_size, duration } = file;
+  if (!source) return [];
+  const known = { name: file_name || null, mimeType: mime_type || null };
+  return [{ kind, source, ...known, bytes: file_size ?? null, seconds: duration ?? null }];
+}
+
+function largest(sizes: Content['photo']) {
+  const area = (size: { width?: number | undefined; height?: number | undefined }) =>
+    (size.width ?? 0) * (size.height ?? 0);
+  // Telegram lists them from the smallest on.
+  return sizes
+    ?.filter((size) => size.file_id)
+    .reduce<(typeof sizes)[number] | null>(
+      (best, size) => (best === null || area(size) >= area(best) ? size : best),
+      null,
+    );
+}
+
+/** A drawing in XML is text to us. */
+function isPicture(mimeType: string | undefined): boolean {
+  return mimeType !== undefined && /^image\/(?!svg)/i.test(mimeType);
+}
+
+/**
+ * What stands for a message without words, so that a persona can say that it cannot see it. null for what shows
+ * nothing: a service message, or a kind we do not know.
+ */
 export function mediaLabel(content: Content): string | null {
   const words = mediaWords(content);
   return words === null ? null : `[${words}]`;

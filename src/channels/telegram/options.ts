@@ -1,24 +1,8 @@
 /** `channels.telegram` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
 import * as z from 'zod';
+import { expected, rate } from '../option-words.js';
 
 const PUBLIC_API = 'https://api.telegram.org';
-
-/** The words of a fault, never with the value in them: it may be a secret. */
-function expected(what: string) {
-  return {
-    error: (issue: { input?: unknown }) =>
-      `expected ${what}${issue.input === undefined ? ', but it is missing' : ''}`,
-  };
-}
-
-/** A value from the environment is always text. */
-function rate(what: string) {
-  const words = expected(what);
-  return z.preprocess(
-    (value) => (typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value),
-    z.number(words).positive(words),
-  );
-}
 
 const token = z
   .string(expected("a bot's token, as @BotFather gave it"))
@@ -46,8 +30,8 @@ export const telegramOptions = z
       persona_tokens: z
         .record(z.string(), token, expected('persona ids with the token of a bot each'))
         .default({}),
-      messages_per_second: rate('a number of messages above 0').default(30),
-      per_chat_burst: rate('a number of messages above 0').default(20),
+      messages_per_second: rate().default(30),
+      per_chat_burst: rate().default(20),
     },
     expected('keys and values'),
   )

@@ -1,10 +1,12 @@
-/** Parts of a reply as requests to sendMessage. Pure. */
+/** Parts of a reply as requests to sendMessage and sendDocument. Pure. */
 import type { Mark, Part, Recipient } from '../../core/channel.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
 
 /** In UTF-16 units, without the markup. */
 const MAX_TEXT = 4096;
+/** The same for the text below a file. */
+export const MAX_CAPTION = 1024;
 /** Telegram passes over what is beyond. */
 const MAX_ENTITIES = 100;
 
@@ -21,6 +23,12 @@ export interface SendRequest {
   entities?: Entity[];
   message_thread_id?: number;
   reply_parameters?: { message_id: number; allow_sending_without_reply: true };
+}
+
+/** The payload of sendDocument, but for the document. */
+export interface CaptionRequest extends Omit<SendRequest, 'text' | 'entities'> {
+  caption?: string;
+  caption_entities?: Entity[];
 }
 
 export function compose(markdown: string): Part[] {
@@ -40,8 +48,22 @@ export function sendRequest(to: Recipient, part: Part, replyTo: string | null): 
   return request;
 }
 
+/** The same with its text below a file. */
+export function captionRequest({ text, entities, ...rest }: SendRequest): CaptionRequest {
+  if (text.trim() === '') return rest;
+  return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
+}
+
+/**
+ * A file's name as it must stand in a form: Telegram undoes percent signs there, and cuts at semicolons. What is
+ * not ASCII goes as it is.
+ */
+export function formName(name: string): string {
+  return name.trim().replace(/[\p{Cc}%;"\\]/gu, encodeURIComponent);
+}
+
 /** For a text that was refused for its markup: without any, the addresses of links beside their labels. */
-export function withoutMarkup(request: SendRequest): SendRequest {
+export function withoutMarkup(request: SendRequest, limit = MAX_TEXT): SendRequest {
   const { entities = [], ...rest } = request;
   let text = '';
   let from = 0;
@@ -52,7 +74,7 @@ export function withoutMarkup(request: SendRequest): SendRequest {
     from = end;
   }
   text += request.text.slice(from);
-  return { ...rest, text: text.length <= MAX_TEXT ? text : request.text };
+  return { ...rest, text: text.length <= limit ? text : request.text };
 }
 
 /** For a topic that is gone: to the chat itself. */

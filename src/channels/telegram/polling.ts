@@ -6,10 +6,10 @@ import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { InboundBatch } from '../../core/message.js';
+import type { State } from '../state.js';
 import type { BotApi } from './api.js';
 import { type Failure, failureOf, isWebhookInTheWay } from './failure.js';
 import { inbound, type Me } from './inbound.js';
-import type { State } from './state.js';
 import { supervise } from './supervise.js';
 import { ALLOWED_UPDATES } from './update.js';
 

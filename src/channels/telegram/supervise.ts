@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
+import type { State } from '../state.js';
 import { type Failure, failureOf } from './failure.js';
-import type { State } from './state.js';
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;

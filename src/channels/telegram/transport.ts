@@ -1,9 +1,11 @@
 /**
  * The HTTP client under grammY: Node's own, with connections kept open. It tells apart what no platform library
- * tells (was the server reached when it broke?), and costs less than `fetch` at the start and for each call.
+ * tells (had the server all of it when it broke?), and costs less than `fetch` at the start and for each call.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { pipeline } from 'node:stream/promises';
+import { ReadableStream } from 'node:stream/web';
 
 /** No usable answer. The message never holds the address, for that holds the token. */
 export class TransportError extends Error {
@@ -11,7 +13,7 @@ export class TransportError extends Error {
 
   constructor(
     message: string,
-    /** The request may have been taken: the connection stood when it broke. */
+    /** The request may have been taken: the connection stood, and all of it was on its way. */
     readonly reached: boolean,
     /** What the server, or a proxy before it, answered instead of the Bot API's JSON. */
     readonly status: number | null,
@@ -21,13 +23,17 @@ export class TransportError extends Error {
 }
 
 export interface Transport {
-  /** As much of `fetch` as grammY uses for calls without files. */
+  /** As much of `fetch` as grammY uses: JSON, and forms with files. */
   fetch: typeof fetch;
+  /** The body of what lies there; null as soon as it is larger than `maxBytes`. Throws TransportError. */
+  download(url: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Buffer | null>;
   close(): void;
 }
 
 /** Shorter than servers keep an unused connection: one that the server just closed must not be used again. */
 const IDLE_MS = 15_000;
+/** How much is encrypted at once: a large file must not hold up everything else. */
+const PIECE_BYTES = 65_536;
 
 interface Call {
   method?: string;
@@ -36,49 +42,135 @@ interface Call {
   signal?: AbortSignal;
 }
 
+interface Answer {
+  json(): unknown;
+}
+
+type Piece = string | Uint8Array;
+
 export function createTransport(apiRoot: string): Transport {
   const secure = apiRoot.startsWith('https:');
   const options = { keepAlive: true, timeout: IDLE_MS };
   const agent = secure ? new HttpsAgent(options) : new HttpAgent(options);
   const request = secure ? httpsRequest : httpRequest;
 
-  function call(
+  async function call(url: string, { body = '', ...rest }: Call): Promise<Answer> {
+    if (typeof body === 'string') return exchange(url, [body], rest);
+    if (body instanceof ReadableStream) return exchange(url, await piecesOf(body), rest);
+    throw new TransportError('only JSON and forms can be sent', false, null);
+  }
+
+  function exchange(
     url: string,
-    { method = 'GET', headers = {}, body, signal }: Call,
-  ): Promise<{ json(): unknown }> {
+    pieces: Piece[],
+    { method = 'GET', headers = {}, signal }: Omit<Call, 'body'>,
+  ): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (body !== undefined && typeof body !== 'string') {
-        throw new TransportError('only JSON can be sent', false, null);
-      }
-      let reached = false;
+      let connected = false;
+      let whole = false;
       let status: number | null = null;
-      const broken = (error: NodeJS.ErrnoException) =>
-        reject(new TransportError(wordsFor(error, signal), reached, status));
+      const broken = (error: NodeJS.ErrnoException) => {
+        const where = connected && !whole ? ', in the middle of an upload' : '';
+        reject(new TransportError(`${wordsFor(error, signal)}${where}`, connected && whole, status));
+      };
 
       const sent = request(url, {
         method,
         agent,
-        headers: { ...headers, 'content-length': Buffer.byteLength(body ?? '') },
+        headers: { ...headers, 'content-length': sizeOf(pieces) },
         ...(signal === undefined ? {} : { signal }),
       });
       sent.on('error', broken);
       sent.on('socket', (socket) => {
-        if (!socket.connecting) reached = true;
-        else socket.once(secure ? 'secureConnect' : 'connect', () => (reached = true));
+        if (!socket.connecting) connected = true;
+        else socket.once(secure ? 'secureConnect' : 'connect', () => (connected = true));
       });
       sent.on('response', (response) => {
         status = response.statusCode ?? null;
-        textOf(response).then((text) => resolve({ json: () => parsed(text, status) }), broken);
+        textOf(response).then((text) => {
+          // Answered before all of it was read: nobody waits for the rest.
+          if (!whole) sent.destroy();
+          resolve({ json: () => parsed(text, status) });
+        }, broken);
       });
-      sent.end(body);
+      const [only] = pieces;
+      if (pieces.length === 1) {
+        whole = true;
+        sent.end(only);
+      } else {
+        const upload = inTurn(pieces, () => {
+          whole = true;
+        });
+        pipeline(upload, sent).catch(broken);
+      }
+    });
+  }
+
+  function download(
+    url: string,
+    { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
+  ): Promise<Buffer | null> {
+    return new Promise((resolve, reject) => {
+      const broken = (error: NodeJS.ErrnoException) =>
+        reject(new TransportError(wordsFor(error, signal), false, null));
+      const sent = request(url, { agent, signal });
+      sent.on('error', broken);
+      sent.on('response', (response) => {
+        const status = response.statusCode ?? 0;
+        const pieces: Buffer[] = [];
+        let size = 0;
+        const giveUp = () => {
+          sent.destroy();
+          resolve(null);
+        };
+        response.on('error', broken);
+        if (status !== 200) {
+          response.resume();
+          reject(new TransportError(`the file's address answers with HTTP ${status}`, true, status));
+        } else if (Number(response.headers['content-length']) > maxBytes) {
+          giveUp();
+        } else {
+          response.on('data', (piece: Buffer) => {
+            pieces.push(piece);
+            size += piece.length;
+            if (size > maxBytes) giveUp();
+          });
+          response.on('end', () => resolve(Buffer.concat(pieces)));
+        }
+      });
+      sent.end();
     });
   }
 
   return {
     // grammY asks a response for nothing but its JSON.
     fetch: call as unknown as typeof fetch,
+    download,
     close: () => agent.destroy(),
   };
+}
+
+/** The form as grammY makes it. A file in it is in memory already; it is not copied, but goes in small pieces. */
+async function piecesOf(form: ReadableStream): Promise<Uint8Array[]> {
+  const pieces: Uint8Array[] = [];
+  for await (const part of form as ReadableStream<Uint8Array>) {
+    for (let at = 0; at < part.length; at += PIECE_BYTES) pieces.push(part.subarray(at, at + PIECE_BYTES));
+  }
+  return pieces;
+}
+
+function sizeOf(pieces: Piece[]): number {
+  let size = 0;
+  for (const piece of pieces) size += Buffer.byteLength(piece);
+  return size;
+}
+
+/** Each when the connection has room for it. Until the last is on its way, nobody can have taken the request. */
+function* inTurn(pieces: Piece[], onLast: () => void): Generator<Piece> {
+  for (const [index, piece] of pieces.entries()) {
+    if (index === pieces.length - 1) onLast();
+    yield piece;
+  }
 }
 
 function textOf(response: IncomingMessage): Promise<string> {

@@ -2,7 +2,7 @@
  * What we read of an update, and nothing else of it. Payloads come from outside: a field of another form than
  * expected counts as absent, and where an essential one is missing the update is nothing to us.
  */
-import { flag, list, oneOf, present, type Read, record, text, whole } from './read.js';
+import { flag, list, oneOf, present, type Read, record, text, whole } from '../read.js';
 
 const user = record({ id: whole }, { is_bot: flag, first_name: text, last_name: text, username: text });
 const chat = record(
@@ -10,7 +10,9 @@ const chat = record(
   { type: oneOf('private', 'group', 'supergroup', 'channel'), title: text, username: text },
 );
 const entity = record({ type: text, offset: whole, length: whole }, { user });
-const timed = record({}, { duration: whole });
+const file = { file_id: text, file_size: whole, mime_type: text, file_name: text };
+const timed = record({}, { ...file, duration: whole });
+const photoSize = record({}, { file_id: text, file_size: whole, width: whole, height: whole });
 
 /** What a message shows: its words, or the one thing it is instead of words. */
 const content = {
@@ -18,13 +20,13 @@ const content = {
   caption: text,
   entities: list(entity),
   caption_entities: list(entity),
-  photo: present,
+  photo: list(photoSize),
   voice: timed,
   video: timed,
   video_note: timed,
-  animation: present,
-  audio: record({}, { duration: whole, title: text, performer: text, file_name: text }),
-  document: record({}, { file_name: text, file_size: whole }),
+  animation: timed,
+  audio: record({}, { ...file, duration: whole, title: text, performer: text }),
+  document: record({}, file),
   sticker: record({}, { emoji: text }),
   venue: record({}, { title: text, address: text }),
   location: present,

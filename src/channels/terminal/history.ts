@@ -1,6 +1,7 @@
 /** The lines that were typed, kept in a file for the next chat: one a line, oldest first. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { phraseOf } from '../../core/phrase.js';
 
 export const MOST_LINES = 500;
 /** Pasted documents are not what somebody looks for with the arrow keys. */
@@ -17,7 +18,18 @@ export async function loadHistory(file: string): Promise<string[]> {
 }
 
 export async function saveHistory(file: string, newestFirst: string[]): Promise<void> {
-  const lines = newestFirst.filter((line) => line.length <= LONGEST).slice(0, MOST_LINES);
+  const lines = withoutForgotten(newestFirst)
+    .filter((line) => line.length <= LONGEST)
+    .slice(0, MOST_LINES);
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, `${lines.reverse().join('\n')}\n`, { mode: 0o600 });
+}
+
+/** What somebody wanted forgotten stands here, too, and last of all in the command that named it. */
+function withoutForgotten(lines: string[]): string[] {
+  const phrases = lines.flatMap((line) => {
+    const named = /^\s*\/memory\s+(?:forget|yes)\s+(.*\S)/i.exec(line)?.[1]?.replace(/^["“„']|["”“']$/g, '');
+    return named ? [phraseOf(named)] : [];
+  });
+  return lines.filter((line) => !phrases.some((phrase) => phrase.isIn(line)));
 }

@@ -3,8 +3,8 @@
  * `<persona>: <text>` as replies. What it writes is read by programs, so it is the model's Markdown as it is.
  */
 import type { Readable, Writable } from 'node:stream';
+import { withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './dialogue.js';
-import { withoutControls } from './paint.js';
 
 export function createPipe(parts: {
   input: Readable;

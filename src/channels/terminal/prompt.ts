@@ -5,9 +5,9 @@
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
+import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './dialogue.js';
 import { loadHistory, MOST_LINES, saveHistory } from './history.js';
-import { paint, styled, withoutControls } from './paint.js';
 
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
 const FRAME_MS = 120;
@@ -129,7 +129,7 @@ export function createPrompt(parts: {
   return {
     read,
     show(name, part) {
-      const text = colours ? paint(part) : withoutControls(part.text);
+      const text = colours ? terminalText(part) : withoutControls(part.text);
       const reply = `${styled(styles('1', '35'), `${withoutControls(name)}:`)} ${text.replace(/\n+$/, '')}\n`;
       return new Promise((resolve, reject) => {
         stopAnimation();

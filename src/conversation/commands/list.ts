@@ -1,6 +1,8 @@
 /** All chat commands, in the order of `/help`. */
+import { archive } from './archive.js';
 import type { Command } from './command.js';
 import { help } from './help.js';
+import { memory } from './memory.js';
 import { persona } from './persona.js';
 import { reset } from './reset.js';
 import { start } from './start.js';
@@ -9,7 +11,18 @@ import { stop } from './stop.js';
 import { usage } from './usage.js';
 import { whoami } from './whoami.js';
 
-export const COMMANDS: readonly Command[] = [start, reset, persona, stop, status, usage, whoami, help];
+export const COMMANDS: readonly Command[] = [
+  start,
+  reset,
+  persona,
+  memory,
+  archive,
+  stop,
+  status,
+  usage,
+  whoami,
+  help,
+];
 
 /** Every name and alias. */
 export const COMMAND_NAMES: ReadonlySet<string> = new Set(

@@ -26,10 +26,32 @@ const VERBS: Record<string, { run: Verb; changes: boolean }> = {
   model: { run: setModel, changes: true },
 };
 
+const NAME = { name: 'name', description: 'Whose', required: true, suggest: 'persona' } as const;
+
 export const persona: Command = {
   name: 'persona',
   aliases: ['personas'],
   description: 'List, switch, make, show or delete personas',
+  verbs: [
+    { name: 'list', description: 'List the personas of this chat' },
+    { name: 'switch', description: 'Talk with another one', rest: NAME },
+    {
+      name: 'new',
+      description: 'Make one and switch to it',
+      rest: {
+        name: 'name',
+        description: 'A new name; `NAME from L` takes after the persona L of the library',
+        required: true,
+      },
+    },
+    { name: 'show', description: 'Show what is known of one', rest: { ...NAME, required: false } },
+    {
+      name: 'model',
+      description: 'Give one a language model of its own',
+      rest: { ...NAME, description: 'Its name, and behind it the model: NAME MODEL' },
+    },
+    { name: 'delete', description: 'Remove one; its memory file stays', rest: NAME },
+  ],
   changes: (argument) => VERBS[verbOf(argument)]?.changes ?? false,
   async run(call, parts) {
     const verb = VERBS[verbOf(call.command.argument)];
@@ -113,11 +135,14 @@ async function create(
 
 async function remove(
   { command }: CommandCall,
-  { personas }: CommandParts,
+  { personas, windows }: CommandParts,
   args: string[],
 ): Promise<CommandAnswer> {
   const name = nameIn(args);
   if (!name) return { text: 'Usage: /persona delete NAME' };
+  const leaving = await personas.find(command.chat.id, name);
+  // Nobody will look into its windows any more: what they hold goes into archives, or the persona stays.
+  if (leaving && leaving.id !== DEFAULT_PERSONA) await windows.close(command.chat.id, leaving.id);
   const gone = await personas.remove(command.chat.id, name);
   // The process ended after the file was moved aside and before the answer was kept: then it is gone already.
   if (!gone.ok && command.tries === 1) return { text: gone.reason };

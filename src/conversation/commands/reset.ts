@@ -1,22 +1,42 @@
 /** `/reset`: forgets the conversation with the active persona in this room, for good. Memory stays. */
-import { type Command, changesAlways } from './command.js';
+import { roomParts } from '../../core/ids.js';
+import type { StoredCommand } from '../../core/store.js';
+import { type Command, type CommandParts, changesAlways } from './command.js';
 
 export const reset: Command = {
   name: 'reset',
   aliases: ['new'],
   description: 'Forget this conversation; memory stays',
   changes: changesAlways,
-  async run({ command }) {
+  async run({ command }, parts) {
+    const personaId = command.chat.activePersona;
+    // What is to be forgotten is not to become memory meanwhile, nor another archive.
+    await parts.windows.halt(command.room, personaId);
+    await markArchives(command, parts);
     return {
       text: 'Conversation cleared. Principles and per-persona memory are unchanged.',
-      effects: [
-        {
-          kind: 'reset',
-          room: command.room,
-          personaId: command.chat.activePersona,
-          upTo: command.afterMessage,
-        },
-      ],
+      effects: [{ kind: 'reset', room: command.room, personaId, upTo: command.afterMessage }],
     };
   },
 };
+
+/** Files outlive the store: they say themselves that no index may bring them back. */
+async function markArchives({ chat, room }: StoredCommand, { archives, log }: CommandParts): Promise<void> {
+  const { threadId } = roomParts(room);
+  const all = await archives.list(chat.id, chat.activePersona).catch((error) => {
+    log.error(
+      { err: error, chat: chat.id },
+      'the archives of a conversation that was reset could not be looked at; none is marked',
+    );
+    return [];
+  });
+  for (const { file } of all.filter((each) => each.threadId === threadId && !each.reset)) {
+    await archives.mark(chat.id, file, 'reset').catch((error) => {
+      const path = archives.shownPath(chat.id, file);
+      log.error(
+        { err: error, path },
+        'an archive could not be marked as reset; remove it, or set `reset: true` in it',
+      );
+    });
+  }
+}

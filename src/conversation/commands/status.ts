@@ -19,8 +19,18 @@ export const status: Command = {
       `Channel: ${chat.channel}, ${channel?.connected ? 'connected' : 'not connected'}`,
       `Last reply here: ${last ? parts.zone.time(last.at) : 'none yet'}`,
     ];
+    const { vectors } = parts.recall.status();
+    if (vectors.state === 'failing') {
+      lines.push(
+        `Memory search: by keywords only since ${parts.zone.time(vectors.since)}, for the embedding server is away`,
+      );
+    }
     if (isOwner) {
       const { waiting, running, undelivered, parked } = await parts.store.census();
+      const { indexed, waiting: unindexed, vectors: by, vectorsWaiting } = parts.recall.status();
+      const meaning =
+        by.state === 'off' ? 'keywords' : `keywords and meaning, ${vectorsWaiting} vectors missing`;
+      lines.push(`Memory search: ${meaning}; ${indexed} pieces indexed, ${unindexed} waiting`);
       lines.push(
         `All chats: ${waiting} messages waiting, ${running} turns running, ${undelivered} replies to send, ${parked} parked`,
       );

@@ -7,7 +7,7 @@ import type { ChatId } from '../../core/ids.js';
 import type { ChatStore, Receipt } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { toChat } from './rows.js';
-import { chat, leftAddress, message, outbox, turn } from './schema.js';
+import { chat, leftAddress, message, outbox, room, turn } from './schema.js';
 
 const given = sql.placeholder;
 
@@ -111,11 +111,22 @@ export function chatsOf({ query }: Connection): Chats {
 }
 
 export function chatStore({ query, read }: Connection, chats: Chats): ChatStore {
+  const lastOf = query
+    .select({ personaId: room.lastPersona, at: room.lastReplyAt })
+    .from(room)
+    .where(eq(room.id, given('room')))
+    .prepare();
   return {
     chat: (id) =>
       read(() => {
         const row = chats.find(id);
         return row ? toChat(row) : null;
+      }),
+    lastReply: (room) =>
+      read(() => {
+        const last = lastOf.get({ room });
+        if (last === undefined || last.personaId === null || last.at === null) return null;
+        return { personaId: last.personaId, at: last.at };
       }),
     running: (room) =>
       read(() => {

@@ -7,14 +7,26 @@ import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
 import { toChat } from './rows.js';
-import { chat, command, heard, message, outbox, room, turn, view } from './schema.js';
+import { chat, command, heard, message, outbox, room, turn, version } from './schema.js';
+import type { Views } from './views.js';
 
 type TurnRow = typeof turn.$inferSelect;
 
 /** A turn that answers something up to there belongs, as a whole, to what a reset forgets. */
 const beganBefore = (upTo: number) => sql`json_extract(${turn.batch}, '$[0]') <= ${upTo}`;
 
-export function commandStore(connection: Connection, chats: Chats, deliver: Deliver): CommandStore {
+/** The turn that said it: as its answer, or beside it through a tool (`tool:<turn>:<key>`). */
+const turnOfOrigin = sql`case
+  when ${outbox.origin} like 'turn:%' then substr(${outbox.origin}, 6)
+  when ${outbox.origin} like 'tool:%' then substr(${outbox.origin}, 6, instr(substr(${outbox.origin}, 6), ':') - 1)
+  end`;
+
+export function commandStore(
+  connection: Connection,
+  chats: Chats,
+  deliver: Deliver,
+  views: Views,
+): CommandStore {
   const { query, write } = connection;
 
   function runningTurn(roomId: RoomId): TurnRow | undefined {
@@ -38,14 +50,31 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
   function abort(running: TurnRow, now: number, upTo = Number.MAX_SAFE_INTEGER): void {
     const batch = JSON.stringify(running.batch);
     const isItsBatch = sql`${message.id} in (select value from json_each(${batch})) and ${message.state} = 'taken'`;
-    query
+    const again = query
       .update(message)
       .set({ state: 'waiting', turnId: null })
       .where(and(isItsBatch, gt(message.id, upTo)))
-      .run();
+      .returning({ id: message.id })
+      .all();
+    if (again.length > 0) unhear(running.roomId, upTo, again);
     query.update(message).set({ state: 'done' }).where(isItsBatch).run();
     query.update(turn).set({ state: 'aborted', finishedAt: now }).where(eq(turn.id, running.id)).run();
     moveFenceOn(running.roomId);
+  }
+
+  /** What waits again will be heard again, and perhaps by others: nobody has heard it yet. */
+  function unhear(roomId: RoomId, upTo: number, messages: { id: number }[]): void {
+    const ids = JSON.stringify(messages.map(({ id }) => id));
+    query
+      .delete(heard)
+      .where(
+        and(
+          eq(heard.roomId, roomId),
+          gt(heard.heardAfter, upTo),
+          sql`${heard.messageId} in (select value from json_each(${ids}))`,
+        ),
+      )
+      .run();
   }
 
   function stop(roomId: RoomId, turnId: string, now: number): string | null {
@@ -66,14 +95,7 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
       .set({ state: 'done' })
       .where(and(eq(message.roomId, roomId), sql`${message.state} = 'waiting'`, lte(message.id, upTo)))
       .run();
-    query
-      .insert(view)
-      .values({ roomId, personaId, resetAt: upTo })
-      .onConflictDoUpdate({
-        target: [view.roomId, view.personaId],
-        set: { resetAt: sql`max(${view.resetAt}, excluded.reset_at)` },
-      })
-      .run();
+    views.reset(roomId, personaId, upTo);
     forgetLateReplies(roomId, personaId, upTo);
     dropReplies(roomId, personaId, upTo, now);
     return aborted?.id ?? null;
@@ -102,8 +124,7 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
           sql`${outbox.finishedAt} is null`,
           sql`${outbox.threadId} is ${threadId}`,
           sql`exists (
-            select 1 from ${turn} where ${turn.id} = substr(${outbox.origin}, 6) and ${outbox.origin} like 'turn:%'
-              and ${turn.personaId} = ${personaId} and ${beganBefore(upTo)})`,
+            select 1 from ${turn} where ${turn.id} = ${turnOfOrigin} and ${turn.personaId} = ${personaId} and ${beganBefore(upTo)})`,
         ),
       )
       .run();
@@ -117,6 +138,9 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
         return stop(effect.room, effect.turnId, now);
       case 'activate':
         query.update(chat).set({ activePersona: effect.personaId }).where(eq(chat.id, effect.chatId)).run();
+        return null;
+      case 'undone':
+        query.update(version).set({ undone: true }).where(eq(version.id, effect.versionId)).run();
         return null;
     }
   }
@@ -151,7 +175,9 @@ export function commandStore(connection: Connection, chats: Chats, deliver: Deli
         const row = query.select().from(command).where(eq(command.id, id)).get();
         const chatRow = row && row.state !== 'done' ? chats.find(row.chatId) : undefined;
         if (!row || !chatRow) return { abortedTurn: null };
-        query.update(command).set({ state: 'done', finishedAt: now }).where(eq(command.id, id)).run();
+        // What was asked is nobody's business any more: `/memory forget TEXT` shall not keep the text.
+        const done = { state: 'done' as const, finishedAt: now, argument: '' };
+        query.update(command).set(done).where(eq(command.id, id)).run();
         let abortedTurn: string | null = null;
         for (const effect of effects) abortedTurn = apply(effect, now) ?? abortedTurn;
         const { id: chatId, channel, address, kind } = chatRow;

@@ -9,6 +9,8 @@ import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import { isBusy, storeFault } from './faults.js';
+import type { Flush } from './flush.js';
+import { createFlush, logSync } from './flush.js';
 
 export interface Connection {
   readonly file: string;
@@ -22,8 +24,11 @@ export interface Connection {
   read<T>(work: () => T): Promise<T>;
   /** All of `work` or nothing; it survives the end of the process, not always that of the machine. */
   write<T>(work: () => T): Promise<T>;
-  /** As `write`, and on the disk when it resolves. */
+  /** As `write`, and on the disk when it resolves: everything else stands still meanwhile. */
   writeDurably<T>(work: () => T): Promise<T>;
+  /** Brings what was written to the disk beside everything else. */
+  readonly flush: Flush;
+  close(): Promise<void>;
 }
 
 const FIRST_PAUSE_MS = 2;
@@ -58,6 +63,8 @@ export async function connect(options: {
     await patiently(() => {
       raw.exec('PRAGMA journal_mode = WAL');
       raw.exec('PRAGMA synchronous = NORMAL');
+      // What was forgotten shall not be found in the file: what is freed is overwritten.
+      raw.exec('PRAGMA secure_delete = ON');
       raw.exec(`PRAGMA journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
       if (options.maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${options.maxPages}`);
     });
@@ -68,6 +75,10 @@ export async function connect(options: {
 
   const inTransaction = raw.transaction((work: () => unknown) => work());
   const query = drizzle(raw);
+  const log = logSync(file);
+  const flush = createFlush(log.sync, () =>
+    patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)')),
+  );
   return {
     file,
     raw,
@@ -86,6 +97,12 @@ export async function connect(options: {
           raw.exec('PRAGMA synchronous = NORMAL');
         }
       }),
+    flush,
+    async close() {
+      await flush.done().catch(() => {});
+      raw.close();
+      await log.close();
+    },
   };
 }
 

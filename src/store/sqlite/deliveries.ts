@@ -60,6 +60,7 @@ export function outboxStore(connection: Connection, chats: Chats, deliver: Deliv
     .where(and(eq(outbox.chatId, given('chatId')), isOpen))
     .orderBy(asc(outbox.id))
     .prepare();
+  const one = query.select().from(outbox).where(isThis).prepare();
   const sending = query
     .update(outbox)
     .set({ state: 'sending', attempts: sql`${outbox.attempts} + 1` })
@@ -100,6 +101,11 @@ export function outboxStore(connection: Connection, chats: Chats, deliver: Deliv
     next: (chatId) =>
       read(() => {
         const row = next.get({ chatId });
+        return row ? toDelivery(row) : null;
+      }),
+    delivery: (id) =>
+      read(() => {
+        const row = one.get({ id });
         return row ? toDelivery(row) : null;
       }),
     sending: (id) => write(() => sending.run({ id }).changes === 1),

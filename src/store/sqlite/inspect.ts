@@ -2,8 +2,12 @@
 import { access } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { channelStateReader } from './channel-state.js';
 import { storeFault } from './faults.js';
 import { appliedMigrations, knownMigrations, refuseNewer } from './migrate.js';
+import { type Traces, traceStore } from './traces.js';
+import { viewsOf } from './views.js';
 
 const WAIT_MS = 5_000;
 
@@ -27,6 +31,43 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
     refuseNewer(file, known, applied);
     const pending = known.filter((tag) => !applied.includes(tag)).length;
     return { kind: 'found', pending, parked: applied.length > 0 ? parkedIn(raw) : 0 };
+  } catch (error) {
+    throw storeFault(error, file);
+  } finally {
+    raw?.close();
+  }
+}
+
+/** Where messages went, read beside a running gateway. Throws as above; the database must be up to date. */
+export async function withTraces<T>(file: string, look: (traces: Traces) => Promise<T>): Promise<T> {
+  let raw: Database.Database | undefined;
+  try {
+    raw = new Database(file, { readonly: true, timeout: WAIT_MS });
+    const query = drizzle(raw);
+    const read = async <R>(work: () => R) => work();
+    return await look(traceStore({ raw, query, read }, viewsOf({ query })));
+  } catch (error) {
+    throw storeFault(error, file);
+  } finally {
+    raw?.close();
+  }
+}
+
+/** What a channel keeps for itself, read beside a running gateway. Empty where there is no such database yet. */
+export async function storedChannelState(
+  file: string,
+  migrationsFolder: URL,
+  channel: string,
+  names: string[],
+): Promise<Map<string, string>> {
+  const found = await inspectSqlite(file, migrationsFolder);
+  if (found.kind === 'missing' || found.pending > 0) return new Map();
+  let raw: Database.Database | undefined;
+  try {
+    raw = new Database(file, { readonly: true, timeout: WAIT_MS });
+    const query = drizzle(raw);
+    const read = async <R>(work: () => R) => work();
+    return await channelStateReader({ query, read })(channel, names);
   } catch (error) {
     throw storeFault(error, file);
   } finally {

@@ -5,17 +5,24 @@ import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Store } from '../../core/store.js';
 import { accessStore } from './access.js';
+import { channelStateStore } from './channel-state.js';
 import { chatStore, chatsOf } from './chats.js';
 import { commandStore } from './commands.js';
 import { type Connection, connect } from './connection.js';
 import { deliverOf, outboxStore } from './deliveries.js';
+import { eraseStore } from './erase.js';
 import { factStore } from './facts.js';
+import { recallFeed } from './feed.js';
 import { migrate } from './migrate.js';
+import { viewStore } from './moves.js';
 import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
+import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
 import { turnStore } from './turns.js';
 import { upkeepOf } from './upkeep.js';
+import { versionStore } from './versions.js';
+import { viewsOf } from './views.js';
 
 const BUSY_TIMEOUT_MS = 30_000;
 
@@ -46,7 +53,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     await migrate(connection, { folder, clock, log });
     return storeOn(connection, clock);
   } catch (error) {
-    connection.raw.close();
+    await connection.close();
     throw error;
   }
 }
@@ -55,16 +62,23 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 export function storeOn(connection: Connection, clock: Clock): Store {
   const chats = chatsOf(connection);
   const deliver = deliverOf(connection);
+  const views = viewsOf(connection);
   return {
     ...receiveStore(connection, chats),
-    ...turnStore(connection, chats, deliver),
+    ...turnStore(connection, chats, deliver, views),
     ...recoveryStore(connection),
-    ...transcriptStore(connection),
-    ...commandStore(connection, chats, deliver),
+    ...transcriptStore(connection, views),
+    ...viewStore(connection, views),
+    ...versionStore(connection),
+    ...traceStore(connection, views),
+    ...recallFeed(connection, views),
+    ...eraseStore(connection),
+    ...commandStore(connection, chats, deliver, views),
     ...outboxStore(connection, chats, deliver),
     ...chatStore(connection, chats),
     ...accessStore(connection, chats, deliver),
     ...factStore(connection),
+    ...channelStateStore(connection),
     ...upkeepOf(connection, clock),
   };
 }

@@ -1,11 +1,13 @@
-/** Step 1 of the route: what a platform gave in one go becomes one transaction, flushed to the disk. */
+/** Step 1 of the route: what a platform gave in one go becomes one transaction, and soon on the disk. */
 import { and, desc, eq, max, sql } from 'drizzle-orm';
 import type { RoomId } from '../../core/ids.js';
-import { roomId } from '../../core/ids.js';
-import type { PendingCommand, Receipt, ReceiveStore, StoredReply } from '../../core/store.js';
+import { roomId, roomParts } from '../../core/ids.js';
+import type { PendingCommand, Receipt, ReceiveStore } from '../../core/store.js';
+import type { StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
-import { command, cursor, message, outbox, room } from './schema.js';
+import { storeFault } from './faults.js';
+import { chat, command, cursor, message, outbox, room } from './schema.js';
 
 const given = sql.placeholder;
 
@@ -13,6 +15,7 @@ type Batch = Parameters<ReceiveStore['receive']>[0];
 type Said = Extract<Receipt, { kind: 'message' | 'command' }>;
 type Reply = NonNullable<Extract<Receipt, { kind: 'message' }>['replyTo']>;
 type Edit = Extract<Receipt, { kind: 'edit' }>;
+type Deleted = Extract<Receipt, { kind: 'deleted' }>;
 
 export function receiveStore(connection: Connection, chats: Chats): ReceiveStore {
   const statements = prepare(connection);
@@ -27,7 +30,7 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
 
     chats.talked(chat, said.chat, batch);
     const id = roomId(said.chat.id, threadId);
-    statements.addRoom.run({ id, chatId: said.chat.id });
+    statements.addRoom.run({ id, chatId: said.chat.id, platformMessageId });
     const common = { ...key, roomId: id, administrator: sender.administrator, now: batch.now };
     if (said.kind === 'command') {
       const { name, argument } = said.command;
@@ -51,6 +54,9 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
       mentionsBot: said.mentionsBot,
       replyTo: said.replyTo ? JSON.stringify(storedReply(said.chat.id, said.replyTo)) : null,
       edited: false,
+      attachments: said.attachments ? JSON.stringify(said.attachments) : null,
+      words: said.words ?? null,
+      quiet: said.quiet ?? false,
     });
     return { room: id, command: null };
   }
@@ -64,15 +70,20 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
   /** The room in which something waits because of this edit. */
   function change(edit: Edit, batch: Batch): RoomId | undefined {
     const { chatId, platformMessageId, text, mentionsBot } = edit;
+    const { words = null } = edit;
+    const attachments = edit.attachments ? JSON.stringify(edit.attachments) : null;
     const moves = chats.find(chatId)?.moves ?? 0;
     const key = { chatId, account: batch.account, moves, platformMessageId };
     const newest = statements.findEdited.get(key) ?? statements.findMessage.get(key);
+    if (!newest || newest.authorId !== edit.senderId) return undefined;
     // Platforms report an edit for other changes, too (a link's preview): the same words need no new answer.
-    if (!newest || newest.text === text) return undefined;
+    if ((newest.words ?? newest.text) === (words ?? text)) return undefined;
     if (newest.state === 'taken') {
       statements.addMessage.run({
         ...newest,
         text,
+        attachments,
+        words,
         mentionsBot,
         sentAt: edit.editedAt,
         now: batch.now,
@@ -80,19 +91,34 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
       });
       return newest.roomId;
     }
-    statements.setText.run({ id: newest.id, text, mentionsBot: Number(newest.mentionsBot || mentionsBot) });
+    statements.setText.run({
+      id: newest.id,
+      text,
+      attachments,
+      words,
+      mentionsBot: Number(newest.mentionsBot || mentionsBot),
+    });
     return newest.state === 'waiting' ? newest.roomId : undefined;
   }
 
+  function withdraw({ chatId, platformMessageIds, senderId }: Deleted, { account }: Batch): void {
+    const moves = chats.find(chatId)?.moves ?? 0;
+    for (const platformMessageId of platformMessageIds) {
+      statements.withdraw.run({ chatId, account, moves, platformMessageId, senderId: senderId ?? null });
+    }
+  }
+
   return {
-    receive: (batch) =>
-      connection.writeDurably(() => {
+    async receive(batch) {
+      const received = await connection.write(() => {
         const rooms = new Set<RoomId>();
         const commands: PendingCommand[] = [];
         let duplicates = 0;
         for (const receipt of batch.receipts) {
           if (receipt.kind === 'moved') {
             chats.moved(receipt.chatId, receipt.address);
+          } else if (receipt.kind === 'deleted') {
+            withdraw(receipt, batch);
           } else if (receipt.kind === 'edit') {
             const waits = change(receipt, batch);
             if (waits !== undefined) rooms.add(waits);
@@ -106,9 +132,22 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
         const { channel, account, cursor } = batch;
         if (cursor !== undefined) statements.setCursor.run({ channel, account, cursor });
         return { rooms: [...rooms], commands, duplicates };
-      }),
+      });
+      connection.flush.begin();
+      return received;
+    },
+    durable: () =>
+      connection.flush.done().catch((error) => Promise.reject(storeFault(error, connection.file))),
     cursor: (channel, account) =>
       connection.read(() => statements.getCursor.get({ channel, account })?.value ?? null),
+    newest: (channel) =>
+      connection.read(() =>
+        statements.newestOfRooms.all({ channel }).map(({ roomId, address, platformMessageId }) => ({
+          address,
+          threadId: roomParts(roomId).threadId,
+          platformMessageId: platformMessageId ?? '',
+        })),
+      ),
   };
 }
 
@@ -157,8 +196,12 @@ function prepare({ query }: Connection) {
       .prepare(),
     addRoom: query
       .insert(room)
-      .values({ id: given('id'), chatId: given('chatId') })
-      .onConflictDoNothing()
+      .values({
+        id: given('id'),
+        chatId: given('chatId'),
+        newestPlatformId: given('platformMessageId'),
+      })
+      .onConflictDoUpdate({ target: room.id, set: { newestPlatformId: sql`excluded.newest_platform_id` } })
       .prepare(),
     addMessage: query
       .insert(message)
@@ -178,13 +221,38 @@ function prepare({ query }: Connection) {
         mentionsBot: given('mentionsBot'),
         replyTo: given('replyTo'),
         edited: given('edited'),
+        attachments: given('attachments'),
+        words: given('words'),
+        quiet: given('quiet'),
         state: 'waiting',
       })
       .prepare(),
     setText: query
       .update(message)
-      .set({ text: sql`${given('text')}`, mentionsBot: sql`${given('mentionsBot')}` })
+      .set({
+        text: sql`${given('text')}`,
+        attachments: sql`${given('attachments')}`,
+        words: sql`${given('words')}`,
+        mentionsBot: sql`${given('mentionsBot')}`,
+      })
       .where(eq(message.id, given('id')))
+      .prepare(),
+    withdraw: query
+      .update(message)
+      .set({ state: 'done' })
+      .where(
+        and(
+          messageKey,
+          sql`${message.state} = 'waiting'`,
+          sql`coalesce(${given('senderId')}, ${message.authorId}) = ${message.authorId}`,
+        ),
+      )
+      .prepare(),
+    newestOfRooms: query
+      .select({ roomId: room.id, address: chat.address, platformMessageId: room.newestPlatformId })
+      .from(room)
+      .innerJoin(chat, eq(chat.id, room.chatId))
+      .where(and(eq(chat.channel, given('channel')), sql`${room.newestPlatformId} is not null`))
       .prepare(),
     addCommand: query
       .insert(command)

@@ -1,5 +1,6 @@
 /** Rows of the tables as the words of the port, where the two differ. */
-import type { ChatRecord, Delivery, StoredMessage } from '../../core/store.js';
+import type { ChatRecord, Delivery } from '../../core/store.js';
+import type { StoredMessage } from '../../core/transcript.js';
 import type { chat, message, outbox } from './schema.js';
 
 const DAY_MS = 86_400_000;
@@ -12,7 +13,7 @@ export function toChat(row: typeof chat.$inferSelect): ChatRecord {
 type MessageRow = Omit<typeof message.$inferSelect, 'chatId' | 'account' | 'moves' | 'state'>;
 
 export function toMessage(row: MessageRow): StoredMessage {
-  return {
+  const stored: StoredMessage = {
     id: row.id,
     room: row.roomId,
     author:
@@ -28,6 +29,10 @@ export function toMessage(row: MessageRow): StoredMessage {
     edited: row.edited,
     turnId: row.turnId,
   };
+  if (row.attachments !== null) stored.attachments = JSON.parse(row.attachments);
+  if (row.words !== null) stored.words = row.words;
+  if (row.quiet) stored.quiet = true;
+  return stored;
 }
 
 export function toDelivery(row: typeof outbox.$inferSelect): Delivery {

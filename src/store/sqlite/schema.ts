@@ -3,12 +3,14 @@
  * (`view`, `heard`). What a message costs is mostly the pages it touches: an index stands here only where a
  * verb of the route needs it, and partial ones hold what waits. Foreign keys are left out for the same reason.
  * Rows with ids that grow are never deleted, so no id is given twice. WITHOUT ROWID is added to the migrations
- * by hand (`heard`, `turn`, `step`, `usage`): drizzle has no word for it.
+ * by hand (`heard`, `turn`, `step`, `usage`, `archived`): drizzle has no word for it.
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
 import type { Part } from '../../core/channel.js';
-import type { PairingRequest, Step } from '../../core/store.js';
+import type { Cause, Tier } from '../../core/memory.js';
+import type { PairingRequest } from '../../core/store.js';
+import type { Step } from '../../core/transcript.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 
@@ -56,6 +58,8 @@ export const room = sqliteTable('room', {
   /** Which persona spoke last, and when. */
   lastPersona: text('last_persona'),
   lastReplyAt: integer('last_reply_at'),
+  /** The last message or command of a person, by the platform's id: what was missed comes after it. */
+  newestPlatformId: text('newest_platform_id'),
 });
 
 // ── What was said ──────────────────────────────────────────────────────────────────────────────────────────
@@ -86,6 +90,12 @@ export const message = sqliteTable(
     /** waiting: to be answered or noted; taken: in the batch of a running turn; done. */
     state: text('state', { enum: ['waiting', 'taken', 'done'] }).notNull(),
     turnId: text('turn_id'),
+    /** Its files: StoredAttachments as JSON, or null. */
+    attachments: text('attachments'),
+    /** The sender's own words, where `text` tells of files, too; else null. */
+    words: text('words'),
+    /** Heard, never answered. */
+    quiet: flag('quiet').notNull().default(false),
   },
   (t) => [
     uniqueIndex('message_once')
@@ -121,8 +131,71 @@ export const view = sqliteTable(
     personaId: text('persona_id').notNull(),
     /** Nothing up to and including this message is shown to it again. */
     resetAt: integer('reset_at').notNull(),
+    /** The place (of `heard`) behind which its window begins. */
+    windowHeard: integer('window_heard').notNull().default(0),
+    windowMessage: integer('window_message').notNull().default(0),
+    /** The place up to which a finished flush has seen everything that was said to it. */
+    flushedHeard: integer('flushed_heard').notNull().default(0),
+    flushedMessage: integer('flushed_message').notNull().default(0),
+    summary: text('summary'),
+    /** Tokens of its last request: as the server counted them and as we had estimated them. */
+    counted: integer('counted'),
+    estimated: integer('estimated'),
   },
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
+);
+
+/** What of memory was in the prompt of a persona's last answer in a room. */
+export const given = sqliteTable(
+  'given',
+  {
+    roomId: text('room_id').notNull(),
+    personaId: text('persona_id').notNull(),
+    memory: text('memory').notNull(),
+    dailyLog: text('daily_log').notNull(),
+    recalled: text('recalled').notNull().default(''),
+  },
+  (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
+);
+
+/** Stretches of a view that stand in an archive file because no flush had seen them when the window moved. */
+export const archived = sqliteTable(
+  'archived',
+  {
+    chatId: text('chat_id').notNull(),
+    file: text('file').notNull(),
+    roomId: text('room_id').notNull(),
+    personaId: text('persona_id').notNull(),
+    afterHeard: integer('after_heard').notNull(),
+    afterMessage: integer('after_message').notNull(),
+    toHeard: integer('to_heard').notNull(),
+    toMessage: integer('to_message').notNull(),
+    state: text('state', { enum: ['writing', 'unflushed', 'settled'] }).notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.chatId, t.file] }),
+    index('archived_open').on(t.chatId).where(sql`${t.state} <> 'settled'`),
+  ],
+);
+
+/** What stood in a file of memory before each change. */
+export const version = sqliteTable(
+  'version',
+  {
+    n: integer('n').primaryKey(),
+    id: text('id').notNull(),
+    chatId: text('chat_id').notNull(),
+    personaId: text('persona_id').notNull(),
+    file: text('file').notNull(),
+    /** Null for a line of the daily log. */
+    tier: integer('tier').$type<Tier>(),
+    before: text('before').notNull(),
+    after: text('after').notNull(),
+    at: integer('at').notNull(),
+    cause: text('cause', { mode: 'json' }).$type<Cause>().notNull(),
+    undone: flag('undone').notNull().default(false),
+  },
+  (t) => [uniqueIndex('version_by_id').on(t.id), index('version_of').on(t.chatId, t.personaId, t.n)],
 );
 
 // ── What is being done about it ────────────────────────────────────────────────────────────────────────────
@@ -280,6 +353,17 @@ export const setting = sqliteTable('setting', {
   key: text('key').primaryKey(),
   value: text('value').notNull(),
 });
+
+/** What a channel keeps for itself: credentials, session keys. */
+export const channelState = sqliteTable(
+  'channel_state',
+  {
+    channel: text('channel').notNull(),
+    name: text('name').notNull(),
+    value: text('value').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.channel, t.name] })],
+);
 
 export const cursor = sqliteTable(
   'cursor',

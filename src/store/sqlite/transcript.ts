@@ -1,156 +1,125 @@
-/** What one persona has of a room's transcript, for step 4 of the route. Reads only what it shows. */
+/**
+ * A persona's view of a room's transcript, read in the order in which it heard it: the window, for step 4 of the
+ * route, and spans of it, for flushes and archives. Reads only what it shows.
+ */
 import { and, eq, sql } from 'drizzle-orm';
-import type { RoomId } from '../../core/ids.js';
-import type { Step, StoredMessage, TranscriptStore } from '../../core/store.js';
+import type { PersonaId } from '../../core/ids.js';
+import type { Step } from '../../core/transcript.js';
+import {
+  END,
+  type HeardMessage,
+  isBehind,
+  type Place,
+  type Span,
+  type ViewRecord,
+  type ViewStore,
+} from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { toMessage } from './rows.js';
-import { room, step, turn, view } from './schema.js';
+import { HEARD_COLUMNS, type HeardRow, toHeard } from './heard-rows.js';
+import { step, turn } from './schema.js';
+import { behindReset, type Views } from './views.js';
 
-const given = sql.placeholder;
-
-export function transcriptStore({ query, raw, read }: Connection): TranscriptStore {
-  const findReset = query
-    .select({ resetAt: view.resetAt })
-    .from(view)
-    .where(and(eq(view.roomId, given('room')), eq(view.personaId, given('personaId'))))
-    .prepare();
+export function transcriptStore(
+  { query, raw, read }: Connection,
+  views: Views,
+): Pick<ViewStore, 'window' | 'span'> {
   // By hand: a window has hundreds of rows, and drizzle's mapping of them takes longer than reading them.
   // SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
-  // Nothing is heard before it was said: the condition on heard_after spares reading what the next leaves out.
-  const newestHeard = raw
-    .prepare<[NewestHeard], HeardRow>(`
-      select message.id, heard_after, author_kind, author_id, author_name, administrator, text, sent_at,
-        received_at, platform_message_id, mentions_bot, reply_to, edited, turn_id
+  const heard = (order: 'asc' | 'desc') =>
+    raw
+      .prepare<[HeardAsk], HeardRow>(`
+      select ${HEARD_COLUMNS}
       from heard join message on message.id = heard.message_id
       where heard.room_id = @room and persona_id = @personaId and addressed = @addressed
-        and heard_after >= @resetAt and message_id > @resetAt and turn_id is not @exceptTurn
-      order by heard_after desc, message_id desc
+        and (heard_after, message_id) > (@afterHeard, @afterMessage)
+        and (heard_after, message_id) <= (@toHeard, @toMessage)
+        and message_id > @resetAt and turn_id is not @exceptTurn
+      order by heard_after ${order}, message_id ${order}
       limit @limit + 0`)
-    .raw();
+      .raw();
+  const newestHeard = heard('desc');
+  const oldestHeard = heard('asc');
   const stepsOf = query
     .select({ turnId: step.turnId, body: step.body })
     .from(turn)
     .innerJoin(step, eq(step.turnId, turn.id))
     .where(
       and(
-        sql`${turn.id} in (select value from json_each(${given('turnIds')}))`,
-        eq(turn.personaId, given('personaId')),
+        sql`${turn.id} in (select value from json_each(${sql.placeholder('turnIds')}))`,
+        eq(turn.personaId, sql.placeholder('personaId')),
         sql`${turn.usedTools} = 1`,
       ),
     )
     .orderBy(step.turnId, step.n)
     .prepare();
-  const lastOf = query
-    .select({ personaId: room.lastPersona, at: room.lastReplyAt })
-    .from(room)
-    .where(eq(room.id, given('room')))
-    .prepare();
+
+  function spanOf(personaId: PersonaId, messages: HeardMessage[], more: boolean): Span {
+    const turnIds = new Set(messages.flatMap(({ turnId }) => (turnId === null ? [] : [turnId])));
+    const steps = new Map<string, Step[]>();
+    for (const { turnId, body } of stepsOf.all({ personaId, turnIds: JSON.stringify([...turnIds]) })) {
+      steps.set(turnId, [...(steps.get(turnId) ?? []), body]);
+    }
+    return { messages, steps, more };
+  }
 
   return {
     window: ({ room, personaId, limit, overheard, exceptTurn }) =>
       read(() => {
-        const resetAt = findReset.get({ room, personaId })?.resetAt ?? 0;
-        const ask = { room, personaId, resetAt, exceptTurn: exceptTurn ?? '' };
-        const toIt = newestHeard.all({ ...ask, addressed: 1, limit });
-        const aside = newestHeard.all({ ...ask, addressed: 0, limit: overheard });
-        const messages = merged(toIt.map(toHeard(room)), aside.map(toHeard(room)), limit);
-        const turnIds = new Set(messages.flatMap(({ turnId }) => (turnId === null ? [] : [turnId])));
-        const steps = new Map<string, Step[]>();
-        for (const { turnId, body } of stepsOf.all({ personaId, turnIds: JSON.stringify([...turnIds]) })) {
-          steps.set(turnId, [...(steps.get(turnId) ?? []), body]);
-        }
-        return { messages, steps };
+        const view = views.find(room, personaId);
+        const ask = heardAsk(view, behindReset(view, view.windowAfter), END, exceptTurn);
+        const found = newestHeard.all({ ...ask, addressed: 1, limit: limit + 1 }).map(toHeard(room));
+        const toIt = found.slice(0, limit);
+        const aside = newestHeard.all({ ...ask, addressed: 0, limit: overheard }).map(toHeard(room));
+        const more = found.length > limit;
+        const oldest = more ? toIt.at(-1)?.place : undefined;
+        // Where the limit cut what was said to the persona, older things it overheard are cut, too: no holes.
+        const recent = oldest ? aside.filter(({ place }) => isBehind(place, oldest)) : aside;
+        return { view, ...spanOf(personaId, merged([...recent, ...toIt]), more) };
       }),
-    lastReply: (room) =>
+
+    span: ({ room, personaId, after, upTo, limit, overheard }) =>
       read(() => {
-        const last = lastOf.get({ room });
-        if (last === undefined || last.personaId === null || last.at === null) return null;
-        return { personaId: last.personaId, at: last.at };
+        const view = views.find(room, personaId);
+        const ask = heardAsk(view, behindReset(view, after), upTo, null);
+        const found = oldestHeard.all({ ...ask, addressed: 1, limit: limit + 1 }).map(toHeard(room));
+        const toIt = found.slice(0, limit);
+        const more = found.length > limit;
+        const end = more ? (toIt.at(-1)?.place ?? upTo) : upTo;
+        const aside = newestHeard
+          .all({ ...ask, toHeard: end.heardAfter, toMessage: end.messageId, addressed: 0, limit: overheard })
+          .map(toHeard(room));
+        return spanOf(personaId, merged([...aside, ...toIt]), more);
       }),
   };
 }
 
-interface NewestHeard {
-  room: RoomId;
-  personaId: string;
+function heardAsk(view: ViewRecord, after: Place, to: Place, exceptTurn: string | null) {
+  return {
+    room: view.room,
+    personaId: view.personaId,
+    resetAt: view.resetAt,
+    afterHeard: after.heardAfter,
+    afterMessage: after.messageId,
+    toHeard: to.heardAfter,
+    toMessage: to.messageId,
+    exceptTurn: exceptTurn ?? '',
+  };
+}
+
+interface HeardAsk extends ReturnType<typeof heardAsk> {
   addressed: 0 | 1;
-  resetAt: number;
-  exceptTurn: string;
   limit: number;
 }
 
-/** In the order of the select above. */
-type HeardRow = [
-  id: number,
-  heardAfter: number,
-  authorKind: 'person' | 'persona',
-  authorId: string,
-  authorName: string,
-  administrator: number,
-  text: string,
-  sentAt: number,
-  receivedAt: number,
-  platformMessageId: string | null,
-  mentionsBot: number,
-  replyTo: string | null,
-  edited: number,
-  turnId: string | null,
-];
-
-interface Heard {
-  message: StoredMessage;
-  heardAfter: number;
-}
-
-function toHeard(roomId: RoomId): (row: HeardRow) => Heard {
-  return ([
-    id,
-    heardAfter,
-    authorKind,
-    authorId,
-    authorName,
-    administrator,
-    text,
-    sentAt,
-    receivedAt,
-    platformMessageId,
-    mentionsBot,
-    replyTo,
-    edited,
-    turnId,
-  ]) => ({
-    heardAfter,
-    message: toMessage({
-      id,
-      roomId,
-      authorKind,
-      authorId,
-      authorName,
-      administrator: administrator === 1,
-      text,
-      sentAt,
-      receivedAt,
-      platformMessageId,
-      mentionsBot: mentionsBot === 1,
-      replyTo,
-      edited: edited === 1,
-      turnId,
-    }),
-  });
-}
-
-/**
- * Both kinds, newest first, as one, oldest first, each message once. Where the limit cut what was said to the
- * persona, older things it overheard are cut, too: a window has no holes.
- */
-function merged(toIt: Heard[], aside: Heard[], limit: number): StoredMessage[] {
-  const oldest = toIt.length === limit ? toIt.at(-1) : undefined;
-  const recent = oldest ? aside.filter((one) => inOrder(oldest, one) < 0) : aside;
-  // A message that waited again after an abort was heard twice: the newest time counts, so it comes last.
-  const byId = new Map([...recent, ...toIt].reverse().map((one) => [one.message.id, one]));
-  return [...byId.values()].sort(inOrder).map((one) => one.message);
-}
-
-function inOrder(a: Heard, b: Heard): number {
-  return a.heardAfter - b.heardAfter || a.message.id - b.message.id;
+/** In the order of their places, each message once. */
+function merged(all: HeardMessage[]): HeardMessage[] {
+  const sorted = all.sort((a, b) => (isBehind(a.place, b.place) ? 1 : -1));
+  // In databases of the first version, a message that waited again after an abort was heard twice: the newest time
+  // counts, so it comes last.
+  const byId = new Map<number, HeardMessage>();
+  for (const one of sorted) {
+    byId.delete(one.id);
+    byId.set(one.id, one);
+  }
+  return [...byId.values()];
 }

@@ -82,6 +82,14 @@ export function prepareTurnStatements({ query }: Connection) {
         ),
       )
       .prepare(),
+    complete: query
+      .update(message)
+      .set({
+        text: sql`${given('text')}`,
+        attachments: sql`${given('attachments')}`,
+      })
+      .where(and(eq(message.id, given('id')), eq(message.roomId, given('room'))))
+      .prepare(),
     answered: query
       .update(message)
       .set({ state: 'done' })

@@ -10,11 +10,19 @@ import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
 import { startOfDay, toChat, toMessage } from './rows.js';
 import { MOST_WAITING, prepareTurnStatements } from './turn-statements.js';
+import { giveNoterOf } from './versions.js';
+import type { Views } from './views.js';
 
 type WorkingStore = Omit<TurnStore, 'recover' | 'pending'>;
 
-export function turnStore(connection: Connection, chats: Chats, deliver: Deliver): WorkingStore {
+export function turnStore(
+  connection: Connection,
+  chats: Chats,
+  deliver: Deliver,
+  views: Views,
+): WorkingStore {
   const { write } = connection;
+  const noteGiven = giveNoterOf(connection);
   const statements = prepareTurnStatements(connection);
 
   function holds(claim: Claim): boolean {
@@ -98,6 +106,13 @@ export function turnStore(connection: Connection, chats: Chats, deliver: Deliver
         return turn ? statements.batch.all({ batch: JSON.stringify(turn.batch) }).map(toMessage) : [];
       }),
 
+    complete: (claim, { id, text, attachments }) =>
+      write(() => {
+        if (!holds(claim)) return false;
+        const asked = { id, room: claim.room, text, attachments: JSON.stringify(attachments) };
+        return statements.complete.run(asked).changes === 1;
+      }),
+
     addStep: (claim, turnId, step) =>
       write(() => {
         const running = runningTurn(claim, turnId);
@@ -108,7 +123,7 @@ export function turnStore(connection: Connection, chats: Chats, deliver: Deliver
         return true;
       }),
 
-    finishTurn: ({ claim, turnId, outcome, reply, hearers, deliveries, usage, now }) =>
+    finishTurn: ({ claim, turnId, outcome, reply, hearers, deliveries, usage, measured, given, now }) =>
       write(() => {
         const running = runningTurn(claim, turnId);
         if (!running) return 'lost';
@@ -136,6 +151,8 @@ export function turnStore(connection: Connection, chats: Chats, deliver: Deliver
           const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
           statements.addUsage.run({ chatId, day, personaId, inputTokens, outputTokens });
         }
+        if (measured) views.measure(room, personaId, measured);
+        if (given) noteGiven(room, personaId, given);
         statements.release.run({ ...claim });
         return 'finished';
       }),

@@ -5,7 +5,7 @@ import type { Store } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { copyDatabase } from './copy.js';
 import { isBusy } from './faults.js';
-import { command, message, outbox, room, turn } from './schema.js';
+import { channelState, command, message, outbox, room, turn } from './schema.js';
 
 const WATCH_EVERY_MS = 1_000;
 
@@ -71,6 +71,8 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
           .set({ state: 'done', finishedAt })
           .where(sql`${command.finishedAt} is null`)
           .run();
+        // A login of another time, or of another machine, would be refused or fought over.
+        query.delete(channelState).run();
         query.update(room).set({ leaseOwner: null }).where(sql`${room.leaseOwner} is not null`).run();
         return { deliveries, messages: waiting.changes + taken.changes };
       }),
@@ -86,7 +88,7 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
     async close() {
       for (const timer of watches) clearInterval(timer);
       watches.clear();
-      raw.close();
+      await connection.close();
     },
   };
 }

@@ -186,6 +186,9 @@ export function commandContract(under: StoreUnderTest): void {
       });
       const underWay = await under.store.next(CHAT);
       await under.store.sending(underWay?.id ?? 0, NOW);
+      const aside = { channel: 'test', address: '1', threadId: null, kind: 'group' as const, now: NOW };
+      const said = delivery('tool:t1:key', 'said beside it');
+      await under.store.post({ chatId: CHAT, ...aside, delivery: said });
       await reset();
       expect((await under.store.next(CHAT))?.body.text).toBe('in the thread');
       expect(await under.store.sending(underWay?.id ?? 0, NOW), 'it was dropped').toBe(false);

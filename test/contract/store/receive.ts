@@ -55,6 +55,12 @@ export function receiveContract(under: StoreUnderTest): void {
       });
     });
 
+    it('says when what was received is on the disk', async () => {
+      await under.store.durable();
+      await receive(under.store, [message('1', 'tea')]);
+      await expect(under.store.durable()).resolves.toBeUndefined();
+    });
+
     it('numbers messages in the order of receipt, across rooms', async () => {
       await receive(under.store, [message('1', 'a'), message('1', 'b', { chat: chatAt('test_2') })]);
       await receive(under.store, [message('2', 'c')]);

@@ -1,25 +1,16 @@
 /** The store's contract: what a persona sees of a room. */
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../../src/core/store.js';
+import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
-import { begun, CHAT, claimed, exchange, finish, message, NOW, receive, windowTexts } from './words.js';
+import { begun, CHAT, exchange, finish, message, overhear, receive, windowTexts } from './words.js';
 
 export function transcriptContract(under: StoreUnderTest): void {
-  async function overhear(...texts: string[]): Promise<void> {
-    await receive(
-      under.store,
-      texts.map((text) => message(text, text)),
-    );
-    const { claim, waiting } = await claimed(under.store);
-    const noted = waiting.map(({ id }) => id);
-    await under.store.beginTurn({ claim, turn: null, noted, hearers: ['default'], now: NOW });
-    await under.store.release(claim);
-  }
+  const overheard = (...texts: string[]) => overhear(under.store, texts);
 
   describe('a window', () => {
     it('holds the newest of both kinds, oldest first', async () => {
       await exchange(under.store, 't1', 'q1');
-      await overhear('o1', 'o2', 'o3');
+      await overheard('o1', 'o2', 'o3');
       await exchange(under.store, 't2', 'q2');
       expect(await windowTexts(under.store)).toEqual([
         'q1',
@@ -46,9 +37,9 @@ export function transcriptContract(under: StoreUnderTest): void {
     });
 
     it('has no holes: what was overheard before the oldest line is cut with it', async () => {
-      await overhear('o1');
+      await overheard('o1');
       await exchange(under.store, 't1', 'q1');
-      await overhear('o2');
+      await overheard('o2');
       await exchange(under.store, 't2', 'q2');
       expect(await windowTexts(under.store, { limit: 2 })).toEqual(['q2', 'reply of t2']);
       expect(await windowTexts(under.store, { limit: 3 })).toEqual([

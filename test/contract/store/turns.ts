@@ -1,6 +1,6 @@
 /** The store's contract: claims, and the turns they carry. */
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../../src/core/store.js';
+import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   BEN,
@@ -123,6 +123,8 @@ export function turnContract(under: StoreUnderTest): void {
         hearers: ['default', 'luna'],
         deliveries: [],
         usage: null,
+        measured: null,
+        given: null,
         now: NOW + 5,
       });
       expect(end).toBe('finished');

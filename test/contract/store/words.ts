@@ -1,12 +1,17 @@
 /** Short ways to say what the store's tests say again and again. */
+import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { roomId } from '../../../src/core/ids.js';
 import type { Claimed, NewDelivery, Receipt, Store } from '../../../src/core/store.js';
+import { BEGINNING, type Place } from '../../../src/core/view.js';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
+
+/** Behind everything that was ever heard. */
+export const END: Place = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: 0 };
 
 export const CHAT = 'test_1';
 export const ANN = { id: 'test_ann', name: 'Ann', administrator: false };
@@ -53,7 +58,15 @@ export function command(
 }
 
 export function edit(platformMessageId: string, text: string, { mentionsBot = false } = {}): Receipt {
-  return { kind: 'edit', chatId: CHAT, platformMessageId, text, mentionsBot, editedAt: NOW + MINUTE };
+  return {
+    kind: 'edit',
+    chatId: CHAT,
+    senderId: ANN.id,
+    platformMessageId,
+    text,
+    mentionsBot,
+    editedAt: NOW + MINUTE,
+  };
 }
 
 export function receive(store: Store, receipts: Receipt[], more: { cursor?: string; now?: number } = {}) {
@@ -106,6 +119,8 @@ export function finish(
     hearers: [],
     deliveries: [],
     usage: null,
+    measured: null,
+    given: null,
     now: NOW,
     ...more,
   });
@@ -122,6 +137,50 @@ export async function exchange(
   await receive(store, [message(`in-${turnId}`, text, { chat: chatAt(chatId), threadId })]);
   const claim = await begun(store, turnId, { room: roomId(chatId, threadId), personaId });
   expect(await finish(store, claim, turnId, { deliveries })).toBe('finished');
+}
+
+/** Messages that are for nobody, heard in passing. */
+export async function overhear(
+  store: Store,
+  texts: string[],
+  { room = CHAT, hearers = ['default'] } = {},
+): Promise<void> {
+  const [chatId = CHAT, threadId = null] = room.split('/');
+  await receive(
+    store,
+    texts.map((text) => message(`over-${text}`, text, { chat: chatAt(chatId), threadId })),
+  );
+  const { claim, waiting } = await claimed(store, room);
+  const noted = waiting.map(({ id }) => id);
+  await store.beginTurn({ claim, turn: null, noted, hearers, now: NOW });
+  await store.release(claim);
+}
+
+/** `/reset`: everything up to now, or to an earlier word. */
+export async function forget(
+  store: Store,
+  { room = CHAT, personaId = 'default', upTo = undefined as number | undefined } = {},
+): Promise<{ abortedTurn: string | null }> {
+  const [chatId = CHAT, threadId = null] = room.split('/');
+  const said = command(`reset-${randomUUID()}`, 'reset', '', { chat: chatAt(chatId), threadId });
+  const [pending] = (await receive(store, [said])).commands;
+  const stored = await store.takeCommand(pending?.id ?? 0);
+  if (!stored) throw new Error('the command is not there');
+  const effect = { kind: 'reset' as const, room, personaId, upTo: upTo ?? stored.afterMessage };
+  return store.finishCommand({ id: stored.id, now: NOW, deliveries: [], effects: [effect] });
+}
+
+/** Where a line of a persona's view stands, in the window or behind it. */
+export async function placeOf(
+  store: Store,
+  text: string,
+  { room = CHAT, personaId = 'default' } = {},
+): Promise<Place> {
+  const ask = { room, personaId, after: BEGINNING, upTo: END, limit: 10_000, overheard: 10_000 };
+  const { messages } = await store.span(ask);
+  const found = messages.find((line) => line.text === text);
+  if (!found) throw new Error(`no line “${text}” in the view`);
+  return found.place;
 }
 
 /** What waits in a room; gives the room back. */

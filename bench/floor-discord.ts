@@ -1,0 +1,34 @@
+/** The smallest possible bot on Discord, to compare with: discord.js and openai, nothing else, as `floor.ts`. */
+import { Client, Events, GatewayIntentBits, type Message, Partials } from 'discord.js';
+import OpenAI from 'openai';
+
+const { FLOOR_API: api, FLOOR_TOKEN: token = '', FLOOR_MODEL: baseURL } = process.env;
+if (!api || !baseURL) throw new Error('FLOOR_API and FLOOR_MODEL say where the servers are');
+
+const model = new OpenAI({ baseURL, apiKey: 'none' });
+const client = new Client({
+  intents: [
+    ...[GatewayIntentBits.Guilds, GatewayIntentBits.GuildMessages],
+    ...[GatewayIntentBits.DirectMessages, GatewayIntentBits.MessageContent],
+  ],
+  partials: [Partials.Channel],
+  rest: { api },
+});
+
+async function answer(message: Message): Promise<void> {
+  const completion = await model.chat.completions.create({
+    model: 'scripted',
+    messages: [
+      { role: 'system', content: 'You are a helpful assistant in a chat. Answer briefly.' },
+      { role: 'user', content: message.content },
+    ],
+  });
+  if (message.channel.isSendable()) await message.channel.send(completion.choices[0]?.message.content ?? '');
+}
+
+client.on(Events.MessageCreate, (message) => {
+  if (!message.author.bot) answer(message).catch((error) => console.error(error));
+});
+client.on(Events.Error, (error) => console.error(error));
+
+await client.login(token);

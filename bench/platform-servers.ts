@@ -1,0 +1,194 @@
+/**
+ * As `servers.ts`, on any of the fake platforms that the tests run on: `node platform-servers.js discord`. What people
+ * say is said here, and when it was taken is known here, on one clock with the fake model.
+ */
+import { echo, startFakeModel } from '../test/fakes/model.js';
+import { discordPlatform } from '../test/harness/discord.js';
+import type { Place, Platform } from '../test/harness/platform.js';
+import { telegramPlatform } from '../test/harness/telegram-platform.js';
+import { whatsappPlatform } from '../test/harness/whatsapp.js';
+import { type Answered, checkAnswers, textOf } from './answers.js';
+import type { Overhead, Throughput } from './servers.js';
+
+/** What another process may ask of this one; arguments and results are plain data. */
+export interface PlatformVerbs {
+  addresses(): {
+    name: string;
+    config: Record<string, unknown>;
+    environment: Record<string, string>;
+    model: string;
+  };
+  /** What the bot wrote to its log: WhatsApp is linked by what stands there. */
+  logged(text: string): void;
+  connected(): Promise<void>;
+  oneByOne(ask: { people: number[]; each: number }): Promise<Overhead & Answered>;
+  /** Everybody waits for the answer before saying the next thing. */
+  conversations(ask: { people: number[]; each: number }): Promise<Throughput>;
+  /** All of it is said at once. */
+  burst(ask: { people: number[]; each: number }): Promise<Throughput>;
+  /** Ends the process behind it. */
+  close(): void;
+}
+
+const PLATFORMS: Record<string, () => Promise<Platform>> = {
+  telegram: telegramPlatform,
+  discord: discordPlatform,
+  whatsapp: whatsappPlatform,
+};
+/** What is not answered by then is lost. */
+const PATIENCE_MS = 60_000;
+/** Between two messages that are timed, for what the bot does behind an answer. */
+const BREATH_MS = 20;
+/** A reply too many would come by then. */
+const LATE_REPLY_MS = 150;
+
+const start = PLATFORMS[process.argv[2] ?? ''];
+if (!start) throw new Error(`the platforms are ${Object.keys(PLATFORMS).join(', ')}`);
+const platform = await start();
+let answeredAt = 0;
+const model = await startFakeModel({
+  keep: 1,
+  reply(body) {
+    const answer = echo(body);
+    answeredAt = now();
+    return answer;
+  },
+});
+let log = '';
+platform.attend?.(() => log);
+/** What was said in which order, by person, since the last check. */
+let said = new Map<number, string[]>();
+let words = 0;
+let look: () => void = () => {};
+platform.onEvent((event) => event === 'sent' && look());
+
+const now = () => performance.timeOrigin + performance.now();
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const placeOf = (number: number): Place => ({ kind: 'direct', number });
+const sentTo = (person: number) => platform.shown(placeOf(person));
+/** How many messages stood with each person when a measurement began. */
+const countsOf = (people: number[]) => new Map(people.map((person) => [person, sentTo(person).length]));
+
+/** Looked at whenever a message was taken. False when it does not come to it in time. */
+function holds(condition: () => boolean): Promise<boolean> {
+  return new Promise((resolve) => {
+    const patience = setTimeout(() => end(false), PATIENCE_MS);
+    function end(held: boolean) {
+      clearTimeout(patience);
+      look = () => {};
+      resolve(held);
+    }
+    look = () => {
+      if (condition()) end(true);
+    };
+    look();
+  });
+}
+
+function say(person: number): void {
+  const text = textOf(person, words++);
+  said.set(person, [...(said.get(person) ?? []), text]);
+  platform.say({ from: { number: person, name: `Person ${person}` }, in: placeOf(person), text });
+}
+
+/** Ends a measurement: what was sent since it began, beside what was said. */
+async function check(before: Map<number, number>): Promise<Answered> {
+  await pause(LATE_REPLY_MS);
+  const sent = [...before].flatMap(([person, count]) =>
+    sentTo(person)
+      .slice(count)
+      .map(({ text }) => ({ chatId: person, text })),
+  );
+  const answers = checkAnswers(said, sent);
+  said = new Map();
+  return answers;
+}
+
+const verbs: PlatformVerbs = {
+  addresses: () => {
+    const { name, config, environment } = platform;
+    return { name, config, environment, model: model.url };
+  },
+  logged(text) {
+    log += text;
+  },
+  connected: () => platform.connected(),
+
+  async oneByOne({ people, each }) {
+    const before = countsOf(people);
+    const toModel: number[] = [];
+    const toPlatform: number[] = [];
+    for (let round = 0; round < each; round++) {
+      for (const person of people) {
+        await pause(BREATH_MS);
+        const count = sentTo(person).length;
+        const saidAt = now();
+        let sentAt = 0;
+        say(person);
+        const done = await holds(() => {
+          if (sentAt === 0 && sentTo(person).length > count) sentAt = now();
+          return sentAt > 0;
+        });
+        if (!done) return { toModel, toPlatform, ...(await check(before)) };
+        toModel.push((model.requests.at(-1)?.at ?? Number.NaN) - saidAt);
+        toPlatform.push(sentAt - answeredAt);
+      }
+    }
+    return { toModel, toPlatform, ...(await check(before)) };
+  },
+
+  async conversations({ people, each }) {
+    const before = countsOf(people);
+    const answered = new Map(people.map((person) => [person, 0]));
+    const startedAt = now();
+    let endedAt = startedAt;
+    for (const person of people) say(person);
+    await holds(() => {
+      let open = 0;
+      for (const person of people) {
+        const count = sentTo(person).length - (before.get(person) ?? 0);
+        const known = answered.get(person) ?? 0;
+        if (count > known) {
+          answered.set(person, count);
+          endedAt = now();
+          if (count < each) say(person);
+        }
+        if (count < each) open++;
+      }
+      return open === 0;
+    });
+    return { seconds: (endedAt - startedAt) / 1000, ...(await check(before)) };
+  },
+
+  async burst({ people, each }) {
+    const before = countsOf(people);
+    const startedAt = now();
+    let endedAt = startedAt;
+    for (let round = 0; round < each; round++) for (const person of people) say(person);
+    await holds(() => {
+      endedAt = now();
+      // A bot may answer several messages of a chat in one.
+      return people.every((person) => {
+        const texts = sentTo(person).slice(before.get(person) ?? 0);
+        return texts.reduce((lines, { text }) => lines + text.split('\n').length, 0) >= each;
+      });
+    });
+    return { seconds: (endedAt - startedAt) / 1000, ...(await check(before)) };
+  },
+
+  close: () => void setImmediate(() => process.disconnect()),
+};
+
+process.on(
+  'message',
+  async ({ id, verb, given }: { id: number; verb: keyof PlatformVerbs; given: unknown[] }) => {
+    try {
+      const call = verbs[verb] as (...given: unknown[]) => unknown;
+      process.send?.({ id, result: await call(...given) });
+    } catch (error) {
+      process.send?.({ id, error: String(error) });
+    }
+  },
+);
+process.on('disconnect', () => process.exit());
+process.send?.('ready');

@@ -1,0 +1,31 @@
+/** The worker under measurement, with its embedding server in a process beside it: `queue-worker KIND REDIS QUEUE`. */
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../src/core/clock.js';
+import { runWorker } from '../src/embedding/worker.js';
+import { startPeerWorker } from '../test/fakes/redis-peers.js';
+
+const [kind, redisUrl = '', queue = ''] = process.argv.slice(2);
+// The parent ends it when the bench is over, however that happens.
+process.once('disconnect', () => process.exit());
+
+if (kind === 'one by one') {
+  startPeerWorker({ url: redisUrl, queue, length: 768, model: 'bench' });
+  process.send?.('ready');
+} else {
+  const server = fork(new URL('queue-server.js', import.meta.url), { stdio: 'inherit' });
+  const baseUrl = await new Promise<string>((resolve) =>
+    server.once('message', (url) => resolve(String(url))),
+  );
+  const nothing = () => {};
+  process.send?.('ready');
+  await runWorker(
+    {
+      ...{ redisUrl, queue, baseUrl, apiKey: null, model: 'bench', timeoutSeconds: 30 },
+      ...{ batchSize: 64, batchWindowMs: 5, shutdownSeconds: 1, newId: randomUUID, clock: systemClock },
+      log: { debug: nothing, info: nothing, warn: console.warn, error: console.error },
+      metrics: { count: nothing, observe: nothing },
+    },
+    new AbortController().signal,
+  );
+}

@@ -1,0 +1,1 @@
+ALTER TABLE `given` ADD `recalled` text DEFAULT '' NOT NULL;

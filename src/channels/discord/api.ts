@@ -1,0 +1,117 @@
+/**
+ * Discord's API as we call it: the library's client, which knows the rate limits, with a deadline and the caller's
+ * signal. It repeats nothing by itself: whoever calls knows what may be repeated, and when.
+ */
+import { setMaxListeners } from 'node:events';
+import { type RateLimitData, REST, type RequestMethod } from 'discord.js';
+import { type Clock, OVER } from '../../core/clock.js';
+import type { DiscordOptions } from './options.js';
+
+/** A call that is not answered by then is given up. */
+const CALL_MS = 30_000;
+/** What is uploaded has more time: as much as it takes on a slow line (50 kB a second). */
+const SLOWEST_BYTES_PER_MS = 50;
+/** The last resort under our own deadlines: more than the largest file has. */
+const LIBRARY_TIMEOUT_MS = 600_000;
+/** A limit that ends within this is waited for; of a longer one the caller is told. */
+const LONGEST_WAIT_MS = 2_000;
+const PUBLIC_REQUESTS_PER_SECOND = 50;
+
+export interface Call {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Behind the version: `/channels/1/messages`. */
+  path: string;
+  query?: Record<string, string>;
+  body?: unknown;
+  files?: { name: string; data: Buffer }[];
+  /** Paths that hold an interaction's token go without ours. */
+  anonymous?: boolean;
+}
+
+export interface Api {
+  /** What Discord answered: JSON, mostly. Rejects with what `failureOf` reads. */
+  call(call: Call, limits?: { signal?: AbortSignal; ms?: number }): Promise<unknown>;
+  /** Breaks what is under way. */
+  close(): void;
+}
+
+export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions, clock: Clock): Api {
+  const rest = new REST({
+    ...restOptions(apiRoot),
+    globalRequestsPerSecond: Math.max(PUBLIC_REQUESTS_PER_SECOND, messagesPerSecond),
+  });
+  const closing = new AbortController();
+  setMaxListeners(0, closing.signal);
+
+  return {
+    async call(call, { signal, ms = CALL_MS } = {}) {
+      const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
+      const over = new AbortController();
+      const abort = () => over.abort();
+      const ends = signal === undefined ? [closing.signal] : [closing.signal, signal];
+      for (const end of ends) {
+        // As many calls as are under way listen to one signal of the caller; that is no leak to warn of.
+        setMaxListeners(0, end);
+        if (end.aborted) abort();
+        end.addEventListener('abort', abort, { once: true });
+      }
+      const cancelDeadline = clock.after(ms + bytes / SLOWEST_BYTES_PER_MS, abort);
+      // A 401 makes it forget the token, for good.
+      rest.setToken(token);
+      try {
+        return await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
+      } finally {
+        cancelDeadline();
+        for (const end of ends) end.removeEventListener('abort', abort);
+      }
+    },
+    close() {
+      closing.abort(OVER);
+      rest.clearHashSweeper();
+      rest.clearHandlerSweeper();
+    },
+  };
+}
+
+function requestOf({ method, path, query, body, files = [], anonymous = false }: Call, signal: AbortSignal) {
+  return {
+    method: method as RequestMethod,
+    fullRoute: path as `/${string}`,
+    auth: !anonymous,
+    signal,
+    ...(query === undefined ? {} : { query: new URLSearchParams(query) }),
+    ...(body === undefined ? {} : { body }),
+    ...(files.length === 0 ? {} : { files }),
+  };
+}
+
+/** For both clients of the library, ours and the one that the gateway's connection has. */
+export function restOptions(apiRoot: string) {
+  return {
+    api: apiRoot,
+    version: '10',
+    retries: 0,
+    timeout: LIBRARY_TIMEOUT_MS,
+    rejectOnRateLimit: isTooLong,
+  };
+}
+
+/** A limit without a time would be run against again at once, and again. */
+function isTooLong({ retryAfter }: RateLimitData): boolean {
+  return !(retryAfter > 0 && retryAfter <= LONGEST_WAIT_MS);
+}
+
+/** The library does not listen to the signal while it waits for a limit to pass. */
+function untilAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const aborted = () => reject(new Aborted());
+    if (signal.aborted) aborted();
+    signal.addEventListener('abort', aborted, { once: true });
+    result.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
+  });
+}
+
+/** The call was not answered in time, or is not waited for any more. */
+export class Aborted extends Error {
+  override readonly name = 'Aborted';
+}

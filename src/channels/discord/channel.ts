@@ -1,0 +1,129 @@
+/**
+ * Discord: the first and the last step of the route. What the gateway brings is put into our words (`inbound.ts`) and
+ * handed in in order (`listening.ts`); what goes out is cut and marked up (`outbound.ts`). This file joins the parts,
+ * and holds no rule of its own.
+ */
+import type { Channel } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import { describe, Fault } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import type { Address } from '../../core/message.js';
+import { createState } from '../state.js';
+import { createAdministrators } from './administrators.js';
+import { createAnswering } from './answering.js';
+import { createAnswers } from './answers.js';
+import { createApi } from './api.js';
+import type { Room } from './catch-up.js';
+import { check } from './check.js';
+import { applicationCommands } from './commands.js';
+import { createDirectory } from './directory.js';
+import { createEarlier } from './earlier.js';
+import { failureOf } from './failure.js';
+import { fetchFile } from './fetch.js';
+import { createIdentity } from './identity.js';
+import { type Listening, listen } from './listening.js';
+import type { DiscordOptions } from './options.js';
+import { compose, roomOf } from './outbound.js';
+import { read } from './payload.js';
+import { send } from './send.js';
+
+export interface DiscordParts {
+  options: DiscordOptions;
+  clock: Clock;
+  log: Log;
+  /** Where people talked, and the last message of each room: to fetch what was missed. */
+  newest(): Promise<Room[]>;
+  /** Names of the personas of a chat, for autocompletion. */
+  personaNames(chat: Address): Promise<string[]>;
+}
+
+export type Discord = Required<Channel>;
+
+const OF_THE_LIBRARY = /[\\/]node_modules[\\/](?:discord\.js|@discordjs)[\\/]/;
+
+export function createDiscord({ options, clock, log, newest, personaNames }: DiscordParts): Discord {
+  const { token } = options;
+  const api = createApi(options, clock);
+  const state = createState(clock);
+  const storing = createState(clock);
+  storing.up();
+  const identity = createIdentity(api);
+  const directory = createDirectory();
+  const earlier = createEarlier({ api, identity, clock, token });
+  const answers = createAnswers(createAnswering({ api, earlier, token, log }), clock);
+  const administrators = createAdministrators({ api, directory, clock, token });
+  const stopping = new AbortController();
+  let listening: Listening | null = null;
+
+  /** For calls whose errors go out of here. */
+  async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      throw new Fault('internal', `${what}: ${failureOf(error, token).reason}`);
+    }
+  }
+
+  return {
+    name: 'discord',
+    limits: {
+      messagesPerSecond: options.messagesPerSecond,
+      perChatBurst: options.perChatBurst,
+      perChatPerSecond: { direct: 1, group: 1 },
+    },
+    compose,
+    status: () => (storing.status().connected ? state.status() : storing.status()),
+
+    async start(receive, signal) {
+      signal.addEventListener('abort', () => stopping.abort(), { once: true });
+      if (signal.aborted) stopping.abort();
+      const parts = { options, api, identity, directory, answers, earlier, newest, personaNames };
+      listening = listen({ ...parts, state, storing, clock, log }, receive, stopping.signal);
+    },
+
+    send: (to, part, sending) => send({ api, answers, earlier, token, log }, to, part, sending),
+
+    async stop() {
+      stopping.abort();
+      await listening?.done;
+      answers.close();
+      api.close();
+    },
+
+    async setTyping(to) {
+      try {
+        await api.call({ method: 'POST', path: `/channels/${roomOf(to)}/typing` });
+      } catch (error) {
+        log.debug({ channel: 'discord', reason: failureOf(error, token).reason }, 'typing was not shown');
+      }
+    },
+
+    fetch: (attachment, ask) => fetchFile({ api, clock, token }, attachment, ask),
+
+    awaitsAnswer: answers.awaits,
+
+    isAdministrator: (chat, sender) =>
+      orFault(`Discord could not be asked who manages the server of the channel ${chat}`, () =>
+        administrators.has(chat, sender),
+      ),
+
+    async announceCommands(commands) {
+      await orFault('The chat commands could not be made known to Discord', async () => {
+        const application = read.application(
+          await api.call({ method: 'GET', path: '/oauth2/applications/@me' }),
+        );
+        if (application === undefined) throw new Error('Discord does not say which application this is');
+        const path = `/applications/${application.id}/commands`;
+        await api.call({ method: 'PUT', path, body: applicationCommands(commands) });
+      });
+    },
+
+    survives(error) {
+      if (!(error instanceof Error) || !OF_THE_LIBRARY.test(error.stack ?? '')) return false;
+      listening?.fail(`the library for Discord failed: ${describe(error)}`);
+      return true;
+    },
+
+    check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(api)),
+  };
+}

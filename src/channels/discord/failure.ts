@@ -1,0 +1,101 @@
+/** What went wrong with a call, in one form, and what it means for a message that was to be sent. */
+import { DiscordAPIError, HTTPError, RateLimitError } from 'discord.js';
+import type { SendResult } from '../../core/channel.js';
+import { Aborted } from './api.js';
+
+export interface Failure {
+  /** For a log or a report. Never holds the token. */
+  reason: string;
+  /** Discord's own code for what is wrong (50013); null where it told none. */
+  code: number | null;
+  /** Of HTTP; null where nobody answered. */
+  status: number | null;
+  retryAfterMs: number | null;
+}
+
+const HINTS: Record<number, string> = {
+  401: ' (is channels.discord.token the one that the developer portal gave?)',
+};
+
+/** Discord's codes that are worth acting on. */
+export const CODE = {
+  unknownChannel: 10003,
+  unknownMessage: 10008,
+  unknownWebhook: 10015,
+  unknownInteraction: 10062,
+  alreadyAnswered: 40060,
+  missingAccess: 50001,
+  tokenExpired: 50027,
+  invalidForm: 50035,
+  overloaded: 130000,
+  noHistoryToReplyTo: 160002,
+} as const;
+
+/** The tokens are ours and, where there is one, that of an interaction. */
+export function failureOf(error: unknown, ...tokens: string[]): Failure {
+  const redacted = (reason: string) => withoutTokens(reason, tokens);
+  const nothing = { code: null, status: null, retryAfterMs: null };
+  if (error instanceof DiscordAPIError) {
+    const { status, code, message } = error;
+    // What is no number was not Discord's answer, but of something before it.
+    const told = typeof code === 'number' ? ` (code ${code})` : '';
+    const reason = `Discord answers ${status}${told}: ${message.replaceAll('\n', '; ')}${HINTS[status] ?? ''}`;
+    return { ...nothing, reason: redacted(reason), status, code: typeof code === 'number' ? code : null };
+  }
+  if (error instanceof HTTPError) {
+    return {
+      ...nothing,
+      reason: redacted(`Discord answers ${error.status} ${error.message}`),
+      status: error.status,
+    };
+  }
+  if (error instanceof RateLimitError) {
+    const { global, retryAfter: wait } = error;
+    const which = global ? 'of all calls' : 'of this kind of call';
+    const told = wait > 0 ? `, for ${Math.ceil(wait / 1000)} s` : '';
+    return {
+      ...nothing,
+      reason: `Discord limits the rate ${which}${told}`,
+      status: 429,
+      retryAfterMs: wait > 0 ? wait : null,
+    };
+  }
+  if (error instanceof Aborted || (error instanceof Error && error.name === 'AbortError')) {
+    return { ...nothing, reason: 'Discord gave no answer in time, or it was not waited for' };
+  }
+  return { ...nothing, reason: redacted(`Discord cannot be reached: ${wordsFor(error)}`) };
+}
+
+function wordsFor(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ('code' in error && typeof error.code === 'string')
+    return `${error.message || 'no words'} (${error.code})`;
+  return error.message || error.name;
+}
+
+function withoutTokens(text: string, tokens: string[]): string {
+  return tokens.reduce(
+    (rest, token) =>
+      token === ''
+        ? rest
+        : rest.replaceAll(token, '[token]').replaceAll(encodeURIComponent(token), '[token]'),
+    text,
+  );
+}
+
+/**
+ * A wrong token (401), limits, and what was not answered by Discord itself pass; every other no it will say again. What
+ * it took without our hearing of it is found again by its key.
+ */
+export function sendResult(failure: Failure): Extract<SendResult, { kind: 'refused' | 'unreachable' }> {
+  const { reason, retryAfterMs } = failure;
+  if (isRefusal(failure)) return { kind: 'refused', reason };
+  return { kind: 'unreachable', reason, taken: 'no', ...(retryAfterMs === null ? {} : { retryAfterMs }) };
+}
+
+/** Discord said no, and will say it again. */
+export function isRefusal({ code, status }: Failure): boolean {
+  if (status === 413) return true;
+  if (code === null || code === 0 || code === CODE.overloaded || status === null) return false;
+  return status >= 400 && status < 500 && status !== 401 && status !== 429;
+}

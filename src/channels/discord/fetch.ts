@@ -1,0 +1,103 @@
+/** Fetches a file that came with a message. Its link expires after a day: then the message is asked for a new one. */
+import type { FetchResult } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import type { Attachment } from '../../core/message.js';
+import type { Api } from './api.js';
+import { failureOf, isRefusal } from './failure.js';
+import { type Source, sourceOf } from './files.js';
+import { read } from './payload.js';
+
+/** A link that gives nothing for so long never will. */
+const SILENCE_MS = 20_000;
+const EXPIRED = new Set([401, 403, 404, 410]);
+const PASSING = new Set([408, 425, 429]);
+
+interface Ask {
+  maxBytes: number;
+  signal: AbortSignal;
+}
+
+export async function fetchFile(
+  parts: { api: Api; clock: Clock; token: string },
+  attachment: Attachment,
+  ask: Ask,
+): Promise<FetchResult> {
+  const source = sourceOf(attachment);
+  if (source === null) return { kind: 'gone', reason: 'it is not said where the file is' };
+  if (attachment.bytes !== null && attachment.bytes > ask.maxBytes) return { kind: 'too large' };
+  const first = await download(source.url, ask, parts.clock);
+  if (first.kind !== 'expired') return first;
+  const url = await freshUrl(parts, source, ask.signal);
+  if (typeof url !== 'string') return url;
+  const second = await download(url, ask, parts.clock);
+  return second.kind === 'expired' ? { kind: 'gone', reason: second.reason } : second;
+}
+
+async function freshUrl(
+  { api, token }: { api: Api; token: string },
+  { channel, message, attachment }: Source,
+  signal: AbortSignal,
+): Promise<string | FetchResult> {
+  try {
+    const path = `/channels/${channel}/messages/${message}`;
+    const told = read.message(await api.call({ method: 'GET', path }, { signal }));
+    const forwarded = told?.message_snapshots?.map((snapshot) => snapshot.message) ?? [];
+    const files = [told, ...forwarded].flatMap((each) => each?.attachments ?? []);
+    const url = files.find(({ id }) => id === attachment)?.url;
+    return url ?? { kind: 'gone', reason: 'the message does not have the file any more' };
+  } catch (error) {
+    const failure = failureOf(error, token);
+    return { kind: isRefusal(failure) ? 'gone' : 'unreachable', reason: failure.reason };
+  }
+}
+
+type Download = FetchResult | { kind: 'expired'; reason: string };
+
+async function download(url: string, { maxBytes, signal }: Ask, clock: Clock): Promise<Download> {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    return { kind: 'gone', reason: 'its link is not one' };
+  }
+  const over = new AbortController();
+  const abort = () => over.abort();
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  let cancelSilence = clock.after(SILENCE_MS, abort);
+  try {
+    const response = await fetch(url, { signal: over.signal });
+    const { status } = response;
+    if (!response.ok) {
+      await response.body?.cancel();
+      const reason = `Discord’s file server answers ${status}`;
+      if (EXPIRED.has(status)) return { kind: 'expired', reason };
+      return { kind: status >= 500 || PASSING.has(status) ? 'unreachable' : 'gone', reason };
+    }
+    if (Number(response.headers.get('content-length') ?? 0) > maxBytes) {
+      await response.body?.cancel();
+      return { kind: 'too large' };
+    }
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of response.body ?? []) {
+      cancelSilence();
+      cancelSilence = clock.after(SILENCE_MS, abort);
+      size += chunk.length;
+      if (size > maxBytes) return { kind: 'too large' };
+      chunks.push(chunk);
+    }
+    return { kind: 'fetched', bytes: Buffer.concat(chunks) };
+  } catch (error) {
+    return { kind: 'unreachable', reason: wordsFor(error, over.signal) };
+  } finally {
+    cancelSilence();
+    signal.removeEventListener('abort', abort);
+    // Of a file that is too large, the rest is not wanted.
+    over.abort();
+  }
+}
+
+function wordsFor(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return 'Discord’s file server did not answer in time, or was not waited for';
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  const words = cause instanceof Error ? cause.message : String(cause);
+  return `the connection to Discord’s file server broke: ${words}`;
+}

@@ -1,0 +1,149 @@
+/**
+ * Discord's events in our words. Pure, and total: whatever a payload holds, it becomes an event or nothing. Messages
+ * of ours, of bots and webhooks, of Discord itself (somebody joined, pinned, boosted) are nothing.
+ */
+import type { Attachment, InboundChat, InboundEvent, InboundMessage } from '../../core/message.js';
+import { typedForm } from './commands.js';
+import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
+import type { Me } from './identity.js';
+import { type Message, read } from './payload.js';
+import { filesOf, mentionsUs, nameOf, replyOf, saidIn } from './said.js';
+import { timeOf } from './snowflake.js';
+
+export interface Known {
+  me: Me;
+  directory: Directory;
+  /** Whether other bots and webhooks are heard. */
+  bots: boolean;
+}
+
+/** A message and a reply; whatever else stands in a channel is told by Discord. */
+const SAID = new Set([0, 19]);
+/** What bots answer to commands. */
+const ANSWERED = new Set([20, 23]);
+/** The kind of interaction that is a command. */
+const COMMAND = 2;
+
+export function inbound(kind: string, payload: unknown, known: Known): InboundEvent | null {
+  switch (kind) {
+    case 'MESSAGE_CREATE':
+      return messageOf(payload, known);
+    case 'MESSAGE_UPDATE':
+      return editOf(payload, known);
+    case 'MESSAGE_DELETE':
+    case 'MESSAGE_DELETE_BULK':
+      return deletionOf(payload, known);
+    case 'INTERACTION_CREATE':
+      return commandOf(payload, known);
+    default:
+      return null;
+  }
+}
+
+function messageOf(payload: unknown, known: Known): InboundMessage | null {
+  const message = read.message(payload);
+  const author = message?.author;
+  if (message === undefined || author === undefined || !isHeard(message, known)) return null;
+  const { directory } = known;
+  const place = placeOf(directory, message);
+  const around = { ...known, place };
+  const text = saidIn(message, around);
+  if (text === null) return null;
+  const name = nameOf(author, message.member?.nick);
+  const roles = message.member?.roles;
+  const isManager =
+    place.guildId !== null && roles !== undefined && directory.manages(place.guildId, author.id, roles);
+  return {
+    kind: 'message',
+    chat: { ...chatOf(place), title: titleOf(place, directory, name) },
+    threadId: place.threadId,
+    platformMessageId: message.id,
+    sender: { address: author.id, name, administrator: isManager === true },
+    text,
+    ...attached(message),
+    sentAt: millis(message.timestamp) ?? timeOf(message.id),
+    mentionsBot: mentionsUs(message, around),
+    replyTo: replyOf(message, around),
+  };
+}
+
+/** Discord also tells of a preview below a message, or of a pin: then nobody has edited it, or it was told before. */
+function editOf(payload: unknown, known: Known): InboundEvent | null {
+  const message = read.message(payload);
+  const author = message?.author;
+  const editedAt = millis(message?.edited_timestamp);
+  if (message === undefined || author === undefined || editedAt === null) return null;
+  const place = placeOf(known.directory, message);
+  const around = { ...known, place };
+  const text = isHeard(message, known) ? saidIn(message, around) : null;
+  if (text === null) return null;
+  return {
+    kind: 'edit',
+    chat: chatOf(place),
+    sender: { address: author.id },
+    platformMessageId: message.id,
+    text,
+    ...attached(message),
+    mentionsBot: mentionsUs(message, around),
+    editedAt,
+  };
+}
+
+function deletionOf(payload: unknown, { directory }: Known): InboundEvent | null {
+  const gone = read.deletion(payload);
+  const platformMessageIds = gone?.ids ?? (gone?.id === undefined ? [] : [gone.id]);
+  if (gone === undefined || platformMessageIds.length === 0) return null;
+  return { kind: 'deleted', chat: chatOf(placeOf(directory, gone)), platformMessageIds };
+}
+
+/** A native command, as if it had been typed. */
+function commandOf(payload: unknown, { directory }: Known): InboundMessage | null {
+  const interaction = read.interaction(payload);
+  const user = interaction?.member?.user ?? interaction?.user;
+  if (interaction?.type !== COMMAND || interaction.data === undefined || user === undefined) return null;
+  const { id, data, member, channel } = interaction;
+  const place = placeOf(directory, interaction);
+  const name = nameOf(user, member?.nick);
+  return {
+    kind: 'message',
+    chat: { ...chatOf(place), title: titleOf(place, directory, name, channel?.name) },
+    threadId: place.threadId,
+    platformMessageId: id,
+    sender: {
+      address: user.id,
+      name,
+      administrator: member?.permissions !== undefined && holdsManagement(member.permissions),
+    },
+    text: typedForm(data),
+    sentAt: timeOf(id),
+    mentionsBot: true,
+    replyTo: null,
+  };
+}
+
+function isHeard({ author, type = 0, webhook_id }: Message, { me, bots }: Known): boolean {
+  if (author === undefined || author.id === me.id) return false;
+  const isBot = author.bot === true || webhook_id !== undefined;
+  return SAID.has(type) ? bots || !isBot : bots && ANSWERED.has(type);
+}
+
+function chatOf({ address, guildId }: Place): InboundChat {
+  return guildId === null ? { address, kind: 'direct' } : { address, kind: 'group', within: guildId };
+}
+
+function titleOf(place: Place, directory: Directory, sender: string, channelName?: string): string {
+  const { address, threadId, guildId } = place;
+  if (guildId === null) return sender;
+  const name = directory.channel(address)?.name ?? (threadId === null ? channelName : undefined);
+  return `#${name ?? address} (${directory.guildName(guildId) ?? guildId})`;
+}
+
+function attached(message: Message): { attachments?: Attachment[] } {
+  const attachments = filesOf(message);
+  return attachments.length === 0 ? {} : { attachments };
+}
+
+function millis(timestamp: string | undefined): number | null {
+  const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+  return Number.isNaN(ms) ? null : ms;
+}

@@ -1,0 +1,37 @@
+/** `channels.discord` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
+import * as z from 'zod';
+import { expected, rate, truth } from '../option-words.js';
+
+const PUBLIC_API = 'https://discord.com/api';
+
+const TOKEN = "a bot's token, as the page Bot of Discord's developer portal shows it once";
+
+export const discordOptions = z.object(
+  {
+    token: z
+      .string(expected(TOKEN))
+      .trim()
+      // Some documentation writes it as it stands in a header.
+      .transform((token) => token.replace(/^Bot\s+/i, ''))
+      .pipe(z.string().regex(/^[^\s/?#]+$/, expected(TOKEN))),
+    api_root: z
+      .url({ protocol: /^https?$/, ...expected(`the address of Discord's API, like ${PUBLIC_API}`) })
+      .transform((address) => address.replace(/\/+$/, ''))
+      .default(PUBLIC_API),
+    bots: truth().default(false),
+    messages_per_second: rate().default(50),
+    per_chat_burst: rate().default(5),
+  },
+  expected('keys and values'),
+);
+
+/** The same in the words of the code. */
+export interface DiscordOptions {
+  token: string;
+  /** Up to and with `/api`, without a slash at its end. */
+  apiRoot: string;
+  /** Whether messages of other bots and of webhooks are heard. */
+  bots: boolean;
+  messagesPerSecond: number;
+  perChatBurst: number;
+}

@@ -1,0 +1,73 @@
+/** Parts of a reply as Discord's messages. Pure. */
+import type { Part, Recipient } from '../../core/channel.js';
+import { cut } from '../markdown/cut.js';
+import { discordLength, discordText } from '../markdown/discord.js';
+import { parse } from '../markdown/parse.js';
+import { isSnowflake } from './snowflake.js';
+
+/** In characters (code points), with the markup. */
+const MAX_TEXT = 2000;
+
+/** What of a message is the same, whichever way it is sent. */
+export interface Content {
+  content?: string;
+  allowed_mentions: { parse: []; replied_user: boolean };
+}
+
+/** The payload of a new message in a channel. */
+export interface NewMessage extends Content {
+  nonce: string;
+  enforce_nonce: true;
+  message_reference?: { message_id: string; fail_if_not_exists: false };
+}
+
+export function compose(markdown: string): Part[] {
+  return cut(parse(markdown), { limit: MAX_TEXT, measure: discordLength });
+}
+
+/** Whether the text of a part can stand in one message. */
+export function fits(part: Part): boolean {
+  return discordLength(part) <= MAX_TEXT;
+}
+
+/** Text that does not fit, in messages that do. */
+export function pieces({ text, marks }: Part): Part[] {
+  return cut({ text, marks }, { limit: MAX_TEXT, measure: discordLength });
+}
+
+/** Where a message goes: a thread is a channel of its own. */
+export function roomOf({ address, threadId }: Pick<Recipient, 'address' | 'threadId'>): string {
+  return threadId ?? address;
+}
+
+/** Nobody is called by it but whoever is answered, whatever a model writes. */
+export function contentOf(part: Part): Content {
+  const content = discordText(part);
+  return {
+    ...(content.trim() === '' ? {} : { content }),
+    allowed_mentions: { parse: [], replied_user: true },
+  };
+}
+
+/** Discord knows a message that it has taken in the last minutes by its nonce, and does not take it twice. */
+export function newMessage(content: Content, nonce: string, replyTo: string | null): NewMessage {
+  const message: NewMessage = { ...content, nonce, enforce_nonce: true };
+  if (replyTo === null || !isSnowflake(replyTo)) return message;
+  return { ...message, message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+}
+
+const LONGEST_NONCE = 25;
+
+/**
+ * The key of a message, and when it was made: a database that is begun anew begins its keys anew, too, and Discord would
+ * take the first reply for one of a few minutes ago.
+ */
+export function nonceOf(key: string, createdAt: number): string {
+  const nonce = `${key}.${createdAt.toString(36)}`;
+  return nonce.length <= LONGEST_NONCE ? nonce : key;
+}
+
+/** For a message that is refused for what it answers. */
+export function withoutReference({ message_reference: _refused, ...rest }: NewMessage): NewMessage {
+  return rest;
+}

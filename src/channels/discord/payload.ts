@@ -1,0 +1,156 @@
+/**
+ * What we read of Discord's payloads, and nothing else of them. They come from outside: a field of another form than
+ * expected counts as absent, and where an essential one is missing the payload is nothing to us.
+ */
+import { flag, list, type Read, record, text, whole } from '../read.js';
+
+/** A snowflake: an id that grows with time. */
+export const id: Read<string> = (value) =>
+  typeof value === 'string' && /^\d{1,20}$/.test(value) ? value : undefined;
+
+const number: Read<number> = (value) => (Number.isFinite(value) ? (value as number) : undefined);
+
+/** A set of permissions: a number too large for JSON, as text. */
+const bits: Read<bigint> = (value) =>
+  typeof value === 'string' && /^\d{1,40}$/.test(value) ? BigInt(value) : undefined;
+
+const userFields = { username: text, global_name: text, bot: flag };
+const user = record({ id }, userFields);
+const memberFields = { nick: text, roles: list(id), permissions: bits };
+const member = record({}, { ...memberFields, user });
+
+const attachment = record(
+  { id, url: text },
+  { filename: text, content_type: text, size: whole, duration_secs: number },
+);
+
+/** What a message shows. */
+const content = {
+  content: text,
+  attachments: list(attachment),
+  sticker_items: list(record({}, { name: text })),
+  poll: record({}, { question: record({}, { text }) }),
+  embeds: list(record({}, { type: text, title: text, description: text })),
+  mentions: list(record({ id }, { ...userFields, member })),
+  mention_roles: list(id),
+  flags: whole,
+};
+
+const readMessage = record(
+  { id, channel_id: id },
+  {
+    ...content,
+    guild_id: id,
+    author: user,
+    member,
+    type: whole,
+    webhook_id: id,
+    timestamp: text,
+    edited_timestamp: text,
+    message_reference: record({}, { message_id: id, type: whole }),
+    referenced_message: record({ id }, { ...content, author: user }),
+    message_snapshots: list(record({ message: record({}, content) }, {})),
+  },
+);
+
+/** One of ours in the history of a channel. */
+const readSent = record(
+  { id, author: user },
+  {
+    content: text,
+    flags: whole,
+    attachments: list(record({}, { filename: text, size: whole })),
+    interaction_metadata: record({}, { id }),
+  },
+);
+
+/** The same, as the gateway brings it when it was sent. */
+const readEcho = record({ id, channel_id: id }, { nonce: text });
+
+/** Where anything happened. */
+const readWhere = record({ channel_id: id }, { guild_id: id });
+const readDeletion = record({ channel_id: id }, { id, ids: list(id), guild_id: id });
+
+/** `/persona switch NAME` is an option of type 1 with one of type 3 in it. */
+const value: Read<string | number | boolean> = (given) => text(given) ?? number(given) ?? flag(given);
+const option = record({ name: text }, { value, focused: flag });
+const channelFields = {
+  type: whole,
+  name: text,
+  guild_id: id,
+  parent_id: id,
+  last_message_id: id,
+};
+
+const readInteraction = record(
+  { id, token: text, application_id: id, channel_id: id, type: whole },
+  {
+    guild_id: id,
+    user,
+    member,
+    channel: record({}, channelFields),
+    data: record(
+      { name: text },
+      { options: list(record({ name: text }, { value, focused: flag, options: list(option) })) },
+    ),
+  },
+);
+
+const readChannel = record({ id }, channelFields);
+const role = record({ id }, { name: text, permissions: bits, tags: record({}, { bot_id: id }) });
+const readGuild = record(
+  { id },
+  {
+    name: text,
+    owner_id: id,
+    unavailable: flag,
+    roles: list(role),
+    channels: list(readChannel),
+    threads: list(readChannel),
+  },
+);
+
+const readReady = record(
+  { user },
+  { guilds: list(record({ id }, {})), application: record({ id }, { flags: whole }) },
+);
+
+const readRoleChange = record({ guild_id: id }, { role, role_id: id });
+const readThreads = record({ guild_id: id }, { threads: list(readChannel) });
+
+/** Any of Discord's answers that is a message. */
+const readAnswer = record({ id }, { flags: whole });
+/** What it says of an interaction's first answer. */
+const readCallback = record({}, { resource: record({}, { message: readAnswer }) });
+const readMember = record({}, memberFields);
+const readApplication = record({ id }, { flags: whole });
+const readGateway = record({}, { session_start_limit: record({}, { remaining: whole, total: whole }) });
+
+export const read = {
+  message: readMessage,
+  sent: readSent,
+  echo: readEcho,
+  where: readWhere,
+  deletion: readDeletion,
+  interaction: readInteraction,
+  channel: readChannel,
+  guild: readGuild,
+  ready: readReady,
+  roleChange: readRoleChange,
+  threads: readThreads,
+  user,
+  member: readMember,
+  answer: readAnswer,
+  callback: readCallback,
+  application: readApplication,
+  gateway: readGateway,
+};
+
+type Result<Reader> = Reader extends Read<infer T> ? T : never;
+export type Message = Result<typeof readMessage>;
+export type Content = Pick<Message, keyof typeof content>;
+export type Interaction = Result<typeof readInteraction>;
+export type User = Result<typeof user>;
+export type ChannelPayload = Result<typeof readChannel>;
+export type GuildPayload = Result<typeof readGuild>;
+export type Sent = Result<typeof readSent>;

@@ -1,0 +1,107 @@
+/** What a message shows, in our words: its text with names for ids, in brackets what is neither words nor a file. Pure. */
+import type { Attachment, ReplyTo } from '../../core/message.js';
+import type { Directory, Place } from './directory.js';
+import { attachmentOf } from './files.js';
+import type { Me } from './identity.js';
+import type { Content, Message, User } from './payload.js';
+import { inWords, type Names, withoutOpeningMention } from './text.js';
+
+/** What is known where the message was said. */
+export interface Around {
+  me: Me;
+  directory: Directory;
+  place: Place;
+}
+
+const REPLY = 19;
+/** The kind of `message_reference` that quotes a whole message instead of answering it. */
+const FORWARD = 1;
+
+/** null where nothing can be seen. */
+export function saidIn(message: Message, around: Around): string | null {
+  const isOurs = (role: string) => isOurRole(role, around);
+  const typed = withoutOpeningMention(message.content ?? '', around.me, isOurs);
+  const words = [
+    ...shown({ ...message, content: typed }, around),
+    ...forwardedIn(message).map((content) => ['[forwarded message]', ...shown(content, around)].join('\n')),
+  ];
+  if (words.length === 0 && filesOf(message).length === 0) return null;
+  return [...postTitle(message, around), ...words].join('\n');
+}
+
+/** The message that this one answers, as far as Discord sent it along. */
+export function replyOf(message: Message, around: Around): ReplyTo | null {
+  const { message_reference: reference, referenced_message: replied } = message;
+  if (message.type !== REPLY || reference?.type === FORWARD) return null;
+  const platformMessageId = replied?.id ?? reference?.message_id;
+  if (platformMessageId === undefined) return null;
+  const { author, attachments = [] } = replied ?? {};
+  const files = attachments.map(({ filename }) => (filename ? `[file ${filename}]` : '[file]'));
+  return {
+    platformMessageId,
+    senderName: author === undefined ? '' : nameOf(author),
+    text: replied === undefined ? '' : [...shown(replied, around), ...files].join('\n'),
+    ours: author?.id === around.me.id,
+  };
+}
+
+/** Also those of a message that is forwarded with it. */
+export function filesOf(message: Message): Attachment[] {
+  const { id: messageId, channel_id: channelId } = message;
+  return [message, ...forwardedIn(message)].flatMap(({ attachments = [], flags = 0 }) =>
+    attachments.map((told) => attachmentOf(told, { channelId, messageId, flags })),
+  );
+}
+
+/** By name, or by the role that was made for our bot; not with everyone else. */
+export function mentionsUs({ mentions = [], mention_roles = [] }: Content, around: Around): boolean {
+  return (
+    mentions.some(({ id }) => id === around.me.id) || mention_roles.some((role) => isOurRole(role, around))
+  );
+}
+
+/** As it is shown in a guild, else everywhere, else the name of the account. */
+export function nameOf(user: Pick<User, 'id' | 'username' | 'global_name'>, nick?: string): string {
+  return nick || user.global_name || user.username || user.id;
+}
+
+function isOurRole(role: string, { me, directory, place }: Around): boolean {
+  return place.guildId !== null && directory.role(place.guildId, role)?.botId === me.id;
+}
+
+/** A post in a forum begins with its title, which mostly is the question. */
+function postTitle({ id }: Message, { directory, place }: Around): string[] {
+  if (place.threadId === null || id !== place.threadId) return [];
+  const title = directory.channel(place.threadId)?.name;
+  return title === undefined ? [] : [`[post: ${title}]`];
+}
+
+function forwardedIn({ message_reference, message_snapshots = [] }: Message): Content[] {
+  return message_reference?.type === FORWARD ? message_snapshots.map(({ message }) => message) : [];
+}
+
+function shown(content: Content, around: Around): string[] {
+  const { sticker_items = [], poll, embeds = [] } = content;
+  return [
+    inWords(content.content ?? '', namesIn(content, around)),
+    ...sticker_items.map(({ name }) => (name ? `[sticker ${name}]` : '[sticker]')),
+    ...(poll === undefined ? [] : [poll.question?.text ? `[poll ${poll.question.text}]` : '[poll]']),
+    // What bots and webhooks say in boxes; a preview of a link is of another type.
+    ...embeds
+      .filter(({ type }) => type === 'rich')
+      .map(({ title, description }) => [title, description].filter(Boolean).join('\n')),
+  ].filter((part) => part !== '');
+}
+
+function namesIn({ mentions = [] }: Content, { me, directory, place }: Around): Names {
+  const { guildId } = place;
+  return {
+    user(id) {
+      if (id === me.id) return me.name;
+      const user = mentions.find((each) => each.id === id);
+      return user === undefined ? undefined : nameOf(user, user.member?.nick);
+    },
+    role: (id) => (guildId === null ? undefined : directory.role(guildId, id)?.name),
+    channel: (id) => directory.channel(id)?.name,
+  };
+}

@@ -1,0 +1,25 @@
+/** What the options of channels are made of, and the words of their faults: never with the value in them, for it may be a secret. */
+import * as z from 'zod';
+
+export function expected(what: string) {
+  return {
+    error: (issue: { input?: unknown }) =>
+      `expected ${what}${issue.input === undefined ? ', but it is missing' : ''}`,
+  };
+}
+
+/** Messages a second, or at once. A value from the environment is always text. */
+export function rate() {
+  const words = expected('a number of messages above 0');
+  return z.preprocess(
+    (value) => (typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value),
+    z.number(words).positive(words),
+  );
+}
+
+export function truth() {
+  return z.preprocess(
+    (value) => (value === 'true' ? true : value === 'false' ? false : value),
+    z.boolean(expected('true or false')),
+  );
+}

@@ -1,0 +1,81 @@
+/** Why a connection ended, and when there may be another. Pure. */
+import { describe } from '../../core/errors.js';
+
+export type Closing =
+  /** WhatsApp asks for a new connection, as it does after each linking. */
+  | { kind: 'restart'; words: string }
+  /** Nobody scanned the code in time; there are new ones. */
+  | { kind: 'unscanned'; words: string }
+  /** The owner took the gateway out of the linked devices: its credentials are worth nothing any more. */
+  | { kind: 'logged out'; words: string }
+  /** Another program is logged in with the same credentials. */
+  | { kind: 'replaced'; words: string }
+  /** WhatsApp does not let this account, or this client, in. */
+  | { kind: 'refused'; words: string }
+  | { kind: 'interrupted'; words: string };
+
+const REFUSALS: Record<number, string> = {
+  402: 'WhatsApp has banned this account for some time; the phone says until when',
+  403: 'WhatsApp refuses this account: it may be banned, or the phone has left it. See what WhatsApp says on the phone; if it works there, remove the gateway under Linked devices, and it shows a new code to link it with',
+  405: 'WhatsApp refuses this version of its client as too old; a newer version of the gateway is needed',
+  409: 'WhatsApp refuses this version of its client; a newer version of the gateway is needed',
+  411: 'the phone does not take part in linked devices (multi-device mismatch): update WhatsApp on it, remove the gateway under Linked devices, and link it anew',
+};
+
+const INTERRUPTIONS: Record<number, string> = {
+  408: 'the connection to WhatsApp was lost',
+  428: 'the connection to WhatsApp was closed',
+  500: 'WhatsApp ended the connection with an error',
+  503: 'WhatsApp is not available',
+};
+
+const MINUTE = 60_000;
+const PAUSES: Record<Closing['kind'], number[]> = {
+  restart: [0, 0, 1_000, 10_000, MINUTE],
+  unscanned: [0],
+  'logged out': [0, 5_000, MINUTE],
+  replaced: [MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE],
+  refused: [MINUTE, 10 * MINUTE, 60 * MINUTE],
+  interrupted: [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, MINUTE],
+};
+
+/** `before` says how many connections in a row ended badly before this one. */
+export function pauseAfter(closing: Closing, before: number): number {
+  const pauses = PAUSES[closing.kind];
+  return pauses[Math.min(before, pauses.length - 1)] ?? 0;
+}
+
+export function closingOf(error: unknown): Closing {
+  const code = statusOf(error);
+  const words = error instanceof Error ? describe(error) : 'the connection ended';
+  if (words.includes('QR refs attempts ended')) {
+    return { kind: 'unscanned', words: 'not linked yet: nobody scanned the code in time' };
+  }
+  const said = (sentence: string) => `${sentence} (${code ?? words})`;
+  switch (code) {
+    case 515:
+      return { kind: 'restart', words: 'WhatsApp asked for a new connection' };
+    case 401:
+      return { kind: 'logged out', words: 'this gateway was removed from the linked devices of the phone' };
+    case 440:
+      return {
+        kind: 'replaced',
+        words:
+          'another client uses the same link; two gateways with the same data? This one stays away for some time (440)',
+      };
+    default: {
+      const refusal = code === null ? undefined : REFUSALS[code];
+      if (refusal !== undefined) return { kind: 'refused', words: said(refusal) };
+      const known = code === null ? undefined : INTERRUPTIONS[code];
+      return { kind: 'interrupted', words: known ? `${said(known)}: ${words}` : words };
+    }
+  }
+}
+
+/** The code in an error of the library. */
+export function statusOf(error: unknown): number | null {
+  if (typeof error !== 'object' || error === null || !('output' in error)) return null;
+  const { output } = error;
+  if (typeof output !== 'object' || output === null || !('statusCode' in output)) return null;
+  return typeof output.statusCode === 'number' ? output.statusCode : null;
+}

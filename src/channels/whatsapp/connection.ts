@@ -1,0 +1,89 @@
+/** One connection to WhatsApp, from its making to its end. The next one is a new one. */
+import { makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
+import type { Clock } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
+import { type Acks, createAcks } from './acks.js';
+import type { Credentials } from './credentials.js';
+import { libraryLog } from './library-log.js';
+import type { WhatsAppOptions } from './options.js';
+
+/** How long the other side may take to say goodbye, too. */
+const FAREWELL_MS = 1_000;
+
+export interface Connection {
+  socket: WASocket;
+  credentials: Credentials;
+  acks: Acks;
+  /** Resolves with the reason. */
+  ended: Promise<unknown>;
+  end(reason: Error): void;
+}
+
+export interface ConnectionParts {
+  options: WhatsAppOptions;
+  credentials: Credentials;
+  clock: Clock;
+  log: Log;
+  /** What the library asks us for. */
+  hooks: Pick<SocketConfig, 'makeSignalRepository'> &
+    Partial<Pick<SocketConfig, 'getMessage' | 'cachedGroupMetadata'>>;
+  onQr(text: string): void;
+  /** The phone has linked us; WhatsApp ends the connection after that. */
+  onPaired(): void;
+  /** Logged in. */
+  onOpen(): void;
+}
+
+export function connect(parts: ConnectionParts): Connection {
+  const { options, credentials, log } = parts;
+  const acks = createAcks();
+  // An option that is there and undefined would take the place of its default.
+  const socket = makeWASocket({
+    auth: credentials.auth,
+    logger: libraryLog(log),
+    ...(options.webSocketUrl === null ? {} : { waWebSocketUrl: options.webSocketUrl }),
+    ...parts.hooks,
+    syncFullHistory: false,
+    shouldSyncHistoryMessage: () => false,
+    // The owner's phone would no longer ring.
+    markOnlineOnConnect: false,
+    emitOwnEvents: false,
+    shouldIgnoreJid: (jid) => /@(broadcast|newsletter|bot)$/.test(jid),
+  });
+
+  let finish: (reason: unknown) => void = () => {};
+  const ended = new Promise<unknown>((resolve) => {
+    finish = (reason) => {
+      acks.cutOff();
+      resolve(reason);
+    };
+  });
+
+  socket.ev.on('creds.update', credentials.save);
+  socket.ev.on('connection.update', ({ connection, lastDisconnect, qr, isNewLogin }) => {
+    if (qr !== undefined) parts.onQr(qr);
+    if (isNewLogin) parts.onPaired();
+    if (connection === 'open') parts.onOpen();
+    if (connection === 'close') finish(lastDisconnect?.error);
+  });
+  socket.ws.on('CB:ack,class:message', ({ attrs }: { attrs: Record<string, string> }) => {
+    if (attrs.id) acks.came(attrs.id, attrs.error === undefined ? null : Number(attrs.error) || 500);
+  });
+
+  return {
+    socket,
+    credentials,
+    acks,
+    ended,
+    end(reason) {
+      finish(reason);
+      // The library keeps it to itself, and waits half a minute for an answer to its goodbye.
+      const { socket: open } = socket.ws as unknown as { socket: { terminate(): void } | null };
+      const cancel = parts.clock.after(FAREWELL_MS, () => open?.terminate());
+      void socket
+        .end(reason)
+        .catch(() => {})
+        .finally(cancel);
+    },
+  };
+}

@@ -1,0 +1,145 @@
+/**
+ * What makes us a linked device: the credentials under one name, each key of the Signal protocol under
+ * `<type>-<id>`, and since when we are linked. Nothing of it is kept in memory beside what the library
+ * holds: what is not on the disk is not there.
+ */
+import {
+  type AuthenticationCreds,
+  type AuthenticationState,
+  BufferJSON,
+  initAuthCreds,
+  proto,
+  type SignalDataSet,
+  type SignalDataTypeMap,
+} from '@whiskeysockets/baileys';
+
+/** The facet of the store that is this channel's. */
+export interface ChannelState {
+  /** Those of the names that are there. */
+  get(names: string[]): Promise<Map<string, string>>;
+  /** All of them or none; null removes. On the disk when it resolves. */
+  set(values: ReadonlyMap<string, string | null>): Promise<void>;
+  clear(): Promise<void>;
+}
+
+export interface Credentials {
+  auth: AuthenticationState;
+  /** Since when this gateway is linked, ms; 0 until then. */
+  pairedAt(): number;
+  linked(at: number): void;
+  /** Saves what has changed in `auth.creds`; at most one write waits behind the one that runs. */
+  save(): void;
+  /** Resolves when everything is on the disk; rejects when it could not be brought there. */
+  settled(): Promise<void>;
+  /** From now on nothing is written any more. */
+  retire(): void;
+}
+
+const CREDS = 'creds';
+const PAIRED_AT = 'paired-at';
+
+export async function openCredentials(state: ChannelState): Promise<Credentials> {
+  const found = await state.get([CREDS, PAIRED_AT]);
+  const creds: AuthenticationCreds = decode(found.get(CREDS)) ?? initAuthCreds();
+  let pairedAt = Number(found.get(PAIRED_AT) ?? 0);
+  let retired = false;
+  let unsaved = false;
+  let writing: Promise<void> = Promise.resolve();
+
+  function write(values: () => ReadonlyMap<string, string | null>): Promise<void> {
+    const written = writing.then(async () => {
+      if (!retired) await state.set(values());
+    });
+    writing = written.catch(() => {});
+    return written;
+  }
+
+  let saved: Promise<void> = Promise.resolve();
+
+  function save(): void {
+    if (unsaved) return;
+    unsaved = true;
+    const done = write(() => {
+      unsaved = false;
+      return new Map([
+        [CREDS, encode(creds)],
+        [PAIRED_AT, String(pairedAt)],
+      ]);
+    });
+    saved = done;
+    // Whoever waits for `settled` is told; the library cannot be.
+    done.catch(() => {});
+  }
+
+  return {
+    auth: {
+      creds,
+      keys: {
+        async get<Type extends keyof SignalDataTypeMap>(type: Type, ids: string[]) {
+          const values = await state.get(ids.map((id) => nameOf(type, id)));
+          const keys: Record<string, SignalDataTypeMap[Type]> = {};
+          for (const id of ids) {
+            const value = decode<SignalDataTypeMap[Type]>(values.get(nameOf(type, id)));
+            if (value !== null) keys[id] = revived(type, value);
+          }
+          return keys;
+        },
+        set: (data) => write(() => valuesOf(data)),
+      },
+    },
+    pairedAt: () => pairedAt,
+    linked(at) {
+      pairedAt = at;
+      save();
+    },
+    save,
+    async settled() {
+      await saved;
+      await writing;
+    },
+    retire() {
+      retired = true;
+    },
+  };
+}
+
+/** Whether somebody has linked this gateway: a pairing that was only begun leaves a number, but no account. */
+export function isLinked(creds: AuthenticationCreds): boolean {
+  return creds.account !== undefined && creds.me !== undefined;
+}
+
+/** The credentials as they are kept; null where there are none. */
+export async function readCredentials(state: ChannelState): Promise<AuthenticationCreds | null> {
+  return decode<AuthenticationCreds>((await state.get([CREDS])).get(CREDS));
+}
+
+function nameOf(type: string, id: string): string {
+  return `${type}-${id}`;
+}
+
+function valuesOf(data: SignalDataSet): ReadonlyMap<string, string | null> {
+  const values = new Map<string, string | null>();
+  for (const [type, keys] of Object.entries(data)) {
+    for (const [id, key] of Object.entries(keys ?? {})) {
+      values.set(nameOf(type, id), key === null || key === undefined ? null : encode(key));
+    }
+  }
+  return values;
+}
+
+/** One type of key is a message of the protocol, with methods. */
+function revived<Type extends keyof SignalDataTypeMap>(
+  type: Type,
+  value: SignalDataTypeMap[Type],
+): SignalDataTypeMap[Type] {
+  if (type !== 'app-state-sync-key') return value;
+  return proto.Message.AppStateSyncKeyData.fromObject(value as object) as unknown as SignalDataTypeMap[Type];
+}
+
+function encode(value: unknown): string {
+  return JSON.stringify(value, BufferJSON.replacer);
+}
+
+function decode<T>(text: string | undefined): T | null {
+  return text === undefined ? null : (JSON.parse(text, BufferJSON.reviver) as T);
+}

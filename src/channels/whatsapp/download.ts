@@ -1,0 +1,163 @@
+/**
+ * Fetches a file of a message from WhatsApp's media servers, where it lies encrypted, for some weeks. One that is
+ * there no more the phone of its sender may put there once again. The library fetches without a limit, cannot be
+ * stopped, asks whatever server a sender names, and does not look whether the file is whole; so it is done here.
+ */
+import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { getMediaKeys, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
+import type { FetchResult } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import { readSource, type Source } from './source.js';
+
+const MEDIA_HOST = 'mmg.whatsapp.net';
+const MAC_BYTES = 10;
+/** Padding and the code at the end. */
+const OVERHEAD = 16 + MAC_BYTES;
+/** Until the server answers, and then for each piece. */
+const STALLED_MS = 20_000;
+const REUPLOAD_MS = 20_000;
+/** What the media servers answer for a file that they do not have any more. */
+const GONE = [403, 404, 410];
+
+export interface Download {
+  source: string;
+  maxBytes: number;
+  signal: AbortSignal;
+  /** Where we are logged in; null elsewhere. */
+  socket: WASocket | null;
+  clock: Clock;
+}
+
+type Fetched = FetchResult | { kind: 'missing'; reason: string };
+
+export async function download(ask: Download): Promise<FetchResult> {
+  const source = readSource(ask.source);
+  if (source === null || source.key === '')
+    return { kind: 'gone', reason: 'the message does not say where it is' };
+  const first = await attempt(source, ask);
+  if (first.kind !== 'missing') return first;
+  const path = await uploadedAgain(source, ask);
+  const second = path === null ? first : await attempt({ ...source, path }, ask);
+  return second.kind === 'missing' ? { kind: 'gone', reason: second.reason } : second;
+}
+
+async function attempt(source: Source, ask: Download): Promise<Fetched> {
+  const url = addressOf(source);
+  if (url === null) return { kind: 'gone', reason: 'the message names no server of WhatsApp' };
+  const patience = stopwatch(ask);
+  try {
+    const response = await fetch(url, {
+      headers: { origin: 'https://web.whatsapp.com' },
+      signal: patience.signal,
+    });
+    if (!response.ok) {
+      await response.body?.cancel();
+      const reason = `the media server answered ${response.status}`;
+      if (GONE.includes(response.status)) return { kind: 'missing', reason };
+      return { kind: response.status < 500 && response.status !== 429 ? 'gone' : 'unreachable', reason };
+    }
+    const encrypted = await readAll(response, ask.maxBytes + OVERHEAD, patience.goOn);
+    return encrypted === null ? { kind: 'too large' } : await opened(encrypted, source, ask.maxBytes);
+  } catch (error) {
+    const reason = patience.isOver() ? 'the media server does not answer' : describe(error);
+    return { kind: 'unreachable', reason };
+  } finally {
+    patience.stop();
+  }
+}
+
+/** A sender could name any server in the address; where they name none of WhatsApp's, its usual one has the file. */
+function addressOf({ path, url }: Source): string | null {
+  const named = url !== undefined && URL.canParse(url) ? new URL(url) : null;
+  const trusted = named?.protocol === 'https:' && /(^|\.)whatsapp\.net$/.test(named.hostname) ? named : null;
+  if (path?.startsWith('/')) return `https://${trusted?.host ?? MEDIA_HOST}${path}`;
+  return trusted?.href ?? null;
+}
+
+/** null as soon as it is more. */
+async function readAll(response: Response, most: number, goOn: () => void): Promise<Buffer | null> {
+  const claimed = Number(response.headers.get('content-length') ?? 0);
+  if (claimed > most) {
+    await response.body?.cancel();
+    return null;
+  }
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of response.body ?? []) {
+    goOn();
+    length += piece.length;
+    if (length > most) return null;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+async function opened(
+  encrypted: Buffer,
+  { type, key, sha256 }: Source,
+  maxBytes: number,
+): Promise<FetchResult> {
+  const damaged: FetchResult = { kind: 'gone', reason: 'the file is damaged' };
+  const { iv, cipherKey, macKey } = await getMediaKeys(Buffer.from(key, 'base64'), type);
+  if (macKey === undefined || encrypted.length < OVERHEAD) return damaged;
+  const body = encrypted.subarray(0, -MAC_BYTES);
+  const mac = createHmac('sha256', macKey).update(iv).update(body).digest().subarray(0, MAC_BYTES);
+  if (!timingSafeEqual(mac, encrypted.subarray(-MAC_BYTES))) return damaged;
+  try {
+    const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv);
+    const bytes = Buffer.concat([decipher.update(body), decipher.final()]);
+    if (bytes.length > maxBytes) return { kind: 'too large' };
+    if (sha256 && createHash('sha256').update(bytes).digest('base64') !== sha256) return damaged;
+    return { kind: 'fetched', bytes };
+  } catch {
+    return damaged;
+  }
+}
+
+/** Asks the sender's phone for the file; where it then lies. null where it is not to be had. */
+async function uploadedAgain({ type, key, path, url, message }: Source, { socket, clock, signal }: Download) {
+  if (socket === null) return null;
+  const { remoteJid, id, fromMe, participant } = message;
+  const asked: WAMessage = {
+    key: { remoteJid, id, fromMe: fromMe ?? false, ...(participant === undefined ? {} : { participant }) },
+    message: {
+      [`${type}Message`]: { mediaKey: Buffer.from(key, 'base64'), directPath: path, url },
+    },
+  };
+  const answer = socket.updateMediaMessage(asked).then(
+    ({ message: content }) => contentPath(content, type),
+    () => null,
+  );
+  return Promise.race([answer, clock.sleep(REUPLOAD_MS, signal).then(() => null)]);
+}
+
+function contentPath(content: WAMessage['message'], type: Source['type']): string | null {
+  return content?.[`${type}Message`]?.directPath ?? null;
+}
+
+/** Aborts when nothing has moved for some time, or when the one who asked gives up. */
+function stopwatch({ clock, signal }: Pick<Download, 'clock' | 'signal'>) {
+  const ending = new AbortController();
+  let over = false;
+  const expire = () => {
+    over = true;
+    ending.abort();
+  };
+  let cancel = clock.after(STALLED_MS, expire);
+  const giveUp = () => ending.abort();
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  return {
+    signal: ending.signal,
+    isOver: () => over,
+    goOn() {
+      cancel();
+      cancel = clock.after(STALLED_MS, expire);
+    },
+    stop() {
+      cancel();
+      signal.removeEventListener('abort', giveUp);
+    },
+  };
+}

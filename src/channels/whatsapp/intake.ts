@@ -1,0 +1,152 @@
+/**
+ * Taking in: what was decrypted is stored before anybody, the library and WhatsApp included, goes on with it (see
+ * `signal.ts`). What the library hands out in other ways, it hands out too late for that, and it is stored at once.
+ */
+import type { BinaryNode, WAMessage } from '@whiskeysockets/baileys';
+import type { Receive, Reception } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import type { InboundEvent } from '../../core/message.js';
+import { bounded } from '../bounded.js';
+import { accountOf } from './account.js';
+import type { Groups } from './groups.js';
+import { inbound } from './inbound.js';
+import { isGroup, personOf, plainJid, userOf } from './jid.js';
+import type { Memory } from './memory.js';
+import { isOwnId } from './own-ids.js';
+import { type Context, readMessage } from './payload.js';
+import type { ReadReceipts } from './receipts.js';
+import { contentOf, labelOf, saidIn } from './said.js';
+import type { Me } from './scene.js';
+import { messageIn } from './stanza.js';
+
+/** How many messages are remembered as taken. */
+const MOST_TAKEN = 2_000;
+/**
+ * What comes late with an older time than what is stored already is history, but for this: a message that could not
+ * be read is asked for again, and comes with its old time.
+ */
+const LATE_BY_MS = 600_000;
+
+export interface IntakeParts {
+  memory: Memory;
+  groups: Groups;
+  receipts: ReadReceipts;
+  clock: Clock;
+  /** Rejects when it could not be stored. */
+  receive: Receive;
+}
+
+/** As whom one connection is logged in. */
+export interface Login {
+  me(): Me | null;
+  mark: string;
+  /** Up to when everything is stored or history, ms. */
+  since: number;
+}
+
+/** Reads a value that the library keeps in the store. */
+type Lookup = (names: string[]) => Promise<Record<string, string>>;
+
+export interface Intake {
+  /** A message as it was decrypted, in the stanza it came in. */
+  decrypted(stanza: BinaryNode, plaintext: Uint8Array, to: Login, lookup: Lookup): Promise<void>;
+  /** A message as the library hands it out. */
+  handedOut(message: WAMessage, late: boolean, to: Login): Promise<void>;
+  /** Resolves when nothing is being stored. */
+  idle(): Promise<void>;
+}
+
+export function createIntake({ memory, groups, receipts, clock, receive }: IntakeParts): Intake {
+  const taken = bounded<string, true>(MOST_TAKEN);
+  const storing = new Set<Promise<Reception>>();
+  let newest = 0;
+
+  async function take(message: WAMessage, late: boolean, to: Login): Promise<void> {
+    const me = to.me();
+    if (me === null) return;
+    const sentAt = (readMessage(message)?.messageTimestamp ?? 0) * 1000;
+    if (late && sentAt < to.since - LATE_BY_MS) return;
+    const event = inbound(message, {
+      me,
+      sentByUs: (id) => isOwnId(to.mark, id),
+      otherForm: memory.otherForm,
+      nameOf: memory.nameOf,
+      titleOf: groups.titleOf,
+      authorOf: memory.authorOf,
+      manages: groups.manages,
+    });
+    if (event === null) return;
+    remember(event, message);
+    // Nobody's clock may put the mark into the future: what comes late until then would be history.
+    const cursor = Math.max(newest, to.since, Math.min(sentAt, clock.now()));
+    const reception = await store(event, { account: accountOf(me), cursor: String(cursor), late });
+    newest = cursor;
+    if (event.kind !== 'message' || event.sender.self) return;
+    const isTurnedAway = reception.turnedAway.some(
+      ({ platformMessageId }) => platformMessageId === event.platformMessageId,
+    );
+    if (!isTurnedAway) receipts.add(message.key);
+  }
+
+  async function store(
+    event: InboundEvent,
+    { account, cursor, late }: { account: string; cursor: string; late: boolean },
+  ): Promise<Reception> {
+    const piledUp = late ? { piledUp: true } : {};
+    const stored = receive({ channel: 'whatsapp', account, events: [event], cursor, ...piledUp });
+    storing.add(stored);
+    try {
+      return await stored;
+    } finally {
+      storing.delete(stored);
+    }
+  }
+
+  function remember(event: InboundEvent, message: WAMessage): void {
+    if (event.kind !== 'message') return;
+    const { chat, sender } = event;
+    const addresses = [chat.address, chat.otherAddress];
+    const content = contentOf(message.message);
+    const text = event.text || (content ? labelOf(content) : '');
+    memory.met(personOf(sender.address, sender.otherAddress), sender.name);
+    memory.heard(addresses, { key: message.key, text, author: sender.address });
+    const context: Context | undefined = (content && saidIn(content)?.context) ?? undefined;
+    memory.disappearing(addresses, context?.expiration ?? 0);
+  }
+
+  /** Who somebody is by their other address, where the message does not tell. */
+  async function lookUp({ key }: WAMessage, lookup: Lookup): Promise<void> {
+    const jid = plainJid(key.participant || key.remoteJid);
+    if (jid === null || isGroup(jid) || memory.otherForm(jid) !== null) return;
+    const alternative = plainJid(key.participantAlt ?? key.remoteJidAlt);
+    if (alternative !== null) return;
+    const name = jid.endsWith('@lid') ? `${userOf(jid)}_reverse` : userOf(jid);
+    const user = (await lookup([name]))[name];
+    if (user === undefined) return;
+    memory.met(personOf(jid, jid.endsWith('@lid') ? `${user}@s.whatsapp.net` : `${user}@lid`), undefined);
+  }
+
+  return {
+    async decrypted(stanza, plaintext, to, lookup) {
+      const me = to.me();
+      const message = me && messageIn(stanza, plaintext, me);
+      if (!message) return;
+      await lookUp(message, lookup);
+      await take(message, Boolean(stanza.attrs.offline), to);
+      taken.set(nameOf(message), true);
+    },
+
+    async handedOut(message, late, to) {
+      if (taken.get(nameOf(message))) return;
+      await take(message, late, to);
+    },
+
+    async idle() {
+      await Promise.allSettled(storing);
+    },
+  };
+}
+
+function nameOf({ key }: WAMessage): string {
+  return `${plainJid(key.remoteJid)} ${key.id}`;
+}

@@ -1,0 +1,110 @@
+/** One login: a connection whose messages go to the intake, and whose questions are answered. */
+import type { BinaryNode, WAMessage, WASocket } from '@whiskeysockets/baileys';
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { accountOf, meIn } from './account.js';
+import { type Connection, connect } from './connection.js';
+import type { Credentials } from './credentials.js';
+import type { Groups } from './groups.js';
+import type { Intake, Login } from './intake.js';
+import { numberOf } from './jid.js';
+import type { WhatsAppOptions } from './options.js';
+import { markOf } from './own-ids.js';
+import { type Resending, resending } from './resend.js';
+import { type Custody, storingFirst } from './signal.js';
+
+export interface LoginParts {
+  options: WhatsAppOptions;
+  clock: Clock;
+  log: Log;
+  intake: Intake;
+  groups: Groups;
+  resends: Resending;
+  /** Whether what comes may be taken in. */
+  takesIn(): boolean;
+  /** The time of the newest message that was stored, ms; null before the first. */
+  initialCursor(account: string): Promise<string | null>;
+  onQr(text: string): void;
+}
+
+export async function logIn(
+  parts: LoginParts,
+  credentials: Credentials,
+  isOpen: () => void,
+): Promise<Connection> {
+  const { options, clock, log, groups } = parts;
+  const { creds } = credentials.auth;
+  const me = meIn(creds);
+  const stored = me === null ? null : await parts.initialCursor(accountOf(me));
+  const login: Login = {
+    me: () => meIn(creds),
+    mark: markOf(creds.signedIdentityKey.public),
+    since: Math.max(credentials.pairedAt(), Number(stored ?? 0)),
+  };
+  /** In which stanza a ciphertext came: the library asks for the one, and tells nothing of the other. */
+  const stanzas = new WeakMap<Uint8Array, BinaryNode>();
+  const connection = connect({
+    ...{ options, credentials, clock, log },
+    hooks: {
+      makeSignalRepository: storingFirst(custody()),
+      cachedGroupMetadata: groups.metadata,
+      getMessage: resending(parts.resends, login.mark, () => connection.socket),
+    },
+    onQr: parts.onQr,
+    onPaired() {
+      credentials.linked(clock.now());
+      log.info({ channel: 'whatsapp' }, 'linked to the phone');
+    },
+    onOpen() {
+      isOpen();
+      groups.wasAway();
+      const number = numberOf({ phone: login.me()?.phone ?? null, lid: null });
+      log.info({ channel: 'whatsapp', number }, 'logged in');
+    },
+  });
+  listen(connection.socket);
+  return connection;
+
+  function custody(): Custody {
+    return {
+      // What comes when no more is taken in stays with WhatsApp.
+      mayTakeIn: () => (parts.takesIn() ? Promise.resolve() : new Promise(() => {})),
+      async decrypted(ciphertext, plaintext, keys) {
+        const stanza = stanzas.get(ciphertext);
+        if (stanza === undefined) return;
+        try {
+          await parts.intake.decrypted(stanza, plaintext, login, async (names) =>
+            keys.get('lid-mapping', names),
+          );
+        } catch (error) {
+          // It is still with WhatsApp, which gives it to the next connection.
+          connection.end(new Error(`what came from WhatsApp could not be stored: ${describe(error)}`));
+          throw error;
+        }
+      },
+    };
+  }
+
+  function listen({ ws, ev }: WASocket): void {
+    ws.on('CB:message', (stanza: BinaryNode) => {
+      for (const { content } of Array.isArray(stanza.content) ? stanza.content : []) {
+        if (content instanceof Uint8Array) stanzas.set(content, stanza);
+      }
+    });
+    ev.on('messages.upsert', ({ messages, type }) => {
+      for (const message of parts.takesIn() ? messages : []) void take(message, type !== 'notify');
+    });
+    ev.on('groups.upsert', groups.changed);
+    ev.on('groups.update', groups.changed);
+    ev.on('group-participants.update', ({ id }) => groups.membersChanged(id));
+  }
+
+  async function take(message: WAMessage, late: boolean): Promise<void> {
+    try {
+      await parts.intake.handedOut(message, late, login);
+    } catch (error) {
+      log.error({ channel: 'whatsapp', reason: describe(error) }, 'a message could not be stored');
+    }
+  }
+}

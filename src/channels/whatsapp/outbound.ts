@@ -1,0 +1,59 @@
+/** Parts of a reply as WhatsApp's messages. Pure. */
+import { extname } from 'node:path';
+import type { AnyMessageContent } from '@whiskeysockets/baileys';
+import type { Part } from '../../core/channel.js';
+import { cut } from '../markdown/cut.js';
+import { parse } from '../markdown/parse.js';
+import { TABLE_WIDTH, whatsappText } from '../markdown/whatsapp.js';
+
+/** WhatsApp takes 65,536 characters; but people read them on a phone. */
+const MAX_TEXT = 4096;
+/** What is larger goes as a file: as a picture it would be made small beyond use, or not taken. */
+const MAX_PICTURE_BYTES = 16_000_000;
+
+const PICTURES = [
+  { mimetype: 'image/jpeg', begins: [0xff, 0xd8, 0xff] },
+  { mimetype: 'image/png', begins: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] },
+];
+
+const MIME_TYPES: Record<string, string> = {
+  '.csv': 'text/csv',
+  '.docx': 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  '.html': 'text/html',
+  '.json': 'application/json',
+  '.md': 'text/markdown',
+  '.mp3': 'audio/mpeg',
+  '.mp4': 'video/mp4',
+  '.ogg': 'audio/ogg',
+  '.pdf': 'application/pdf',
+  '.txt': 'text/plain',
+  '.webp': 'image/webp',
+  '.xlsx': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  '.zip': 'application/zip',
+};
+
+export function compose(markdown: string): Part[] {
+  const styled = parse(markdown, { tableWidth: TABLE_WIDTH });
+  return cut(styled, { limit: MAX_TEXT, measure: (part) => whatsappText(part).length });
+}
+
+/** The text below a file may be empty, that of a message may not. */
+export function messageContent(part: Part, bytes: Buffer | null): AnyMessageContent {
+  const words = whatsappText(part);
+  const { file } = part;
+  // Without a preview: the gateway does not open addresses that a model wrote.
+  if (file === undefined || bytes === null) return { text: words, linkPreview: null };
+  const blank = words.trim() === '';
+  if (bytes.length === 0) {
+    const note = `(The file ${file.name} is empty, so it is not attached.)`;
+    return { text: blank ? note : `${words}\n\n${note}`, linkPreview: null };
+  }
+  const caption = blank ? {} : { caption: words };
+  const picture = PICTURES.find(({ begins }) => begins.every((byte, at) => bytes[at] === byte));
+  if (picture && bytes.length <= MAX_PICTURE_BYTES) {
+    return { image: bytes, mimetype: picture.mimetype, ...caption };
+  }
+  const mimetype =
+    picture?.mimetype ?? MIME_TYPES[extname(file.name).toLowerCase()] ?? 'application/octet-stream';
+  return { document: bytes, fileName: file.name, mimetype, ...caption };
+}

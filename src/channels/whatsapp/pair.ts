@@ -1,0 +1,153 @@
+/**
+ * Linking by a code that is typed on the phone, while the gateway does not run. What was linked before stays until
+ * the new link is there.
+ */
+import type { Clock } from '../../core/clock.js';
+import { Fault } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { meIn } from './account.js';
+import { closingOf } from './closing.js';
+import { type Connection, connect } from './connection.js';
+import { type ChannelState, type Credentials, openCredentials } from './credentials.js';
+import { hushLibsignal } from './hush.js';
+import { numberOf } from './jid.js';
+import type { WhatsAppOptions } from './options.js';
+import { storingFirst } from './signal.js';
+
+/** A connection that fails is tried again; so often, if nothing comes of it. */
+const TRIES = 10;
+const PAUSE_MS = 2_000;
+
+export interface PairParts {
+  options: WhatsAppOptions;
+  state: ChannelState;
+  clock: Clock;
+  log: Log;
+  /** With the country code. */
+  phone: string;
+  /** Shows a code; an older one is worth nothing then. */
+  show(code: string): void;
+  signal: AbortSignal;
+}
+
+/** Throws when it is given up, or does not work. */
+export async function pairByPhone(parts: PairParts): Promise<{ number: string }> {
+  const digits = parts.phone.replace(/\D/g, '').replace(/^00/, '');
+  if (!/^\d{6,15}$/.test(digits)) {
+    throw new Fault('configuration', 'expected a phone number with its country code, like +49 170 1234567');
+  }
+  const unhush = hushLibsignal(parts.log);
+  try {
+    return await untilLinked(parts, digits);
+  } finally {
+    unhush();
+  }
+}
+
+async function untilLinked(parts: PairParts, digits: string): Promise<{ number: string }> {
+  const { clock, signal, state } = parts;
+  const staged = staging(state);
+  let words = '';
+  for (let failures = 0; failures < TRIES && !signal.aborted; ) {
+    const credentials = await openCredentials(staged.state);
+    const outcome = await connectOnce(parts, credentials, staged.commit, digits);
+    await credentials.settled();
+    // The store is closed soon, and the next connection begins with what is in it now.
+    credentials.retire();
+    if (outcome.kind === 'linked') return { number: outcome.number };
+    const closing = closingOf(outcome.reason);
+    ({ words } = closing);
+    // The code that was shown is worth nothing any more, and what was begun with it neither.
+    if (!staged.committed() && closing.kind !== 'restart') staged.clear();
+    if (staged.committed() && closing.kind === 'logged out') break;
+    if (closing.kind === 'restart' || closing.kind === 'unscanned') continue;
+    failures += 1;
+    await clock.sleep(PAUSE_MS, signal);
+  }
+  if (signal.aborted) throw new Fault('internal', 'WhatsApp was not linked: given up');
+  throw new Fault('internal', `WhatsApp was not linked: ${words}`);
+}
+
+type Outcome = { kind: 'linked'; number: string } | { kind: 'ended'; reason: unknown };
+
+async function connectOnce(
+  { options, clock, log, show, signal }: PairParts,
+  credentials: Credentials,
+  commit: () => Promise<void>,
+  digits: string,
+): Promise<Outcome> {
+  let asked = false;
+  let opened: () => void = () => {};
+  const open = new Promise<void>((resolve) => {
+    opened = resolve;
+  });
+  const connection: Connection = connect({
+    ...{ options, credentials, clock, log },
+    // Messages that come already are for the gateway: they stay with WhatsApp until it runs.
+    hooks: {
+      makeSignalRepository: storingFirst({
+        mayTakeIn: () => new Promise(() => {}),
+        decrypted: async () => {},
+      }),
+    },
+    onQr() {
+      if (asked) return;
+      asked = true;
+      connection.socket.requestPairingCode(digits).then(
+        (code) => show(`${code.slice(0, 4)}-${code.slice(4)}`),
+        (error) => connection.end(error instanceof Error ? error : new Error(String(error))),
+      );
+    },
+    onPaired() {
+      credentials.linked(clock.now());
+      credentials
+        .settled()
+        .then(commit)
+        .catch((error) => connection.end(error));
+    },
+    onOpen: opened,
+  });
+  const giveUp = () => connection.end(new Error('given up'));
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  try {
+    const reason = await Promise.race([connection.ended, open.then(() => null)]);
+    const me = meIn(credentials.auth.creds);
+    if (reason !== null || me === null) return { kind: 'ended', reason };
+    connection.end(new Error('linked'));
+    return { kind: 'linked', number: numberOf({ ...me, lid: null }) };
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/** Holds in memory what a pairing writes, until there is a link; from then on it is the state itself. */
+function staging(state: ChannelState) {
+  const held = new Map<string, string>();
+  let committing: Promise<void> | null = null;
+  const staged: ChannelState = {
+    async get(names) {
+      if (committing !== null) return committing.then(() => state.get(names));
+      return new Map([...held].filter(([name]) => names.includes(name)));
+    },
+    async set(values) {
+      if (committing !== null) return committing.then(() => state.set(values));
+      for (const [name, value] of values) {
+        if (value === null) held.delete(name);
+        else held.set(name, value);
+      }
+    },
+    async clear() {
+      held.clear();
+    },
+  };
+  return {
+    state: staged,
+    committed: () => committing !== null,
+    clear: () => held.clear(),
+    commit() {
+      committing ??= state.clear().then(() => state.set(held));
+      return committing;
+    },
+  };
+}

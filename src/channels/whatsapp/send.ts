@@ -1,0 +1,167 @@
+/**
+ * Sends one message, with a file or without, and waits until WhatsApp has taken it. A message has the same id at each
+ * try, so that one that arrived already is not a second one.
+ */
+import {
+  generateWAMessageContent,
+  generateWAMessageFromContent,
+  type proto,
+  type WAMessage,
+  type WASocket,
+} from '@whiskeysockets/baileys';
+import type { Part, Recipient, SendResult } from '../../core/channel.js';
+import { type Clock, OVER } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import type { Bounded } from '../bounded.js';
+import { readOutgoing } from '../outgoing.js';
+import type { Ack } from './acks.js';
+import { statusOf } from './closing.js';
+import type { Connection } from './connection.js';
+import { libraryLog } from './library-log.js';
+import type { Memory } from './memory.js';
+import { messageContent } from './outbound.js';
+
+/** What WhatsApp takes as a document is much more; what people wait for on a phone is not. */
+export const UPLOADS = { bytes: 100_000_000, platform: 'WhatsApp' };
+const PATIENCE_MS = 45_000;
+/** A file has to be uploaded first. */
+const UPLOAD_PATIENCE_MS = 300_000;
+/** Nothing moved for so long. */
+const UPLOAD_STALLED_MS = 60_000;
+
+/** WhatsApp will not take the message later either: not in the group, nobody there, not allowed. */
+const FINAL = new Set([400, 401, 403, 404, 405, 406, 410]);
+const RESTRICTED = 463;
+
+export interface Sender {
+  memory: Memory;
+  /** What was sent lately, by id: a peer that could not read it asks for it again. */
+  sent: Bounded<string, proto.IMessage>;
+  clock: Clock;
+  log: Log;
+}
+
+type Outcome = { kind: 'done'; ack: Ack } | { kind: 'late' } | { kind: 'cancelled' };
+
+export async function send(
+  sender: Sender,
+  { socket, acks }: Connection,
+  to: Recipient,
+  part: Part,
+  options: { id: string; replyTo: string | null; signal: AbortSignal },
+): Promise<SendResult> {
+  const { id, signal } = options;
+  if (signal.aborted) return unreachable('the gateway stops');
+  let bytes: Buffer | null = null;
+  if (part.file !== undefined) {
+    const read = await readOutgoing(part.file, UPLOADS, signal);
+    if (read.kind !== 'read') return read;
+    bytes = read.bytes;
+  }
+  const { ack, forget } = acks.expect(id);
+  async function write(): Promise<Outcome> {
+    const content = await contentOf(sender.log, socket, part, bytes);
+    const message = messageOf(sender, socket, to, content, options);
+    sender.sent.set(id, message);
+    await socket.relayMessage(to.address, message, { messageId: id });
+    return answered;
+  }
+  const answered = ack.then((said): Outcome => ({ kind: 'done', ack: said }));
+  try {
+    const patience = bytes === null ? PATIENCE_MS : UPLOAD_PATIENCE_MS;
+    // When a connection ends, the library still waits for what it asked for. Whatever ends our waiting, a try that
+    // goes on is no harm: it is the same message.
+    const work = Promise.race([write(), answered]);
+    const outcome = await within(sender.clock, patience, signal, work);
+    return resultOf(outcome, id);
+  } catch (error) {
+    return failure(error);
+  } finally {
+    forget();
+  }
+}
+
+/** The content of a message for the library's protocol; files are uploaded for it. */
+export function contentOf(
+  log: Log,
+  socket: WASocket,
+  part: Part,
+  bytes: Buffer | null,
+): Promise<proto.IMessage> {
+  return generateWAMessageContent(messageContent(part, bytes), {
+    logger: libraryLog(log),
+    upload: socket.waUploadToServer,
+    mediaUploadTimeoutMs: UPLOAD_STALLED_MS,
+  });
+}
+
+function messageOf(
+  { memory }: Sender,
+  socket: WASocket,
+  to: Recipient,
+  content: proto.IMessage,
+  { id, replyTo }: { id: string; replyTo: string | null },
+): proto.IMessage {
+  const quoted = replyTo === null ? null : memory.quotable(to.address, replyTo);
+  const seconds = memory.disappearsAfter(to.address);
+  const quotation: WAMessage | null = quoted && { key: quoted.key, message: { conversation: quoted.text } };
+  const { message } = generateWAMessageFromContent(to.address, content, {
+    userJid: socket.user?.id ?? '',
+    messageId: id,
+    ...(quotation === null ? {} : { quoted: quotation }),
+    ...(seconds > 0 ? { ephemeralExpiration: seconds } : {}),
+  });
+  return message ?? content;
+}
+
+/** Does not wait longer than that for what goes on by itself. */
+async function within(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  work: Promise<Outcome>,
+): Promise<Outcome> {
+  const over = new AbortController();
+  const end = () => over.abort(OVER);
+  signal.addEventListener('abort', end, { once: true });
+  const waited = clock
+    .sleep(ms, over.signal)
+    .then((): Outcome => (signal.aborted ? { kind: 'cancelled' } : { kind: 'late' }));
+  try {
+    return await Promise.race([work, waited]);
+  } finally {
+    signal.removeEventListener('abort', end);
+    over.abort(OVER);
+  }
+}
+
+function resultOf(outcome: Outcome, id: string): SendResult {
+  if (outcome.kind === 'cancelled') return unreachable('the gateway stops');
+  if (outcome.kind === 'late') return unreachable('WhatsApp did not say in time that it took the message');
+  const { ack } = outcome;
+  if (ack.kind === 'taken') return { kind: 'sent', platformMessageId: id };
+  if (ack.kind === 'cut off') return unreachable('the connection to WhatsApp ended');
+  return ofCode(ack.code, `WhatsApp did not take the message (${ack.code})`);
+}
+
+function failure(error: unknown): SendResult {
+  // What a question was refused with stands in `data`.
+  const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
+  const code = typeof data === 'number' ? data : null;
+  const words = `WhatsApp did not take the message: ${describe(error)}`;
+  return code === null || statusOf(error) === 428 ? unreachable(words) : ofCode(code, `${words} (${code})`);
+}
+
+function ofCode(code: number, words: string): SendResult {
+  if (code === RESTRICTED) {
+    const reason = `${words}: it does not let this account begin chats just now; the person has to write first`;
+    return { kind: 'refused', reason };
+  }
+  return FINAL.has(code) ? { kind: 'refused', reason: words } : unreachable(words);
+}
+
+/** Never twice: by its id WhatsApp knows a message that it has taken already. */
+function unreachable(reason: string): SendResult {
+  return { kind: 'unreachable', reason, taken: 'no' };
+}

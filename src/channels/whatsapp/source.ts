@@ -1,0 +1,56 @@
+/**
+ * What is needed to fetch a file of a message later, also after a restart: where it lies, the key that opens it,
+ * and which message to ask for should it lie there no more. Opaque to everybody else.
+ */
+import type { MediaType } from '@whiskeysockets/baileys';
+import { flag, oneOf, record, text } from '../read.js';
+import type { Envelope, Media } from './payload.js';
+import type { File } from './said.js';
+
+/** Under which name WhatsApp derives the keys of a file. */
+const MEDIA_TYPES = {
+  image: 'image',
+  voice: 'audio',
+  audio: 'audio',
+  video: 'video',
+  document: 'document',
+} as const satisfies Record<File['kind'], MediaType>;
+
+const readFields = record(
+  {
+    type: oneOf('image', 'audio', 'video', 'document'),
+    key: text,
+    message: record({ remoteJid: text, id: text }, { fromMe: flag, participant: text }),
+  },
+  { path: text, url: text, sha256: text },
+);
+
+export type Source = NonNullable<ReturnType<typeof readFields>>;
+
+export function sourceOf(
+  kind: File['kind'],
+  media: Media,
+  { remoteJid, id, fromMe, participant }: Envelope['key'],
+) {
+  return JSON.stringify({
+    type: MEDIA_TYPES[kind],
+    key: base64(media.mediaKey),
+    path: media.directPath,
+    url: media.url,
+    sha256: media.fileSha256 && base64(media.fileSha256),
+    message: { remoteJid, id, fromMe, participant },
+  });
+}
+
+/** null for what this program did not write. */
+export function readSource(source: string): Source | null {
+  try {
+    return readFields(JSON.parse(source)) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function base64(bytes: Uint8Array | undefined): string {
+  return Buffer.from(bytes ?? []).toString('base64');
+}

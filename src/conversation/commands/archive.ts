@@ -1,0 +1,19 @@
+/** `/archive`: copies the conversation into the archive folder. Nothing moves, the conversation goes on. */
+import { type Command, changesAlways } from './command.js';
+import { activeHere } from './here.js';
+import { code, counted } from './quoting.js';
+
+export const archive: Command = {
+  name: 'archive',
+  aliases: [],
+  description: 'Copy this conversation into the archive folder',
+  // It writes a file onto the operator's disk each time.
+  changes: changesAlways,
+  async run({ command }, { archives, personas, windows }) {
+    const { chatId, personaId } = await activeHere(command.chat, personas);
+    const copy = await windows.copy(command.room, personaId);
+    if (!copy) return { text: 'There is no conversation here yet to archive.' };
+    const path = code(archives.shownPath(chatId, copy.file));
+    return { text: `Copied ${counted(copy.messages, 'message')} to ${path}. The conversation goes on.` };
+  },
+};

@@ -1,0 +1,43 @@
+/** What a change of memory did, in words. Pure. */
+import type { Version } from '../../core/memory.js';
+import { code, oneLine, withoutBullet } from './quoting.js';
+
+const MOST_LINES = 6;
+const LINE_CHARS = 160;
+
+/** `tier 1 of default/MEMORY.md`, `a line of memory/2026-11-22.md`. */
+export function placeOf({ tier, file }: Version): string {
+  return `${tier === null ? 'a line' : `tier ${tier}`} of ${code(file)}`;
+}
+
+/** The lines that came and those that went, a list each; empty where only their order or white space changed. */
+export function changedLines({ before, after }: Version, titles: { came: string; went: string }): string {
+  const was = linesOf(before);
+  const is = linesOf(after);
+  return [
+    ...listed(
+      titles.came,
+      is.filter((line) => !was.includes(line)),
+    ),
+    ...listed(
+      titles.went,
+      was.filter((line) => !is.includes(line)),
+    ),
+  ].join('\n\n');
+}
+
+function linesOf(text: string): string[] {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+function listed(title: string, lines: string[]): string[] {
+  if (lines.length === 0) return [];
+  const shown = lines
+    .slice(0, MOST_LINES)
+    .map((line) => `- ${code(oneLine(withoutBullet(line), LINE_CHARS))}`);
+  const rest = lines.length > MOST_LINES ? [`- and ${lines.length - MOST_LINES} more`] : [];
+  return [[title, '', ...shown, ...rest].join('\n')];
+}

@@ -1,0 +1,137 @@
+/**
+ * `/memory forget TEXT`: shows what would go and asks; after a yes the text goes from the chat's files and from
+ * the store, for good. What was made from the text and has not ended yet is ended first, so that it cannot come
+ * back: turns have it in their prompt, flushes in what they read.
+ */
+import type { FoundLine } from '../../core/memory.js';
+import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
+import type { StoredCommand } from '../../core/store.js';
+import type { CommandAnswer, CommandCall, CommandParts } from './command.js';
+import { unquoted } from './parse.js';
+import { code, counted, oneLine, withoutBullet } from './quoting.js';
+
+const MOST_FOUND = 1_000;
+const MOST_SHOWN = 15;
+const LINE_CHARS = 200;
+/** Somebody may write the text again while it is being removed. */
+const PASSES = 3;
+
+export const IT_IS_FORGOTTEN =
+  'It is forgotten: it stands neither in my memory nor in what I keep of this chat. ' +
+  'What was sent here before can still be read here; delete it there, too, if it should go.';
+const NOWHERE = 'I find that nowhere: not in my memory, not in what I keep of this chat.';
+
+interface Found {
+  lines: FoundLine[];
+  archives: FoundLine[];
+  messages: number;
+  others: number;
+  /** There are more lines than were looked for. */
+  full: boolean;
+}
+
+export async function forget(call: CommandCall, parts: CommandParts, text: string): Promise<CommandAnswer> {
+  const wanted = wantedIn(text);
+  if ('refusal' in wanted) return { text: wanted.refusal };
+  const { command } = call;
+  const found = await search(command, wanted.phrase, parts);
+  if (isNothing(found)) return { text: NOWHERE };
+  parts.questions.ask({
+    room: command.room,
+    senderId: command.sender.id,
+    askedBy: command.platformMessageId,
+    ifYes: { name: command.name, argument: `yes ${text}` },
+  });
+  return { text: preview(found) };
+}
+
+/** The files first, then the store, where this command itself is the last to lose the text: a crash runs it again. */
+export async function carryOut(call: CommandCall, parts: CommandParts, text: string): Promise<CommandAnswer> {
+  const wanted = wantedIn(text);
+  if ('refusal' in wanted) return { text: wanted.refusal };
+  const { command } = call;
+  const { phrase } = wanted;
+  const found = await search(command, phrase, parts);
+  if (isNothing(found) && command.tries === 1) return { text: NOWHERE };
+  for (let pass = 0; pass < PASSES; pass++) {
+    await endWork(call, parts);
+    await parts.memory.erase(command.chat.id, phrase);
+    await parts.media.remove(await parts.store.filesWithWords(command.chat.id, phrase));
+    await parts.store.eraseWords(command.chat.id, phrase, FORGOTTEN);
+    await parts.recall.forget(command.chat.id);
+    // What began meanwhile may have read it, and may have written it.
+    await endWork(call, parts);
+    if (isNothing(await search(command, phrase, parts))) {
+      return {
+        text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.`,
+      };
+    }
+  }
+  return { text: 'I removed it, but something keeps writing it back. Please try again in a moment.' };
+}
+
+/** Whether this is a command that an end of the process has kept from answering, and the text is gone already. */
+export function isErased({ argument, tries }: StoredCommand): boolean {
+  return tries > 1 && argument.includes(FORGOTTEN);
+}
+
+function wantedIn(text: string): { phrase: Phrase } | { refusal: string } {
+  const wanted = unquoted(text);
+  if (Array.from(wanted).length < 2) {
+    return {
+      refusal: 'Please give me at least two characters to forget: one alone stands nearly everywhere.',
+    };
+  }
+  // A text with it could not be told from one that is gone already.
+  if (wanted.includes(FORGOTTEN)) {
+    return { refusal: `${FORGOTTEN} is what stands in the place of forgotten words; nothing is behind it.` };
+  }
+  return { phrase: phraseOf(wanted) };
+}
+
+async function search({ chat }: StoredCommand, phrase: Phrase, parts: CommandParts): Promise<Found> {
+  const all = await parts.memory.find(chat.id, phrase, MOST_FOUND);
+  const isArchive = ({ file }: FoundLine) => file.startsWith('archive/');
+  return {
+    lines: all.filter((line) => !isArchive(line)),
+    archives: all.filter(isArchive),
+    full: all.length === MOST_FOUND,
+    ...(await parts.store.findWords(chat.id, phrase)),
+  };
+}
+
+function isNothing({ lines, archives, messages, others }: Found): boolean {
+  return lines.length + archives.length + messages + others === 0;
+}
+
+async function endWork({ command, interruptTurns }: CommandCall, { windows }: CommandParts): Promise<void> {
+  // First the turns: one that ends could begin a flush.
+  await interruptTurns();
+  await windows.haltChat(command.chat.id);
+}
+
+function preview(found: Found): string {
+  const lines = found.lines.slice(0, MOST_SHOWN).map(({ file, text }) => {
+    return `- ${code(file)}: ${code(oneLine(withoutBullet(text), LINE_CHARS))}`;
+  });
+  if (found.lines.length > MOST_SHOWN) lines.push(`- and ${found.lines.length - MOST_SHOWN} more lines`);
+  const blocks = [
+    `This would go for good: ${summary(found)}.`,
+    lines.join('\n'),
+    'Answer `yes` within two minutes, and it goes. Anything else, and all stays as it is.',
+  ];
+  return blocks.filter((block) => block !== '').join('\n\n');
+}
+
+/** How much it is, without a word of it. */
+function summary({ lines, archives, messages, others, full }: Found): string {
+  const archiveFiles = new Set(archives.map(({ file }) => file)).size;
+  const parts = [
+    lines.length > 0 && `${counted(lines.length, 'whole line')} of memory and daily log`,
+    messages > 0 && `the words in ${counted(messages, 'message')}`,
+    archiveFiles > 0 && `the words in ${counted(archiveFiles, 'archive')}`,
+    others > 0 &&
+      `and what holds them of ${counted(others, 'other note')} (summaries, earlier versions of memory, what tools were told)`,
+  ];
+  return (full ? 'at least ' : '') + parts.filter((part) => part !== false).join(', ');
+}

@@ -1,0 +1,23 @@
+/** `/memory` and `/memory show`: the tiers and the recent daily log, cut as the prompt cuts them. */
+import type { CommandAnswer, CommandCall, CommandParts } from './command.js';
+import { activeHere } from './here.js';
+import { withFencesClosed } from './quoting.js';
+
+export async function show(
+  { command }: CommandCall,
+  { personas, memory, zone, clock }: CommandParts,
+): Promise<CommandAnswer> {
+  const owner = await activeHere(command.chat, personas);
+  const today = zone.date(clock.now());
+  // For a prompt, what cannot be read counts as empty. Whoever asks is told instead: both of these throw.
+  await Promise.all([memory.readAll(owner), memory.readDaily(owner.chatId, today)]);
+  const { text } = await memory.snapshot(owner);
+  const dailyLog = await memory.recentDaily(owner.chatId, today);
+  if (text === '' && dailyLog === '') return { text: 'I remember nothing here yet.' };
+  const blocks = [
+    text && withFencesClosed(text),
+    dailyLog && `**Daily log of this chat**\n\n${withFencesClosed(dailyLog)}`,
+    'All of it, as files: /memory export',
+  ];
+  return { text: blocks.filter((block) => block !== '').join('\n\n') };
+}

@@ -1,0 +1,40 @@
+/** Where a change of memory came from, in words: who said what led to it, and when. */
+import { roomParts } from '../../core/ids.js';
+import type { Version } from '../../core/memory.js';
+import type { StoredMessage } from '../../core/transcript.js';
+import type { CommandParts } from './command.js';
+import { code, oneLine } from './quoting.js';
+import { sharedWords, wordFinder } from './shared-words.js';
+
+const QUOTE_CHARS = 80;
+
+/** `about` is the line in question: of several messages the one that is closest to it is quoted. */
+export async function sourceOf(
+  version: Version,
+  about: string,
+  { store, zone }: Pick<CommandParts, 'store' | 'zone'>,
+): Promise<string> {
+  const noted = `noted ${zone.time(version.at)}`;
+  const { kind, turnId, personaId } = version.cause;
+  if (kind === 'flush') return `${noted}, when older messages were put away`;
+  const messages = turnId === null ? [] : await store.turnMessages(turnId);
+  const message = closest(messages, about);
+  if (!message) return `${noted}; what was said then is not kept`;
+  // A control chat writes elsewhere, too; what is said there is not for the chat that it writes of.
+  if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
+  const { resetAt } = await store.view(message.room, personaId);
+  if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;
+  const name = message.author.kind === 'person' ? message.author.name : message.author.id;
+  const quote = code(oneLine(message.text, QUOTE_CHARS));
+  return `from ${oneLine(name, 40)}, ${zone.time(message.sentAt)}: ${quote}`;
+}
+
+function closest(messages: StoredMessage[], about: string): StoredMessage | undefined {
+  const wordsOf = wordFinder();
+  const wanted = wordsOf(about);
+  const shared = (message: StoredMessage) => sharedWords(wanted, wordsOf(message.text)).length;
+  return messages
+    .filter((message) => message.text.trim() !== '')
+    .map((message) => ({ message, score: shared(message) }))
+    .sort((a, b) => b.score - a.score)[0]?.message;
+}

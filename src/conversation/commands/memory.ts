@@ -1,0 +1,65 @@
+/** `/memory`: what a persona remembers, in the user's hands. Here only which file answers which word. */
+import type { Command, CommandAnswer, CommandCall, CommandParts } from './command.js';
+import { exportFiles } from './memory-export.js';
+import { carryOut, forget, IT_IS_FORGOTTEN, isErased } from './memory-forget.js';
+import { show } from './memory-show.js';
+import { undo } from './memory-undo.js';
+import { why } from './memory-why.js';
+import { verbAndRest } from './parse.js';
+
+const USAGE = [
+  'Usage:',
+  '/memory — show what I remember here',
+  '/memory why — show which remembered lines my last answer was given, and where they come from',
+  '/memory why WORDS — say where the messages with these words went',
+  '/memory forget TEXT — remove a text from memory, conversation and archives; I show what would go and ask first',
+  '/memory undo — take back the last change of my memory',
+  '/memory export — send the files of my memory',
+].join('\n');
+
+type Verb = (call: CommandCall, parts: CommandParts, rest: string) => Promise<CommandAnswer>;
+
+const VERBS: Record<string, { run: Verb; changes: boolean }> = {
+  show: { run: show, changes: false },
+  why: { run: why, changes: false },
+  forget: { run: forget, changes: true },
+  // What a yes to `forget` becomes; whoever types it has said yes.
+  yes: { run: carryOut, changes: true },
+  undo: { run: undo, changes: true },
+  // All of the files at once are more than anybody in a group should be able to call for.
+  export: { run: exportFiles, changes: true },
+};
+
+export const memory: Command = {
+  name: 'memory',
+  aliases: [],
+  description: 'Show, explain, forget, undo or export what I remember',
+  verbs: [
+    { name: 'show', description: 'Show what I remember here' },
+    {
+      name: 'why',
+      description: 'Which remembered lines my last answer was given, and where they come from',
+      rest: { name: 'words', description: 'Where the messages with these words went', required: false },
+    },
+    {
+      name: 'forget',
+      description: 'Remove a text from memory, conversation and archives; I ask first',
+      rest: { name: 'text', description: 'What is to be forgotten', required: true },
+    },
+    { name: 'undo', description: 'Take back the last change of my memory' },
+    { name: 'export', description: 'Send the files of my memory' },
+  ],
+  changes: (argument) => verbOf(argument)?.changes ?? false,
+  async run(call, parts) {
+    if (isErased(call.command)) return { text: IT_IS_FORGOTTEN };
+    const verb = verbOf(call.command.argument);
+    return verb ? verb.run(call, parts, verbAndRest(call.command.argument).rest) : { text: USAGE };
+  },
+};
+
+function verbOf(argument: string): { run: Verb; changes: boolean } | undefined {
+  const { verb, rest } = verbAndRest(argument);
+  if (verb === '') return VERBS.show;
+  if (rest === '' && (verb === 'forget' || verb === 'yes')) return undefined;
+  return Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
+}

@@ -1,0 +1,51 @@
+/** Other people's text within an answer, pure: shown as it is, in one line, without a say in the answer's markup. */
+
+/** Inline code, in more backticks than stand in it. */
+export function code(text: string): string {
+  const longest = Math.max(0, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
+  const ticks = '`'.repeat(longest + 1);
+  const gap = /^`|`$|^ .* $/.test(text) ? ' ' : '';
+  return `${ticks}${gap}${text}${gap}${ticks}`;
+}
+
+/** White space and line ends as single spaces, and no more than so many characters. */
+export function oneLine(text: string, most: number): string {
+  const characters = Array.from(
+    text
+      .slice(0, most * 20)
+      .replace(/[\s\p{Cc}]+/gu, ' ')
+      .trim(),
+  );
+  return characters.length > most
+    ? `${characters
+        .slice(0, most - 1)
+        .join('')
+        .trimEnd()}…`
+    : characters.join('');
+}
+
+/** A line of a Markdown file without what makes it an item of a list. */
+export function withoutBullet(line: string): string {
+  return line.trim().replace(/^(?:[-*+]|\d{1,9}[.)])\s+/, '');
+}
+
+/** `1 line`, `2 lines`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** A code fence that was left open, by a cut for instance, would swallow what stands behind it. */
+export function withFencesClosed(markdown: string): string {
+  let open = '';
+  for (const line of markdown.split('\n')) {
+    const fence = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line);
+    const marks = fence?.[1] ?? '';
+    if (open === '') {
+      const isInline = marks.startsWith('`') && (fence?.[2] ?? '').includes('`');
+      if (!isInline) open = marks;
+    } else if (marks.startsWith(open) && fence?.[2]?.trim() === '') {
+      open = '';
+    }
+  }
+  return open === '' ? markdown : `${markdown}\n${open}`;
+}

@@ -1,0 +1,60 @@
+/** Copies a stretch of a persona's view into an archive file, verbatim, page by page. */
+import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
+import { roomParts } from '../../core/ids.js';
+import { personaName } from '../../core/persona.js';
+import type { HeardMessage, Place } from '../../core/view.js';
+import type { CompactionParts, Subject } from './parts.js';
+
+const PAGE = 500;
+
+/** Answers how many messages were written. What was only overheard stands in the store and is left out. */
+export async function copySpan(
+  parts: CompactionParts,
+  subject: Subject,
+  span: { after: Place; upTo: Place },
+  file: { name: string; head: ArchiveHead },
+): Promise<number> {
+  const { room, personaId, chat, personas } = subject;
+  let written = 0;
+
+  const nameOf = ({ author }: HeardMessage) =>
+    author.kind === 'person' ? author.name : personaName(personas, author.id);
+
+  async function* pages(): AsyncGenerator<ArchivedMessage[]> {
+    let { after } = span;
+    for (let more = true; more; ) {
+      const page = await parts.store.span({
+        ...{ room, personaId, after, upTo: span.upTo, limit: PAGE, overheard: 0 },
+      });
+      written += page.messages.length;
+      yield page.messages.map((message) => ({
+        id: message.id,
+        name: nameOf(message),
+        text: message.text,
+        sentAt: message.sentAt,
+      }));
+      const last = page.messages.at(-1);
+      more = page.more && last !== undefined;
+      if (last) after = last.place;
+    }
+  }
+
+  await parts.archives.write(file.head, file.name, pages());
+  parts.log.info({ chat: chat.id, room, file: file.name, messages: written }, 'a conversation was archived');
+  return written;
+}
+
+export function headOf(
+  parts: CompactionParts,
+  { chat, room, personaId, personas }: Subject,
+  why: { reason: string; flushed: boolean },
+): ArchiveHead {
+  return {
+    chatId: chat.id,
+    threadId: roomParts(room).threadId,
+    personaId,
+    personaName: personaName(personas, personaId),
+    ...why,
+    at: parts.clock.now(),
+  };
+}

@@ -1,0 +1,205 @@
+/**
+ * Compaction of one window, and the only caller of the verb that moves windows. First the flush, then the
+ * summary, then the move. Where the model is down or too slow, what leaves is archived verbatim instead, marked as
+ * owed a flush: nothing is ever let go unseen, and nobody waits longer than the deadline.
+ */
+import { roomParts } from '../../core/ids.js';
+import { estimateTokens, type Usage } from '../../core/model.js';
+import { type HeardMessage, isBehind, type Place, type ViewRecord } from '../../core/view.js';
+import { historyEntries, tokensOf } from '../history.js';
+import type { Knowledge } from '../knowledge.js';
+import { copySpan, headOf } from './archive.js';
+import { boundaries, cutPlace } from './cut.js';
+import { deadline } from './deadline.js';
+import { flush, knowledgeOf } from './flush.js';
+import { type CompactionParts, type Subject, windowTokens } from './parts.js';
+import { tokensPerEstimated } from './size.js';
+import { summarise } from './summary.js';
+
+/** So full a window may still be afterwards, with all that stands in every request. */
+const FULL_AFTERWARDS = 0.5;
+/** The newest messages keep at least this much, however long principles and memory are. */
+const LEAST_KEPT = 0.1;
+/** So much of a request at most is what is to be answered. */
+const LONGEST_ASKED = 0.9;
+/** A stretch of this many messages is more than any window should hold. */
+const MOST_ROWS = 2_000;
+
+export type CompactionEnd =
+  | 'moved'
+  /** Nothing can leave: what there is belongs together, or is little. */
+  | 'nothing'
+  /** Ended by its signal, or overtaken by a reset: nothing was moved. */
+  | 'dropped';
+
+/** A turn that waits for room: its messages are no part of what is compacted. */
+export interface WaitingTurn {
+  id: string;
+  /** Our estimate of a request of its that the server did not take for its length. */
+  refused: number | null;
+  /** How long it still waits. */
+  patienceMs: number;
+}
+
+/** Throws where an archive cannot be written; then nothing was moved. */
+export async function compact(
+  parts: CompactionParts,
+  subject: Subject,
+  turn: WaitingTurn | null,
+  signal: AbortSignal,
+): Promise<CompactionEnd> {
+  const { store, clock } = parts;
+  const { room, personaId } = subject;
+  const all = await store.window({
+    ...{ room, personaId, exceptTurn: null, limit: MOST_ROWS },
+    overheard: parts.settings.overheardMessages,
+  });
+  const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
+  const window = { ...all, messages: all.messages.filter((message) => !isAsked(message)) };
+  const known = await knowledgeOf(parts, subject);
+  const leavesAt = placeToCut(parts, window, known, turn && { ...turn, asks: all.messages.filter(isAsked) });
+  if (!leavesAt) return 'nothing';
+  // All that is finished is flushed in one go, not only what leaves.
+  const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.place ?? leavesAt;
+
+  const late = deadline(clock, signal, turn?.patienceMs);
+  try {
+    const flushed = await flush(parts, subject, last, late.signal);
+    if (signal.aborted) return 'dropped';
+    if (flushed.kind === 'failed') {
+      parts.log.warn(
+        { room, persona: personaId, why: flushed.reason },
+        'a memory flush did not finish; it is owed',
+      );
+    }
+    const view = await store.view(room, personaId);
+    const isSeen = !isBehind(leavesAt, view.flushedTo);
+    const summary = isSeen ? await summaryOf(parts, view, known, leavesAt, late.signal) : null;
+    if (signal.aborted) return 'dropped';
+    // A summary that was missed, and a message that no flush could be shown whole, leave an archive behind.
+    const isCut = flushed.kind === 'flushed' && flushed.cut;
+    if (summary !== null && !isCut) return await move(parts, view, leavesAt, summary, null);
+    const archived = await archive(parts, subject, view, leavesAt, isSeen);
+    return await move(parts, view, leavesAt, summary ?? noteOf(view, archived), archived.file);
+  } finally {
+    late.over();
+  }
+}
+
+/** Lets everything go that a window holds, unseen but archived: for a persona that is being deleted. */
+export async function putAway(parts: CompactionParts, subject: Subject): Promise<void> {
+  const { room, personaId } = subject;
+  const window = await parts.store.window({ room, personaId, exceptTurn: null, limit: 1, overheard: 0 });
+  const last = window.messages.at(-1)?.place;
+  if (!last) return;
+  const isSeen = !isBehind(last, window.view.flushedTo);
+  const archived = isSeen
+    ? null
+    : await archive(parts, subject, window.view, last, false, 'the persona was deleted');
+  await move(parts, window.view, last, { text: null, usage: null }, archived?.file ?? null);
+}
+
+function placeToCut(
+  parts: CompactionParts,
+  { view, messages, steps, more }: Awaited<ReturnType<CompactionParts['store']['window']>>,
+  known: Knowledge,
+  turn: (WaitingTurn & { asks: HeardMessage[] }) | null,
+): Place | null {
+  const { keepRecentMessages, compactAfterMessages } = parts.settings;
+  const refused = turn?.refused ?? null;
+  const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.view).flat());
+  // A request that was refused is longer than any window, whatever is configured.
+  const most = windowTokens(parts.settings);
+  const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : most / refused);
+  const fixed = estimateTokens(known.system) + estimateTokens(view.summary ?? '') + parts.flushTools.tokens;
+  // What is longer than all there is will be shown cut.
+  const asked = Math.min(tokensIn(turn?.asks ?? []), LONGEST_ASKED * (most / scale - fixed));
+  const room = most / scale - fixed - asked;
+  const addressed = messages.filter((message) => message.addressed).length;
+  if (turn && refused === null && !more && addressed <= compactAfterMessages && tokensIn(messages) <= room)
+    return null;
+  return cutPlace(messages, {
+    messages: keepRecentMessages,
+    tokens: Math.max((LEAST_KEPT * most) / scale, Math.min((FULL_AFTERWARDS * most) / scale - fixed, room)),
+    tokensOf: (message: HeardMessage) => tokensIn([message]),
+  });
+}
+
+async function summaryOf(
+  parts: CompactionParts,
+  view: ViewRecord,
+  known: Knowledge,
+  upTo: Place,
+  signal: AbortSignal,
+): Promise<{ text: string; usage: Usage | null } | null> {
+  if (signal.aborted) return null;
+  const { room, personaId } = view;
+  const span = await parts.store.span({
+    ...{ room, personaId, after: view.windowAfter, upTo, limit: MOST_ROWS },
+    overheard: parts.settings.overheardMessages,
+  });
+  return summarise(parts, { view, span, persona: known.persona, eyes: known.view }, signal);
+}
+
+interface Archived {
+  file: string;
+  messages: number;
+}
+
+async function archive(
+  parts: CompactionParts,
+  subject: Subject,
+  view: ViewRecord,
+  to: Place,
+  isSeen: boolean,
+  reason = isSeen ? 'it left the window without a summary' : 'it left the window before a memory flush',
+): Promise<Archived> {
+  const { room, personaId, chat } = subject;
+  const head = headOf(parts, subject, { reason, flushed: isSeen });
+  const file = await parts.archives.newName(head);
+  // Noted before it is written: what a crash leaves half done is found again and removed.
+  await parts.store.beginArchive({ chatId: chat.id, file, room, personaId, after: view.windowAfter, to });
+  const span = { after: view.windowAfter, upTo: to };
+  const messages = await copySpan(parts, subject, span, { name: file, head });
+  parts.metrics.count('archives_total', { flushed: String(isSeen) });
+  return { file, messages };
+}
+
+/** Stands for a summary where none could be made: the model knows at least that there was more. */
+function noteOf(view: ViewRecord, { file, messages }: Archived): { text: string; usage: null } {
+  const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
+  return { text: [view.summary ?? '', note].filter((text) => text !== '').join('\n\n'), usage: null };
+}
+
+async function move(
+  parts: CompactionParts,
+  view: ViewRecord,
+  to: Place,
+  summary: { text: string | null; usage: Usage | null },
+  archiveFile: string | null,
+): Promise<CompactionEnd> {
+  const moved = await parts.store.moveWindow({
+    ...{ view, to, archive: archiveFile, summary: summary.text, usage: summary.usage },
+    now: parts.clock.now(),
+  });
+  parts.metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
+  if (moved) {
+    parts.log.info(
+      { room: view.room, persona: view.personaId, archive: archiveFile },
+      'a window was compacted',
+    );
+    return 'moved';
+  }
+  if (archiveFile !== null) await discard(parts, view, archiveFile);
+  return 'dropped';
+}
+
+async function discard(parts: CompactionParts, view: ViewRecord, file: string): Promise<void> {
+  const { chatId } = roomParts(view.room);
+  await parts.archives
+    .remove(chatId, file)
+    .catch((error) =>
+      parts.log.warn({ err: error, chat: chatId, file }, 'an archive that is not needed stays'),
+    );
+  await parts.store.dropArchive(chatId, file);
+}

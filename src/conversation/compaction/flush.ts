@@ -1,0 +1,180 @@
+/**
+ * The memory flush: before messages leave a persona's window, the persona itself reads a copy of the conversation
+ * once more and saves what should last, with the memory tools and no others. Nobody in the chat sees it. Only a
+ * flush that finished moves the cursor of its view.
+ */
+
+import { cutAt } from '../../core/cut.js';
+import { describe } from '../../core/errors.js';
+import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
+import type { AnyTool, ToolResult } from '../../core/tool.js';
+import { isBehind, type Place, type SeenView, type ViewRecord } from '../../core/view.js';
+import { summaryMessage } from '../context.js';
+import { joinNeighbours, type View } from '../history.js';
+import { gatherKnowledge, type Knowledge } from '../knowledge.js';
+import { runTurn } from '../turn.js';
+import { type Bite, nextBite } from './bite.js';
+import { type CompactionParts, type Subject, windowTokens } from './parts.js';
+import { tokensPerEstimated } from './size.js';
+
+export type FlushEnd =
+  /** Everything up to the place was seen by a flush that finished; `cut`: some of it only in part. */
+  | { kind: 'flushed'; cut: boolean }
+  /** The persona has said nothing since its cursor: there is nothing of its own to save. */
+  | { kind: 'unspoken' }
+  /** The model is down, too slow, or did not get its words saved; or somebody else has changed the view. */
+  | { kind: 'failed'; reason: string };
+
+const TRIES = 3;
+/** A server whose window is smaller than configured is shown half, and again half. */
+const SMALLEST_SHARE = 1 / 16;
+const MOST_ROUNDS = 10;
+
+export async function flush(
+  parts: CompactionParts,
+  subject: Subject,
+  to: Place,
+  signal: AbortSignal,
+): Promise<FlushEnd> {
+  let cut = false;
+  let share = 1;
+  let tries = 0;
+  let spoken = false;
+  for (;;) {
+    const view = await parts.store.view(subject.room, subject.personaId);
+    if (!isBehind(to, view.flushedTo)) return { kind: 'flushed', cut };
+    const known = await knowledgeOf(parts, subject);
+    const bite = await nextBite(parts, view, to, roomFor(parts, view, known) * share, known.view);
+    if (!bite) return { kind: 'unspoken' };
+    spoken ||= bite.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
+    if (!spoken && !isBehind(to, bite.to)) return { kind: 'unspoken' };
+    const end = await ask(parts, subject, view, known, bite, signal);
+    if (end.kind === 'finished') {
+      const seen: SeenView = view;
+      const { usage } = end;
+      const kept = await parts.store.commitFlush({ view: seen, to: bite.to, usage, now: parts.clock.now() });
+      if (!kept) return { kind: 'failed', reason: 'the view was changed meanwhile' };
+      parts.metrics.count('flushes_total', { outcome: 'finished' });
+      cut ||= bite.cut;
+      tries = 0;
+      continue;
+    }
+    if (end.tooLong && share > SMALLEST_SHARE) {
+      share /= 2;
+      continue;
+    }
+    tries++;
+    parts.metrics.count('flushes_total', { outcome: 'failed' });
+    if (signal.aborted || tries >= TRIES) return { kind: 'failed', reason: end.reason };
+  }
+}
+
+export function knowledgeOf(
+  parts: CompactionParts,
+  { chat, personaId, personas }: Subject,
+): Promise<Knowledge> {
+  return gatherKnowledge(parts, {
+    ...{ chatId: chat.id, channel: chat.channel, personaId, personas },
+    now: parts.clock.now(),
+    hasTools: true,
+  });
+}
+
+/** What is left of the model's window for the conversation, in tokens as we estimate them. */
+function roomFor(parts: CompactionParts, view: ViewRecord, { system }: Knowledge): number {
+  const scale = Math.max(1, tokensPerEstimated(view.measured));
+  const fixed = estimateTokens(system) + estimateTokens(view.summary ?? '') + parts.flushTools.tokens + 500;
+  return Math.max(500, windowTokens(parts.settings) / Math.min(scale, 3) - fixed);
+}
+
+type AskEnd =
+  | { kind: 'finished'; usage: Usage | null }
+  | { kind: 'failed'; reason: string; tooLong: boolean };
+
+async function ask(
+  parts: CompactionParts,
+  { chat, personaId }: Subject,
+  view: ViewRecord,
+  known: Knowledge,
+  bite: Bite,
+  signal: AbortSignal,
+): Promise<AskEnd> {
+  const unsaved = new Set<string>();
+  const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
+  const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...bite.messages]);
+  const outcome = await runTurn(
+    {
+      ...parts,
+      tools: parts.flushTools.tools.map((tool) => watched(tool, unsaved)),
+      toolDescriptions: parts.flushTools.descriptions,
+      maxToolRounds: MOST_ROUNDS,
+      timezone: parts.zone.name,
+    },
+    {
+      turnId: `flush-${parts.newId()}`,
+      context: { persona: known.persona, seen: known.seen, messages: [...copy, request(bite, known.view)] },
+      authorisation: {
+        ...{ chatId: chat.id, personaId, channel: chat.channel },
+        senderId: '',
+        controlChats: [],
+      },
+      cause: { kind: 'flush', personaId, turnId: null },
+      steps: [],
+      // Not stored: after a crash the flush is made again, and what it saved already is in the files.
+      save: async () => !signal.aborted,
+      signal,
+    },
+  );
+  if (outcome.kind === 'dropped') return { kind: 'failed', reason: 'it was ended', tooLong: false };
+  if (outcome.kind === 'failed') {
+    const { fault } = outcome;
+    return { kind: 'failed', reason: describe(fault), tooLong: fault.code === 'context_too_long' };
+  }
+  if (unsaved.size > 0) {
+    return {
+      kind: 'failed',
+      reason: `not everything could be written (${[...unsaved].join(', ')})`,
+      tooLong: false,
+    };
+  }
+  return { kind: 'finished', usage: outcome.usage };
+}
+
+/** Notes which writes did not come to be through no fault of their content, and are not made up for yet. */
+function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
+  return {
+    ...tool,
+    async execute(parameters, context): Promise<ToolResult> {
+      const { tier } = parameters as { tier?: unknown };
+      const what = tier === undefined ? tool.name : `${tool.name} of tier ${String(tier)}`;
+      unsaved.add(what);
+      const result = await tool.execute(parameters, context);
+      if (!result.unsaved) unsaved.delete(what);
+      return result;
+    },
+  };
+}
+
+const OPENING_CHARS = 80;
+
+function request({ fresh }: Bite, view: View): ModelMessage {
+  const [first] = fresh;
+  const since = first
+    ? ` What is new since the last time begins at ${view.zone.time(first.sentAt)} with “${opening(first.text)}”.`
+    : '';
+  return {
+    role: 'user',
+    content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
+
+Save now, with the tools you have, what will matter later and is not in your memory yet:
+- write_tiered_memory: tier 1 only what somebody asked you to remember or what has proved lasting; tier 2 projects and goals that changed; tier 3 recent focus and mood. A write replaces the tier, so keep in it what still holds.
+- write_memory with scope chat_daily: one short line for each thing that happened, was decided or promised, with the date of the day it happened. Do not repeat lines that stand there.
+
+No transcripts, no secrets. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done`,
+  };
+}
+
+function opening(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= OPENING_CHARS ? line : `${cutAt(line, OPENING_CHARS)}…`;
+}

@@ -1,0 +1,203 @@
+/**
+ * When windows are compacted, beside the route: in the background as soon as one fills up, before a turn only
+ * where its request would not fit. One compaction at a time for each view, views side by side. Nothing of it
+ * survives the process but what it has committed: after a crash or a stop the next turn finds the window as full.
+ */
+import { OVER } from '../../core/clock.js';
+import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { BEGINNING, END, type Measured } from '../../core/view.js';
+import type { WindowControl } from '../commands/command.js';
+import { copySpan, headOf } from './archive.js';
+import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
+import { DEADLINE_MS } from './deadline.js';
+import { createOwed } from './owed.js';
+import { type CompactionParts, type Subject, subjectOf, viewKey, windowTokens } from './parts.js';
+import { expectedTokens, pressureOf, type Sizes } from './size.js';
+
+export interface Windows extends WindowControl {
+  /** Whether the next request of a turn would not fit. */
+  isFull(sizes: Sizes, measured: Measured | null): boolean;
+  /**
+   * Makes room for a turn's request; resolves when there is, when there cannot be, or after the deadline.
+   * `refused` is our estimate of a request that the server did not take for its length.
+   */
+  makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
+  /** The size of a request as the server counted it, where that can be believed; else as we estimate it. */
+  credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
+  /** After a turn has finished: begins a compaction where the window fills up. Returns at once. */
+  consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
+  /** Takes up what an earlier life of the process has left, and what is owed. */
+  start(channels: string[]): void;
+  /** Ends everything under way; resolves when it rests. */
+  stop(): Promise<void>;
+  /** Resolves when nothing is under way. */
+  resting(): Promise<void>;
+}
+
+interface Work {
+  room: RoomId;
+  /** Of this piece of work, and of those it waits for. */
+  ends: AbortController[];
+  done: Promise<CompactionEnd>;
+}
+
+/** Where nothing could leave, it is looked at again only when so many messages have come. */
+const LOOK_AGAIN_AFTER = 4;
+/** A count that stays this far above our estimate, though the window has shrunk, is not a count of the window. */
+const INCREDIBLE = 4;
+
+export function createWindows(parts: CompactionParts): Windows {
+  const { store, log } = parts;
+  const limits = { tokens: windowTokens(parts.settings), messages: parts.settings.compactAfterMessages };
+  const running = new Map<string, Work>();
+  /** By view: how many messages its window had when nothing could leave. */
+  const stuckAt = new Map<string, number>();
+  /** By view: what the server had counted before the last compaction, and whether its counts are believed. */
+  const countedBefore = new Map<string, number>();
+  const distrusted = new Set<string>();
+  let stopping = false;
+  const owed = createOwed(parts, (subject, work) => run(subject, work).done);
+
+  /** One piece of work on a view; the next waits for the one before. */
+  function run(subject: Subject, work: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+    const key = viewKey(subject);
+    const before = running.get(key);
+    const end = new AbortController();
+    const done = (before?.done ?? Promise.resolve<CompactionEnd>('nothing'))
+      .then(() => (end.signal.aborted || stopping ? 'dropped' : work(end.signal)))
+      .catch((error): CompactionEnd => {
+        log.error(
+          { err: error, room: subject.room, persona: subject.personaId },
+          'a window could not be compacted',
+        );
+        return 'nothing';
+      })
+      .finally(() => {
+        if (running.get(key) === mine) running.delete(key);
+      });
+    const mine = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    running.set(key, mine);
+    return mine;
+  }
+
+  /** Ends it after that time. */
+  async function doneWithin(work: Work, ms: number): Promise<void> {
+    const cancel = parts.clock.after(ms, () => void endOf([work]));
+    await work.done.finally(cancel);
+  }
+
+  function begin(
+    subject: Subject,
+    /** How full the window was when this began: how many messages, and as the server counted it. */
+    { messages, measured }: { messages: number; measured: Measured | null },
+    turn: WaitingTurn | null,
+  ): Work {
+    const key = viewKey(subject);
+    return run(subject, async (signal) => {
+      const end = await compact(parts, subject, turn, signal);
+      if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
+      if (end === 'nothing') stuckAt.set(key, messages);
+      else stuckAt.delete(key);
+      await owed.look(subject);
+      return end;
+    });
+  }
+
+  async function halt(room: RoomId, personaId: PersonaId): Promise<void> {
+    const work = running.get(viewKey({ room, personaId }));
+    if (work) await endOf([work]);
+  }
+
+  return {
+    isFull: (sizes, measured) => pressureOf(sizes, measured, limits) === 'now',
+
+    async makeRoom(subject, turnId, refused) {
+      const until = parts.clock.now() + DEADLINE_MS;
+      const before = running.get(viewKey(subject));
+      // What is under way began with a smaller window: it may be enough or not. It is not waited for twice.
+      if (before) await doneWithin(before, DEADLINE_MS);
+      const { measured } = await store.view(subject.room, subject.personaId);
+      const patienceMs = Math.max(0, until - parts.clock.now());
+      await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
+    },
+
+    credible(room, personaId, measured) {
+      if (!measured) return null;
+      const key = viewKey({ room, personaId });
+      const before = countedBefore.get(key);
+      countedBefore.delete(key);
+      const unmoved = before !== undefined && measured.counted >= before * 0.9;
+      if (unmoved && measured.counted > INCREDIBLE * measured.estimated) {
+        distrusted.add(key);
+        log.warn(
+          { room, persona: personaId, ...measured },
+          'the model server counts the same tokens after the window has shrunk; our own estimate is used instead',
+        );
+      }
+      if (measured.counted <= INCREDIBLE * measured.estimated) distrusted.delete(key);
+      return distrusted.has(key) ? { counted: measured.estimated, estimated: measured.estimated } : measured;
+    },
+
+    consider(subject, sizes, measured) {
+      owed.modelAnswers();
+      if (stopping || pressureOf(sizes, measured, limits) === 'none') return;
+      const key = viewKey(subject);
+      if (running.has(key)) return;
+      const stuck = stuckAt.get(key);
+      if (stuck !== undefined && sizes.messages < stuck + LOOK_AGAIN_AFTER && sizes.messages >= stuck) return;
+      log.debug(
+        { room: subject.room, tokens: expectedTokens(sizes.estimated, measured), messages: sizes.messages },
+        'a window fills up; compacting it in the background',
+      );
+      begin(subject, { messages: sizes.messages, measured }, null);
+    },
+
+    halt,
+
+    async haltChat(chatId) {
+      await endOf([...running.values()].filter(({ room }) => roomParts(room).chatId === chatId));
+    },
+
+    async close(chatId, personaId) {
+      const chat = await store.chat(chatId);
+      if (!chat) return;
+      const personas = await parts.personas.list(chatId);
+      for (const room of await store.roomsHeard(chatId, personaId)) {
+        const subject = { chat, room, personaId, personas };
+        await halt(room, personaId);
+        await putAway(parts, subject);
+        owed.add(subject);
+      }
+    },
+
+    async copy(room, personaId) {
+      const subject = await subjectOf(parts, { room, personaId });
+      if (!subject) return null;
+      const head = headOf(parts, subject, { reason: 'somebody asked for a copy', flushed: true });
+      const [first] = (
+        await store.span({ room, personaId, after: BEGINNING, upTo: END, limit: 1, overheard: 0 })
+      ).messages;
+      if (!first) return null;
+      const name = await parts.archives.newName(head);
+      const messages = await copySpan(parts, subject, { after: BEGINNING, upTo: END }, { name, head });
+      return { file: name, messages };
+    },
+
+    start: (channels) => owed.start(channels),
+
+    async stop() {
+      stopping = true;
+      owed.stop();
+      await endOf([...running.values()]);
+    },
+
+    async resting() {
+      while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done));
+    },
+  };
+}
+
+async function endOf(all: Work[]): Promise<void> {
+  for (const end of all.flatMap(({ ends }) => ends)) end.abort(OVER);
+  await Promise.all(all.map(({ done }) => done));
+}

@@ -1,0 +1,59 @@
+/**
+ * What a turn recalls by itself, for step 4: a few lines of what was said and noted long ago, found by the words of
+ * the messages to be answered. They stand with those messages, so that the long part of the prompt stays the same.
+ */
+import type { Zone } from '../core/dates.js';
+import { describe } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { Recall, RecallQuery, Scope } from '../core/recall.js';
+import { recalledLine } from '../core/recalled.js';
+import type { StoredMessage } from '../core/transcript.js';
+
+/** All lines together, characters. */
+const BUDGET = 3_000;
+const MOST_HITS = 8;
+/** Below this, a line is as likely to distract as to help. */
+const FLOOR = 0.5;
+/** So much of what was said is looked for; the beginning of a long text says what it is about. */
+const QUERY_CHARS = 2_000;
+
+export interface RecollectionParts {
+  recall: Recall;
+  zone: Zone;
+  log: Log;
+}
+
+/** The lines, best first; empty when nothing worth it was found. A fault of recall's stops no reply. */
+export async function recollect(
+  { recall, zone, log }: RecollectionParts,
+  scope: Scope,
+  batch: StoredMessage[],
+  ask: Pick<RecallQuery, 'now' | 'except'> & {
+    /** What of memory stands in the prompt anyway. */
+    shown: string;
+  },
+): Promise<string[]> {
+  const text = batch
+    .map((message) => message.text)
+    .join('\n')
+    .slice(0, QUERY_CHARS);
+  if (text.trim() === '') return [];
+  try {
+    const { shown, ...query } = ask;
+    const { hits } = await recall.search(scope, { text, limit: MOST_HITS, ...query });
+    const lines: string[] = [];
+    let chars = 0;
+    for (const hit of hits) {
+      const isShown = hit.source.kind === 'file' && shown.includes(hit.text.trim());
+      if (hit.relevance < FLOOR || isShown) continue;
+      const line = recalledLine(hit, zone);
+      if (chars + line.length + 1 > BUDGET) continue;
+      chars += line.length + 1;
+      lines.push(line);
+    }
+    return lines;
+  } catch (error) {
+    log.error({ ...scope, why: describe(error) }, 'nothing could be recalled for a turn');
+    return [];
+  }
+}

@@ -1,0 +1,22 @@
+/** Recalled pieces as lines for a model: in a turn's prompt, and in the answers of `search_memory`. */
+import { cutAt } from './cut.js';
+import type { Zone } from './dates.js';
+import type { Recalled } from './recall.js';
+
+/** One line of somebody's is not to fill the whole answer. */
+const MOST_CHARS = 1_000;
+
+/** `- 2026-03-04 10:15, Ann: text`. One line each, so that nothing said can pose as another line. */
+export function recalledLine({ text, at, source }: Recalled, zone: Zone): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  const words = line.length <= MOST_CHARS ? line : `${cutAt(line, MOST_CHARS)} …`;
+  const when = at === null ? '' : `${zone.time(at)}, `;
+  switch (source.kind) {
+    case 'message':
+      return `- ${when}${source.own ? 'you' : source.author}: ${words}`;
+    case 'archive':
+      return `- ${when}${source.author}: ${words} (${source.file})`;
+    case 'file':
+      return `- ${words} (${source.file}${source.tier === null ? '' : `, tier ${source.tier}`})`;
+  }
+}

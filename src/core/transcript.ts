@@ -1,0 +1,43 @@
+/** What was said in a room, and what a turn did before it answered, as the store keeps them. */
+import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { StoredAttachment } from './media.js';
+import type { ToolCall } from './model.js';
+
+/** One line of a room's transcript. */
+export interface StoredMessage {
+  id: number;
+  room: RoomId;
+  author:
+    | { kind: 'person'; id: ChatId; name: string; administrator: boolean }
+    | { kind: 'persona'; id: PersonaId };
+  text: string;
+  sentAt: number;
+  /** Since when it waits for us: when it was received, or sent, if it piled up while the gateway was away. */
+  receivedAt: number;
+  platformMessageId: string | null;
+  mentionsBot: boolean;
+  replyTo: StoredReply | null;
+  /** True for the new text of a message whose old text is being, or was just, answered. */
+  edited: boolean;
+  turnId: string | null;
+  /** Files that came with it; left out where there are none. */
+  attachments?: StoredAttachment[];
+  /** Their sender's own words, where `text` tells of the files, too, and they were asked for. */
+  words?: string;
+  /** To be heard and never answered; left out where it may be. */
+  quiet?: true;
+}
+
+export interface StoredReply {
+  senderName: string;
+  text: string;
+  ours: boolean;
+  /** Which persona wrote the message replied to, where it is one of ours and known. */
+  personaId: PersonaId | null;
+}
+
+/** A turn's progress, in order. A call without a result was interrupted: its outcome is unknown. */
+export type Step =
+  | { kind: 'answer'; text: string; calls: ToolCall[] }
+  | { kind: 'call'; callId: string }
+  | { kind: 'result'; callId: string; content: string; failed: boolean };

@@ -1,0 +1,167 @@
+/**
+ * An OpenAI-compatible embedding server: called by the gateway itself, or by a worker beside the GPU. A batch that
+ * is refused is asked for in halves, until the text at fault stands alone.
+ */
+import { type Clock, OVER } from '../core/clock.js';
+import { describe, Fault } from '../core/errors.js';
+import { type Answer, readAnswer } from './answer.js';
+import type { Outcome, VectorSource } from './outcome.js';
+import { createPost } from './post.js';
+import { fitting, HARMLESS, halved, inBatches } from './texts.js';
+
+export interface EmbeddingServerOptions {
+  /** `http://gpu:8080/v1`: what stands before `/embeddings`. */
+  baseUrl: string;
+  apiKey: string | null;
+  model: string;
+  /** For one request, and for all the waiting while the server says that it is busy. */
+  timeoutSeconds: number;
+  /** Texts in one request; fewer, once the server has refused so many. */
+  batchSize?: number;
+  clock: Clock;
+}
+
+type Refused = Extract<Answer, { kind: 'refused' }>;
+
+/** One call of `embed`. Until it got any vector, a refusal may be the server's fault as well as the text's. */
+interface Call {
+  signal: AbortSignal;
+  deadline: number;
+  gotVector: boolean;
+}
+
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 5_000;
+/** A text shorter than this is not refused for its length. */
+const SHORT = 200;
+const UNUSABLE: Refused = {
+  kind: 'refused',
+  words: 'its vector is empty, zero, or not made of finite numbers',
+  tooLong: false,
+  passing: true,
+};
+
+export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSource {
+  const { model, clock } = options;
+  const timeoutMs = options.timeoutSeconds * 1000;
+  const place = placeOf(options.baseUrl);
+  const title = `The embedding server at ${place} (model "${model}")`;
+  const post = createPost(options.baseUrl, options.apiKey);
+  let batchSize = options.batchSize ?? 64;
+
+  async function embed(texts: string[], { signal }: { signal: AbortSignal }): Promise<Outcome[]> {
+    const call = { signal, deadline: clock.now() + timeoutMs, gotVector: false };
+    const outcomes: Outcome[] = [];
+    for (const batch of inBatches(texts.map(fitting), (text) => text, batchSize)) {
+      // Of each batch, because many take longer than one may.
+      call.deadline = clock.now() + timeoutMs;
+      outcomes.push(...(await together(batch, call)));
+    }
+    return outcomes;
+  }
+
+  async function together(texts: string[], call: Call): Promise<Outcome[]> {
+    const answer = await ask(texts, call);
+    if (answer.kind === 'vectors') {
+      const outcomes: Outcome[] = [];
+      for (const [n, text] of texts.entries()) {
+        const vector = answer.vectors[n];
+        outcomes.push(vector ? { vector } : await alone(text, UNUSABLE, call));
+      }
+      return outcomes;
+    }
+    if (texts.length === 1) return [await alone(texts[0] ?? '', answer, call)];
+    const middle = texts.length >> 1;
+    const first = await together(texts.slice(0, middle), call);
+    const second = await together(texts.slice(middle), call);
+    const outcomes = [...first, ...second];
+    const onlyTooMany = answer.tooLong && outcomes.every((outcome) => 'vector' in outcome);
+    if (onlyTooMany) batchSize = Math.max(1, Math.min(batchSize, texts.length - middle));
+    return outcomes;
+  }
+
+  /** A text that was refused by itself: shortened, asked for again, and in the end believed to be at fault. */
+  async function alone(text: string, refused: Refused, call: Call): Promise<Outcome> {
+    let words = refused.words;
+    if (refused.tooLong && text.length > SHORT) {
+      const [outcome] = await together([halved(text)], call);
+      if (outcome !== undefined) return outcome;
+    }
+    if (refused.passing) {
+      const again = await ask([text], call);
+      const vector = again.kind === 'vectors' ? again.vectors[0] : null;
+      if (vector) return { vector };
+      if (again.kind === 'refused') words = again.words;
+    }
+    if (!call.gotVector) {
+      const harmless = await ask([HARMLESS], call);
+      if (harmless.kind === 'refused') throw down(`answered with ${harmless.words}`);
+      if (!harmless.vectors[0]) throw down(`gives no vectors: ${UNUSABLE.words}`);
+    }
+    return { refused: words };
+  }
+
+  /** One request, made again while the server is busy. */
+  async function ask(texts: string[], call: Call): Promise<Extract<Answer, { kind: 'vectors' | 'refused' }>> {
+    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+      const answer = await once(texts, call);
+      if (answer.kind === 'broken') throw down(`answered with ${answer.words}`);
+      if (answer.kind !== 'busy') {
+        if (answer.kind === 'vectors' && answer.vectors.some((vector) => vector)) call.gotVector = true;
+        return answer;
+      }
+      const waitMs = answer.waitMs ?? wait;
+      if (clock.now() + waitMs >= call.deadline) throw down(`is too busy and answered with ${answer.words}`);
+      await clock.sleep(waitMs, call.signal);
+      if (call.signal.aborted) throw stopped();
+    }
+  }
+
+  async function once(texts: string[], { signal }: Call): Promise<Answer> {
+    if (signal.aborted) throw stopped();
+    const connection = new AbortController();
+    const answered = new AbortController();
+    const hangUp = () => connection.abort(OVER);
+    let silent = false;
+    signal.addEventListener('abort', hangUp, { once: true });
+    void clock.sleep(timeoutMs, answered.signal).then(() => {
+      if (answered.signal.aborted) return;
+      silent = true;
+      hangUp();
+    });
+    try {
+      const body = { model, input: texts, encoding_format: 'float' };
+      return readAnswer(await post('/embeddings', body, connection.signal), texts.length, clock.now());
+    } catch (error) {
+      if (signal.aborted) throw stopped();
+      if (silent) throw down(`did not answer for ${options.timeoutSeconds} s`);
+      throw down(`could not be reached: ${describe(error)}`, error);
+    } finally {
+      answered.abort(OVER);
+      signal.removeEventListener('abort', hangUp);
+    }
+  }
+
+  function down(what: string, cause?: unknown): Fault {
+    const advice = ' Check embeddings.base_url, embeddings.model and that the server runs.';
+    return new Fault('embedding_unavailable', `${title} ${what.replace(/[.\s]+$/, '')}.${advice}`, cause);
+  }
+
+  function stopped(): Fault {
+    return new Fault('embedding_unavailable', `${title} was not waited for: the request was stopped.`);
+  }
+
+  return {
+    place,
+    embed,
+    close: async () => post.close(),
+  };
+}
+
+/** An address without what may be secret in it. */
+export function placeOf(url: string): string {
+  const shown = URL.canParse(url) ? new URL(url) : null;
+  return shown === null
+    ? 'an address that cannot be read'
+    : `${shown.protocol}//${shown.host}${shown.pathname}`;
+}

@@ -1,0 +1,37 @@
+/**
+ * What archive files are called: `2026-11-22T10-15-00-luna.md`, local time and persona; the second of the same
+ * moment `2026-11-22T10-15-00_2-luna.md`. No id of a persona holds an underscore, so every name can be read back.
+ */
+import type { Zone } from '../core/dates.js';
+import type { PersonaId } from '../core/ids.js';
+import { isPersonaId } from './slug.js';
+
+export interface ArchiveName {
+  time: string;
+  /** Which of those of the same moment. */
+  number: number;
+  personaId: PersonaId;
+}
+
+export function nameTime(zone: Zone, at: number): string {
+  const seconds = new Date(at).toISOString().slice(17, 19);
+  return `${zone.time(at).replace(' ', 'T').replace(':', '-')}-${seconds}`;
+}
+
+export function archiveName({ time, number, personaId }: ArchiveName): string {
+  return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
+}
+
+/** null for any other name, also for one that would lead out of the folder. */
+export function parseArchiveName(file: string): ArchiveName | null {
+  const parts = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?:_([1-9]\d{0,8}))?-(.+)\.md$/u.exec(file);
+  const [, time, number = '1', personaId] = parts ?? [];
+  if (time === undefined || personaId === undefined || !isPersonaId(personaId)) return null;
+  const name = { time, number: Number(number), personaId };
+  return archiveName(name) === file ? name : null;
+}
+
+export function oldestFirst(a: ArchiveName, b: ArchiveName): number {
+  if (a.time !== b.time) return a.time < b.time ? -1 : 1;
+  return a.number - b.number;
+}

@@ -1,0 +1,86 @@
+/**
+ * An archive file as text: the front matter, a title, then every message below a heading line with who said it,
+ * when, and which message of the store it was. Pure.
+ */
+import { isMap, parseDocument, stringify } from 'yaml';
+import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
+import type { Zone } from '../core/dates.js';
+import type { PersonaId } from '../core/ids.js';
+import { decode, encode } from './bytes.js';
+import { splitFrontMatter } from './front-matter.js';
+import { withKey } from './yaml-edit.js';
+
+/** What is known of an archive only at its end. */
+export interface Extent {
+  messages: number;
+  from: number;
+  until: number;
+}
+
+export interface ReadHead {
+  threadId: string | null;
+  personaId: PersonaId;
+  flushed: boolean;
+  reset: boolean;
+}
+
+/** The whole heading line; `name` is somebody's words, the rest is ours. */
+export const MESSAGE_HEADING = /^(?<mark>## )(?<name>.*)(?<rest> · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->)$/;
+const FORGED_HEADING = /^(?=\\*## .* · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->[ \t]*$)/gm;
+
+export function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): string {
+  const matter = {
+    chat: head.chatId,
+    ...(head.threadId === null ? {} : { thread: head.threadId }),
+    persona: head.personaId,
+    ...(extent === null ? {} : { from: isoTime(zone, extent.from), until: isoTime(zone, extent.until) }),
+    messages: extent?.messages ?? 0,
+    reason: oneLine(head.reason),
+    flushed: head.flushed,
+  };
+  return `---\n${stringify(matter, { lineWidth: 0 })}---\n\n# Conversation with ${oneLine(head.personaName) || head.personaId}\n`;
+}
+
+/** The text stays as it was said; only a line that would pass for a heading of ours gets a backslash before it. */
+export function messageText(message: ArchivedMessage, zone: Zone): string {
+  const heading = `## ${oneLine(message.name) || '?'} · ${zone.time(message.sentAt)} <!-- m${message.id} -->`;
+  return `\n${heading}\n\n${message.text.replace(FORGED_HEADING, '\\')}\n`;
+}
+
+/** null when it is not the beginning of an archive of ours. */
+export function readHeadText(beginning: string): ReadHead | null {
+  const parts = splitFrontMatter(beginning);
+  if (parts === null) return null;
+  const document = parseDocument(parts.matter);
+  if (document.errors.length > 0 || !isMap(document.contents)) return null;
+  const persona: unknown = document.get('persona');
+  const thread: unknown = document.get('thread');
+  if (typeof persona !== 'string' && typeof persona !== 'number') return null;
+  return {
+    personaId: String(persona),
+    threadId: typeof thread === 'string' || typeof thread === 'number' ? String(thread) : null,
+    flushed: document.get('flushed') === true,
+    reset: document.get('reset') === true,
+  };
+}
+
+/** The file with one key of its front matter true; null when that cannot be edited with certainty. */
+export function withMark(file: Buffer, key: 'flushed' | 'reset'): Buffer | null {
+  const source = file.toString('latin1');
+  const parts = splitFrontMatter(source);
+  const matter = parts && withKey(decode(parts.matter), key, true);
+  return parts && matter !== null ? Buffer.from(parts.opening + encode(matter) + parts.rest, 'latin1') : null;
+}
+
+/** `2026-11-22T10:15:00+01:00` */
+export function isoTime(zone: Zone, at: number): string {
+  const local = `${zone.time(at).replace(' ', 'T')}:${new Date(at).toISOString().slice(17, 19)}`;
+  const minutes = Math.round((Date.parse(`${local}Z`) - at) / 60_000);
+  const size = Math.abs(minutes);
+  const two = (number: number) => String(number).padStart(2, '0');
+  return `${local}${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}

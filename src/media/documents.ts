@@ -1,0 +1,73 @@
+/**
+ * Which documents are text, and what they say. Found out by looking alone: what a sender calls a file, and which type
+ * a platform gives it, is wrong too often (a `.ts` is a video to many), and text can be told from all else. Pure.
+ */
+import { cutWithMarker } from '../core/cut.js';
+
+const MOST_CHARS = 20_000;
+/** No character takes more bytes, so that a longer document is longer than the limit, too. */
+const HEAD_BYTES = 4 * (MOST_CHARS + 1);
+
+export type DocumentRead = { kind: 'text'; text: string } | { kind: 'other' };
+
+export function readDocument(bytes: Buffer): DocumentRead {
+  const text = isPrint(bytes) ? null : decode(bytes.subarray(0, HEAD_BYTES));
+  if (text === null) return { kind: 'other' };
+  return { kind: 'text', text: cutWithMarker(text, MOST_CHARS, 'document-max-chars') };
+}
+
+/** Some pages made for printing are written in plain letters, and yet nobody reads them so. */
+function isPrint(bytes: Buffer): boolean {
+  return /^(%PDF-|%!PS|\{\\rtf)/.test(bytes.toString('latin1', 0, 5));
+}
+
+/** null for what is no text. */
+function decode(head: Buffer): string | null {
+  const marked = byteOrderMark(head);
+  if (marked === null && head.includes(0)) return null;
+  const text = decoded(head, marked ?? 'utf-8');
+  if (text !== null) return !text.includes('\0') && controlsIn(text) <= MOST_CONTROLS ? text : null;
+  if (marked !== null) return null;
+  // Any bytes at all are windows-1252: words in it are plain letters, with one from beyond here and there.
+  const western = fromWestern(head);
+  return controlsIn(western) === 0 && beyondIn(western) <= MOST_BEYOND ? western : null;
+}
+
+function byteOrderMark(head: Buffer): string | null {
+  const mark = head.toString('latin1', 0, 3);
+  if (mark === '\xef\xbb\xbf') return 'utf-8';
+  if (mark.startsWith('\xff\xfe')) return 'utf-16le';
+  return mark.startsWith('\xfe\xff') ? 'utf-16be' : null;
+}
+
+/** The mark at the beginning is left out, and a character that the end of the head halves. */
+function decoded(head: Buffer, encoding: string): string | null {
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(head, { stream: true });
+  } catch {
+    return null;
+  }
+}
+
+/** What windows-1252 has from 0x80 on, where Latin-1 has control characters; five places are empty in both. */
+const WESTERN = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
+
+/** By hand: some versions of Node take the one for the other. */
+function fromWestern(head: Buffer): string {
+  return head
+    .toString('latin1')
+    .replace(/[\x80-\x9f]/g, (character) => WESTERN[character.charCodeAt(0) - 0x80] ?? character);
+}
+
+/** Terminals leave escapes in what they log. */
+const MOST_CONTROLS = 0.1;
+const MOST_BEYOND = 0.3;
+
+/** Shares of all characters: those that no text has, and those that ASCII has not. */
+function controlsIn(text: string): number {
+  return (text.match(/(?!\s)\p{Cc}/gu)?.length ?? 0) / Math.max(1, text.length);
+}
+
+function beyondIn(text: string): number {
+  return (text.match(/\P{ASCII}/gu)?.length ?? 0) / Math.max(1, text.length);
+}

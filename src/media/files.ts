@@ -1,0 +1,50 @@
+/**
+ * The files that came with messages, on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a
+ * sender's: the chat's id is a folder name by its making, the name is new, the extension follows from the type.
+ */
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { MediaFiles } from '../core/media.js';
+import { extensionOf } from './types.js';
+
+export function createMediaFiles(parts: { folder: string; newId: () => string }): MediaFiles {
+  const { folder, newId } = parts;
+
+  return {
+    async keep(chatId, bytes, mimeType) {
+      const file = `${chatId}/${newId()}.${extensionOf(mimeType)}`;
+      await write(pathOf(folder, file), bytes);
+      return file;
+    },
+    read: (file) => readFile(pathOf(folder, file)),
+    remove: (file) => rm(pathOf(folder, file), { force: true }),
+    path: (file) => pathOf(folder, file),
+  };
+}
+
+/** Two names, neither of which leads elsewhere. Throws for anything else: then the store was tampered with. */
+function pathOf(folder: string, file: string): string {
+  if (!/^[^./\\\0][^/\\\0]*\/[^./\\\0][^/\\\0]*$/.test(file)) {
+    throw new Error(`${JSON.stringify(file)} names no file of the media folder`);
+  }
+  return join(folder, file);
+}
+
+/** All of it or nothing: what lies there under its name is whole, also after a power cut. */
+async function write(path: string, bytes: Buffer): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'wx');
+  try {
+    try {
+      await file.writeFile(bytes);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * How a message with files reads: the sender's words, then a line in brackets for each file, and with it what was
+ * read from it. What files are called comes from strangers, and stands inside the brackets as nothing but a name. Pure.
+ */
+import { cutAt } from '../core/cut.js';
+import type { StoredAttachment } from '../core/media.js';
+
+const KINDS = {
+  image: 'image',
+  voice: 'voice message',
+  audio: 'audio',
+  video: 'video',
+  document: 'document',
+} as const;
+
+export function textWithAttachments(words: string, attachments: StoredAttachment[]): string {
+  const parts = attachments.map(partOf);
+  return [...(words === '' ? [] : [words]), ...parts].join('\n');
+}
+
+function partOf(attachment: StoredAttachment): string {
+  const line = tellAttachment(attachment);
+  const { outcome, kind } = attachment;
+  if (outcome?.kind !== 'kept' || !outcome.read) return line;
+  return kind === 'voice' || kind === 'audio'
+    ? `${line.slice(0, -1)}, transcribed] ${outcome.read}`
+    : `${line}\n${fenced(outcome.read)}`;
+}
+
+/** One line in brackets: what it is, and why nothing came of it where that is so. */
+export function tellAttachment(attachment: StoredAttachment): string {
+  const { kind, name, bytes, seconds, outcome } = attachment;
+  const called = kind === 'voice' ? null : shownName(name);
+  const facts = [
+    called === null ? KINDS[kind] : `${KINDS[kind]} ${called}`,
+    ...(seconds === null ? [] : [lasting(seconds)]),
+    ...(bytes === null || kind === 'voice' ? [] : [sized(bytes)]),
+  ];
+  const why = outcome?.kind === 'left' ? `: ${outcome.why}` : '';
+  return `[${facts.join(', ')}${why}]`;
+}
+
+/** How an attachment is called in a sentence to its sender. */
+export function titleOf({ kind, name }: StoredAttachment): string {
+  const called = kind === 'voice' ? null : shownName(name)?.replaceAll('`', "'");
+  return called ? `\`${called}\`` : `the ${KINDS[kind]}`;
+}
+
+const MOST_NAME_CHARS = 80;
+const NAME_END_CHARS = 12;
+/** Marks that turn the direction of writing, and so the look of all that follows. */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+
+/** null where nothing is left. Of a path only its last part; a long one keeps its beginning and its end. */
+function shownName(name: string | null): string | null {
+  const line = (name ?? '')
+    .replace(/\p{Surrogate}/gu, '\ufffd')
+    .replace(TURNS, '')
+    .replace(/[\p{Cc}\u2028\u2029\s]+/gu, ' ')
+    .replace(/^.*[/\\]/, '')
+    .replaceAll('[', '(')
+    .replaceAll(']', ')')
+    .trim();
+  if (line === '') return null;
+  if (line.length <= MOST_NAME_CHARS) return line;
+  const end = line.slice(-NAME_END_CHARS).replace(/^[\udc00-\udfff]/, '');
+  return `${cutAt(line, MOST_NAME_CHARS - NAME_END_CHARS - 1)}…${end}`;
+}
+
+function lasting(seconds: number): string {
+  const whole = Math.round(seconds);
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+export function sized(bytes: number): string {
+  if (bytes < 1000) return `${bytes} bytes`;
+  if (bytes < 999_500) return `${Math.round(bytes / 1000)} kB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** A fence that nothing in the text can end. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`;
+}

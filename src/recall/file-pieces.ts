@@ -1,0 +1,84 @@
+/**
+ * Files of memory as pieces to find: the lines of MEMORY.md with their tier, the lines of daily logs with their day,
+ * the messages of archives. Pure, and piece by piece: a file may be large.
+ */
+import { localMidnight, type Zone } from '../core/dates.js';
+
+export interface FilePiece {
+  text: string;
+  line: number;
+  tier: 1 | 2 | 3 | null;
+  at: number | null;
+  /** Of an archived message: who said it, and which one of the store it was. */
+  author: string;
+  message: number | null;
+}
+
+const NOON_MS = 12 * 3_600_000;
+/** Longer lines become several pieces: a hit shall be something that can be read. */
+const LONGEST_PIECE = 1_500;
+const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
+const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)\.md$/;
+const TIER = /^#{1,2}\s+Tier\s+([123])\b/i;
+
+export function filePieces(file: string, text: string, zone: Zone): Generator<FilePiece> {
+  if (file.startsWith('archive/')) return archivePieces(text, zone);
+  const [, year, month, date] = DAY.exec(file) ?? [];
+  const at =
+    year === undefined ? null : localMidnight(Number(year), Number(month), Number(date), zone) + NOON_MS;
+  return linePieces(text, Number.isFinite(at) ? at : null, file.endsWith('MEMORY.md'));
+}
+
+function* linePieces(text: string, at: number | null, tiered: boolean): Generator<FilePiece> {
+  let tier: FilePiece['tier'] = null;
+  for (const { line, number } of lines(text)) {
+    if (/^#{1,2}\s/.test(line)) {
+      const named = TIER.exec(line)?.[1];
+      tier = tiered && named !== undefined ? (Number(named) as 1 | 2 | 3) : null;
+    }
+    // Headings say where things stand; what is said stands below them. Those of our own making say nothing.
+    const said = line.trim();
+    if (!/[\p{L}\p{N}]/u.test(said) || /^#{1,2}\s/.test(said)) continue;
+    yield* cut({ text: said, line: number, tier, at, author: '', message: null });
+  }
+}
+
+function* archivePieces(text: string, zone: Zone): Generator<FilePiece> {
+  let current: FilePiece | null = null;
+  for (const { line, number } of lines(text)) {
+    const [, author = '', year, month, date, hour, minute, message] = HEADING.exec(line) ?? [];
+    if (message !== undefined) {
+      if (current !== null) yield* cut(current);
+      const midnight = localMidnight(Number(year), Number(month), Number(date), zone);
+      const at = midnight + (Number(hour) * 60 + Number(minute)) * 60_000;
+      current = { text: '', line: number, tier: null, at, author, message: Number(message) };
+    } else if (current !== null) {
+      current.text += `${current.text === '' ? '' : '\n'}${line}`;
+    }
+  }
+  if (current !== null) yield* cut(current);
+}
+
+function* lines(text: string): Generator<{ line: string; number: number }> {
+  let number = 0;
+  for (let from = 0; from < text.length; ) {
+    const end = text.indexOf('\n', from);
+    const until = end < 0 ? text.length : end;
+    yield { line: text.slice(from, text[until - 1] === '\r' ? until - 1 : until), number: ++number };
+    from = until + 1;
+  }
+}
+
+function* cut(piece: FilePiece): Generator<FilePiece> {
+  const text = piece.text.trim();
+  for (let from = 0; from < text.length; ) {
+    let until = Math.min(text.length, from + LONGEST_PIECE);
+    if (until < text.length) {
+      const space = text.lastIndexOf(' ', until);
+      if (space > from + LONGEST_PIECE / 2) until = space;
+      else if (/[\uD800-\uDBFF]/.test(text[until - 1] ?? '')) until--;
+    }
+    yield { ...piece, text: text.slice(from, until).trim() };
+    from = until;
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Keeps the index up with the files of memory. What the asker's scope needs is indexed before the search, as long as
+ * it is small; the rest waits its turn in the background, and until then its former text is found.
+ */
+import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
+import type { Index } from './thread.js';
+
+export interface Files {
+  /**
+   * Before a search: what is small and has changed. The rest is put on the list of what waits. True where anything
+   * had changed.
+   */
+  refresh(scope: Scope): Promise<boolean>;
+  /** All files of all scopes are to be looked at. */
+  again(): void;
+  forget(chatId: string): void;
+  waiting(): number;
+  catchUp(signal: AbortSignal): Promise<void>;
+}
+
+const SMALL_BYTES = 256 * 1024;
+/** So much is indexed before a search, even if each file is small. */
+const AT_ONCE_BYTES = 512 * 1024;
+const AT_ONCE_FILES = 40;
+const MOST_KNOWN_SCOPES = 2_000;
+
+export function createFiles({ files, index }: { files: RecallFiles; index: Index }): Files {
+  /** By scope, what the index holds of it: file and stamp. */
+  const known = new Map<string, Map<string, string>>();
+  const refreshing = new Map<string, Promise<boolean>>();
+  const waiting = new Map<string, { scope: Scope; file: RecallFile }>();
+  /** How often all files were asked for, and for which of those they were looked at. */
+  let asked = 1;
+  let looked = 0;
+  let busy = false;
+
+  async function indexedFiles(scope: Scope): Promise<Map<string, string>> {
+    const key = keyOf(scope);
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const read = new Map((await index.files(scope)).map(({ file, stamp }) => [file, stamp]));
+    for (const oldest of known.keys()) {
+      if (known.size < MOST_KNOWN_SCOPES) break;
+      known.delete(oldest);
+    }
+    known.set(key, read);
+    return read;
+  }
+
+  async function compare(scope: Scope): Promise<RecallFile[]> {
+    const [there, indexed] = [await files.list(scope), await indexedFiles(scope)];
+    const names = new Set(there.map(({ file }) => file));
+    for (const file of [...indexed.keys()]) {
+      if (names.has(file)) continue;
+      await index.dropFile(scope, file);
+      indexed.delete(file);
+    }
+    return there.filter(({ file, stamp }) => indexed.get(file) !== stamp);
+  }
+
+  async function take(scope: Scope, { file, stamp }: RecallFile): Promise<void> {
+    waiting.delete(keyOf(scope, file));
+    const text = await files.read(scope, file);
+    if (text === null) return;
+    // What is known may be begun anew meanwhile: then this file is to be compared again.
+    const here = known.get(keyOf(scope));
+    if (await index.addFile({ scope, file, stamp, text })) here?.set(file, stamp);
+  }
+
+  async function refreshNow(scope: Scope): Promise<boolean> {
+    let bytes = 0;
+    let count = 0;
+    // What is named by date counts from the newest on.
+    const changed = (await compare(scope)).sort((a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1));
+    for (const file of changed) {
+      bytes += file.bytes;
+      count++;
+      if (file.bytes <= SMALL_BYTES && bytes <= AT_ONCE_BYTES && count <= AT_ONCE_FILES)
+        await take(scope, file);
+      else waiting.set(keyOf(scope, file.file), { scope, file });
+    }
+    return changed.length > 0;
+  }
+
+  return {
+    refresh(scope) {
+      const key = keyOf(scope);
+      const running = refreshing.get(key) ?? refreshNow(scope).finally(() => refreshing.delete(key));
+      refreshing.set(key, running);
+      return running;
+    },
+
+    again() {
+      known.clear();
+      asked++;
+    },
+
+    forget(chatId) {
+      for (const key of known.keys()) if (JSON.parse(key)[0] === chatId) known.delete(key);
+    },
+
+    waiting: () => waiting.size + (busy ? 1 : 0) + (looked < asked ? 1 : 0),
+
+    async catchUp(signal) {
+      while (!signal.aborted && (looked < asked || waiting.size > 0)) {
+        if (looked < asked) {
+          const asking = asked;
+          for (const scope of await files.scopes()) {
+            if (signal.aborted) return;
+            for (const file of await compare(scope)) waiting.set(keyOf(scope, file.file), { scope, file });
+          }
+          looked = asking;
+        }
+        busy = true;
+        try {
+          for (const { scope, file } of [...waiting.values()]) if (!signal.aborted) await take(scope, file);
+        } finally {
+          busy = false;
+        }
+      }
+    },
+  };
+}
+
+/** MEMORY.md before daily logs before archives. */
+function order({ file }: RecallFile): number {
+  return file.endsWith('MEMORY.md') ? 2 : file.startsWith('memory/') ? 1 : 0;
+}
+
+function keyOf({ chatId, personaId }: Scope, file = ''): string {
+  return JSON.stringify([chatId, personaId, file]);
+}

@@ -1,0 +1,68 @@
+/**
+ * The thread that owns the index: it does what the gateway's thread asks, in the order of asking, and tidies up while
+ * nobody asks. Started by `thread.ts`; the build makes it a file of its own.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+import { createEngine } from './engine.js';
+import type { Verbs } from './verbs.js';
+
+export interface Ask {
+  id: number;
+  verb: keyof Verbs;
+  values: unknown[];
+}
+
+export type Answer =
+  | { kind: 'done'; id: number; value: unknown }
+  | { kind: 'failed'; id: number; reason: string }
+  | { kind: 'anew'; reason: string };
+
+export interface WorkerSettings {
+  file: string;
+  zone: string;
+}
+
+const port = parentPort;
+if (port === null) throw new Error('this is no program: the gateway starts it as a thread');
+const { file, zone } = workerData as WorkerSettings;
+const say = (answer: Answer) => port.postMessage(answer);
+const engine = createEngine({
+  file,
+  zone,
+  anew: (reason) => say({ kind: 'anew', reason }),
+  pause: () => turn(),
+});
+
+let tidying: Promise<void> | null = null;
+function tidy(): Promise<void> {
+  tidying ??= clearAway().finally(() => {
+    tidying = null;
+  });
+  return tidying;
+}
+
+async function clearAway(): Promise<void> {
+  try {
+    while (engine.tidy()) await turn();
+  } catch {
+    // What could not be cleared away is tried again after the next request.
+  }
+}
+
+port.on('message', async ({ id, verb, values }: Ask) => {
+  try {
+    const value = await (engine[verb] as (...values: unknown[]) => unknown)(...values);
+    if (verb === 'forget') {
+      // Whoever is told that it is forgotten may look into the file.
+      await tidy();
+      engine.scrub();
+    }
+    say({ kind: 'done', id, value });
+  } catch (error) {
+    say({ kind: 'failed', id, reason: error instanceof Error ? error.message : String(error) });
+  }
+  if (verb === 'close') port.close();
+  else if (['views', 'dropView', 'keepOnly', 'dropFile', 'addFile', 'forget', 'addVectors'].includes(verb))
+    void tidy();
+});

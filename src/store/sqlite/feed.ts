@@ -1,0 +1,85 @@
+/**
+ * What recall reads of the store: what each persona heard, in the order in which it heard it, and the last word on
+ * what it may still see. Nothing here depends on recall's own index.
+ */
+import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { HeardView, RecallFeed } from '../../core/recall.js';
+import type { HeardMessage } from '../../core/view.js';
+import type { Connection } from './connection.js';
+import { HEARD_COLUMNS, type HeardRow, toHeard } from './heard-rows.js';
+import { behindReset, type Views } from './views.js';
+
+/** A message is heard soon after it came in: not more than so many others of its room come between. */
+const NEARBY = 500;
+
+export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed {
+  const nextView = raw.prepare<
+    [{ room: RoomId; personaId: PersonaId }],
+    { room: RoomId; personaId: PersonaId }
+  >(`
+    select room_id as room, persona_id as personaId from heard
+    where (room_id, persona_id) > (@room, @personaId) order by room_id, persona_id limit 1`);
+  const since = raw
+    .prepare<[object], [...HeardRow, state: string]>(`
+      select ${HEARD_COLUMNS}, state
+      from heard join message on message.id = heard.message_id
+      where heard.room_id = @room and persona_id = @personaId and addressed = @addressed
+        and (heard_after, message_id) > (@afterHeard, @afterMessage) and message_id > @resetAt
+      order by heard_after, message_id limit @most + 0`)
+    .raw();
+  const roomOf = raw.prepare<[number], RoomId>('select room_id from message where id = ?').pluck();
+  const heardOnce = raw
+    .prepare<[object], HeardRow>(`
+      select ${HEARD_COLUMNS}
+      from (
+        select * from heard
+        where room_id = @room and persona_id = @personaId and addressed = @addressed and heard_after >= @id - 1
+        order by heard_after, message_id limit ${NEARBY}
+      ) as nearby join message on message.id = nearby.message_id
+      where nearby.message_id = @id and message_id > @resetAt and heard_after >= @resetAt`)
+    .raw();
+
+  return {
+    heardViews: (after, most) =>
+      read(() => {
+        const found: HeardView[] = [];
+        let last = after ?? { room: '', personaId: '' };
+        while (found.length < most) {
+          const next = nextView.get(last);
+          if (!next) break;
+          const { resetAt } = views.find(next.room, next.personaId);
+          found.push({ ...next, resetAt });
+          last = next;
+        }
+        return found;
+      }),
+
+    heardSince: ({ room, personaId, addressed, after, most }) =>
+      read(() => {
+        const view = views.find(room, personaId);
+        const { resetAt } = view;
+        const from = behindReset(view, after);
+        const rows = since.all({
+          ...{ room, personaId, resetAt, most, addressed: addressed ? 1 : 0 },
+          afterHeard: from.heardAfter,
+          afterMessage: from.messageId,
+        });
+        // What a turn is about comes when it has ended, and with it all behind it: a cursor passes over nothing.
+        const taken = rows.findIndex((row) => row.at(-1) === 'taken');
+        const told = taken < 0 ? rows : rows.slice(0, taken);
+        return told.map((row) => toHeard(room)(row.slice(0, -1) as HeardRow));
+      }),
+
+    visible: ({ chatId, personaId }, messageIds) =>
+      read(() =>
+        messageIds.flatMap((id): HeardMessage[] => {
+          const room = roomOf.get(id);
+          if (room === undefined || roomParts(room).chatId !== chatId) return [];
+          const { resetAt } = views.find(room, personaId);
+          const ask = { room, personaId, resetAt, id };
+          const row = heardOnce.get({ ...ask, addressed: 1 }) ?? heardOnce.get({ ...ask, addressed: 0 });
+          return row ? [toHeard(room)(row)] : [];
+        }),
+      ),
+  };
+}

@@ -1,0 +1,186 @@
+/**
+ * How a view moves on: a finished flush moves its cursor, and only what that has passed, or what an archive holds,
+ * may leave the window. `moveWindow` is the one place where that happens.
+ */
+import { and, eq, inArray, ne, sql } from 'drizzle-orm';
+import { Fault } from '../../core/errors.js';
+import { type ChatId, roomParts } from '../../core/ids.js';
+import type { Usage } from '../../core/model.js';
+import {
+  type ArchivedSpan,
+  isBehind,
+  type Place,
+  type SeenView,
+  type ViewRecord,
+  type ViewStore,
+} from '../../core/view.js';
+import type { Connection } from './connection.js';
+import { startOfDay } from './rows.js';
+import { archived, chat, heard, room, usage, view } from './schema.js';
+import { setState, toSpan, type Views } from './views.js';
+
+export function viewStore(
+  { query, raw, read, write }: Connection,
+  views: Views,
+): Omit<ViewStore, 'window' | 'span'> {
+  const otherRoom = raw.prepare<[object], { id: string }>(`
+    select id from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
+
+  /** The view as it is, if it still is what the caller has read. */
+  function unchanged(seen: SeenView): ViewRecord | null {
+    const now = views.find(seen.room, seen.personaId);
+    const same =
+      now.resetAt === seen.resetAt &&
+      isSame(now.windowAfter, seen.windowAfter) &&
+      isSame(now.flushedTo, seen.flushedTo);
+    return same ? now : null;
+  }
+
+  function change({ room: roomId, personaId }: SeenView, set: Partial<typeof view.$inferInsert>): void {
+    query
+      .insert(view)
+      .values({ roomId, personaId, resetAt: 0, ...set })
+      .onConflictDoUpdate({ target: [view.roomId, view.personaId], set })
+      .run();
+  }
+
+  function addUsage({ room: roomId, personaId }: SeenView, used: Usage | null, now: number): void {
+    if (!used) return;
+    query
+      .insert(usage)
+      .values({ chatId: roomParts(roomId).chatId, day: startOfDay(now), personaId, turns: 0, ...used })
+      .onConflictDoUpdate({
+        target: [usage.chatId, usage.day, usage.personaId],
+        set: {
+          inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
+          outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
+        },
+      })
+      .run();
+  }
+
+  function findArchive(chatId: ChatId, file: string): ArchivedSpan | null {
+    const isThis = and(eq(archived.chatId, chatId), eq(archived.file, file));
+    const row = query.select().from(archived).where(isThis).get();
+    return row ? toSpan(row) : null;
+  }
+
+  /** The archive that was begun for this view, if it holds everything from where the window begins up to `to`. */
+  function archiveFor(now: ViewRecord, file: string, to: Place): ArchivedSpan | null {
+    const span = findArchive(roomParts(now.room).chatId, file);
+    if (span?.room !== now.room || span.personaId !== now.personaId || span.state !== 'writing') return null;
+    return isBehind(span.after, now.windowAfter) || isBehind(to, span.to) ? null : span;
+  }
+
+  return {
+    view: (roomId, personaId) => read(() => views.find(roomId, personaId)),
+
+    hasOtherRooms: (room) =>
+      read(() => {
+        const { chatId } = roomParts(room);
+        // `0` is what follows `/`: all threads of the chat, by the order of the key.
+        const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
+        return otherRoom.get(range) !== undefined;
+      }),
+
+    roomsHeard: (chatId, personaId) =>
+      read(() =>
+        query
+          .select({ id: room.id })
+          .from(room)
+          .where(
+            and(
+              eq(room.chatId, chatId),
+              sql`exists (select 1 from ${heard} where ${heard.roomId} = ${room.id} and ${heard.personaId} = ${personaId})`,
+            ),
+          )
+          .all()
+          .map(({ id }) => id),
+      ),
+
+    commitFlush: ({ view: seen, to, usage: used, now }) =>
+      write(() => {
+        addUsage(seen, used, now);
+        const current = unchanged(seen);
+        if (!current) return false;
+        if (isBehind(to, current.flushedTo)) {
+          change(seen, { flushedHeard: to.heardAfter, flushedMessage: to.messageId });
+        }
+        return true;
+      }),
+
+    beginArchive: ({ chatId, file, room: roomId, personaId, after, to }) =>
+      write(() => {
+        const span = {
+          roomId,
+          personaId,
+          afterHeard: after.heardAfter,
+          afterMessage: after.messageId,
+          toHeard: to.heardAfter,
+          toMessage: to.messageId,
+          state: 'writing' as const,
+        };
+        query
+          .insert(archived)
+          .values({ chatId, file, ...span })
+          .run();
+      }),
+
+    moveWindow: ({ view: seen, to, summary, archive, usage: used, now }) =>
+      write(() => {
+        addUsage(seen, used, now);
+        const current = unchanged(seen);
+        if (!current) return false;
+        const isFlushed = !isBehind(to, current.flushedTo);
+        const span = archive === null ? null : archiveFor(current, archive, to);
+        if (!isFlushed && !span) {
+          throw new Fault(
+            'internal',
+            `the window of ${seen.personaId} in ${seen.room} would move past messages that no flush has seen and no archive holds`,
+          );
+        }
+        // Not `owes`: the file's own head goes by the cursor, too, and is changed together with this.
+        if (span) setState(query, span, isBehind(span.to, current.flushedTo) ? 'unflushed' : 'settled');
+        const moved = isBehind(to, current.windowAfter) ? to : current.windowAfter;
+        // What was counted was another window: a count that was wrong must not hold for this one, too.
+        const place = { windowHeard: moved.heardAfter, windowMessage: moved.messageId };
+        change(seen, { ...place, summary, counted: null, estimated: null });
+        return true;
+      }),
+
+    openArchives: (channels) =>
+      read(() =>
+        query
+          .select({ archived })
+          .from(archived)
+          .innerJoin(chat, eq(chat.id, archived.chatId))
+          .where(and(ne(archived.state, 'settled'), inArray(chat.channel, channels)))
+          .orderBy(archived.toHeard)
+          .all()
+          .map((row) => toSpan(row.archived)),
+      ),
+
+    settleArchive: (chatId, file) =>
+      write(() => {
+        const span = findArchive(chatId, file);
+        if (span?.state !== 'unflushed') return;
+        if (views.owes(views.find(span.room, span.personaId), span)) {
+          throw new Fault('internal', `the archive ${file} of ${chatId} holds what no flush has seen`);
+        }
+        setState(query, span, 'settled');
+      }),
+
+    dropArchive: (chatId, file) =>
+      write(
+        () =>
+          void query
+            .delete(archived)
+            .where(and(eq(archived.chatId, chatId), eq(archived.file, file), eq(archived.state, 'writing')))
+            .run(),
+      ),
+  };
+}
+
+function isSame(a: Place, b: Place): boolean {
+  return a.heardAfter === b.heardAfter && a.messageId === b.messageId;
+}

@@ -1,0 +1,51 @@
+/** `coterie worker`: runs beside the GPU and makes vectors for gateways, by the queue in Redis. */
+import { randomUUID } from 'node:crypto';
+import { startBoard } from './board/listener.js';
+import { processConfig, secretsOf } from './config.js';
+import { systemClock } from './core/clock.js';
+import { describe, Fault } from './core/errors.js';
+import { runWorker } from './embedding/worker.js';
+import { createLog } from './operating/log.js';
+import { createMetrics } from './operating/metrics.js';
+
+export async function worker(configFile: string | undefined): Promise<void> {
+  const { config, warnings, file } = await processConfig(configFile, process.stderr.isTTY === true);
+  const log = createLog({ ...config.log, secrets: secretsOf(config) });
+  for (const warning of warnings) log.warn({}, warning);
+  const { redisUrl, baseUrl, apiKey, model, queue, timeoutSeconds, batchSize, batchWindowMs } =
+    config.embeddings;
+  if (redisUrl === null || baseUrl === null || model === null) {
+    const needed = { redis_url: redisUrl, base_url: baseUrl, model };
+    const missing = Object.entries(needed).flatMap(([key, value]) =>
+      value === null ? [`embeddings.${key}`] : [],
+    );
+    throw new Fault(
+      'configuration',
+      `${file ?? 'The configuration'}: a worker needs ${missing.join(', ')}; config.example.yaml explains them.`,
+    );
+  }
+  const stop = new AbortController();
+  process.on('SIGTERM', () => stop.abort());
+  process.on('SIGINT', () => stop.abort());
+
+  const metrics = createMetrics();
+  const board = await startBoard({
+    ...config.board,
+    ready: () => ({}),
+    metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
+    log,
+  }).catch((error) => {
+    // A gateway on the same machine may have the port; work is worth more than its figures.
+    log.warn({ why: describe(error) }, 'the worker shows no /metrics; set board.port to a free one');
+    return null;
+  });
+  await runWorker(
+    {
+      ...{ redisUrl, baseUrl, apiKey, model, queue, timeoutSeconds, batchSize, batchWindowMs },
+      ...{ shutdownSeconds: config.shutdownSeconds, newId: randomUUID, clock: systemClock, log, metrics },
+    },
+    stop.signal,
+  );
+  await board?.close();
+  process.exit(0);
+}

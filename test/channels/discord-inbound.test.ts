@@ -1,0 +1,446 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createDirectory, type Directory } from '../../src/channels/discord/directory.js';
+import { inbound, type Known } from '../../src/channels/discord/inbound.js';
+import { timeOf } from '../../src/channels/discord/snowflake.js';
+
+const ME = { id: '424242424242424242', name: 'Coterie' };
+const GUILD = '100000000000000500';
+const CHANNEL = '100000000000000600';
+const THREAD = '100000000000000700';
+const POST = '100000000000000800';
+const OUR_ROLE = '100000000000000901';
+const CHIEFS = '100000000000000902';
+const ANNA = { id: '100000000000000100', username: 'anna', global_name: 'Anna Berg' };
+const ID = '1300000000000000001';
+
+function world(): Directory {
+  const directory = createDirectory();
+  directory.note('GUILD_CREATE', {
+    id: GUILD,
+    name: 'Garden',
+    owner_id: '100000000000000199',
+    roles: [
+      { id: GUILD, name: '@everyone', permissions: '1024' },
+      { id: OUR_ROLE, name: 'Coterie Bot', permissions: '0', tags: { bot_id: ME.id } },
+      { id: CHIEFS, name: 'Chiefs', permissions: String(1n << 5n) },
+    ],
+    channels: [
+      { id: CHANNEL, name: 'talk', type: 0 },
+      { id: '100000000000000601', name: 'questions', type: 15 },
+    ],
+    threads: [
+      { id: THREAD, name: 'Beds', type: 11, parent_id: CHANNEL },
+      { id: POST, name: 'When to sow?', type: 11, parent_id: '100000000000000601' },
+    ],
+  });
+  return directory;
+}
+
+function known(more: Partial<Known> = {}): Known {
+  return { me: ME, directory: world(), bots: false, ...more };
+}
+
+/** As the gateway brings a message of a guild. */
+function message(more: object = {}): object {
+  return {
+    ...{ id: ID, channel_id: CHANNEL, guild_id: GUILD, channel_type: 0, type: 0, flags: 0 },
+    ...{ author: ANNA, member: { roles: [], nick: null }, content: 'hello' },
+    ...{ timestamp: '2026-01-02T03:04:05.678000+00:00', edited_timestamp: null },
+    ...{ mentions: [], mention_roles: [], mention_everyone: false, attachments: [], embeds: [] },
+    ...more,
+  };
+}
+
+const heard = (payload: object, more: Partial<Known> = {}) => inbound('MESSAGE_CREATE', payload, known(more));
+const said = (content: string, more: object = {}) => heard(message({ content, ...more }));
+
+describe('a message', () => {
+  test('of a channel', () => {
+    expect(heard(message())).toEqual({
+      kind: 'message',
+      chat: { address: CHANNEL, kind: 'group', within: GUILD, title: '#talk (Garden)' },
+      threadId: null,
+      platformMessageId: ID,
+      sender: { address: ANNA.id, name: 'Anna Berg', administrator: false },
+      text: 'hello',
+      sentAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+      mentionsBot: false,
+      replyTo: null,
+    });
+  });
+
+  test('of a direct chat', () => {
+    const direct = message({ channel_id: '77', guild_id: undefined, member: undefined, channel_type: 1 });
+    expect(heard(direct)).toMatchObject({
+      chat: { address: '77', kind: 'direct', title: 'Anna Berg' },
+      sender: { administrator: false },
+    });
+  });
+
+  test('of a thread belongs to the chat of its channel', () => {
+    expect(heard(message({ channel_id: THREAD }))).toMatchObject({
+      chat: { address: CHANNEL, title: '#talk (Garden)' },
+      threadId: THREAD,
+    });
+  });
+
+  test('fetched, which does not say of which guild', () => {
+    const fetched = message({ channel_id: THREAD, guild_id: undefined, member: undefined });
+    expect(heard(fetched)).toMatchObject({ chat: { address: CHANNEL, kind: 'group', within: GUILD } });
+  });
+
+  test('that opens a post in a forum comes with the title', () => {
+    expect(heard(message({ id: POST, channel_id: POST, content: 'Carrots.' }))).toMatchObject({
+      text: '[post: When to sow?]\nCarrots.',
+      threadId: POST,
+    });
+    expect(heard(message({ channel_id: POST, content: 'In May.' }))).toMatchObject({ text: 'In May.' });
+  });
+
+  test('the name is that of the server, else the one shown everywhere, else that of the account', () => {
+    const named = (author: object, nick: string | null) =>
+      heard(message({ author, member: { nick, roles: [] } }));
+    expect(named(ANNA, 'Annie')).toMatchObject({ sender: { name: 'Annie' } });
+    expect(named(ANNA, null)).toMatchObject({ sender: { name: 'Anna Berg' } });
+    expect(named({ id: '5', username: 'ben', global_name: null }, null)).toMatchObject({
+      sender: { name: 'ben' },
+    });
+  });
+
+  test('whoever manages the server is known by their roles, or as its owner', () => {
+    const of = (author: object, roles: string[]) => heard(message({ author, member: { roles } }));
+    expect(of(ANNA, [CHIEFS])).toMatchObject({ sender: { administrator: true } });
+    expect(of(ANNA, [OUR_ROLE])).toMatchObject({ sender: { administrator: false } });
+    expect(of({ ...ANNA, id: '100000000000000199' }, [])).toMatchObject({ sender: { administrator: true } });
+  });
+});
+
+describe('who is heard', () => {
+  const bot = message({ author: { ...ANNA, bot: true } });
+  const webhook = message({ webhook_id: '5', author: { id: '5', username: 'Build', bot: true } });
+  const ours = message({ author: { id: ME.id, username: 'Coterie', bot: true } });
+
+  test('not ourselves, other bots and webhooks', () => {
+    for (const each of [bot, webhook, ours]) expect(heard(each)).toBeNull();
+  });
+  test('other bots and webhooks where they are to be, ourselves never', () => {
+    expect(heard(bot, { bots: true })).toMatchObject({ text: 'hello' });
+    expect(heard(webhook, { bots: true })).toMatchObject({ sender: { name: 'Build' } });
+    expect(heard(ours, { bots: true })).toBeNull();
+    const box = { type: 'rich', title: 'Build 5', description: 'failed' };
+    expect(
+      heard(message({ author: { ...ANNA, bot: true }, content: '', embeds: [box] }), { bots: true }),
+    ).toMatchObject({ text: 'Build 5\nfailed' });
+  });
+  test.each([1, 6, 7, 8, 18, 21, 24])('nothing of what Discord itself tells (type %i)', (type) => {
+    expect(heard(message({ type }))).toBeNull();
+  });
+  test('nothing without anything in it, as where the intent for content is off', () => {
+    expect(said('')).toBeNull();
+  });
+});
+
+describe('mentions', () => {
+  test('of us, by name and by our own role; not of everyone', () => {
+    const us = { mentions: [{ id: ME.id, username: 'Coterie', bot: true }] };
+    expect(said(`<@${ME.id}> hi`, us)).toMatchObject({ text: '@Coterie hi', mentionsBot: true });
+    expect(said(`<@&${OUR_ROLE}> hi`, { mention_roles: [OUR_ROLE] })).toMatchObject({
+      text: '@Coterie Bot hi',
+      mentionsBot: true,
+    });
+    expect(said(`<@&${CHIEFS}> hi`, { mention_roles: [CHIEFS] })).toMatchObject({ mentionsBot: false });
+    expect(said('@everyone @here', { mention_everyone: true })).toMatchObject({ mentionsBot: false });
+  });
+
+  test('of others, of channels, emoji, commands and times are words', () => {
+    const mentions = [{ id: '7', username: 'cleo', member: { nick: 'Cleo the Great' } }];
+    const content = `<@7> and <@!7> <#${CHANNEL}> <:wave:123> <a:dance:124> </persona switch:125> <t:1767225600:R>`;
+    expect(said(content, { mentions })).toMatchObject({
+      text: '@Cleo the Great and @Cleo the Great #talk :wave: :dance: /persona switch 2026-01-01 00:00 UTC',
+    });
+  });
+
+  test('what nobody knows stays as it is', () => {
+    const content = '<@9> <@&9> <#9> <t:99999999999999> <b>';
+    expect(said(content)).toMatchObject({ text: content });
+  });
+
+  test.each([
+    [`<@${ME.id}> /reset`, '/reset'],
+    [`<@!${ME.id}>\n/persona list`, '/persona list'],
+    [`<@&${OUR_ROLE}> /reset`, '/reset'],
+    [`<@${ME.id}> hello /reset`, '@Coterie hello /reset'],
+    ['<@5> /reset', '<@5> /reset'],
+    ['/reset', '/reset'],
+  ])('before a command, ours is none of its text: %s', (content, text) => {
+    expect(said(content)).toMatchObject({ text });
+  });
+});
+
+describe('answers to messages', () => {
+  const replied = { id: '1300000000000000000', content: 'What?', author: { ...ANNA, global_name: 'Ben' } };
+  const reply = (referenced: object | null | undefined) =>
+    heard(
+      message({
+        type: 19,
+        message_reference: { type: 0, message_id: '1300000000000000000', channel_id: CHANNEL },
+        referenced_message: referenced,
+      }),
+    );
+
+  test('quote whose they are', () => {
+    expect(reply(replied)).toMatchObject({
+      replyTo: { platformMessageId: replied.id, senderName: 'Ben', text: 'What?', ours: false },
+    });
+    expect(reply({ ...replied, author: { id: ME.id, username: 'Coterie', bot: true } })).toMatchObject({
+      replyTo: { ours: true },
+    });
+  });
+  test('to one that is gone, or that nobody sent along', () => {
+    const replyTo = { platformMessageId: replied.id, senderName: '', text: '', ours: false };
+    expect(reply(null)).toMatchObject({ replyTo });
+    expect(reply(undefined)).toMatchObject({ replyTo });
+  });
+  test('to a file are told by its name', () => {
+    const attachments = [{ id: '1', url: 'https://cdn/1', filename: 'plan.pdf' }];
+    expect(reply({ ...replied, content: '', attachments })).toMatchObject({
+      replyTo: { text: '[file plan.pdf]' },
+    });
+  });
+});
+
+describe('what is not words', () => {
+  const file = { id: '9', url: 'https://cdn/9', filename: 'a.bin', size: 5 };
+  const files = (more: object[], flags = 0) =>
+    heard(message({ content: '', flags, attachments: more.map((each) => ({ ...file, ...each })) }));
+
+  test('files, of every kind', () => {
+    const kinds = [
+      { content_type: 'image/png' },
+      { content_type: 'audio/mpeg', duration_secs: 61.6 },
+      { content_type: 'video/mp4' },
+      { content_type: 'text/plain; charset=utf-8' },
+      {},
+    ];
+    const event = files(kinds);
+    expect(event).toMatchObject({
+      text: '',
+      attachments: [
+        { kind: 'image', name: 'a.bin', mimeType: 'image/png', bytes: 5, seconds: null },
+        { kind: 'audio', mimeType: 'audio/mpeg', seconds: 62 },
+        { kind: 'video' },
+        { kind: 'document', mimeType: 'text/plain' },
+        { kind: 'document', mimeType: null },
+      ],
+    });
+  });
+  test('what was spoken for the chat', () => {
+    expect(files([{ content_type: 'audio/ogg', duration_secs: 2.2 }], 1 << 13)).toMatchObject({
+      attachments: [{ kind: 'voice', seconds: 2 }],
+    });
+  });
+  test('stickers and polls', () => {
+    expect(heard(message({ content: '', sticker_items: [{ id: '1', name: 'Wave' }] }))).toMatchObject({
+      text: '[sticker Wave]',
+    });
+    expect(said('so?', { poll: { question: { text: 'Tea or coffee' } } })).toMatchObject({
+      text: 'so?\n[poll Tea or coffee]',
+    });
+  });
+  test('a forwarded message, with its files', () => {
+    const snapshot = {
+      message: { content: 'the old words', attachments: [{ ...file, content_type: 'image/png' }] },
+    };
+    const event = heard(
+      message({
+        content: '',
+        message_reference: { type: 1, message_id: '1', channel_id: '2' },
+        message_snapshots: [snapshot],
+      }),
+    );
+    expect(event).toMatchObject({
+      text: '[forwarded message]\nthe old words',
+      attachments: [{ kind: 'image' }],
+      replyTo: null,
+    });
+  });
+  test('a preview below a link is not what somebody said', () => {
+    const preview = { type: 'link', title: 'Example', description: 'A page' };
+    expect(said('https://example.org', { embeds: [preview] })).toMatchObject({ text: 'https://example.org' });
+  });
+});
+
+describe('changes', () => {
+  const updated = (more: object) => inbound('MESSAGE_UPDATE', message(more), known());
+
+  test('of the words are edits', () => {
+    expect(updated({ content: 'hello!', edited_timestamp: '2026-01-02T03:05:00.000000+00:00' })).toEqual({
+      kind: 'edit',
+      chat: { address: CHANNEL, kind: 'group', within: GUILD },
+      sender: { address: ANNA.id },
+      platformMessageId: ID,
+      text: 'hello!',
+      mentionsBot: false,
+      editedAt: Date.UTC(2026, 0, 2, 3, 5),
+    });
+  });
+  test('by Discord, which puts a preview below, are none', () => {
+    expect(updated({ embeds: [{ type: 'link' }] })).toBeNull();
+    expect(inbound('MESSAGE_UPDATE', { id: ID, channel_id: CHANNEL, embeds: [] }, known())).toBeNull();
+  });
+  test('deletions, one by one and many at once', () => {
+    const where = { channel_id: THREAD, guild_id: GUILD };
+    const chat = { address: CHANNEL, kind: 'group', within: GUILD };
+    expect(inbound('MESSAGE_DELETE', { id: ID, ...where }, known())).toEqual({
+      ...{ kind: 'deleted', chat, platformMessageIds: [ID] },
+    });
+    expect(inbound('MESSAGE_DELETE_BULK', { ids: [ID, '5'], ...where }, known())).toMatchObject({
+      platformMessageIds: [ID, '5'],
+    });
+  });
+});
+
+describe('a native command', () => {
+  const command = (data: object, more: object = {}) =>
+    inbound(
+      'INTERACTION_CREATE',
+      {
+        ...{ id: ID, type: 2, token: 'a-token', application_id: ME.id, version: 1 },
+        ...{ guild_id: GUILD, channel_id: CHANNEL, channel: { id: CHANNEL, type: 0, name: 'talk' } },
+        member: { user: ANNA, roles: [], nick: 'Annie', permissions: '8' },
+        ...{ data: { id: '1', type: 1, ...data }, ...more },
+      },
+      known(),
+    );
+
+  test('is what somebody would have typed', () => {
+    expect(command({ name: 'reset' })).toEqual({
+      kind: 'message',
+      chat: { address: CHANNEL, kind: 'group', within: GUILD, title: '#talk (Garden)' },
+      threadId: null,
+      platformMessageId: ID,
+      sender: { address: ANNA.id, name: 'Annie', administrator: true },
+      text: '/reset',
+      sentAt: timeOf(ID),
+      mentionsBot: true,
+      replyTo: null,
+    });
+  });
+  test.each([
+    [String(1n << 3n), true],
+    [String(1n << 5n), true],
+    [String((1n << 60n) | (1n << 5n)), true],
+    [String(1n << 11n), false],
+    ['x', false],
+  ])('permissions %s: manages %s', (permissions, administrator) => {
+    expect(command({ name: 'reset' }, { member: { user: ANNA, permissions } })).toMatchObject({
+      sender: { administrator },
+    });
+  });
+  test('of a direct chat', () => {
+    const direct = {
+      guild_id: undefined,
+      member: undefined,
+      user: ANNA,
+      channel_id: '77',
+      channel: { type: 1 },
+    };
+    expect(command({ name: 'help' }, direct)).toMatchObject({ chat: { address: '77', kind: 'direct' } });
+  });
+  test('of a thread that nobody told us of', () => {
+    const channel = { id: '55', type: 11, name: 'New', parent_id: CHANNEL };
+    expect(command({ name: 'help' }, { channel_id: '55', channel })).toMatchObject({
+      chat: { address: CHANNEL, title: '#talk (Garden)' },
+      threadId: '55',
+    });
+  });
+  test('what is being typed, and buttons, are none', () => {
+    expect(command({ name: 'persona' }, { type: 4 })).toBeNull();
+    expect(command({ name: 'persona' }, { type: 3 })).toBeNull();
+  });
+});
+
+test('a guild that was left is forgotten, and one with an outage is not', () => {
+  const directory = world();
+  directory.note('GUILD_DELETE', { id: GUILD, unavailable: true });
+  expect(directory.place(CHANNEL)).toMatchObject({ guildId: GUILD });
+  directory.note('THREAD_DELETE', { id: THREAD, guild_id: GUILD });
+  expect(directory.place(THREAD)).toBeNull();
+  directory.note('GUILD_ROLE_UPDATE', {
+    guild_id: GUILD,
+    role: { id: OUR_ROLE, name: 'New', permissions: '32' },
+  });
+  expect(directory.manages(GUILD, ANNA.id, [OUR_ROLE])).toBe(true);
+  directory.note('READY', { user: ME, guilds: [] });
+  expect(directory.place(CHANNEL)).toBeNull();
+});
+
+test('whatever stands in a field, nothing is thrown, and a name is never more than one line of code', () => {
+  const fields = [
+    ...Object.keys(message()),
+    ...[
+      'referenced_message',
+      'message_reference',
+      'message_snapshots',
+      'sticker_items',
+      'poll',
+      'webhook_id',
+    ],
+    ...['data', 'user', 'channel', 'token', 'application_id', 'ids'],
+  ];
+  const wrong = fc.dictionary(fc.constantFrom(...fields), fc.anything({ maxDepth: 3 }), { maxKeys: 4 });
+  const kinds = fc.constantFrom(
+    ...[
+      'MESSAGE_CREATE',
+      'MESSAGE_UPDATE',
+      'MESSAGE_DELETE',
+      'MESSAGE_DELETE_BULK',
+      'INTERACTION_CREATE',
+      'X',
+    ],
+  );
+  fc.assert(
+    fc.property(kinds, wrong, (kind, more) => {
+      const event = inbound(kind, message({ token: 't', application_id: '1', ...more }), known());
+      expect(event === null || typeof event === 'object').toBe(true);
+    }),
+    { numRuns: 1000 },
+  );
+  fc.assert(
+    fc.property(kinds, fc.anything(), (kind, payload) => {
+      expect(inbound(kind, payload, known())).toBeNull();
+    }),
+  );
+});
+
+test('whatever the gateway tells of guilds, nothing is thrown', () => {
+  const kinds = fc.constantFrom(
+    ...['READY', 'GUILD_CREATE', 'GUILD_UPDATE', 'GUILD_DELETE', 'GUILD_ROLE_CREATE', 'GUILD_ROLE_DELETE'],
+    ...['CHANNEL_CREATE', 'CHANNEL_DELETE', 'THREAD_CREATE', 'THREAD_LIST_SYNC', 'THREAD_DELETE'],
+  );
+  const fields = [
+    'id',
+    'guild_id',
+    'roles',
+    'channels',
+    'threads',
+    'role',
+    'role_id',
+    'guilds',
+    'user',
+    'parent_id',
+  ];
+  const told = fc.oneof(
+    fc.anything(),
+    fc.dictionary(fc.constantFrom(...fields), fc.anything({ maxDepth: 2 })),
+  );
+  fc.assert(fc.property(kinds, told, (kind, payload) => world().note(kind, payload)));
+});
+
+test('a long text goes through as it is, and costs little', () => {
+  const content = `${'<'.repeat(50_000)}${'<@'.repeat(20_000)}${'</a'.repeat(20_000)}`;
+  const begun = performance.now();
+  expect(said(content)).toMatchObject({ text: content });
+  expect(performance.now() - begun).toBeLessThan(2_000);
+});

@@ -1,0 +1,130 @@
+/** The real channel against the fake Discord, with a clock that stands still unless it is moved. */
+import { createDiscord, type Discord } from '../../src/channels/discord/channel.js';
+import type { DiscordOptions } from '../../src/channels/discord/options.js';
+import type { Reception } from '../../src/core/channel.js';
+import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
+import { type ManualClock, manualClock } from '../fakes/clock.js';
+import { startFakeDiscord } from '../fakes/discord.js';
+import type { FakeDiscord, User } from '../fakes/discord-words.js';
+import { createWatch } from '../fakes/watch.js';
+import { ALL_LET_IN } from '../harness/sending.js';
+
+export const ANNA: User = { id: '100000000000000100', username: 'anna', global_name: 'Anna Berg' };
+export const BEN: User = { id: '100000000000000101', username: 'ben' };
+export const GUILD = '100000000000000500';
+export const CHANNEL = '100000000000000600';
+
+type Newest = { address: string; threadId: string | null; platformMessageId: string }[];
+
+export interface Stage {
+  fake: FakeDiscord;
+  clock: ManualClock;
+  channel: Discord;
+  batches: InboundBatch[];
+  logged: string[];
+  /** What `receive` does with a batch. */
+  store: (batch: InboundBatch) => Promise<Reception>;
+  /** The last message of each room; of those that were stored, unless a test says otherwise. */
+  newest: () => Promise<Newest>;
+  personas: string[];
+  /** Ends taking in. */
+  intake: AbortController;
+  start(): Promise<void>;
+  /** Starts, and resolves when what is said now is heard. */
+  listen(): Promise<void>;
+  events(): InboundEvent[];
+  /** Each once, as a store keeps them. */
+  messages(): InboundMessage[];
+  texts(): string[];
+  /** Waits until something sleeps for that long, and lets the time pass. */
+  passes(ms: number): Promise<void>;
+  /** Resolves as soon as the condition holds; it is looked at when something was stored or logged. */
+  until(condition: () => boolean, what?: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openStage(options: Partial<DiscordOptions> = {}): Promise<Stage> {
+  const fake = await startFakeDiscord();
+  const clock = manualClock(Date.now());
+  const { look, until } = createWatch('the channel');
+  const write = (level: string) => (fields: object, message: string) => {
+    stage.logged.push(`${level} ${message} ${JSON.stringify(fields)}`);
+    look();
+  };
+  const channel = createDiscord({
+    options: {
+      ...{ token: fake.token, apiRoot: fake.url, bots: false, messagesPerSecond: 1000, perChatBurst: 5 },
+      ...options,
+    },
+    clock,
+    log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
+    newest: () => stage.newest(),
+    personaNames: async () => stage.personas,
+  });
+  const stage: Stage = {
+    ...{
+      fake,
+      clock,
+      channel,
+      batches: [],
+      logged: [],
+      personas: ['default'],
+      intake: new AbortController(),
+    },
+    store: async () => ALL_LET_IN,
+    newest: async () => lastOf(stage.messages()),
+    start: () =>
+      channel.start(async (batch) => {
+        const reception = await stage.store(batch);
+        stage.batches.push(batch);
+        look();
+        return reception;
+      }, stage.intake.signal),
+    async listen() {
+      await stage.start();
+      await until(
+        () => channel.status().connected && stage.logged.some((line) => line.includes('logged in')),
+      );
+    },
+    events: () => stage.batches.flatMap(({ events }) => events),
+    messages() {
+      const messages = stage.events().filter((event) => event.kind === 'message');
+      const ids = messages.map(({ platformMessageId }) => platformMessageId);
+      return messages.filter(({ platformMessageId }, at) => ids.indexOf(platformMessageId) === at);
+    },
+    texts: () => stage.messages().map(({ text }) => text),
+    async passes(ms) {
+      await clock.asleep(ms);
+      await clock.advance(ms);
+    },
+    until,
+    async close() {
+      await channel.stop();
+      await fake.close();
+      // Whatever was tested: the token is in nothing that was logged or shown.
+      const seen = `${stage.logged.join('\n')}\n${channel.status().lastError}`;
+      if (seen.includes(fake.token)) throw new Error('the token was shown');
+    },
+  };
+  return stage;
+}
+
+/** As a store would know them. */
+function lastOf(messages: InboundMessage[]): Newest {
+  const last = new Map<string, Newest[number]>();
+  for (const { chat, threadId, platformMessageId } of messages) {
+    const { address } = chat;
+    last.set(threadId ?? address, { address, threadId, platformMessageId });
+  }
+  return [...last.values()];
+}
+
+/** One guild with one channel. */
+export function garden(fake: FakeDiscord): void {
+  fake.guild({
+    id: GUILD,
+    name: 'Garden',
+    channels: [{ id: CHANNEL, name: 'talk' }],
+    members: [{ user: ANNA }],
+  });
+}

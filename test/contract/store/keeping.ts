@@ -1,0 +1,429 @@
+/** The store's contract: versions of memory, what was given of it, and how words are found and forgotten. */
+import { describe, expect, it } from 'vitest';
+import type { Version } from '../../../src/core/memory.js';
+import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
+import type { Step } from '../../../src/core/transcript.js';
+import { BEGINNING, type Place } from '../../../src/core/view.js';
+import type { StoreUnderTest } from '../store.js';
+import { handOf } from './hand.js';
+import {
+  ANN,
+  begun,
+  CHAT,
+  chatAt,
+  command,
+  delivery,
+  exchange,
+  finish,
+  message,
+  NOW,
+  receive,
+  windowTexts,
+} from './words.js';
+
+export function keepingContract(under: StoreUnderTest): void {
+  const versionOf = (id: string, more: Partial<Version> = {}): Version => ({
+    id,
+    chatId: CHAT,
+    personaId: 'default',
+    file: 'default/MEMORY.md',
+    tier: 1,
+    before: `before ${id}`,
+    after: `after ${id}`,
+    at: NOW,
+    cause: { kind: 'turn', personaId: 'default', turnId: 't1' },
+    ...more,
+  });
+  const kept = async (most = 1_000, personaId = 'default', chatId = CHAT) =>
+    (await under.store.versions({ chatId, personaId, most })).map(({ id }) => id);
+
+  async function apply(effect: { kind: 'undone'; versionId: string }): Promise<void> {
+    const [pending] = (await receive(under.store, [command(`c-${effect.versionId}`, 'memory', 'undo')]))
+      .commands;
+    const { id = 0 } = pending ?? {};
+    await under.store.takeCommand(id);
+    await under.store.finishCommand({ id, now: NOW, deliveries: [], effects: [effect] });
+  }
+
+  describe('versions of memory', () => {
+    it('are given as they were kept, newest first', async () => {
+      const log = versionOf('b', {
+        ...{ file: 'memory/2026-01-15.md', tier: null, before: '', at: NOW - 1 },
+        cause: { kind: 'flush', personaId: 'default', turnId: null },
+      });
+      await under.store.keepVersion(versionOf('a'));
+      await under.store.keepVersion(log);
+      const ask = { chatId: CHAT, personaId: 'default', most: 9 };
+      expect(await under.store.versions(ask)).toEqual([log, versionOf('a')]);
+      expect(await kept(1)).toEqual(['b']);
+    });
+
+    it('are of one persona in one chat', async () => {
+      await under.store.keepVersion(versionOf('a'));
+      await under.store.keepVersion(versionOf('b', { personaId: 'luna' }));
+      await under.store.keepVersion(versionOf('c', { chatId: 'test_2' }));
+      expect(await kept()).toEqual(['a']);
+      expect(await kept(9, 'luna')).toEqual(['b']);
+      expect(await kept(9, 'default', 'test_2')).toEqual(['c']);
+      expect(await kept(9, 'luna', 'test_2')).toEqual([]);
+    });
+
+    it('are left out once they were taken back, or never came to be', async () => {
+      for (const id of ['a', 'b', 'c']) await under.store.keepVersion(versionOf(id));
+      await apply({ kind: 'undone', versionId: 'c' });
+      expect(await kept()).toEqual(['b', 'a']);
+      expect(await kept(1)).toEqual(['b']);
+      await under.store.dropVersion('b');
+      await under.store.dropVersion('unknown');
+      await apply({ kind: 'undone', versionId: 'unknown' });
+      expect(await kept()).toEqual(['a']);
+    });
+
+    it('go, beyond the newest 200 of a persona in a chat', async () => {
+      await under.store.keepVersion(versionOf('of luna', { personaId: 'luna' }));
+      await under.store.keepVersion(versionOf('elsewhere', { chatId: 'test_2' }));
+      for (let n = 1; n <= 203; n++) await under.store.keepVersion(versionOf(`v${n}`));
+      const ids = await kept();
+      expect(ids).toHaveLength(200);
+      expect([ids[0], ids.at(-1)]).toEqual(['v203', 'v4']);
+      expect(await kept(9, 'luna')).toEqual(['of luna']);
+      expect(await kept(9, 'default', 'test_2')).toEqual(['elsewhere']);
+    });
+  });
+
+  describe('what was given of memory', () => {
+    async function answer(
+      turnId: string,
+      given: { memory: string; dailyLog: string; recalled: string } | null,
+      more = {},
+    ) {
+      await receive(under.store, [message(turnId, 'hi')]);
+      const turn = await begun(under.store, turnId, more);
+      await finish(under.store, turn, turnId, { given });
+    }
+
+    it('is that of the last answer that was given any', async () => {
+      expect(await under.store.given(CHAT, 'default')).toBeNull();
+      await answer('t1', { memory: 'one', dailyLog: 'log', recalled: '' });
+      await answer('t2', { memory: 'two', dailyLog: 'log', recalled: '' });
+      expect(await under.store.given(CHAT, 'default')).toEqual({
+        memory: 'two',
+        dailyLog: 'log',
+        recalled: '',
+      });
+      await answer('t3', { memory: 'two', dailyLog: '', recalled: '' });
+      await answer('t4', null);
+      expect(await under.store.given(CHAT, 'default')).toEqual({ memory: 'two', dailyLog: '', recalled: '' });
+    });
+
+    it('is of one persona in one room', async () => {
+      await answer('t1', { memory: 'one', dailyLog: '', recalled: '' });
+      await answer('t2', { memory: 'two', dailyLog: '', recalled: '' }, { personaId: 'luna' });
+      expect((await under.store.given(CHAT, 'default'))?.memory).toBe('one');
+      expect((await under.store.given(CHAT, 'luna'))?.memory).toBe('two');
+      expect(await under.store.given(`${CHAT}/5`, 'default')).toBeNull();
+    });
+  });
+
+  it('the messages of a turn are those it answers', async () => {
+    await receive(under.store, [message('1', 'one'), message('2', 'two'), message('3', 'aside')]);
+    const turn = await under.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: 1 });
+    const [first = 0, second = 0, third = 0] = turn?.waiting.map(({ id }) => id) ?? [];
+    if (!turn) throw new Error('nothing waits');
+    const begin = { id: 't1', personaId: 'default', batch: [second, first] };
+    await under.store.beginTurn({
+      ...{ claim: turn.claim, turn: begin, noted: [third], hearers: ['luna'], now: NOW },
+    });
+    const texts = async (id: string) => (await under.store.turnMessages(id)).map(({ text }) => text);
+    expect(await texts('t1'), 'while it runs').toEqual(['one', 'two']);
+    await finish(under.store, turn, 't1');
+    expect(await texts('t1')).toEqual(['one', 'two']);
+    expect(await texts('unknown')).toEqual([]);
+  });
+
+  describe('words', () => {
+    const WORDS = 'the blue house';
+    const phrase = phraseOf(WORDS);
+    const count = (chatId = CHAT, of = phrase) => under.store.findWords(chatId, of);
+    const erase = (of = phrase, by = '…') => under.store.eraseWords(CHAT, of, by);
+
+    /** A turn with steps, in a room. */
+    async function turnWith(id: string, steps: Step[], room = CHAT): Promise<void> {
+      const [chatId = CHAT, threadId = null] = room.split('/');
+      await receive(under.store, [message(id, 'ask', { chat: chatAt(chatId), threadId })]);
+      const turn = await begun(under.store, id, { room });
+      for (const step of steps) await under.store.addStep(turn.claim, id, step);
+      await finish(under.store, turn, id);
+    }
+    const called = (args: string): Step => ({
+      kind: 'answer',
+      text: '',
+      calls: [{ id: 'c', name: 'write_memory', arguments: args }],
+    });
+    async function steps(room = CHAT): Promise<Step[]> {
+      const ask = { room, personaId: 'default', limit: 1_000, overheard: 0, exceptTurn: null };
+      return [...(await under.store.window(ask)).steps.values()].flat();
+    }
+    const argumentsNow = async () =>
+      (await steps())
+        .flatMap((step) => (step.kind === 'answer' ? step.calls : []))
+        .map((call) => call.arguments);
+
+    it('are found in no chat that does not hold them', async () => {
+      expect(await count('test_unknown')).toEqual({ messages: 0, others: 0 });
+      await exchange(under.store, 't1', 'the blue horse');
+      await exchange(under.store, 't2', WORDS, { room: 'test_2' });
+      expect(await count()).toEqual({ messages: 0, others: 0 });
+      expect(await count('test_2')).toEqual({ messages: 1, others: 0 });
+    });
+
+    it('go from the transcript, in any letter case and with any white space, threads and replies too', async () => {
+      await exchange(under.store, 't1', `I live in The BLUE\n  house, ${WORDS}!`);
+      await exchange(under.store, 't2', `a thread on ${WORDS}`, { room: `${CHAT}/5` });
+      await receive(under.store, [message('1', 'say it')]);
+      const turn = await begun(under.store, 't3');
+      await finish(under.store, turn, 't3', { reply: `It is ${WORDS}.` });
+      expect(await count()).toEqual({ messages: 3, others: 0 });
+      await erase();
+      expect(await windowTexts(under.store)).toEqual([
+        'I live in …, …!',
+        'reply of t1',
+        'say it',
+        'It is ….',
+      ]);
+      expect((await windowTexts(under.store, { room: `${CHAT}/5` }))[0]).toBe('a thread on …');
+      expect(await count()).toEqual({ messages: 0, others: 0 });
+    });
+
+    it('go from quotations in replies, which name their author still', async () => {
+      const replyTo = { platformMessageId: '7', senderName: 'Ann', text: `in ${WORDS}`, ours: false };
+      await receive(under.store, [message('1', 'really?', { replyTo })]);
+      expect(await count()).toEqual({ messages: 1, others: 0 });
+      await erase();
+      const turn = await begun(under.store, 't1');
+      expect(turn.waiting[0]?.replyTo).toEqual({
+        ...{ senderName: 'Ann', text: 'in …', ours: false, personaId: null },
+      });
+    });
+
+    it('go from what waits to be sent, with the marks whose places are others now', async () => {
+      const bold = { kind: 'bold' as const, offset: 0, length: 3 };
+      const link = { kind: 'link' as const, offset: 0, length: 3, url: `https://x.test/?q=${WORDS}` };
+      const bodies = [
+        { text: `now ${WORDS} is bold`, marks: [bold] },
+        { text: 'a link', marks: [link] },
+        { text: 'another', marks: [bold], file: { path: '/tmp/a.md', name: 'a.md' } },
+      ];
+      const deliveries = bodies.map((body, part) => delivery('turn:t1', '', { body, part }));
+      await exchange(under.store, 't1', 'hi', { deliveries });
+      await erase();
+      const left = [];
+      for (let next = await under.store.next(CHAT); next; next = await under.store.next(CHAT)) {
+        left.push(next.body);
+        await under.store.sent(next.id, `s${next.part}`, NOW);
+      }
+      expect(left).toEqual([{ text: 'now … is bold', marks: [] }, { text: 'a link', marks: [] }, bodies[2]]);
+    });
+
+    it('go from commands, which do not count as a place where they stand', async () => {
+      const [pending] = (await receive(under.store, [command('1', 'memory', `forget ${WORDS}`)])).commands;
+      await under.store.takeCommand(pending?.id ?? 0);
+      expect(await count(), 'or asking for them would find them').toEqual({ messages: 0, others: 0 });
+      await erase();
+      expect((await under.store.takeCommand(pending?.id ?? 0))?.argument).toBe('forget …');
+    });
+
+    it('go from summaries and from what was given of memory, of every persona and room', async () => {
+      for (const [room, personaId] of [
+        [CHAT, 'default'],
+        [`${CHAT}/5`, 'luna'],
+      ] as const) {
+        const [, threadId = null] = room.split('/');
+        await receive(under.store, [message(`in ${room}`, 'hi', { threadId })]);
+        const turn = await begun(under.store, `t ${room}`, { room, personaId });
+        const given = { memory: `m ${WORDS}`, dailyLog: `d ${WORDS}`, recalled: `r ${WORDS}` };
+        await finish(under.store, turn, `t ${room}`, { given });
+        const { flush, move, place } = handOf(under.store, room, personaId);
+        const to: Place = await place('hi');
+        await flush(to);
+        await move(to, { summary: `They live in ${WORDS}.` });
+      }
+      expect(await count()).toEqual({ messages: 0, others: 4 });
+      await erase();
+      expect(await count()).toEqual({ messages: 0, others: 0 });
+      expect((await under.store.view(`${CHAT}/5`, 'luna')).summary).toBe('They live in ….');
+      expect(await under.store.given(CHAT, 'default')).toEqual({
+        memory: 'm …',
+        dailyLog: 'd …',
+        recalled: 'r …',
+      });
+    });
+
+    it('take the versions in which they stand with them', async () => {
+      await under.store.keepVersion(versionOf('a', { before: `x ${WORDS}` }));
+      await under.store.keepVersion(versionOf('b'));
+      await under.store.keepVersion(versionOf('c', { after: WORDS, personaId: 'luna' }));
+      await under.store.keepVersion(versionOf('d', { after: WORDS, chatId: 'test_2' }));
+      await under.store.keepVersion(versionOf('e', { after: WORDS }));
+      await apply({ kind: 'undone', versionId: 'e' });
+      expect(await count()).toEqual({ messages: 0, others: 3 });
+      await erase();
+      expect(await count()).toEqual({ messages: 0, others: 0 });
+      expect(await kept()).toEqual(['b']);
+      expect(await kept(9, 'luna')).toEqual([]);
+      expect(await kept(9, 'default', 'test_2')).toEqual(['d']);
+    });
+
+    it('go from what was said and done with tools, however it is written there', async () => {
+      const content = `She lives in\nthe "blue" house\\attic`;
+      await turnWith('t1', [
+        { kind: 'answer', text: 'the "blue" house it is', calls: [] },
+        called(JSON.stringify({ tier: 1, content, 'about the "blue" house': [{ deep: content }] })),
+        { kind: 'call', callId: 'c' },
+        { kind: 'result', callId: 'c', content: `kept: ${JSON.stringify({ content })}`, failed: false },
+        called(`{"content":"cut in the \\"blue\\"\\nhouse`),
+        called(JSON.stringify({ inner: JSON.stringify({ inner: JSON.stringify({ content }) }) })),
+      ]);
+      const quoted = phraseOf('the "blue" house');
+      expect(await count(CHAT, quoted)).toEqual({ messages: 0, others: 5 });
+      await erase(quoted);
+      expect(await count(CHAT, quoted)).toEqual({ messages: 0, others: 0 });
+      const left = 'She lives in\n…\\attic';
+      const [tool, broken, nested] = await argumentsNow();
+      expect(JSON.parse(tool ?? '')).toEqual({ tier: 1, content: left, 'about …': [{ deep: left }] });
+      expect(broken, 'what cannot be taken apart goes whole').toBe('…');
+      expect(JSON.parse(JSON.parse(JSON.parse(nested ?? '').inner).inner)).toEqual({ content: left });
+      expect((await steps())[0]).toEqual({ kind: 'answer', text: '… it is', calls: [] });
+    });
+
+    it('are numbers and truths, too, in what was said to tools, which stays JSON', async () => {
+      await turnWith('t1', [
+        called('{"pin": 442211, "open":true, "long":98765432109876543210, "a":[null,7]}'),
+      ]);
+      await erase(phraseOf('442211'));
+      expect(JSON.parse((await argumentsNow())[0] ?? '')).toMatchObject({ pin: '…', open: true });
+      await erase(phraseOf('true'));
+      expect(JSON.parse((await argumentsNow())[0] ?? '')).toMatchObject({ open: '…', a: [null, 7] });
+      await turnWith('t2', [called('{"long":98765432109876543210}')]);
+      await erase(phraseOf('98765432109876543210'));
+      expect((await argumentsNow())[1]).not.toContain('987654321');
+    });
+
+    it('leave alone what is no word: kinds, ids, names of tools and people', async () => {
+      const before: Step[] = [
+        called('{"kind":"note"}'),
+        { kind: 'call', callId: 'c' },
+        { kind: 'result', callId: 'c', content: 'done', failed: false },
+      ];
+      const replyTo = { platformMessageId: '1', senderName: 'Default', text: 'x', ours: true };
+      await turnWith('t1', before);
+      await receive(under.store, [message('2', 'hm', { replyTo })]);
+      for (const word of ['answer', 'call', 'result', 'write_memory', 'default', 'Ann', 'turn']) {
+        await erase(phraseOf(word));
+      }
+      expect(await steps()).toEqual(before);
+      const turn = await begun(under.store, 't2');
+      expect(turn.waiting[0]).toMatchObject({ author: { name: 'Ann' }, replyTo: { senderName: 'Default' } });
+    });
+
+    it('go from steps of turns that used no tools, and of those that were aborted', async () => {
+      const answer: Step = { kind: 'answer', text: `It is ${WORDS}`, calls: [] };
+      await turnWith('t1', [answer]);
+      await turnWith('t2', [answer], 'test_2');
+      await receive(under.store, [message('1', 'hi', { threadId: '5' })]);
+      const turn = await begun(under.store, 't3', { room: `${CHAT}/5` });
+      await under.store.addStep(turn.claim, 't3', answer);
+      expect(await count()).toEqual({ messages: 0, others: 2 });
+      await erase();
+      expect(await count()).toEqual({ messages: 0, others: 0 });
+      expect(await count('test_2')).toEqual({ messages: 0, others: 1 });
+      const again = await under.store.claim({ room: `${CHAT}/5`, owner: 'me', now: NOW, leaseMs: 1 });
+      expect(again?.turn?.steps).toEqual([{ ...answer, text: 'It is …' }]);
+    });
+
+    it('stay in every other chat, in each of these places', async () => {
+      const chat = chatAt('test_2');
+      const replyTo = { platformMessageId: '7', senderName: 'Ann', text: WORDS, ours: false };
+      await receive(under.store, [
+        message('1', WORDS, { chat, replyTo }),
+        command('2', 'memory', WORDS, { chat }),
+      ]);
+      const turn = await begun(under.store, 't1', { room: 'test_2' });
+      await under.store.addStep(turn.claim, 't1', called(JSON.stringify({ content: WORDS })));
+      await finish(under.store, turn, 't1', {
+        ...{ reply: WORDS, given: { memory: WORDS, dailyLog: '', recalled: '' } },
+        deliveries: [delivery('turn:t1', WORDS)],
+      });
+      const { flush, move } = handOf(under.store, 'test_2');
+      const to = { heardAfter: 1, messageId: 1 };
+      await flush(to);
+      await move(to, { summary: WORDS });
+      const ask = { room: 'test_2', personaId: 'default', after: BEGINNING, limit: 9, overheard: 9 };
+      const everything = async () => ({
+        span: await under.store.span({ ...ask, upTo: { heardAfter: 99, messageId: 0 } }),
+        view: await under.store.view('test_2', 'default'),
+        given: await under.store.given('test_2', 'default'),
+        next: await under.store.next('test_2'),
+        command: (await under.store.takeCommand(1))?.argument,
+        found: await count('test_2'),
+      });
+      const before = await everything();
+      expect(before.found).toEqual({ messages: 2, others: 3 });
+      await erase();
+      expect(await everything()).toEqual(before);
+    });
+
+    it('go again and again, also where what is left around them makes them up anew', async () => {
+      const texts = ['xyz xyzz', 'forgotten', `${'a'.repeat(40)}${'b'.repeat(40)}`];
+      await receive(
+        under.store,
+        texts.map((text, n) => message(`${n}`, text)),
+      );
+      await erase(phraseOf('xyz'), FORGOTTEN);
+      for (let n = 0; n < 3; n++) await erase(phraseOf('forgotten'), FORGOTTEN);
+      for (let n = 0; n < 2; n++) await erase(phraseOf('ab'), '');
+      for (let n = 0; n < 2; n++) await erase(phraseOf('…'), '…');
+      expect((await begun(under.store, 't1')).waiting.map(({ text }) => text)).toEqual([
+        ...['[forgotten] [forgotten]z', '[forgotten]', ''],
+      ]);
+    });
+
+    it('go from thousands of lines, while others are answered', async () => {
+      for (let n = 0; n < 2_500; n += 500) {
+        const lines = Array.from({ length: 500 }, (_, i) =>
+          message(`m${n + i}`, (n + i) % 5 === 0 ? `line ${n + i} on ${WORDS}` : `line ${n + i}`),
+        );
+        await receive(under.store, lines);
+        await receive(under.store, [message(`o${n}`, WORDS, { chat: chatAt('test_2') })]);
+      }
+      expect(await count()).toEqual({ messages: 500, others: 0 });
+      const erasing = erase();
+      await receive(under.store, [message('meanwhile', 'hello', { chat: chatAt('test_3') })]);
+      await erasing;
+      expect(await count()).toEqual({ messages: 0, others: 0 });
+      expect(await count('test_2')).toEqual({ messages: 5, others: 0 });
+      const turn = await begun(under.store, 't1');
+      expect(turn.waiting.slice(0, 6).map(({ text }) => text)).toEqual([
+        ...['line 0 on …', 'line 1', 'line 2', 'line 3', 'line 4', 'line 5 on …'],
+      ]);
+    });
+
+    it('take no edit back that comes meanwhile', async () => {
+      await receive(under.store, [message('1', `in ${WORDS}`)]);
+      const edit = {
+        ...{
+          kind: 'edit' as const,
+          chatId: CHAT,
+          senderId: ANN.id,
+          platformMessageId: '1',
+          mentionsBot: false,
+        },
+        ...{ text: `no, beside ${WORDS}`, editedAt: NOW },
+      };
+      const [, { rooms }] = await Promise.all([erase(), receive(under.store, [edit])]);
+      expect(rooms).toEqual([CHAT]);
+      await erase();
+      expect((await begun(under.store, 't1')).waiting[0]?.text).toBe('no, beside …');
+    });
+  });
+}

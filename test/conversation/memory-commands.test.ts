@@ -1,0 +1,461 @@
+/** `/memory`, `/archive`, and what `/reset` and `/persona delete` do to windows and archives; over stand-ins. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { phraseOf } from '../../src/core/phrase.js';
+import { CHAT, messageOf, standIn, versionOf } from './memory-stand-in.js';
+
+const ACCOUNT =
+  'Of what was said here to me and by me, 12 messages are in my window, 40 are behind it after a memory flush, and 1 is archived with a flush still owed.';
+const cleared = 'Conversation cleared. Principles and per-persona memory are unchanged.';
+
+describe('/memory', () => {
+  it('says in one sentence that it is empty, and how it is used wrongly', async () => {
+    const on = standIn();
+    expect((await on.run('/memory')).text).toBe('I remember nothing here yet.');
+    for (const wrong of ['nonsense', 'forget', 'yes', 'constructor', '__proto__'])
+      expect((await on.run(`/memory ${wrong}`)).text).toMatch(/^Usage:\n\/memory — /);
+    expect(on.done).toEqual([]);
+  });
+
+  it('shows tiers and daily log as they stand, and says how to get all', async () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: '- likes **roses**', 2: '', 3: '```js\nopen' });
+    on.files.set('memory/2026-11-22.md', 'planted a rose\n');
+    const { text } = await on.run('/memory SHOW');
+    expect(text).toContain('## Tier 1 — Long term\n\n- likes **roses**');
+    expect(text).toContain('--- 2026-11-22 ---\nplanted a rose');
+    // The open fence does not swallow what follows.
+    expect(text).toContain('```js\nopen\n```\n\n**Daily log of this chat**');
+    expect(text).toMatch(/\/memory export$/);
+  });
+
+  it('cuts 200,000 characters with the marker of the prompt', async () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: 'abcdefgh\n'.repeat(22_300), 2: '', 3: 'the end' });
+    const { text } = await on.run('/memory');
+    expect(text).toContain('<<truncated due to memory-max-chars=12000>>');
+    expect(text).not.toContain('the end');
+    expect(text.length).toBeLessThan(12_200);
+  });
+
+  it('does not call unreadable memory empty', async () => {
+    const on = standIn();
+    on.now.unreadable = true;
+    await expect(on.run('/memory')).rejects.toThrow('MEMORY.md is a folder');
+  });
+
+  it('speaks of the default persona when the active one has lost its file', async () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: 'mine', 2: '', 3: '' });
+    const chat = {
+      id: CHAT,
+      channel: 'test',
+      account: 'b',
+      address: '1',
+      kind: 'direct',
+      title: '',
+    } as const;
+    expect((await on.run('/memory', { chat: { ...chat, activePersona: 'gone' } })).text).toContain('mine');
+  });
+
+  it('changes something only where it changes something', async () => {
+    const { parts } = standIn();
+    const memory = parts.commands.find(({ name }) => name === 'memory');
+    const changing = ['forget x', 'yes x', 'undo', 'export', 'FORGET x', ' undo '];
+    for (const argument of changing) expect(memory?.changes(argument)).toBe(true);
+    for (const argument of ['', 'show', 'why', 'why forget it', 'nonsense'])
+      expect(memory?.changes(argument)).toBe(false);
+  });
+});
+
+describe('/memory why', () => {
+  const given = {
+    memory:
+      '# Memory\n\n## Tier 1 — Long term\n\n- Likes blue roses\n- Lives in Graz\n\n## Tier 2 — Mid term\n\nBuilds a shed',
+    dailyLog: '--- 2026-11-21 ---\nwatered the roses\nslept late',
+    recalled: '',
+  };
+
+  it('names the given lines, those first that share words with the answer, with file, tier and source', async () => {
+    const on = standIn();
+    on.now.given = given;
+    on.messages.push(
+      messageOf(9, 'Blue roses suit your shed.', { author: { kind: 'persona', id: 'default' } }),
+      messageOf(10, 'another thing entirely'),
+    );
+    on.turns.set('t1', [messageOf(3, 'hello you'), messageOf(4, 'I like\nblue roses `very` much')]);
+    on.versions.push(
+      versionOf({
+        id: 'v3',
+        tier: 2,
+        after: 'Builds a shed',
+        cause: { kind: 'flush', personaId: 'default', turnId: null },
+      }),
+      versionOf({
+        id: 'v2',
+        before: '- Likes blue roses',
+        after: '- Likes blue roses\n- Lives in Graz',
+        cause: { kind: 'turn', personaId: 'default', turnId: 'lost' },
+      }),
+      versionOf({ id: 'v1', after: '- Likes blue roses' }),
+      versionOf({
+        id: 'v0',
+        personaId: 'luna',
+        tier: null,
+        file: 'memory/2026-11-21.md',
+        after: 'slept late',
+        cause: { kind: 'turn', personaId: 'luna', turnId: 't1' },
+      }),
+    );
+    const { text } = await on.run('/memory why');
+    expect(text.split('\n')).toEqual([
+      'My last answer was given 5 remembered lines.',
+      '',
+      'These share words with it:',
+      '',
+      '- `Likes blue roses` — `default/MEMORY.md`, tier 1; from Anna, 2026-11-20 09:04: ``I like blue roses `very` much`` (shared: blue, roses)',
+      '- `Builds a shed` — `default/MEMORY.md`, tier 2; noted 2026-11-21 08:00, when older messages were put away (shared: shed)',
+      '- `watered the roses` — `memory/2026-11-21.md`; written by hand, as far as I can tell (shared: roses)',
+      '',
+      'These share none:',
+      '',
+      '- `Lives in Graz` — `default/MEMORY.md`, tier 1; noted 2026-11-21 08:00; what was said then is not kept',
+      '- `slept late` — `memory/2026-11-21.md`; from Anna, 2026-11-20 09:03: `hello you`',
+      '',
+      ACCOUNT,
+    ]);
+  });
+
+  it('quotes nothing of a conversation that was reset, nor of another chat', async () => {
+    const on = standIn();
+    on.now.given = given;
+    on.now.resetAt = 4;
+    on.turns.set('t1', [messageOf(4, 'SECRET of old')]);
+    on.turns.set('t2', [messageOf(9, 'SECRET of elsewhere', { room: 'test_control/5' })]);
+    on.versions.push(
+      versionOf({ after: '- Likes blue roses' }),
+      versionOf({
+        tier: 2,
+        after: 'Builds a shed',
+        cause: { kind: 'turn', personaId: 'default', turnId: 't2' },
+      }),
+    );
+    const { text } = await on.run('/memory why');
+    expect(text).not.toContain('SECRET');
+    expect(text).toContain('in a conversation that was reset since');
+    expect(text).toContain('from another chat');
+  });
+
+  it('keeps its length, and finds the source of a line that the budget cut', async () => {
+    const on = standIn();
+    const lines = Array.from({ length: 300 }, (_, n) => `- line ${n} ${'x'.repeat(500)}`);
+    on.now.given = {
+      memory: `# Memory\n\n## Tier 1\n\n${lines.join('\n')}\n- and hal\n\n<<truncated due to memory-max-chars=12000>>`,
+      dailyLog: '',
+      recalled: '',
+    };
+    on.messages.push(messageOf(9, 'hal here', { author: { kind: 'persona', id: 'default' } }));
+    on.turns.set('t1', [messageOf(4, 'half of it')]);
+    on.versions.push(versionOf({ after: '- and half of a line' }));
+    const { text } = await on.run('/memory why');
+    expect(text).toContain('My last answer was given 301 remembered lines.');
+    expect(text).toContain('- `and hal` — `default/MEMORY.md`, tier 1; from Anna');
+    expect(text).toContain('And 286 more.');
+    expect(text.length).toBeLessThan(6_000);
+  });
+
+  it('tells an answer without memory from no answer at all', async () => {
+    const on = standIn();
+    expect((await on.run('/memory why')).text).toBe(
+      `There is no answer of mine here yet to explain.\n\n${ACCOUNT}`,
+    );
+    on.now.given = { memory: '', dailyLog: '', recalled: '' };
+    expect((await on.run('/memory why')).text).toBe(
+      `My last answer was given nothing that I remember.\n\n${ACCOUNT}`,
+    );
+  });
+
+  it('says of messages with certain words where they went', async () => {
+    const on = standIn();
+    expect((await on.run('/memory why blue roses')).text).toMatch(/^I find no message/);
+    const of = (id: number, fate: (typeof on.traces)[number]['fate']) =>
+      on.traces.push({ message: messageOf(id, `blue roses ${id}`), personaId: 'default', fate });
+    of(1, { kind: 'window', flushed: true });
+    of(2, { kind: 'archived', file: 'x.md' });
+    of(3, { kind: 'reset' });
+    const { text } = await on.run('/memory why "blue roses"');
+    const [window, archived, reset] = text.split('\n');
+    expect(window).toMatch(/^- Anna, 2026-11-20 09:01: `blue roses 1` It is in my window/);
+    expect(archived).toMatch(
+      /word for word in `groups\/test_1\/archive\/x.md`\. A memory flush of it is still owed/,
+    );
+    expect(reset).toBe('- A message of 2026-11-20 09:03: it was forgotten by /reset, or never shown to me.');
+    on.traces.length = 0;
+    for (const fate of ['waiting', 'flushed', 'overheard'] as const) of(4, { kind: fate });
+    expect((await on.run('/memory why roses')).text).toMatch(/waits.*behind my window.*overheard/s);
+  });
+});
+
+describe('/memory forget', () => {
+  const withSwordfish = () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: '- The word is Swordfish\n- Likes tea', 2: '', 3: '' });
+    on.tiers.set('luna', { 1: '', 2: 'swordfish  again', 3: '' });
+    on.files.set('memory/2026-11-22.md', 'said swordfish\nslept');
+    on.files.set('archive/a.md', 'Anna: swordfish it is');
+    on.messages.push(messageOf(1, 'the word is swordfish'), messageOf(2, 'ok'));
+    on.now.others = ['summary with swordfish'];
+    return on;
+  };
+  const everything = (on: ReturnType<typeof standIn>) =>
+    JSON.stringify([[...on.tiers], [...on.files], on.messages, on.now.others]).toLowerCase();
+
+  it('shows what would go, changes nothing, and asks', async () => {
+    const on = withSwordfish();
+    const before = everything(on);
+    const { text } = await on.run('/memory forget swordfish');
+    expect(text).toContain(
+      'This would go for good: 3 whole lines of memory and daily log, the words in 1 message, the words in 1 archive, and what holds them of 1 other note',
+    );
+    expect(text).toContain('- `default/MEMORY.md`: `The word is Swordfish`');
+    expect(text).toContain('- `luna/MEMORY.md`: `swordfish again`');
+    expect(text).toContain('- `memory/2026-11-22.md`: `said swordfish`');
+    expect(text).toContain('Answer `yes` within two minutes');
+    expect(everything(on)).toBe(before);
+    const from = { room: CHAT, senderId: 'test_anna', platformMessageId: '78' };
+    expect(on.questions.take(from)?.ifYes).toEqual({ name: 'memory', argument: 'yes swordfish' });
+  });
+
+  it('after a yes removes it everywhere, work in flight first, and does not repeat the text', async () => {
+    const on = withSwordfish();
+    const { text } = await on.run('/memory yes swordfish');
+    expect(text).toMatch(/^It is forgotten/);
+    expect(text).toContain('Removed: 3 whole lines');
+    expect(text.toLowerCase()).not.toContain('swordfish');
+    expect(everything(on)).not.toContain('swordfish');
+    expect(on.tiers.get('default')?.[1]).toBe('- Likes tea');
+    expect(on.messages[0]?.text).toBe('the word is [forgotten]');
+    const ended = ['interrupt', `halt all of ${CHAT}`];
+    expect(on.done).toEqual([...ended, 'erase', 'eraseWords', ...ended]);
+    expect(JSON.stringify(on.logged).toLowerCase()).not.toContain('swordfish');
+  });
+
+  it('removes what a turn in flight had written back meanwhile, and says so when that does not end', async () => {
+    const on = withSwordfish();
+    let times = 0;
+    on.now.onInterrupt = () => {
+      if (++times === 2) on.files.set('memory/2026-11-22.md', 'swordfish again');
+    };
+    expect((await on.run('/memory yes swordfish')).text).toMatch(/^It is forgotten/);
+    expect(everything(on)).not.toContain('swordfish');
+    on.now.onInterrupt = () => on.files.set('memory/2026-11-22.md', 'swordfish again');
+    on.now.onInterrupt();
+    expect((await on.run('/memory yes swordfish')).text).toMatch(/something keeps writing it back/);
+  });
+
+  it('run again after a crash finishes what is left; when nothing is, it says it is forgotten', async () => {
+    const on = withSwordfish();
+    await on.parts.memory.erase(CHAT, phraseOf('swordfish'));
+    expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^It is forgotten/);
+    expect(everything(on)).not.toContain('swordfish');
+    expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^It is forgotten/);
+    // The store had put its mark into the command itself before the process ended.
+    on.done.length = 0;
+    for (const argument of ['yes [forgotten]', 'y[forgotten] [forgotten]', 'forget "[forgotten]"'])
+      expect((await on.run(`/memory ${argument}`, { tries: 2 })).text).toMatch(/^It is forgotten/);
+    expect(on.done).toEqual([]);
+  });
+
+  it('says that a text stands nowhere, and asks nothing', async () => {
+    const on = withSwordfish();
+    expect((await on.run('/memory forget marlin')).text).toBe(
+      'I find that nowhere: not in my memory, not in what I keep of this chat.',
+    );
+    expect(on.questions.take({ room: CHAT, senderId: 'test_anna', platformMessageId: '78' })).toBeNull();
+    expect(on.done).toEqual([]);
+    expect((await on.run('/memory yes marlin')).text).toMatch(/^I find that nowhere/);
+    expect(on.done).not.toContain('erase');
+  });
+
+  it('refuses one character, in whatever form, and its own mark', async () => {
+    const on = withSwordfish();
+    for (const text of ['e', ' 🌹 ', '"e"', '“”', "' '"]) {
+      expect((await on.run(`/memory forget ${text}`)).text).toMatch(/at least two characters/);
+      expect((await on.run(`/memory yes ${text}`)).text).toMatch(/at least two characters/);
+    }
+    expect((await on.run('/memory forget [forgotten]')).text).toMatch(/in the place of forgotten words/);
+    expect((await on.run('/memory forget a [forgotten] b')).text).toMatch(/in the place of forgotten words/);
+    expect(on.done).toEqual([]);
+  });
+
+  it('takes signs, quotes and line ends for what they are', async () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: 'costs 5$ (a+b)*\nsays "hi there" daily\nkeep me .*', 2: '', 3: '' });
+    expect((await on.run('/memory forget 5$ (a+b)*')).text).toContain('1 whole line');
+    expect((await on.run('/memory forget "hi\nthere"')).text).toContain('1 whole line');
+    expect((await on.run('/memory forget .*.*')).text).toMatch(/nowhere/);
+    await on.run('/memory yes "hi\nthere"');
+    await on.run('/memory yes 5$ (a+b)*');
+    expect(on.tiers.get('default')?.[1]).toBe('keep me .*');
+  });
+
+  it('shows at most 15 lines, each within its bounds', async () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: `rose ${'x'.repeat(3_000)}\n`.repeat(60), 2: '', 3: '' });
+    const { text } = await on.run('/memory forget rose');
+    expect(text).toContain('- and 45 more lines');
+    expect(text.length).toBeLessThan(4_096);
+  });
+
+  it('leaves nothing of any text, whatever it is', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ minLength: 2, unit: 'binary' }).filter((text) => Array.from(text.trim()).length > 2),
+        async (secret) => {
+          if (/["'“”„«»]/.test(secret)) return;
+          const on = standIn();
+          const line = secret.replace(/\s+/gu, ' ').trim();
+          on.tiers.set('default', { 1: `tea\n${line}`, 2: '', 3: '' });
+          on.messages.push(messageOf(1, `so: ${line}!`));
+          const { text } = await on.run(`/memory yes ${secret}`);
+          expect(text).toMatch(/^It is forgotten/);
+          expect(on.messages[0]?.text).toContain('[forgotten]');
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+});
+
+describe('/memory undo', () => {
+  const twice = () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: '- tea\n- roses', 2: '', 3: '' });
+    on.turns.set('t1', [messageOf(4, 'I like roses')]);
+    on.versions.push(
+      versionOf({ id: 'new', before: '- tea', after: '- tea\n- roses' }),
+      versionOf({ id: 'old', before: '', after: '- tea' }),
+    );
+    return on;
+  };
+
+  it('takes back the last change and says which; once more, the one before', async () => {
+    const on = twice();
+    const first = await on.run('/memory undo');
+    expect(first).toEqual({
+      text: 'Taken back: the change of tier 1 of `default/MEMORY.md` (from Anna, 2026-11-20 09:04: `I like roses`).\n\nGone again:\n\n- `roses`',
+      effects: [{ kind: 'undone', versionId: 'new' }],
+    });
+    expect(on.tiers.get('default')?.[1]).toBe('- tea');
+    on.versions.shift();
+    const second = await on.run('/memory undo');
+    expect(second.effects).toEqual([{ kind: 'undone', versionId: 'old' }]);
+    expect(on.tiers.get('default')?.[1]).toBe('');
+    on.versions.shift();
+    expect(await on.run('/memory undo')).toEqual({
+      text: 'There is no change of my memory to take back.',
+      effects: [],
+    });
+  });
+
+  it('refuses after a person’s edit, changes nothing, and shows what the change was', async () => {
+    const on = twice();
+    on.tiers.set('default', { 1: '- tea\n- red roses', 2: '', 3: '' });
+    const { text, effects } = await on.run('/memory undo');
+    expect(text).toMatch(/^Nothing was taken back: .* edited by hand since/);
+    expect(text).toContain('It had added:\n\n- `roses`');
+    expect(effects).toEqual([]);
+    expect(on.tiers.get('default')?.[1]).toBe('- tea\n- red roses');
+  });
+
+  it('goes past a change that never came to be; after a crash, the same sign means it is done', async () => {
+    const on = twice();
+    on.tiers.set('default', { 1: '- tea', 2: '', 3: '' });
+    expect((await on.run('/memory undo', { tries: 2 })).effects).toEqual([
+      { kind: 'undone', versionId: 'new' },
+    ]);
+    expect(on.tiers.get('default')?.[1]).toBe('- tea');
+    expect((await on.run('/memory undo')).effects).toEqual([
+      { kind: 'undone', versionId: 'new' },
+      { kind: 'undone', versionId: 'old' },
+    ]);
+    expect(on.tiers.get('default')?.[1]).toBe('');
+  });
+});
+
+describe('/memory export', () => {
+  it('sends the files that hold something, named by their place', async () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: 'tea', 2: '', 3: '' });
+    on.files.set('memory/2026-11-22.md', 'x').set('memory/2026-11-21.md', ' \n').set('archive/a.md', 'y');
+    expect(await on.run('/memory export')).toEqual({
+      text: 'Here are 3 files.',
+      files: [
+        { path: '/groups/test_1/default/MEMORY.md', name: 'default-MEMORY.md' },
+        { path: '/groups/test_1/memory/2026-11-22.md', name: 'memory-2026-11-22.md' },
+        { path: '/groups/test_1/archive/a.md', name: 'archive-a.md' },
+      ],
+    });
+  });
+
+  it('sends at most 30 and says how many stay; none is a sentence', async () => {
+    const on = standIn();
+    expect((await on.run('/memory export')).text).toBe(
+      'There are no files to send: I remember nothing here yet.',
+    );
+    for (let n = 0; n < 33; n++) on.files.set(`archive/${n}.md`, 'x');
+    const { text, files } = await on.run('/memory export');
+    expect(text).toBe('Here are 30 files. 3 older files stay in the folder `groups/test_1/`.');
+    expect(files).toHaveLength(30);
+  });
+});
+
+describe('/archive', () => {
+  it('says where the copy is and how long, or that there is nothing to copy', async () => {
+    const on = standIn();
+    expect((await on.run('/archive')).text).toBe('There is no conversation here yet to archive.');
+    on.now.copied = { file: 'x.md', messages: 1 };
+    expect((await on.run('/archive')).text).toBe(
+      'Copied 1 message to `groups/test_1/archive/x.md`. The conversation goes on.',
+    );
+  });
+});
+
+describe('/reset and /persona delete', () => {
+  const archived = (file: string, threadId: string | null, reset = false) => ({
+    ...{ file, threadId, reset, personaId: 'default', flushed: true },
+  });
+
+  it('ends a flush first and marks the archives of that thread', async () => {
+    const on = standIn();
+    on.archives.push(archived('a.md', null), archived('b.md', '7'), archived('c.md', null, true));
+    expect(await on.run('/reset')).toEqual({
+      text: cleared,
+      effects: [{ kind: 'reset', room: CHAT, personaId: 'default', upTo: 5 }],
+    });
+    expect(on.done).toEqual([`halt ${CHAT} default`, 'mark a.md reset']);
+    on.done.length = 0;
+    await on.run('/reset', { room: `${CHAT}/7` });
+    expect(on.done).toEqual([`halt ${CHAT}/7 default`, 'mark b.md reset']);
+  });
+
+  it('resets all the same where a file cannot be marked, and tells the operator which', async () => {
+    const on = standIn();
+    on.archives.push(archived('a.md', null));
+    on.now.markFails = true;
+    expect((await on.run('/reset')).text).toBe(cleared);
+    expect(on.logged).toMatchObject([{ fields: { path: 'groups/test_1/archive/a.md' } }]);
+  });
+
+  it('a persona’s windows are archived before its file goes; where they cannot be, it stays', async () => {
+    const on = standIn();
+    expect((await on.run('/persona delete luna')).text).toMatch(/^Deleted persona luna/);
+    expect(on.done).toEqual(['close luna', 'remove luna']);
+    on.done.length = 0;
+    expect((await on.run('/persona delete default')).text).toBe('no default');
+    expect((await on.run('/persona delete nobody')).text).toBe('no nobody');
+    on.now.closeFails = true;
+    await expect(on.run('/persona delete luna')).rejects.toThrow('no space');
+    expect(on.done).toEqual([]);
+  });
+});

@@ -1,0 +1,154 @@
+/**
+ * One conversation, the same on every platform, through the real gateway and the platform's real library: what people
+ * do in their first days with a persona.
+ */
+import { expect } from 'vitest';
+import { eventually } from '../harness/gateway.js';
+import type { Person, Place, Platform, Shown } from '../harness/platform.js';
+import { type PlatformStage, stageOn } from '../harness/stage.js';
+import { SMALL_PNG } from './pictures.js';
+
+const ANNA: Person = { number: 1, name: 'Anna' };
+const BEN: Person = { number: 2, name: 'Ben' };
+const DIRECT: Place = { kind: 'direct', number: 1 };
+const GROUP: Place = { kind: 'group', number: 7 };
+
+const CODE = Array.from({ length: 400 }, (_, n) => `const line${n} = ${n};`).join('\n');
+const TABLE = ['| Fruit | Price |', '|---|---|', '| apple | 1 |', '| pear | 2 |'].join('\n');
+const LONG = `Here is **all** of it:\n\n${TABLE}\n\n\`\`\`js\n${CODE}\n\`\`\`\n\nThat is the end.`;
+
+export async function converse(platform: Platform): Promise<void> {
+  const on = await stageOn(platform, { conversation: { debounce_ms: 200 } });
+  try {
+    await on.start();
+    await greeting(on);
+    await command(on);
+    await mention(on);
+    await edit(on);
+    await image(on);
+    await longAnswer(on);
+    await personaSwitch(on);
+    await reset(on);
+  } finally {
+    await on.close();
+  }
+}
+
+async function greeting(on: PlatformStage): Promise<void> {
+  on.model.reply('Good morning, Anna!');
+  const [shown] = await said(on, DIRECT, () =>
+    on.platform.say({ from: ANNA, in: DIRECT, text: 'good morning' }),
+  );
+  expect(shown?.text).toContain('Good morning, Anna!');
+  expect(lastAsked(on)).toContain('good morning');
+  expect(prompt(on)).toContain(`chat_id is ${on.platform.chatId(DIRECT)} and persona_id is default`);
+}
+
+async function command(on: PlatformStage): Promise<void> {
+  const asked = on.model.count();
+  const [shown] = await said(on, DIRECT, () => on.platform.command(ANNA, DIRECT, '/help'));
+  expect(shown?.text).toContain('/persona');
+  expect(on.model.count()).toBe(asked);
+}
+
+/** Without a mention nobody answers; with one, and to a reply, the persona does, as a reply to it. */
+async function mention(on: PlatformStage): Promise<void> {
+  on.platform.say({ from: BEN, in: GROUP, text: 'lovely weather' });
+  on.model.reply('It is.');
+  let id = '';
+  const [answer] = await said(on, GROUP, () => {
+    id = on.platform.say({ from: BEN, in: GROUP, text: 'is it not?', mention: true });
+  });
+  expect(answer?.text).toContain('It is.');
+  expect(answer?.replyTo).toBe(id);
+  expect(lastAsked(on)).toContain('is it not?');
+  expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).toContain('lovely weather');
+
+  on.model.reply('Very much so.');
+  const [second] = await said(on, GROUP, () =>
+    on.platform.say({ from: ANNA, in: GROUP, text: 'really?', replyTo: answer?.id ?? '' }),
+  );
+  expect(second?.text).toContain('Very much so.');
+  expect(lastAsked(on)).toContain('in reply to');
+}
+
+/** A message that waits is answered as it is after the edit. */
+async function edit(on: PlatformStage): Promise<void> {
+  on.model.reply(() => ({ text: 'Paris.', headerDelayMs: 500 }));
+  const before = on.model.count();
+  on.platform.say({ from: ANNA, in: DIRECT, text: 'one moment' });
+  await on.model.received(before + 1);
+  const shown = on.platform.shown(DIRECT).length;
+  const id = on.platform.say({ from: ANNA, in: DIRECT, text: 'capital of Fance?' });
+  on.platform.edit(DIRECT, id, 'capital of France?');
+  await on.replies(DIRECT, shown + 2);
+  expect(lastAsked(on)).toContain('capital of France?');
+  expect(lastAsked(on)).not.toContain('Fance');
+}
+
+async function image(on: PlatformStage): Promise<void> {
+  on.model.reply('A red square.');
+  const [shown] = await said(on, DIRECT, () =>
+    on.platform.say({
+      ...{ from: ANNA, in: DIRECT, text: 'what is this?' },
+      image: { bytes: SMALL_PNG, mimeType: 'image/png' },
+    }),
+  );
+  expect(shown?.text).toContain('A red square.');
+  const request = on.model.requests.at(-1)?.body.messages.at(-1);
+  expect(request?.content).toContain('what is this?');
+  expect(request?.images).toHaveLength(1);
+}
+
+async function longAnswer(on: PlatformStage): Promise<void> {
+  on.model.reply(LONG);
+  const before = on.platform.shown(DIRECT).length;
+  on.platform.say({ from: ANNA, in: DIRECT, text: 'everything, please' });
+  await eventually(
+    () => on.platform.shown(DIRECT).at(-1)?.text.includes('That is the end.'),
+    'the end of the long answer stands there',
+  );
+  const parts = on.platform.shown(DIRECT).slice(before);
+  expect(parts.length).toBeGreaterThan(1);
+  const all = parts.map(({ text }) => text).join('\n');
+  const found = Array.from(all.matchAll(/const line(\d+) = \1;/g), (match) => Number(match[1]));
+  expect(found).toEqual(Array.from({ length: 400 }, (_, n) => n));
+  for (const word of ['apple', 'pear', 'Price']) expect(all).toContain(word);
+  // Where the platform's marks stand in the text, a fence that a part opens is closed in it.
+  for (const { text } of parts) expect((text.match(/```/g) ?? []).length % 2).toBe(0);
+}
+
+async function personaSwitch(on: PlatformStage): Promise<void> {
+  const [made] = await said(on, DIRECT, () => on.platform.command(ANNA, DIRECT, '/persona new Luna'));
+  expect(made?.text).toContain('Created persona Luna and switched to it.');
+  on.model.reply('I am Luna.');
+  const [shown] = await said(on, DIRECT, () =>
+    on.platform.say({ from: ANNA, in: DIRECT, text: 'who are you?' }),
+  );
+  expect(shown?.text).toContain('I am Luna.');
+  expect(prompt(on)).toContain('persona_id is luna');
+  expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).not.toContain('everything, please');
+}
+
+async function reset(on: PlatformStage): Promise<void> {
+  const [shown] = await said(on, DIRECT, () => on.platform.command(ANNA, DIRECT, '/reset'));
+  expect(shown?.text).toBe('Conversation cleared. Principles and per-persona memory are unchanged.');
+  on.model.reply('Hello again.');
+  await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'hello' }));
+  expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).not.toContain('who are you?');
+}
+
+/** Does it, and resolves with what we said in that place after that: at least one message. */
+async function said(on: PlatformStage, place: Place, act: () => void): Promise<Shown[]> {
+  const before = on.platform.shown(place).length;
+  act();
+  return (await on.replies(place, before + 1)).slice(before);
+}
+
+function lastAsked(on: PlatformStage): string {
+  return JSON.stringify(on.model.requests.at(-1)?.body.messages.at(-1)?.content ?? '');
+}
+
+function prompt(on: PlatformStage): string {
+  return String(on.model.requests.at(-1)?.body.messages[0]?.content ?? '');
+}

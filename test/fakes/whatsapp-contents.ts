@@ -1,0 +1,149 @@
+/** What is said, as the content that a phone encrypts; and such a content of ours, as people see it. */
+
+import type { MediaType } from '@whiskeysockets/baileys';
+import { normalizeMessageContent, proto } from '@whiskeysockets/baileys';
+import { type SealedFile, sealFile } from './whatsapp-files.js';
+import type { Enclosure, Saying, SentKind } from './whatsapp-words.js';
+
+/** A message that another may answer. */
+export interface Quotable {
+  /** The address of who wrote it. */
+  author: string;
+  content: proto.IMessage;
+}
+
+export interface Writing {
+  /** Uploads a file; where it lies. */
+  put(bytes: Buffer): string;
+  quotable(id: string): Quotable | undefined;
+  /** Whom `mention` means, as they are addressed in this chat. */
+  mentioned: string[];
+}
+
+type Said = Omit<Saying, 'from' | 'in'>;
+
+/** The words of it with the mentions before them, as they stand in the message. */
+export function wordsOf(text: string, mentioned: string[]): string {
+  return [...mentioned.map((jid) => `@${jid.split('@')[0]}`), text].filter(Boolean).join(' ');
+}
+
+export async function contentOf(said: Said, writing: Writing): Promise<proto.IMessage> {
+  if (said.content !== undefined) return said.content;
+  const text = wordsOf(said.text ?? '', writing.mentioned);
+  const contextInfo = contextOf(said, writing);
+  const below = text === '' ? {} : { caption: text };
+  const fileOf = (enclosure: Enclosure, kind: MediaType) => enclose(enclosure, kind, writing);
+
+  if (said.image) return { imageMessage: { ...(await fileOf(said.image, 'image')), ...below, contextInfo } };
+  if (said.video) {
+    const seconds = said.video.seconds ?? 1;
+    return { videoMessage: { ...(await fileOf(said.video, 'video')), ...below, seconds, contextInfo } };
+  }
+  if (said.voice) {
+    const seconds = said.voice.seconds ?? 1;
+    return { audioMessage: { ...(await fileOf(said.voice, 'audio')), ptt: true, seconds, contextInfo } };
+  }
+  if (said.document) {
+    const fileName = said.document.fileName ?? 'file';
+    const documentMessage = { ...(await fileOf(said.document, 'document')), fileName, ...below, contextInfo };
+    // With words below it, phones put it into an envelope.
+    return text === ''
+      ? { documentMessage }
+      : { documentWithCaptionMessage: { message: { documentMessage } } };
+  }
+  if (said.sticker) return { stickerMessage: { ...(await fileOf(said.sticker, 'sticker')), contextInfo } };
+  if (said.location) {
+    const { latitude, longitude, ...named } = said.location;
+    return {
+      locationMessage: { degreesLatitude: latitude, degreesLongitude: longitude, ...named, contextInfo },
+    };
+  }
+  return contextInfo === null ? { conversation: text } : { extendedTextMessage: { text, contextInfo } };
+}
+
+function contextOf(said: Said, { mentioned, quotable }: Writing): proto.IContextInfo | null {
+  const context: proto.IContextInfo = {};
+  if (mentioned.length > 0) context.mentionedJid = mentioned;
+  if (said.replyTo !== undefined) {
+    const quoted = quotable(said.replyTo);
+    context.stanzaId = said.replyTo;
+    if (quoted !== undefined) {
+      context.participant = quoted.author;
+      context.quotedMessage = quoted.content;
+    }
+  }
+  return Object.keys(context).length === 0 ? null : context;
+}
+
+async function enclose(enclosure: Enclosure, kind: MediaType, { put }: Writing) {
+  const { bytes, mediaKey, fileSha256, fileEncSha256 }: SealedFile = await sealFile(enclosure.bytes, kind);
+  const directPath = `${put(bytes)}?ccb=11-4`;
+  return {
+    url: `https://mmg.whatsapp.net${directPath}`,
+    directPath,
+    mediaKey,
+    fileSha256,
+    fileEncSha256,
+    fileLength: enclosure.claimedSize ?? enclosure.bytes.length,
+    mimetype: enclosure.mimeType,
+  };
+}
+
+/** Where a file of a content lies, and how it is sealed. */
+export interface FilePointer {
+  kind: MediaType;
+  path: string;
+  mediaKey: Uint8Array;
+  mimeType: string;
+  name: string | null;
+}
+
+export interface Reading {
+  kind: SentKind;
+  text: string;
+  quotedId: string | null;
+  mentioned: string[];
+  file: FilePointer | null;
+}
+
+const FILES = [
+  ['imageMessage', 'image'],
+  ['videoMessage', 'video'],
+  ['audioMessage', 'audio'],
+  ['documentMessage', 'document'],
+  ['stickerMessage', 'sticker'],
+] as const;
+
+export function readContent(content: proto.IMessage): Reading {
+  const inner = normalizeMessageContent(content) ?? {};
+  for (const [field, kind] of FILES) {
+    const found = inner[field];
+    if (!found) continue;
+    const pointer =
+      found.directPath && found.mediaKey
+        ? {
+            kind,
+            path: found.directPath,
+            mediaKey: found.mediaKey,
+            mimeType: found.mimetype ?? '',
+            name: ('fileName' in found ? found.fileName : null) ?? null,
+          }
+        : null;
+    const text = ('caption' in found ? found.caption : null) ?? '';
+    return { kind, text, ...contextIn(found.contextInfo), file: pointer };
+  }
+  const text = inner.conversation ?? inner.extendedTextMessage?.text ?? null;
+  const context = contextIn(inner.extendedTextMessage?.contextInfo);
+  return { kind: text === null ? 'other' : 'text', text: text ?? '', ...context, file: null };
+}
+
+function contextIn(context: proto.IContextInfo | null | undefined) {
+  return { quotedId: context?.stanzaId ?? null, mentioned: context?.mentionedJid ?? [] };
+}
+
+/** A change of a message that stands already, if the content is one. */
+export function changeIn(content: proto.IMessage): proto.Message.IProtocolMessage | null {
+  return normalizeMessageContent(content)?.protocolMessage ?? null;
+}
+
+export const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type;

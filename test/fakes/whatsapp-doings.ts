@@ -1,0 +1,157 @@
+/** What people do on the fake WhatsApp: say, change, take back, react, read; the owner too, on the phone itself. */
+import { randomBytes } from 'node:crypto';
+import type { proto } from '@whiskeysockets/baileys';
+import { contentOf, MESSAGE_EDIT, type Quotable, REVOKE } from './whatsapp-contents.js';
+import {
+  type Chat,
+  isGroup,
+  membershipLetter,
+  messageLetter,
+  receiptLetter,
+  retryLetter,
+} from './whatsapp-mail.js';
+import type { Companion } from './whatsapp-pairing.js';
+import { addressOf, type People, type Person } from './whatsapp-people.js';
+import type { Letter, Post } from './whatsapp-post.js';
+import type { FakeWhatsApp, Group, Peer, Said, Saying, SentMessage } from './whatsapp-words.js';
+
+export interface Stagehands {
+  people: People;
+  post: Post;
+  put(bytes: Buffer): string;
+  companion(): Companion;
+  /** What stands in a message of ours. */
+  ours(id: string): proto.IMessage | undefined;
+  askedAgain(id: string): number;
+  /** How the next message is delivered twice, if it is. */
+  takeDoubling(): 'id' | 'ciphertext' | null;
+}
+
+type Doings = Pick<
+  FakeWhatsApp,
+  'say' | 'edit' | 'revoke' | 'react' | 'ownPhoneSays' | 'read' | 'removeFromGroup' | 'addToGroup'
+> & { requestRetry(sent: SentMessage, by?: Peer): void };
+
+export function makeDoings(hands: Stagehands): Doings {
+  const { people, post } = hands;
+  const quotables = new Map<string, Quotable>();
+  const chats = new Map<string, { chat: Chat; from: Person }>();
+
+  const newId = () => `3A${randomBytes(9).toString('hex').toUpperCase()}`;
+  const formIn = (chat: Chat) => (chat === 'self' ? 'lid' : isGroup(chat) ? chat.addressing : chat.form);
+
+  function dispatch(letter: Letter, saying?: Pick<Saying, 'offline'>): void {
+    post.send(saying?.offline === true ? { ...letter, late: true } : letter);
+  }
+
+  function utter(from: Person, chat: Chat, saying: Omit<Saying, 'from' | 'in'>): Said {
+    const id = saying.id ?? newId();
+    const form = formIn(chat);
+    const mentioned = saying.mention === true ? [people.own] : (saying.mention ?? []).map(people.of);
+    const content = async () => {
+      const made = await contentOf(saying, {
+        put: hands.put,
+        quotable(quoted) {
+          const ours = hands.ours(quoted);
+          return ours ? { author: addressOf(people.own, form), content: ours } : quotables.get(quoted);
+        },
+        mentioned: mentioned.map((person) => addressOf(person, form)),
+      });
+      quotables.set(id, { author: addressOf(from, form), content: made });
+      return made;
+    };
+    chats.set(id, { chat, from });
+    const spoilt = from.spoils !== 'never';
+    if (from.spoils === 'once') from.spoils = 'never';
+    const at = saying.at ?? Date.now();
+    const letter = () => messageLetter({ id, from, chat, content, at, spoilt }, people, hands.companion);
+    const doubling = hands.takeDoubling();
+    dispatch(doubling === 'ciphertext' ? { ...letter(), doubled: true } : letter(), saying);
+    if (doubling === 'id') dispatch(letter(), saying);
+    return { id, from: from.peer, in: isGroup(chat) ? chat : null, text: saying.text ?? '' };
+  }
+
+  /** A change of what was said: one more message, that says so. */
+  function change(id: string, edit: '1' | '7', content: (key: proto.IMessageKey) => proto.IMessage): void {
+    const place = chats.get(id);
+    if (place === undefined) throw new Error(`nobody said ${id}`);
+    const { chat, from } = place;
+    const remoteJid = isGroup(chat) ? chat.id : addressOf(people.own, formIn(chat));
+    const made = content({ remoteJid, fromMe: true, id });
+    const mailing = { id: newId(), from, chat, content: async () => made, at: Date.now(), edit };
+    dispatch(messageLetter(mailing, people, hands.companion));
+  }
+
+  /** Who tells us about a message of ours, if nobody else is named. */
+  function readerOf({ chat }: SentMessage, by: Peer | undefined): { person: Person; group: Group | null } {
+    const group = chat !== null && 'members' in chat ? chat : null;
+    const peer = by ?? (group === null ? (chat as Peer | null) : group.members[0]);
+    return { person: peer ? people.of(peer) : people.own, group };
+  }
+
+  /** By the group's first member; the gateway is told while it is in the group, and as it leaves it. */
+  function membership(group: Group, what: 'add' | 'remove', who: Person): void {
+    const circle = people.circle(group.id);
+    if (circle === null) throw new Error(`there is no group ${group.id}`);
+    const told = circle.includesUs || who === people.own;
+    const [first = people.own.peer] = group.members;
+    if (who === people.own) circle.includesUs = what === 'add';
+    else {
+      const others = group.members.filter((member) => member !== who.peer);
+      group.members = what === 'add' ? [...others, who.peer] : others;
+    }
+    if (told) dispatch(membershipLetter(group, what, who, people.of(first), newId()));
+  }
+
+  return {
+    say: ({ from, in: group, ...saying }) => {
+      const person = people.of(from);
+      return utter(person, group ?? person, saying);
+    },
+    ownPhoneSays: ({ to, ...saying }) =>
+      utter(people.own, to === 'self' ? to : 'members' in to ? to : people.of(to), saying),
+
+    edit: (said, text) =>
+      change(said.id, '1', (key) => {
+        const timestampMs = Date.now();
+        const editedMessage = { conversation: text };
+        return {
+          editedMessage: {
+            message: { protocolMessage: { key, type: MESSAGE_EDIT, editedMessage, timestampMs } },
+          },
+        };
+      }),
+    revoke: (said) => change(said.id, '7', (key) => ({ protocolMessage: { key, type: REVOKE } })),
+
+    react(peer, on, emoji) {
+      const person = people.of(peer);
+      const ours = 'content' in on;
+      const group = ours ? readerOf(on, peer).group : on.in;
+      const chat: Chat = group ?? person;
+      const form = formIn(chat);
+      const author = ours ? people.own : people.of(on.from);
+      const key = {
+        id: on.id,
+        remoteJid: group?.id ?? addressOf(people.own, form),
+        fromMe: author === person,
+        ...(group === null ? {} : { participant: addressOf(author, form) }),
+      };
+      const made = { reactionMessage: { key, text: emoji, senderTimestampMs: Date.now() } };
+      const mailing = { id: newId(), from: person, chat, content: async () => made, at: Date.now() };
+      dispatch(messageLetter(mailing, people, hands.companion));
+    },
+
+    read(sent, by) {
+      const { person, group } = readerOf(sent, by);
+      dispatch(receiptLetter({ id: sent.id, chat: sent.to, type: 'read', at: Date.now() }, person, group));
+    },
+    requestRetry(sent, by) {
+      const { person, group } = readerOf(sent, by);
+      const count = hands.askedAgain(sent.id);
+      dispatch(retryLetter({ id: sent.id, chat: sent.to, count, at: Date.now() }, person, group));
+    },
+
+    removeFromGroup: (group, peer) => membership(group, 'remove', peer ? people.of(peer) : people.own),
+    addToGroup: (group, peer) => membership(group, 'add', peer ? people.of(peer) : people.own),
+  };
+}

@@ -1,0 +1,93 @@
+/** The fake Discord as one of the platforms that the conversation script and the kills run on. */
+import { startFakeDiscord } from '../fakes/discord.js';
+import { invocationOf } from '../fakes/discord-commands.js';
+import type { FakeDiscord, User } from '../fakes/discord-words.js';
+import type { Person, Place, Platform } from './platform.js';
+
+const GUILD = '400000000000000000';
+
+export async function discordPlatform(): Promise<Platform & { discord: FakeDiscord }> {
+  const discord = await startFakeDiscord({ answerDelayMs: 3 });
+  discord.guild({ id: GUILD, name: 'The guild', channels: [] });
+  const channels = new Set<string>();
+  const listeners: ((event: 'sent' | 'intake') => void)[] = [];
+
+  function tell(event: 'sent' | 'intake'): void {
+    for (const listener of listeners) listener(event);
+  }
+
+  /** The channel of a place, made when somebody goes there for the first time. */
+  function enter(place: Place): string {
+    const id = channelOf(place);
+    if (!channels.has(id)) {
+      channels.add(id);
+      if (place.kind === 'group') discord.channel(GUILD, { id, name: `channel-${place.number}` });
+      else discord.dm(userOf({ number: place.number, name: `Person ${place.number}` }), id);
+    }
+    return id;
+  }
+
+  discord.onEvent((event) => {
+    tell(event === 'sent' ? 'sent' : 'intake');
+  });
+
+  return {
+    ...{ discord, name: 'discord', recognisesResends: true, environment: {} },
+    config: {
+      ...{ token: discord.token, api_root: discord.url },
+      ...{ messages_per_second: 1000, per_chat_burst: 1000 },
+    },
+    connected: () => discord.until(() => discord.sessions().connected > 0, 'the gateway is connected'),
+
+    say({ from, in: place, text, mention, replyTo, image }) {
+      const channelId = enter(place);
+      const { id } = discord.say({
+        ...{ from: userOf(from), channelId },
+        content: mention ? `<@${discord.bot.id}> ${text}` : text,
+        ...(replyTo === undefined ? {} : { replyTo }),
+        ...(image === undefined ? {} : { attachments: [attached(discord, image)] }),
+      });
+      return id;
+    },
+    edit: (place, id, text) => discord.edit(channelOf(place), id, text),
+
+    command(from, place, text) {
+      const channelId = enter(place);
+      // People choose from the commands that Discord knows; that there is no such one ends the test run.
+      discord
+        .until(() => discord.commands() !== null, 'the commands are made known')
+        .then(() => {
+          const invocation = invocationOf(discord.commands() ?? [], text);
+          discord.command({ from: userOf(from), channelId, ...invocation });
+        });
+    },
+
+    shown: (place) =>
+      discord.sent
+        .filter(({ channelId }) => channelId === channelOf(place))
+        .map(({ id, content, files, replyTo, at, cut, answered }) => ({
+          ...{ id, text: content, files: files.map(({ name }) => name), replyTo, at },
+          cut: cut || !answered,
+        })),
+    onEvent: (listener) => void listeners.push(listener),
+    chatId: (place) => `discord_${channelOf(place)}`,
+    close: () => discord.close(),
+  };
+}
+
+function attached(discord: FakeDiscord, { bytes, mimeType }: { bytes: Buffer; mimeType: string }) {
+  return discord.attachment(`picture.${mimeType.split('/')[1]}`, bytes, mimeType);
+}
+
+function userOf({ number, name }: Person): User {
+  return {
+    id: String(100_000_000_000_000_000n + BigInt(number)),
+    username: `person${number}`,
+    global_name: name,
+  };
+}
+
+function channelOf({ kind, number }: Place): string {
+  const first = kind === 'direct' ? 200_000_000_000_000_000n : 300_000_000_000_000_000n;
+  return String(first + BigInt(number));
+}

@@ -1,0 +1,69 @@
+/**
+ * A fake platform, as the tests that run on all platforms see it: the conversation script and the kills. Each platform
+ * has its own fake with much more to it; this is what they have in common.
+ */
+export interface Person {
+  /** A number that the platform makes an id of its own form from. */
+  number: number;
+  name: string;
+}
+
+/** Somewhere people talk. */
+export interface Place {
+  kind: 'direct' | 'group';
+  /** The person whose direct chat it is, or any number of one group. */
+  number: number;
+}
+
+export interface Saying {
+  from: Person;
+  in: Place;
+  /** Where `mention` is set, the platform's own mention of our account stands before it. */
+  text: string;
+  mention?: boolean;
+  /** Answers a message, of a person or of ours, by its id. */
+  replyTo?: string;
+  image?: { bytes: Buffer; mimeType: string };
+}
+
+/** One message of ours, as people see it. */
+export interface Shown {
+  id: string;
+  /** Its source as it was sent, with the platform's own marks where it has some. */
+  text: string;
+  /** The names of its files. */
+  files: string[];
+  replyTo: string | null;
+  /** When the platform took it, ms. */
+  at: number;
+  /** The connection ended between taking it and answering: nobody can know that it was taken. */
+  cut: boolean;
+}
+
+export interface Platform {
+  name: 'telegram' | 'discord' | 'whatsapp';
+  /** Whether it recognises a message that is sent a second time: then nothing may ever stand twice. */
+  recognisesResends: boolean;
+  /** `channels.<name>` of config.yaml; nothing in it slows a test down. */
+  config: Record<string, unknown>;
+  /** What the gateway's process needs in its environment to reach this fake, beside the configuration. */
+  environment: Record<string, string>;
+  /** Where the platform must see what a gateway writes to its log: how WhatsApp is linked by its QR. */
+  attend?(log: () => string): void;
+  /** Resolves when a gateway that was started is connected, logged in and takes in. */
+  connected(): Promise<void>;
+  /** Returns the message's id. While no gateway is connected it waits, as it would on the platform. */
+  say(saying: Saying): string;
+  edit(place: Place, id: string, text: string): void;
+  /** Whether the platform has a native form of commands; then `command` gives one, else it is typed. */
+  command(from: Person, place: Place, text: string): void;
+  /** What stands in a place from us, in order. */
+  shown(place: Place): Shown[];
+  /** What people could not read of what we sent, where it is encrypted. */
+  unreadable?(): string[];
+  /** Calls back with every message that is taken from us, and each time a gateway begins to take in. */
+  onEvent(listener: (event: 'sent' | 'intake') => void): void;
+  /** `groups/` names its folder by it: `telegram_100`. */
+  chatId(place: Place): string;
+  close(): Promise<void>;
+}

@@ -1,0 +1,1 @@
+export function serveMediaFrom(cdn: { port: number; ca: string }): () => void;

@@ -1,0 +1,97 @@
+/**
+ * The fake WhatsApp as one of the platforms that the conversation script and the kills run on. A gateway is linked by
+ * scanning the QR code it logs (`whatsapp qr: …`): only there stands the secret that WhatsApp's phone answers with,
+ * so the platform attends to its log. Once is enough; after that the gateway logs in with what it stored.
+ */
+import type { FakeWhatsApp, Group, SentMessage } from '../fakes/whatsapp.js';
+import { startFakeWhatsApp } from '../fakes/whatsapp.js';
+import type { Person, Place, Platform } from './platform.js';
+
+const LOOK_EVERY_MS = 10;
+/** Linking makes some hundred keys on both sides. */
+const CONNECT_WITHIN_MS = 60_000;
+const QR = /whatsapp qr: ([^\s"\\]+)/g;
+
+export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWhatsApp }> {
+  const whatsapp = await startFakeWhatsApp();
+  const tried = new Set<string>();
+  let log: () => string = () => '';
+
+  /** Scans the newest code, if it can still be scanned. */
+  function look(): void {
+    if (whatsapp.refs().length === 0) return;
+    const qr = [...log().matchAll(QR)].at(-1)?.[1];
+    if (qr === undefined || tried.has(qr) || !whatsapp.refs().some((ref) => qr.includes(ref))) return;
+    tried.add(qr);
+    // A gateway that is killed meanwhile shows another when it comes back.
+    whatsapp.scan(qr).catch(() => {});
+  }
+  const watch = setInterval(look, LOOK_EVERY_MS);
+
+  const peerOf = ({ number, name }: Person) => whatsapp.peer(number, name);
+  const chatOf = ({ kind, number }: Place) =>
+    kind === 'direct' ? whatsapp.peer(number) : whatsapp.group(number);
+
+  /** The group of a place, with who is about to speak in it; null for a direct chat. */
+  function groupOf(place: Place, speaker: Person): Group | null {
+    if (place.kind === 'direct') return null;
+    const group = whatsapp.group(place.number);
+    const peer = peerOf(speaker);
+    if (!group.members.includes(peer)) whatsapp.addToGroup(group, peer);
+    return group;
+  }
+
+  function say({ from, in: place, ...saying }: Parameters<Platform['say']>[0]): string {
+    const group = groupOf(place, from);
+    const { mention, ...said } = saying;
+    return whatsapp.say({
+      from: peerOf(from),
+      ...(group === null ? {} : { in: group }),
+      ...said,
+      ...(mention === true ? { mention } : {}),
+    }).id;
+  }
+
+  return {
+    whatsapp,
+    name: 'whatsapp',
+    recognisesResends: true,
+    config: {
+      ...{ enabled: true, web_socket_url: whatsapp.url },
+      access: { direct: 'open', groups: 'open' },
+      ...{ messages_per_second: 1000, per_chat_burst: 1000 },
+    },
+    environment: whatsapp.environment,
+    attend(source) {
+      log = source;
+    },
+    connected: () => whatsapp.until(whatsapp.loggedIn, 'the gateway is logged in', CONNECT_WITHIN_MS),
+    say,
+    edit: (_place, id, text) => whatsapp.edit({ id }, text),
+    command: (from, place, text) => void say({ from, in: place, text }),
+    shown: (place) =>
+      whatsapp
+        .sentTo(chatOf(place))
+        .filter(({ revoked }) => !revoked)
+        .map((sent) => ({
+          id: sent.id,
+          text: sent.text,
+          files: filesOf(sent),
+          replyTo: sent.quotedId,
+          at: sent.at,
+          cut: sent.cut || !sent.acked,
+        })),
+    unreadable: () => whatsapp.complaints,
+    onEvent: whatsapp.onEvent,
+    chatId: (place) =>
+      `whatsapp_${place.kind === 'direct' ? whatsapp.peer(place.number).pn : whatsapp.group(place.number).id}`,
+    async close() {
+      clearInterval(watch);
+      await whatsapp.close();
+    },
+  };
+}
+
+function filesOf({ file, kind }: SentMessage): string[] {
+  return file === null ? [] : [file.name ?? kind];
+}

@@ -1,0 +1,137 @@
+import sharp from 'sharp';
+import { describe, expect, test } from 'vitest';
+import { createImages, type Prepared } from '../../src/media/images.js';
+import { bomb, keptLog, noise } from './support.js';
+
+const images = createImages({ log: keptLog() });
+
+async function prepared(bytes: Buffer) {
+  const made = await images.prepare(bytes);
+  if (made.kind === 'unreadable') throw new Error(made.reason);
+  return { ...made.image, about: await sharp(made.image.bytes).metadata() };
+}
+
+async function reason(bytes: Buffer): Promise<string> {
+  const made = await images.prepare(bytes);
+  return made.kind === 'unreadable' ? made.reason : `made into ${made.image.mimeType}`;
+}
+
+describe('what models take', () => {
+  test.each(['jpeg', 'png', 'webp', 'gif'] as const)('%s passes as it came', async (format) => {
+    const bytes = await noise(64, 48).toFormat(format).toBuffer();
+    expect(await images.prepare(bytes)).toEqual({
+      kind: 'image',
+      image: { mimeType: `image/${format}`, bytes },
+    });
+  });
+
+  test('as large as it may be', async () => {
+    const bytes = await noise(2048, 8).png().toBuffer();
+    expect((await prepared(bytes)).bytes).toBe(bytes);
+  });
+});
+
+describe('what is made anew', () => {
+  test('longer than 2,048: made smaller, in its proportions', async () => {
+    const { mimeType, about } = await prepared(await noise(2304, 576).png().toBuffer());
+    expect(mimeType).toBe('image/jpeg');
+    expect(about).toMatchObject({ width: 2048, height: 512, format: 'jpeg' });
+  });
+
+  test('more than 4 MB: made lighter', async () => {
+    const bytes = await noise(1200, 1200).png({ compressionLevel: 0 }).toBuffer();
+    expect(bytes.length).toBeGreaterThan(4_000_000);
+    const { bytes: made, about } = await prepared(bytes);
+    expect(made.length).toBeLessThan(4_000_000);
+    expect(about).toMatchObject({ width: 1200, height: 1200 });
+  });
+
+  test('lying on its side, as a camera notes it: turned upright', async () => {
+    const { about } = await prepared(await noise(60, 40).withMetadata({ orientation: 6 }).jpeg().toBuffer());
+    expect(about).toMatchObject({ width: 40, height: 60 });
+    expect(about.orientation ?? 1).toBe(1);
+  });
+
+  test('moving: its first picture', async () => {
+    const frames = await Promise.all(
+      ['red', 'blue'].map((background) =>
+        sharp({ create: { width: 20, height: 20, channels: 3, background } })
+          .png()
+          .toBuffer(),
+      ),
+    );
+    const moving = await sharp(frames, { join: { animated: true } })
+      .gif({ delay: [100, 100] })
+      .toBuffer();
+    expect((await sharp(moving).metadata()).pages).toBe(2);
+    const { bytes, about } = await prepared(moving);
+    expect(about).toMatchObject({ width: 20, height: 20, format: 'jpeg' });
+    const { dominant } = await sharp(bytes).stats();
+    expect(dominant.r).toBeGreaterThan(200);
+  });
+
+  test.each(['tiff', 'avif'] as const)('%s becomes a JPEG', async (format) => {
+    const { mimeType, about } = await prepared(await noise(32, 32).toFormat(format).toBuffer());
+    expect(mimeType).toBe('image/jpeg');
+    expect(about).toMatchObject({ width: 32, height: 32 });
+  });
+
+  test('see-through: on white', async () => {
+    const clear = { create: { width: 3000, height: 4, channels: 4, background: '#00000000' } } as const;
+    const { bytes } = await prepared(await sharp(clear).png().toBuffer());
+    expect((await sharp(bytes).stats()).channels[0]?.min).toBeGreaterThan(250);
+  });
+});
+
+describe('what cannot be read', () => {
+  test.each(['jpeg', 'png', 'webp'] as const)('half a %s', async (format) => {
+    const bytes = await noise(200, 200).toFormat(format).toBuffer();
+    expect(await reason(bytes.subarray(0, bytes.length / 2))).toContain('cannot be decoded');
+  });
+
+  test('a header with nothing behind it', async () => {
+    expect(await reason(Buffer.from('\xff\xd8\xff\xe0 and then words', 'latin1'))).toContain('decoded');
+  });
+
+  test('a bomb: a few bytes that unfold into gigabytes', async () => {
+    const bytes = bomb(30_000);
+    expect(bytes.length).toBeLessThan(200);
+    expect(await reason(bytes)).toContain('pixel limit');
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['words', 'just words'],
+    [
+      'a drawing, which could reach out of itself',
+      '<svg xmlns="http://www.w3.org/2000/svg"><image href="file:///etc/passwd"/></svg>',
+    ],
+    ['the same behind a prologue', '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>'],
+    ['a document', '%PDF-1.4\n'],
+    ['an archive', 'PK\x03\x04'],
+  ])('%s', async (_name, text) => {
+    expect(await reason(Buffer.from(text))).toBe('it is no picture of a kind that can be read');
+  });
+
+  test.each([
+    ['a bitmap', 'BM\x3a\0\0\0\0\0\0\0\x36\0\0\0'],
+    ["a phone's own form", '\0\0\0\x18ftypheic\0\0\0\0mif1heic'],
+  ])('%s, where the library cannot', async (_name, text) => {
+    expect(await reason(Buffer.from(text, 'latin1'))).toContain('cannot be decoded');
+  });
+});
+
+describe('without the library', () => {
+  const log = keptLog();
+  const bare = createImages({ log, load: () => Promise.reject(new Error('no binary for this machine')) });
+
+  test('what models take passes, the rest does not, and the log says so once', async () => {
+    const png = await noise(8, 8).png().toBuffer();
+    const image: Prepared = { kind: 'image', image: { mimeType: 'image/png', bytes: png } };
+    expect(await bare.prepare(png)).toEqual(image);
+    expect(await bare.prepare(await noise(8, 8).tiff().toBuffer())).toMatchObject({ kind: 'unreadable' });
+    const heavy = Buffer.concat([png, Buffer.alloc(4_000_000)]);
+    expect(await bare.prepare(heavy)).toMatchObject({ kind: 'unreadable' });
+    expect(log.lines.filter((line) => line.includes('no binary for this machine'))).toHaveLength(1);
+  });
+});

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createZone } from '../../src/core/dates.js';
+import { filePieces } from '../../src/recall/file-pieces.js';
+import { begin, compileWorker, NOW, ROOM, SCOPE, until } from './support.js';
+
+let worker: Awaited<ReturnType<typeof compileWorker>>;
+beforeAll(async () => {
+  worker = await compileWorker();
+});
+afterAll(() => worker.remove());
+
+const MEMORY = `# Memory
+
+## Tier 1 — Long term
+- Keeps bees
+
+## Tier 2 — Mid term
+### Garden
+- Building a greenhouse
+
+## Tier 3 — Short term
+`;
+const ARCHIVE = `---
+persona: luna
+messages: 2
+---
+
+# Conversation with Luna
+
+## Ann · 2026-01-02 10:15 <!-- m7 -->
+
+We saw a capercaillie
+in the forest
+
+## Luna · 2026-01-02 10:16 <!-- m8 -->
+
+Splendid birds
+`;
+
+describe('files as pieces', () => {
+  const zone = createZone('Europe/Berlin');
+  it('are lines with their tier, of logs with the noon of their day', () => {
+    const lines = [...filePieces('luna/MEMORY.md', MEMORY, zone)];
+    expect(lines.map(({ text, line, tier, at }) => [text, line, tier, at])).toEqual([
+      ['- Keeps bees', 4, 1, null],
+      ['### Garden', 7, 2, null],
+      ['- Building a greenhouse', 8, 2, null],
+    ]);
+    const [log] = filePieces('memory/2026-07-02.md', 'Met Bo\r\n', zone);
+    expect(log).toMatchObject({ text: 'Met Bo', line: 1, tier: null, at: Date.UTC(2026, 6, 2, 10) });
+  });
+  it('are messages of archives with author and time', () => {
+    expect([...filePieces('archive/2026-01-02T10-20-00-luna.md', ARCHIVE, zone)]).toMatchObject([
+      {
+        text: 'We saw a capercaillie\nin the forest',
+        author: 'Ann',
+        message: 7,
+        at: Date.UTC(2026, 0, 2, 9, 15),
+      },
+      { text: 'Splendid birds', author: 'Luna', message: 8 },
+    ]);
+  });
+  it('are cut where a line is too long, and none of it is lost', () => {
+    const text = 'word 𠮷'.repeat(2_000);
+    const pieces = [...filePieces('memory/2026-07-02.md', text, zone)];
+    expect(
+      pieces
+        .map((piece) => piece.text)
+        .join('')
+        .replace(/\s/g, ''),
+    ).toBe(text.replace(/\s/g, ''));
+    expect(pieces.every((piece) => !/[\uD800-\uDBFF]$|^[\uDC00-\uDFFF]/.test(piece.text))).toBe(true);
+  });
+});
+
+describe('recall of files', () => {
+  it('is of the very next search after a change, and of nobody else', async () => {
+    const { files, find, recall } = await begin(worker.entry);
+    files.put(SCOPE, 'luna/MEMORY.md', MEMORY);
+    const { hits } = await recall.search(SCOPE, { text: 'bees', limit: 1, now: NOW });
+    expect(hits[0]).toMatchObject({
+      text: '- Keeps bees',
+      at: null,
+      source: { kind: 'file', file: 'luna/MEMORY.md', line: 4, tier: 1 },
+    });
+    files.put(SCOPE, 'luna/MEMORY.md', MEMORY.replace('bees', 'goats'));
+    expect(await find('goats')).toContain('- Keeps goats');
+    expect(await find('bees')).not.toContain('- Keeps bees');
+    expect(await find('goats', { scope: { ...SCOPE, personaId: 'sol' } })).toEqual([]);
+    expect(await find('goats', { scope: { ...SCOPE, chatId: 'telegram_1' } })).toEqual([]);
+    files.remove(SCOPE, 'luna/MEMORY.md');
+    expect(await find('goats')).toEqual([]);
+  });
+
+  it('finds what stands in an archive and not in the store, and what stands in both once', async () => {
+    const { feed, files, indexed, find, recall } = await begin(worker.entry);
+    for (let n = 0; n < 7; n++)
+      feed.say({
+        room: ROOM,
+        heardBy: ['luna'],
+        text: n === 6 ? 'We saw a capercaillie\nin the forest' : '.',
+        at: Date.UTC(2026, 0, 2, 10, 15),
+      });
+    await indexed();
+    files.put(SCOPE, 'archive/2026-01-02T10-20-00-luna.md', ARCHIVE);
+    expect((await find('capercaillie')).filter((text) => text.includes('capercaillie'))).toHaveLength(1);
+    const { hits } = await recall.search(SCOPE, { text: 'splendid', limit: 1, now: NOW });
+    expect(hits[0]).toMatchObject({
+      source: { kind: 'archive', author: 'Luna' },
+      at: Date.UTC(2026, 0, 2, 10, 16),
+    });
+  });
+
+  it('of 10 MB goes on in the background, and its former text is found meanwhile', async () => {
+    const { files, find, recall } = await begin(worker.entry);
+    files.put(SCOPE, 'memory/2026-01-02.md', 'a note about puffins');
+    expect(await find('puffins')).toEqual(['a note about puffins']);
+    const big = 'a line of nothing much, again and again and again\n'.repeat(200_000);
+    files.put(SCOPE, 'memory/2026-01-02.md', `${big}a note about razorbills\n`);
+    const from = Date.now();
+    expect(await find('puffins')).toEqual(['a note about puffins']);
+    expect(Date.now() - from).toBeLessThan(1_500);
+    await until(() => recall.status().waiting === 0, 'the large file to be indexed');
+    expect((await find('razorbills'))[0]).toBe('a note about razorbills');
+    expect(await find('puffins')).toEqual([]);
+  });
+
+  it('takes 10,000 files', async () => {
+    const { files, find, recall } = await begin(worker.entry);
+    for (let n = 0; n < 10_000; n++) {
+      files.put(
+        SCOPE,
+        `memory/${new Date(Date.UTC(1990, 0, 1 + n)).toISOString().slice(0, 10)}.md`,
+        `entry ${n} of the log`,
+      );
+    }
+    const from = Date.now();
+    await find('entry');
+    expect(Date.now() - from).toBeLessThan(2_500);
+    await until(() => recall.status().waiting === 0, 'all files to be indexed');
+    expect(await find('entry 7777')).toContain('entry 7777 of the log');
+  });
+});

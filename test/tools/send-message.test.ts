@@ -1,0 +1,229 @@
+/** The tool that speaks beside the answer: which files it may send, to whom, and as what it asks the outbox. */
+import { mkdir, mkdtemp, realpath, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import type { Aside, Authorisation, ToolContext } from '../../src/core/tool.js';
+import { sendMessage } from '../../src/tools/send-message.js';
+
+const HERE = 'telegram_1';
+const OTHER = 'telegram_2';
+const caller: Authorisation = {
+  ...{ chatId: HERE, personaId: 'luna', senderId: 'telegram_9', channel: 'telegram', controlChats: [] },
+};
+const control: Authorisation = { ...caller, controlChats: [HERE] };
+
+/** `files` lie below a folder that holds both `groups` and `media`. */
+async function setUp(files: string[] = [], post?: (ask: Aside) => Promise<'posted' | 'unknown chat'>) {
+  const home = await realpath(await mkdtemp(join(tmpdir(), 'coterie-send-')));
+  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  for (const file of files) {
+    await mkdir(dirname(join(home, file)), { recursive: true });
+    await writeFile(join(home, file), file);
+  }
+  const posted: Aside[] = [];
+  const tool = sendMessage({
+    groupsDir: join(home, 'groups'),
+    mediaFolder: join(home, 'media'),
+    post: async (ask) => {
+      posted.push(ask);
+      return post === undefined ? 'posted' : post(ask);
+    },
+  });
+  const none = () => {};
+  const context: ToolContext = {
+    authorisation: caller,
+    signal: new AbortController().signal,
+    now: Date.parse('2026-03-10T12:00:00Z'),
+    timezone: 'Europe/Berlin',
+    log: { debug: none, info: none, warn: none, error: none },
+    cause: { kind: 'turn', personaId: 'luna', turnId: 'turn-7' },
+    seen: new Map(),
+  };
+  const call = (parameters: object, changes: Partial<ToolContext> = {}) =>
+    tool.execute(tool.parameters.parse(parameters), { ...context, ...changes });
+  return { home, tool, posted, call };
+}
+
+test('is a tool that sends, with nothing that must be given', async () => {
+  const { tool } = await setUp();
+  expect(tool).toMatchObject({ name: 'send_message', risk: 'medium', repeatable: false });
+  const schema = z.toJSONSchema(tool.parameters, { io: 'input' });
+  expect(Object.keys(schema.properties ?? {})).toEqual(['text', 'attachment_path', 'chat_id']);
+  expect(schema.required ?? []).toEqual([]);
+});
+
+describe('a text', () => {
+  test('goes to the own chat', async () => {
+    const { call, posted } = await setUp();
+    expect(await call({ text: 'One moment …' })).toEqual({
+      content: 'The message is on its way.',
+      failed: false,
+    });
+    expect(posted).toEqual([
+      {
+        ...{ chatId: HERE, personaId: 'luna', turnId: 'turn-7', text: 'One moment …', file: null },
+        key: expect.stringMatching(/^[0-9a-f]{24}$/),
+      },
+    ]);
+  });
+
+  test('has the same key when the same turn sends it again, and another one for anything else', async () => {
+    const { call, posted } = await setUp();
+    await call({ text: 'a' });
+    await call({ text: 'a', chat_id: HERE });
+    await call({ text: 'b' });
+    await call({ text: 'a' }, { cause: { kind: 'turn', personaId: 'luna', turnId: 'turn-8' } });
+    const [first, second, third, fourth] = posted.map(({ key }) => key);
+    expect(second).toBe(first);
+    expect(new Set([first, third, fourth]).size).toBe(3);
+  });
+
+  test.each([{}, { text: '  \n' }, { text: '', attachment_path: '' }])(
+    'there has to be one, or a file: %j',
+    async (parameters) => {
+      const { call, posted } = await setUp();
+      expect(await call(parameters)).toMatchObject({
+        failed: true,
+        content: expect.stringContaining('nothing to send'),
+      });
+      expect(posted).toEqual([]);
+    },
+  );
+});
+
+describe('another chat', () => {
+  test('is reached from a control chat only', async () => {
+    const { call, posted } = await setUp();
+    expect(await call({ text: 'x', chat_id: OTHER })).toMatchObject({
+      failed: true,
+      content: expect.stringContaining('Permission denied'),
+    });
+    expect(posted).toEqual([]);
+    expect(await call({ text: 'x', chat_id: OTHER }, { authorisation: control })).toMatchObject({
+      failed: false,
+    });
+    expect(posted).toMatchObject([{ chatId: OTHER, personaId: 'luna' }]);
+  });
+
+  test('that is not there, or cannot be, is told', async () => {
+    const { call } = await setUp([], async () => 'unknown chat');
+    const authorisation = control;
+    expect((await call({ text: 'x', chat_id: OTHER }, { authorisation })).content).toContain(`"${OTHER}"`);
+    expect((await call({ text: 'x', chat_id: '../x' }, { authorisation })).content).toContain('cannot exist');
+  });
+});
+
+test.each<[string, Partial<ToolContext>]>([
+  ['without an authorisation', { authorisation: undefined }],
+  ['outside of a turn', { cause: { kind: 'flush', personaId: 'luna', turnId: null } }],
+  ['after /stop', { signal: AbortSignal.abort() }],
+])('nothing is sent %s', async (_name, changes) => {
+  const { call, posted } = await setUp([`groups/${HERE}/a.md`]);
+  expect(await call({ text: 'x', attachment_path: 'a.md' }, changes)).toMatchObject({ failed: true });
+  expect(posted).toEqual([]);
+});
+
+describe('a file', () => {
+  const FILES = [
+    `groups/${HERE}/luna/MEMORY.md`,
+    `groups/${HERE}/memory/2026-03-10.md`,
+    `media/${HERE}/id-1.jpg`,
+    `groups/${OTHER}/luna/MEMORY.md`,
+    `media/${OTHER}/id-2.jpg`,
+    'groups/AGENTS.md',
+    'coterie.db',
+  ];
+
+  test.each([
+    ['luna/MEMORY.md', `groups/${HERE}/luna/MEMORY.md`, 'MEMORY.md'],
+    ['./memory/../memory/2026-03-10.md', `groups/${HERE}/memory/2026-03-10.md`, '2026-03-10.md'],
+    ['id-1.jpg', `media/${HERE}/id-1.jpg`, 'id-1.jpg'],
+  ])('of the chat: %s', async (path, place, name) => {
+    const { home, call, posted } = await setUp(FILES);
+    expect(await call({ attachment_path: path })).toMatchObject({ content: 'The file is on its way.' });
+    expect(posted).toMatchObject([{ text: '', file: { path: join(home, place), name } }]);
+    expect((await call({ attachment_path: path, text: 'Here' })).content).toContain('message with the file');
+  });
+
+  test.each([
+    `../${OTHER}/luna/MEMORY.md`,
+    `../${OTHER}/id-2.jpg`,
+    '../AGENTS.md',
+    '../../coterie.db',
+    '/etc/passwd',
+    '../../../../../../../../etc/passwd',
+    '.',
+    '..',
+    `../${HERE}`,
+    'luna/.MEMORY.md.12-1.tmp',
+    'a\0b',
+    '../not/there/at/all',
+  ])("that is not the chat's, there or not, is refused: %j", async (path) => {
+    const { call, posted } = await setUp([...FILES, `groups/${HERE}/luna/.MEMORY.md.12-1.tmp`]);
+    expect(await call({ attachment_path: path, text: 'x' })).toMatchObject({
+      failed: true,
+      content: expect.stringContaining('Permission denied'),
+    });
+    expect(posted).toEqual([]);
+  });
+
+  test('behind a link that leads out is refused, also where the folder is one', async () => {
+    const { home, call, posted } = await setUp(FILES);
+    await symlink(join(home, 'coterie.db'), join(home, `groups/${HERE}/notes.md`));
+    await symlink(join(home, `groups/${OTHER}`), join(home, `groups/${HERE}/friends`));
+    for (const path of ['notes.md', 'friends/luna/MEMORY.md']) {
+      expect((await call({ attachment_path: path })).content).toContain('Permission denied');
+    }
+    expect(posted).toEqual([]);
+  });
+
+  test('behind a link that stays is sent, and so is one in a folder that lies elsewhere', async () => {
+    const { home, call, posted } = await setUp(FILES);
+    await symlink(join(home, `groups/${HERE}/luna/MEMORY.md`), join(home, `groups/${HERE}/notes.md`));
+    await mkdir(join(home, 'elsewhere'));
+    await writeFile(join(home, 'elsewhere/a.txt'), 'x');
+    await rm(join(home, `media/${HERE}`), { recursive: true });
+    await symlink(join(home, 'elsewhere'), join(home, `media/${HERE}`));
+    await call({ attachment_path: 'notes.md' });
+    await call({ attachment_path: 'a.txt' });
+    expect(posted.map(({ file }) => file)).toEqual([
+      { path: join(home, `groups/${HERE}/luna/MEMORY.md`), name: 'notes.md' },
+      { path: join(home, 'elsewhere/a.txt'), name: 'a.txt' },
+    ]);
+  });
+
+  test('of any chat goes from a control chat to any', async () => {
+    const { home, call, posted } = await setUp(FILES);
+    const authorisation = control;
+    await call({ attachment_path: 'luna/MEMORY.md', chat_id: OTHER }, { authorisation });
+    await call({ attachment_path: `${OTHER}/id-2.jpg` }, { authorisation });
+    expect(posted).toMatchObject([
+      { chatId: OTHER, file: { path: join(home, `groups/${OTHER}/luna/MEMORY.md`) } },
+      { chatId: HERE, file: { path: join(home, `media/${OTHER}/id-2.jpg`) } },
+    ]);
+    const outside = await call({ attachment_path: '../coterie.db' }, { authorisation });
+    expect(outside.content).toContain('Permission denied');
+  });
+
+  test.each(['luna', 'nothing.md', 'luna/MEMORY.md/x', 'x'.repeat(300)])(
+    'that is not there, or none, is told of with those that are: %s',
+    async (path) => {
+      const { home, call, posted } = await setUp([...FILES, `media/${HERE}/id-3.pdf`]);
+      await utimes(join(home, `media/${HERE}/id-3.pdf`), 0, Date.parse('2030-01-01T11:00:00Z') / 1000);
+      const { content, failed } = await call({ attachment_path: path });
+      expect(failed).toBe(true);
+      expect(content).toMatch(
+        /no such file.*:\nid-3\.pdf \(\d+ bytes, came 2030-01-01 12:00\)\nid-1\.jpg \(\d+ bytes, came /,
+      );
+      expect(content).not.toContain('id-2');
+      expect(posted).toEqual([]);
+    },
+  );
+
+  test('where none ever came', async () => {
+    const { call } = await setUp();
+    expect((await call({ attachment_path: 'a.md' })).content).toContain('No file has come');
+  });
+});
