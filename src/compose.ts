@@ -118,6 +118,8 @@ export async function compose({ config, log, version, terminal, platforms, show 
       maxOutputTokens: config.model.maxOutputTokens,
       maxToolRounds: config.model.maxToolRounds,
       ...config.conversation,
+      natural: config.personas.natural,
+      caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
     },
     rulesFor: (channel) => accessOf(config, channel),
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,

@@ -87,6 +87,11 @@ export const configKeys = z.object({
       ...expected('fewer messages than conversation.compact_after_messages'),
     })
     .prefault({}),
+  personas: section({
+    natural: z.boolean(expected('true or false')).default(false),
+    max_rounds: whole(1).default(3),
+    max_replies: whole(1).default(8),
+  }).prefault({}),
   delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }).prefault({}),
   memory: section({
     long_term_max_chars: whole(1).default(12_000),
@@ -153,7 +158,6 @@ export const configKeys = z.object({
 /** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
 export const laterKeys: readonly string[] = [
   'store',
-  'personas',
   'channels.telegram.streaming',
   'channels.terminal.streaming',
   'channels.discord.streaming',

@@ -37,6 +37,7 @@ export interface Config {
   transcription: { baseUrl: string; apiKey: string | null; model: string } | null;
   media: Camel<Keys['media']>;
   conversation: Camel<Keys['conversation']>;
+  personas: Camel<Keys['personas']>;
   delivery: Camel<Keys['delivery']>;
   memory: Camel<Keys['memory']>;
   embeddings: Camel<Keys['embeddings']>;
@@ -196,6 +197,7 @@ function resolveConfig(
         : null,
     media: camel(keys.media),
     conversation: camel(keys.conversation),
+    personas: camel(keys.personas),
     delivery: camel(keys.delivery),
     memory: camel(keys.memory),
     embeddings: camel(keys.embeddings),

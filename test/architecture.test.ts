@@ -64,7 +64,7 @@ describe('the source', () => {
 
   it('is scanned: files and imports are found', () => {
     expect(imports.size).toBeGreaterThan(20);
-    expect(imports.get('core/channel.ts')).toEqual(['core/message.ts']);
+    expect(imports.get('core/channel.ts')).toEqual(['core/ids.ts', 'core/message.ts']);
   });
 
   it('imports only files that are there', () => {

@@ -61,6 +61,7 @@ describe('where the configuration is', () => {
         overheardMessages: 50,
         debounceMs: 400,
       },
+      personas: { natural: false, maxRounds: 3, maxReplies: 8 },
       delivery: { maxAgeHours: 24 },
       memory: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4000, dailyFiles: 2, dailyMaxChars: 8000 },
       embeddings: {
@@ -387,7 +388,6 @@ channels: { telegram: { token: "1:a", access: { owner: [telegram_1] } } }`),
 
   it('are told apart from what a later version will support', async () => {
     const { warnings } = await load(`store: { url: "postgres://x" }
-personas: { natural: true }
 channels: { discord: { token: x, streaming: true }, telegram: { token: "1:a", streaming: true } }
 redis: { url: "redis://x" }
 `);

@@ -1,15 +1,27 @@
 /**
  * Step 3 of the route, pure: whom does each waiting message address, and is it to be answered or only noted?
- * The answer is the next turn of the room: one persona and the messages it answers.
+ * The answer is the next turn of the room: who is to speak, in order, and the messages that are answered.
  */
-import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
+import type { PersonaId } from '../core/ids.js';
 import type { StoredAttachment } from '../core/media.js';
 import type { Persona } from '../core/persona.js';
 import type { StoredMessage } from '../core/transcript.js';
+import { type Called, calledAloud, calledOf, calledPlainly, calledTogether, named } from './addressing.js';
+import { presentIn } from './presence.js';
 
 export interface Admission {
   /** null when everything that waits is only noted. */
-  turn: { personaId: PersonaId; batch: StoredMessage[] } | null;
+  turn: {
+    personaId: PersonaId;
+    /** Who else is addressed: they speak after it, in this order. */
+    also: PersonaId[];
+    /**
+     * Nobody was named, and several could answer. `sure`: somebody has to, since the message is for us; else silence
+     * is an answer, too.
+     */
+    open: 'sure' | 'unsure' | null;
+    batch: StoredMessage[];
+  } | null;
   /** Heard in passing, not answered. */
   noted: StoredMessage[];
 }
@@ -18,109 +30,89 @@ export interface AdmitRules {
   kind: 'direct' | 'group';
   requireMention: boolean;
   activePersona: PersonaId;
+  invited?: PersonaId[];
+  away?: PersonaId[];
+  /** Programs have been answered often enough without a word of a person. */
+  tiredOfBots?: boolean;
+}
+
+/** Whom one message is for; an empty `to` is nobody. */
+interface Addressed {
+  to: PersonaId[];
+  open: 'sure' | 'unsure' | null;
 }
 
 /**
- * Takes messages from the front until one addresses another persona; that one and what follows wait for the
- * turn after.
+ * Takes messages from the front until one addresses others; that one and what follows wait for the turn after.
  */
 export function admit(waiting: StoredMessage[], personas: Persona[], rules: AdmitRules): Admission {
-  const called = personas.map((persona) => ({ id: persona.id, names: namesOf(persona).map(fold) }));
-  // Somebody may have removed the active one's file.
-  const active = called.some(({ id }) => id === rules.activePersona) ? rules.activePersona : DEFAULT_PERSONA;
+  const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
+  const present = presentIn(rules, here);
   const noted: StoredMessage[] = [];
   const batch: StoredMessage[] = [];
-  let personaId: PersonaId | null = null;
+  let first: Addressed | null = null;
   for (const message of waiting) {
-    const addressed = addresseeOf(message, called, { ...rules, activePersona: active });
-    if (addressed === null) {
+    const addressed = addressedBy(message, { here, present, rules });
+    if (addressed.to.length === 0) {
       noted.push(message);
-    } else if (personaId === null || personaId === addressed) {
-      personaId = addressed;
+    } else if (first === null || isSame(first, addressed)) {
+      first ??= addressed;
       batch.push(message);
     } else {
       break;
     }
   }
-  return { turn: personaId === null ? null : { personaId, batch }, noted };
+  const [personaId, ...also] = first?.to ?? [];
+  if (first === null || personaId === undefined) return { turn: null, noted };
+  return { turn: { personaId, also, open: first.open, batch }, noted };
 }
 
-/** A persona and what it is called, folded. */
-interface Called {
-  id: PersonaId;
-  names: string[];
+function isSame(one: Addressed, other: Addressed): boolean {
+  return one.open === other.open && one.to.join('\n') === other.to.join('\n');
 }
 
-/** The persona a message is for; null when it is for none of them. */
-function addresseeOf(message: StoredMessage, personas: Called[], rules: AdmitRules): PersonaId | null {
-  if (message.quiet) return null;
-  const text = fold(message.text);
-  const spoken = (message.attachments ?? []).flatMap(spokenIn).map(fold);
-  const named = personas.find(({ names }) =>
-    names.some((name) => callsByName(text, name) || spoken.some((words) => callsOut(words, name))),
-  );
-  if (named) return named.id;
+function addressedBy(
+  message: StoredMessage,
+  { here, present, rules }: { here: Called[]; present: PersonaId[]; rules: AdmitRules },
+): Addressed {
+  const NOBODY: Addressed = { to: [], open: null };
+  if (message.quiet) return NOBODY;
+  if (rules.tiredOfBots && message.author.kind === 'person' && message.author.bot) return NOBODY;
+
+  const byName = calledIn(message, here, { present, kind: rules.kind });
+  if (byName.length > 0) return { to: byName, open: null };
 
   const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
-  if (repliedTo && personas.some(({ id }) => id === repliedTo)) return repliedTo;
+  if (repliedTo && here.some(({ id }) => id === repliedTo)) return { to: [repliedTo], open: null };
 
-  const called =
-    rules.kind === 'direct' ||
-    !rules.requireMention ||
-    message.mentionsBot ||
-    message.replyTo?.ours === true ||
-    mentionsActive(text, personas, rules.activePersona);
-  return called ? rules.activePersona : null;
+  const active = present.slice(0, 1);
+  const isForUs = rules.kind === 'direct' || message.mentionsBot || message.replyTo?.ours === true;
+  if (!isForUs && rules.requireMention) return NOBODY;
+  if (present.length === 1) return { to: active, open: null };
+  return { to: active, open: isForUs ? 'sure' : 'unsure' };
 }
 
-/** In a group, the active persona's name anywhere counts as a mention; `default` is too common a word to. */
-function mentionsActive(text: string, personas: Called[], active: PersonaId): boolean {
-  const names = personas.find(({ id }) => id === active)?.names ?? [];
-  return names.some((name) => name !== DEFAULT_PERSONA && standsAlone(text, name));
-}
-
-function namesOf(persona: Persona): string[] {
-  return [persona.name, persona.id, ...persona.aliases].filter((name) => name.trim() !== '');
+/** Those that a message calls by a name, or by an account of their own. */
+function calledIn(
+  message: StoredMessage,
+  here: Called[],
+  { present, kind }: { present: PersonaId[]; kind: AdmitRules['kind'] },
+): PersonaId[] {
+  const { text } = message;
+  const there = here.filter(({ id }) => present.includes(id));
+  const own = (message.addresses ?? []).filter((id) => here.some((persona) => persona.id === id));
+  const spoken = (message.attachments ?? []).flatMap(spokenIn);
+  const plainly = [
+    ...calledPlainly(text, here),
+    ...calledTogether(text, there),
+    ...spoken.flatMap((words) => calledAloud(words, here)),
+  ];
+  // Whoever writes to a persona's own account, and names others, means those.
+  const called = plainly.length > 0 && kind === 'direct' ? plainly : [...own, ...plainly];
+  if (called.length > 0) return [...new Set(called)];
+  return [text, ...spoken].map((words) => named(words, there)).find(({ length }) => length > 0) ?? [];
 }
 
 function spokenIn({ kind, outcome }: StoredAttachment): string[] {
   return kind === 'voice' && outcome?.kind === 'kept' && outcome.read ? [outcome.read] : [];
-}
-
-/** Nobody speaks a colon: a name that stands first, on its own, is called. */
-function callsOut(words: string, name: string): boolean {
-  const start = words.trimStart();
-  return start.startsWith(name) && /^\s*[:：,，.!?…]/u.test(start.slice(name.length, name.length + 10));
-}
-
-/** `@luna …` anywhere, or `luna: …` at the start. */
-function callsByName(text: string, name: string): boolean {
-  const start = text.trimStart();
-  if (start.startsWith(name) && /^\s*[:：]/u.test(start.slice(name.length, name.length + 10))) return true;
-  return standsAlone(text, `@${name}`);
-}
-
-/** Whether `name` stands in the text as a word of its own; behind a word, `@` makes a mail address. */
-function standsAlone(text: string, name: string): boolean {
-  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
-    const end = at + name.length;
-    const inAddress =
-      name.startsWith('@') && WORD.test(text[at - 1] ?? ' ') && !UNSPACED.test(text[at - 1] ?? ' ');
-    if (!inAddress && !glued(text[at - 1], text[at]) && !glued(text[end - 1], text[end])) return true;
-  }
-  return false;
-}
-
-const WORD = /[\p{L}\p{N}_]/u;
-/** Scripts that put no space between words: there, any neighbour may be the next word. */
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
-
-function glued(left: string | undefined, right: string | undefined): boolean {
-  if (left === undefined || right === undefined || UNSPACED.test(left + right)) return false;
-  return WORD.test(left) && WORD.test(right);
-}
-
-function fold(text: string): string {
-  return text.normalize('NFKC').toLowerCase();
 }

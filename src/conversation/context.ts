@@ -27,6 +27,7 @@ import {
 } from './history.js';
 import { newestImages } from './images.js';
 import { gatherKnowledge, type KnowledgeParts } from './knowledge.js';
+import { presentIn } from './presence.js';
 import { recollect } from './recollection.js';
 
 export interface ContextParts extends KnowledgeParts {
@@ -91,12 +92,16 @@ export async function buildContext(parts: ContextParts, ask: ContextAsk): Promis
     gatherKnowledge(parts, {
       ...{ chatId: chat.id, channel: chat.channel, personaId, personas: ask.personas, now: ask.now },
       hasTools: parts.toolDescriptions.length > 0,
+      company: presentIn(chat, ask.personas),
     }),
     parts.store.window({
       ...{ room, personaId, overheard: overheardMessages, exceptTurn: ask.turnId },
       limit: compactAfterMessages * ROWS_PER_WINDOW,
     }),
   ]);
+  // What is answered stands at the end, though in company it may have been heard before.
+  const answered = new Set(ask.batch.map(({ id }) => id));
+  const messages = window.messages.filter(({ id }) => !answered.has(id));
   const { persona, system, seen, given, view } = known;
   const recall = () =>
     recollect(parts, { chatId: chat.id, personaId }, ask.batch, {
@@ -106,8 +111,8 @@ export async function buildContext(parts: ContextParts, ask: ContextAsk): Promis
     });
   const fixedTokens = estimateTokens(system) + parts.toolTokens;
   const summary = window.view.summary === null ? [] : [summaryMessage(window.view.summary)];
-  const images = await newestImages(parts.media, [...window.messages, ...ask.batch]);
-  const entries = historyEntries(window.messages, window.steps, view, images);
+  const images = await newestImages(parts.media, [...messages, ...ask.batch]);
+  const entries = historyEntries(messages, window.steps, view, images);
   // Our estimate may be off for this language and model; what the server counted last corrects it.
   const scale = Math.min(3, tokensPerEstimated(window.view.measured));
   const recalled = (await knowsMore(parts, ask, window, given)) ? await recall() : [];
@@ -124,7 +129,7 @@ export async function buildContext(parts: ContextParts, ask: ContextAsk): Promis
     sizes: {
       estimated: fixedTokens + aside + entries.reduce((sum, entry) => sum + tokensOf(entry), 0),
       // The batch, and the reply to it.
-      messages: window.messages.filter(({ addressed }) => addressed).length + ask.batch.length + 1,
+      messages: messages.filter(({ addressed }) => addressed).length + ask.batch.length + 1,
       overfull: window.more,
     },
   };

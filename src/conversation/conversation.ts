@@ -11,6 +11,7 @@ import { estimateTokens } from '../core/model.js';
 import type { Recall } from '../core/recall.js';
 import type { Pending, Store } from '../core/store.js';
 import type { Aside } from '../core/tool.js';
+import { createArbiter } from './arbiter.js';
 import { sayAside } from './aside.js';
 import type { CommandParts } from './commands/command.js';
 import { COMMAND_NAMES, COMMANDS } from './commands/list.js';
@@ -40,7 +41,13 @@ export interface ConversationParts
   archives: Archives;
   recall: Recall;
   media: Media;
-  settings: ContextParts['settings'] & CompactionSettings & { debounceMs: number; maxToolRounds: number };
+  settings: ContextParts['settings'] &
+    CompactionSettings & {
+      debounceMs: number;
+      maxToolRounds: number;
+      natural: boolean;
+      caps: RouteParts['caps'];
+    };
   model: TurnParts['model'];
   tools: TurnParts['tools'];
   toolDescriptions: TurnParts['toolDescriptions'];
@@ -89,6 +96,8 @@ export function createConversation(parts: ConversationParts): Conversation {
   const route = createRoute({
     ...{ store, channels, clock, log, metrics, rulesFor, deliver, pace, windows },
     onHeard: parts.recall.heard,
+    caps: parts.settings.caps,
+    arbiter: parts.settings.natural ? createArbiter(parts) : null,
     ...{ personas: parts.personas, maxAgeMs: parts.maxAgeMs, newId: parts.newId },
     context: { ...parts, toolTokens: estimateTokens(JSON.stringify(parts.toolDescriptions)) },
     files: parts,

@@ -40,6 +40,8 @@ export interface Deliver {
 /** A cut connection may have swallowed the message: once more. An end of the process: a few times at most. */
 const UNCERTAIN_CUTS = 2;
 const UNCERTAIN_CRASHES = 5;
+/** Where a resend is never a second message, only one that ends the process itself has to be given up. */
+const RECOGNISED_CRASHES = 30;
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
 /** A reply that comes at once needs no sign of work; platforms show the sign for about five seconds. */
@@ -100,7 +102,7 @@ export function createDeliver(parts: DeliverParts): Deliver {
 
   async function deliverOne(delivery: Delivery, channel: Channel, budget: Budget): Promise<void> {
     const { id, chatId } = delivery;
-    if (delivery.uncertainCuts >= UNCERTAIN_CUTS || delivery.uncertainCrashes >= UNCERTAIN_CRASHES) {
+    if (isGivenUp(delivery, channel)) {
       log.warn(
         { chat: chatId, delivery: id },
         'nobody can tell whether a message arrived; it is not sent again',
@@ -117,6 +119,8 @@ export function createDeliver(parts: DeliverParts): Deliver {
     const to = { address: delivery.address, threadId: delivery.threadId, kind: delivery.kind };
     const options = {
       personaName: delivery.speaker,
+      ...(delivery.personaId === null ? {} : { speaker: delivery.personaId }),
+      ...(delivery.face === undefined ? {} : { face: delivery.face, leads: delivery.part === 0 }),
       key: String(id),
       earlierTries: delivery.attempts,
       createdAt: delivery.createdAt,
@@ -207,4 +211,10 @@ export function createDeliver(parts: DeliverParts): Deliver {
       return { done: quiet.until(() => working.size === 0), force: () => cuttingOff.abort() };
     },
   };
+}
+
+/** Nobody can tell whether it arrived, and it was tried often enough. */
+function isGivenUp({ uncertainCuts, uncertainCrashes }: Delivery, { recognisesResends }: Channel): boolean {
+  if (recognisesResends) return uncertainCrashes >= RECOGNISED_CRASHES;
+  return uncertainCuts >= UNCERTAIN_CUTS || uncertainCrashes >= UNCERTAIN_CRASHES;
 }

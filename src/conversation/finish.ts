@@ -2,7 +2,8 @@
  * Step 6 of the route: how a turn ends, as one transaction. Its messages count as answered, the reply becomes
  * transcript and deliveries, the room is free. What is delivered is decided here and nowhere else.
  */
-import type { Channel, OutgoingFile } from '../core/channel.js';
+import type { Channel, Face, OutgoingFile } from '../core/channel.js';
+import type { Exchange } from '../core/exchange.js';
 import type { PersonaId } from '../core/ids.js';
 import type { Given } from '../core/keeping.js';
 import type { Usage } from '../core/model.js';
@@ -21,9 +22,14 @@ export interface FinishAsk {
   claim: Claim;
   turnId: string;
   personaId: PersonaId;
-  /** Who is present and hears the reply too. */
+  /** Who is present and hears the reply too, and to whom of them it is said. */
   hearers: PersonaId[];
+  addressed: PersonaId[];
+  /** What goes on between personas behind it. */
+  exchange: Exchange | null;
   speaker: string;
+  /** Where it is to be seen who of several speaks. */
+  face: Face | undefined;
   kind: 'direct' | 'group';
   batch: StoredMessage[];
   lateByHours: number | null;
@@ -47,12 +53,15 @@ export async function finish(
     outcome: ending.outcome,
     reply: answered ? ending.text : null,
     hearers: ask.hearers,
+    addressed: answered ? ask.addressed : [],
+    exchange: ask.exchange,
     deliveries: deliveriesOf(parts.channel, said, {
       origin: `turn:${ask.turnId}`,
       personaId: ask.personaId,
       speaker: ask.speaker,
       // In a group it is shown what is being answered; between two people that would be noise.
-      replyTo: ask.kind === 'group' ? (ask.batch.at(-1)?.platformMessageId ?? null) : null,
+      replyTo: ask.kind === 'group' ? asked(ask.batch) : null,
+      ...(ask.face === undefined ? {} : { face: ask.face }),
     }),
     usage: ending.usage,
     measured: ask.measured,
@@ -69,12 +78,22 @@ export function deliveriesOf(
   files: OutgoingFile[] = [],
 ): NewDelivery[] {
   const sent = files.map((file) => ({ text: '', marks: [], file }));
-  return [...channel.compose(markdown), ...sent].map((body, part) => ({
+  return [...channel.compose(markdown, spareFor(from.face)), ...sent].map((body, part) => ({
     ...from,
     part,
     body,
     replyTo: part === 0 ? from.replyTo : null,
   }));
+}
+
+/** A channel that cannot show a face puts the name on a line before the text. */
+function spareFor(face: Face | undefined): number {
+  return face === undefined ? 0 : face.name.length + 1;
+}
+
+/** The last message of a person; what personas say has no single message on the platform. */
+function asked(batch: StoredMessage[]): string | null {
+  return batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId ?? null;
 }
 
 function lateNotice(hours: number): string {

@@ -18,6 +18,9 @@ const UNANSWERED = '(I gave no answer to this.)';
 /** Tool results of turns long answered are shortened, so that they do not crowd out the conversation. */
 const OLD_RESULT_CHARS = 2_000;
 
+/** The words of a company that follow one message. */
+const LOOK_AHEAD = 20;
+
 /** What models charge for a picture of the size we send is of this order. */
 const TOKENS_PER_IMAGE = 1_000;
 
@@ -51,11 +54,22 @@ export function historyEntries(
     entries.push([userMessage(userLine(message, view), images.get(message.id))]);
     const { turnId } = message;
     // Stopped, failed or parked: without a word about it, the model would answer the old question now.
-    if (turnId !== null && !answered.has(turnId) && messages[n + 1]?.turnId !== turnId) {
+    const isLast = messages[n + 1]?.turnId !== turnId;
+    if (turnId !== null && !answered.has(turnId) && isLast && !isFollowedByWords(messages, n)) {
       entries.push([{ role: 'assistant', content: UNANSWERED, calls: [] }]);
     }
   });
   return entries;
+}
+
+/** In company, somebody else may have answered it, or this persona in a turn of its own. */
+function isFollowedByWords(messages: StoredMessage[], n: number): boolean {
+  const { turnId } = messages[n] ?? {};
+  for (const { author, turnId: other } of messages.slice(n + 1, n + 1 + LOOK_AHEAD)) {
+    if (author.kind === 'persona') return true;
+    if (other !== turnId) return false;
+  }
+  return false;
 }
 
 /** Neighbouring user messages become one: many servers demand that roles alternate. */

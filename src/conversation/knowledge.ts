@@ -23,6 +23,8 @@ export interface KnowledgeAsk {
   /** The chat's personas, as just read. */
   personas: Persona[];
   now: number;
+  /** Who else is in the chat; this one may be among them. Left out: nobody. */
+  company?: PersonaId[];
   hasTools: boolean;
 }
 
@@ -50,6 +52,7 @@ export async function gatherKnowledge(parts: KnowledgeParts, ask: KnowledgeAsk):
     timezone: parts.zone.name,
     principlesPath: parts.memory.principlesPath,
     memory: snapshot.text,
+    company: (ask.company ?? []).filter((id) => id !== personaId).map((id) => personaName(personas, id)),
   });
   const tiers = [1, 2, 3] as const;
   return {

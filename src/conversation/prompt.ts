@@ -19,6 +19,8 @@ export interface PromptFacts {
   memory: string;
   /** The recent days of the chat's daily log within their budget. */
   dailyLog: string;
+  /** Names of the other personas in the chat. */
+  company: string[];
   /** Whether tools are offered at all. */
   hasTools: boolean;
 }
@@ -45,10 +47,18 @@ export function systemPrompt(facts: PromptFacts): string {
     .join('\n\n');
 }
 
-function identity({ persona, channel, today, timezone }: PromptFacts): string {
+function identity({ persona, channel, today, timezone, company }: PromptFacts): string {
   const who = persona.character || `You are ${persona.name}, a helpful and friendly companion.`;
   const place = `You talk with people on ${CHANNEL_NAMES[channel] ?? channel}. Today is ${today} (${timezone}).`;
-  return `${who}\n\nYour name here is ${persona.name}. ${place}`;
+  return `${who}\n\nYour name here is ${persona.name}. ${place}${others(company)}`;
+}
+
+function others(company: string[]): string {
+  if (company.length === 0) return '';
+  return (
+    `\n\nOther personas are in this chat, too: ${company.join(', ')}. What they say is shown to you with their names. ` +
+    'Say only your own words, without your name before them. To ask one of them something, write @NAME; do so only when it is called for.'
+  );
 }
 
 function capabilities(): string {

@@ -93,6 +93,7 @@ export function createReceive(parts: ReceiveParts): Receive {
       account: batch.account,
       now,
       ...(batch.cursor === undefined ? {} : { cursor: batch.cursor }),
+      ...(batch.cursorFor === undefined ? {} : { cursorFor: batch.cursorFor }),
       receipts,
     });
     parts.metrics.count('messages_received_total', { channel: batch.channel }, receipts.length);
@@ -141,6 +142,8 @@ export function createReceive(parts: ReceiveParts): Receive {
       platformMessageId: message.platformMessageId,
       sender: { id: senderId, name: message.sender.name, administrator: message.sender.administrator },
     };
+    if (message.twin !== undefined) origin.twin = message.twin;
+    if (message.sender.bot) origin.sender.bot = true;
     if (isQuiet(message)) {
       const text = worded(message);
       const heard = { sentAt, receivedAt, mentionsBot: false, replyTo, quiet: true as const };
@@ -153,7 +156,12 @@ export function createReceive(parts: ReceiveParts): Receive {
     const yes = asked !== null && isYes(message.text, mentionsBot) ? asked.ifYes : null;
     const command = parseCommand(message.text, parts.commandNames, mentionsBot) ?? yes;
     if (command) return { kind: 'command', ...origin, command };
-    return { kind: 'message', ...origin, ...worded(message), sentAt, receivedAt, mentionsBot, replyTo };
+    const said: Receipt = {
+      ...{ kind: 'message', ...origin, ...worded(message) },
+      ...{ sentAt, receivedAt, mentionsBot, replyTo },
+    };
+    if (message.addresses !== undefined) said.addresses = message.addresses;
+    return said;
   }
 
   /** What the persona will read, where there are files: they are named in it before anybody has looked at them. */

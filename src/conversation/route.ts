@@ -5,26 +5,32 @@
 import type { Channel, Recipient } from '../core/channel.js';
 import { type Clock, OVER } from '../core/clock.js';
 import { describe, Fault, sentenceOf } from '../core/errors.js';
-import { type ChatId, type RoomId, roomParts } from '../core/ids.js';
+import type { Exchange } from '../core/exchange.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
 import { type Persona, type Personas, personaName } from '../core/persona.js';
-import type { Claim, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
+import type { ChatStore, Claim, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
 import type { Step, StoredMessage } from '../core/transcript.js';
 import type { Measured } from '../core/view.js';
 import type { AccessRules } from './access.js';
+import { calledOf, turnedTo } from './addressing.js';
 import { type Admission, admit } from './admit.js';
+import type { Arbiter } from './arbiter.js';
 import type { Windows } from './compaction/windows.js';
 import { buildContext, type Context, type ContextParts } from './context.js';
 import type { Deliver } from './deliver.js';
+import { type Caps, spoken } from './exchange.js';
 import { type FilesParts, type FilesRead, mayAddress, readFiles, readVoices } from './files.js';
 import { type Ending, type FinishAsk, finish } from './finish.js';
+import { takeFloor } from './floor.js';
 import { stepMessages, tokensOf } from './history.js';
 import { LEASE_MS, type TurnEnd } from './inbox.js';
 import type { Pace } from './pace.js';
+import { faceOf, presentIn } from './presence.js';
 import { runTurn, type TurnAsk, type TurnOutcome, type TurnParts } from './turn.js';
 
 export interface RouteParts {
-  store: TurnStore & ContextParts['store'] & Pick<OutboxStore, 'post'>;
+  store: TurnStore & ContextParts['store'] & Pick<OutboxStore, 'post'> & Pick<ChatStore, 'lastReply'>;
   files: FilesParts;
   context: ContextParts;
   turn: TurnParts;
@@ -36,6 +42,10 @@ export interface RouteParts {
   deliver: Deliver;
   rulesFor(channel: string): AccessRules;
   maxAgeMs: number;
+  /** What goes on between personas; and how often in a row programs are answered. */
+  caps: Caps;
+  /** Where an arbiter says who answers, when nobody was named. */
+  arbiter: Arbiter | null;
   newId(): string;
   pace: Pace;
   clock: Clock;
@@ -82,6 +92,8 @@ interface Begun {
   personas: Persona[];
   turn: StoredTurn;
   batch: StoredMessage[];
+  /** What goes on between personas behind it; null for nothing. */
+  exchange: Exchange | null;
 }
 
 export function createRoute(parts: RouteParts): Route {
@@ -98,14 +110,16 @@ export function createRoute(parts: RouteParts): Route {
     }
     if (unfinished) {
       const personas = await parts.personas.list(claimed.chat.id);
-      const begun = { claimed, channel, personas, turn: unfinished, batch: claimed.batch };
+      const { batch, exchange } = claimed;
+      const begun = { claimed, channel, personas, turn: unfinished, batch, exchange };
       const end = await answer(begun, shutdown);
       return end.kind === 'done' ? NEXT : end;
     }
     const heard = await withSpokenWords(claimed, channel, shutdown);
     if (heard === null) return DONE;
     const personas = await parts.personas.list(claimed.chat.id);
-    const admission = admitWaiting({ ...claimed, waiting: heard.messages }, personas);
+    const admission = await admitWaiting({ ...claimed, waiting: heard.messages }, personas, shutdown);
+    if (admission === null) return DONE;
     const begun = await begin(claimed, admission, channel, personas);
     // Whoever spoke to others in a group is not told that we could not listen.
     const ours = new Set(begun?.batch.map(({ id }) => id));
@@ -144,12 +158,49 @@ export function createRoute(parts: RouteParts): Route {
 
   // ── 3 admit ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  function admitWaiting({ chat, waiting }: Claimed, personas: Persona[]): Admission {
-    return admit(waiting, personas, {
-      kind: chat.kind,
+  /** null when it was given up. */
+  async function admitWaiting(
+    claimed: Claimed,
+    personas: Persona[],
+    shutdown: AbortSignal,
+  ): Promise<Admission | null> {
+    const { chat, waiting, turnsForBots } = claimed;
+    const admission = admit(waiting, personas, {
+      ...chat,
       requireMention: parts.rulesFor(chat.channel).requireMention,
-      activePersona: chat.activePersona,
+      tiredOfBots: turnsForBots >= parts.caps.replies,
     });
+    const { turn } = admission;
+    if (parts.arbiter === null || turn === null || turn.open === null) return admission;
+    const chosen = await arbitrate(parts.arbiter, claimed, turn, personas, shutdown);
+    if (chosen === 'given up') return null;
+    if (chosen !== null) return { ...admission, turn: { ...turn, personaId: chosen } };
+    return { turn: null, noted: [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id) };
+  }
+
+  async function arbitrate(
+    arbiter: Arbiter,
+    { claim, chat }: Claimed,
+    turn: NonNullable<Admission['turn']>,
+    personas: Persona[],
+    shutdown: AbortSignal,
+  ): Promise<PersonaId | 'given up' | null> {
+    const { abort, signal, letGo } = abortable(shutdown);
+    const stopHolding = holdLease(claim, abort);
+    try {
+      const last = await parts.store.lastReply(claim.room);
+      const present = presentIn(chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
+      const chosen = await arbiter.choose({
+        ...{ room: claim.room, present, batch: turn.batch, signal },
+        ...{ last: last?.personaId ?? null, sure: turn.open === 'sure' },
+      });
+      if (!signal.aborted) return chosen;
+      await store.release(claim);
+      return 'given up';
+    } finally {
+      stopHolding();
+      letGo();
+    }
   }
 
   /** Null when nothing is to be answered, or the claim was lost. */
@@ -160,21 +211,18 @@ export function createRoute(parts: RouteParts): Route {
     personas: Persona[],
   ): Promise<Begun | null> {
     const now = clock.now();
-    const turn = admission.turn && { id: parts.newId(), personaId: admission.turn.personaId };
+    const taking = takeFloor(claimed, admission, personas);
+    const turn = taking.turn && { id: parts.newId(), ...taking.turn };
     const batch = await store.beginTurn({
-      claim: claimed.claim,
-      turn: turn && { ...turn, batch: admission.turn?.batch.map((message) => message.id) ?? [] },
-      noted: admission.noted.map((message) => message.id),
-      hearers: [claimed.chat.activePersona],
-      now,
+      ...taking,
+      ...{ claim: claimed.claim, turn, now },
+      hearers: presentIn(claimed.chat, personas),
     });
     if (batch && turn) {
+      const { id, personaId } = turn;
       return {
-        claimed,
-        channel,
-        personas,
-        batch,
-        turn: { ...turn, startedAt: now, attempts: 0, crashes: 0, steps: [] },
+        ...{ claimed, channel, personas, batch, exchange: taking.exchange },
+        turn: { id, personaId, startedAt: now, attempts: 0, crashes: 0, steps: [] },
       };
     }
     if (batch) {
@@ -246,12 +294,12 @@ export function createRoute(parts: RouteParts): Route {
       measuredOf(outcome, context, turn.steps),
     );
     const kept = { lateByHours, measured, given: context.given };
-    await end(begun, context.persona.name, kept, endingOf(outcome));
+    const ended = await end(begun, context.persona.name, kept, endingOf(outcome));
     if (outcome.kind === 'answered') {
       parts.windows.consider(subject, context.sizes, measured ?? context.view.measured);
     }
     parts.metrics.observe('turn_seconds', (clock.now() - started) / 1000);
-    return DONE;
+    return ended;
   }
 
   /** The turn with what its files hold. null when it was aborted meanwhile. */
@@ -290,28 +338,36 @@ export function createRoute(parts: RouteParts): Route {
     speaker: string,
     kept: Pick<FinishAsk, 'lateByHours' | 'measured' | 'given'>,
     ending: Ending,
-  ): Promise<void> {
-    const { turn, batch, channel } = begun;
+  ): Promise<TurnEnd> {
+    const { turn, batch, channel, personas } = begun;
     const { claim, chat } = begun.claimed;
+    const { personaId } = turn;
+    const present = presentIn(chat, personas);
+    const addressed = ending.outcome === 'answered' ? companyCalled(begun, ending.text) : [];
+    const exchange = begun.exchange && spoken(begun.exchange, addressed, parts.caps);
     const outcome = await finish(
       { store, channel },
       {
-        claim,
-        turnId: turn.id,
-        personaId: turn.personaId,
-        hearers: [chat.activePersona],
-        speaker,
-        kind: chat.kind,
-        batch,
+        ...{ claim, turnId: turn.id, personaId, speaker, batch, kind: chat.kind },
+        hearers: [...new Set([...present, ...(begun.exchange?.party ?? [])])],
+        ...{ addressed, exchange, face: faceOf(chat, personas, personaId) },
         ...kept,
         now: clock.now(),
       },
       ending,
     );
-    if (outcome === 'lost') return;
+    if (outcome === 'lost') return DONE;
     parts.deliver.wake(chat.id);
     parts.onHeard(claim.room);
     parts.metrics.count('turns_total', { outcome: ending.outcome });
+    return exchange === null ? DONE : NEXT;
+  }
+
+  /** Whom of the others present a reply turns to. */
+  function companyCalled({ claimed, personas, turn }: Begun, reply: string): PersonaId[] {
+    const others = presentIn(claimed.chat, personas).filter((id) => id !== turn.personaId);
+    if (others.length === 0) return [];
+    return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
   }
 
   // ── When it does not go well ─────────────────────────────────────────────────────────────────────────────
@@ -334,8 +390,7 @@ export function createRoute(parts: RouteParts): Route {
     log.error({ turn: id, room: claim.room, crashes, attempts }, 'a turn is parked after too many tries');
     const text = sentenceOf(new Fault('internal', 'parked'));
     const kept = { lateByHours: null, measured: null, given: null };
-    await end(begun, personaName(begun.personas, personaId), kept, { outcome: 'parked', text, usage: null });
-    return DONE;
+    return end(begun, personaName(begun.personas, personaId), kept, { outcome: 'parked', text, usage: null });
   }
 
   /** Whoever aborted a turn has ended it in the store; at shutdown it stays unfinished and is taken up again. */
@@ -440,7 +495,7 @@ function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Meas
 }
 
 function senderOf(batch: StoredMessage[]): string {
-  const last = batch.at(-1)?.author;
+  const last = batch.findLast(({ author }) => author.kind === 'person')?.author;
   return last?.kind === 'person' ? last.id : '';
 }
 

@@ -42,6 +42,8 @@ export interface TurnAsk {
   steps: Step[];
   /** Stores a step. False when the claim is lost: then the turn must end without a word. */
   save(step: Step): Promise<boolean>;
+  /** Told all that the model has said so far in the present round, again and again; nothing, where it begins anew. */
+  onText?(text: string): void;
   signal: AbortSignal;
 }
 
@@ -93,8 +95,14 @@ async function askModel(
   };
   if (persona.model !== null) request.model = persona.model;
   if (persona.temperature !== null) request.temperature = persona.temperature;
+  let written = '';
+  if (ask.steps.length > 0) ask.onText?.('');
   for await (const event of parts.model.stream(request, ask.signal)) {
-    if (event.kind === 'text') continue;
+    if (event.kind === 'text' || event.kind === 'restart') {
+      written = event.kind === 'text' ? written + event.delta : '';
+      ask.onText?.(written);
+      continue;
+    }
     parts.metrics.observe('model_seconds', (parts.clock.now() - started) / 1000);
     return event;
   }

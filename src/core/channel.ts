@@ -2,6 +2,7 @@
  * The connection to one platform account. A capability is a method that is there: whoever calls asks for it
  * with `channel.setTyping?.(…)`. No base class, no capability flags.
  */
+import type { PersonaId } from './ids.js';
 import type { Address, Attachment, InboundBatch } from './message.js';
 
 /** Resolves when everything in the batch is on disk; only then may the platform hear that we have it. */
@@ -42,11 +43,28 @@ export type Mark = { offset: number; length: number } & (
   | { kind: 'link'; url: string }
 );
 
+/** Who speaks, where several personas are in a chat: shown as far as the platform can. */
+export interface Face {
+  personaId: PersonaId;
+  name: string;
+  /** The address of a picture. */
+  avatar: string | null;
+}
+
 export interface SendOptions {
   /** A platform message id in the same chat. */
   replyTo: string | null;
   /** Who speaks, for channels that show it. */
   personaName: string;
+  /** Which persona's words these are; left out for the gateway's own. */
+  speaker?: PersonaId;
+  /**
+   * Where it is to be seen who of several speaks: in a name and with a face of its own where the platform has that,
+   * else with the name in bold before the text of the part that `leads`. Left out where only one can be meant.
+   */
+  face?: Face;
+  /** The first part of what is said. */
+  leads?: boolean;
   /** The same for every try of this message and for no other: letters, digits and `-`, at most 24. */
   key: string;
   /** Tries before this one, and when the message was made, ms: an earlier try may have arrived. */
@@ -117,11 +135,15 @@ export interface Channel {
   readonly name: string;
   readonly limits: ChannelLimits;
 
+  /** What is sent again is recognised by its key and never shown twice: it may be tried more often. */
+  readonly recognisesResends?: true;
+
   /**
    * Pure: Markdown to the messages that this platform can show, each within its limits, no character of the
-   * visible text lost. Never empty for text that is not blank.
+   * visible text lost. Never empty for text that is not blank. `spare` characters are kept free in each (a name may
+   * come before the text).
    */
-  compose(markdown: string): Part[];
+  compose(markdown: string, spare?: number): Part[];
 
   /**
    * Begins taking in and returns soon. Outages, refused logins and conflicts are states that `status` shows and
@@ -140,8 +162,23 @@ export interface Channel {
 
   status(): ChannelStatus;
 
+  /**
+   * Puts another part in the place of one that was sent with the same options. `sent`, with the same id, when the
+   * platform shows exactly this part now; `refused` when it never will there (it is gone, or too old). Never throws.
+   */
+  edit?(to: Recipient, platformMessageId: string, part: Part, options: SendOptions): Promise<SendResult>;
+
+  /** Takes back a message that was sent with the same options. Best effort: never throws, never retries. */
+  remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<void>;
+
+  /**
+   * Shows what is being written, as a preview that is no message and goes by itself when the message comes or nothing
+   * follows. False where this chat has no such thing: then an edited message may do. Never throws, never retries.
+   */
+  preview?(to: Recipient, part: Part, options: SendOptions): Promise<boolean>;
+
   /** Shows that a persona is writing, for some seconds. Best effort: never throws, never retries. */
-  setTyping?(to: Recipient): Promise<void>;
+  setTyping?(to: Recipient, personaId?: PersonaId): Promise<void>;
 
   /** Fetches a file that came with a message. Never throws; ends soon after the signal aborts. */
   fetch?(attachment: Attachment, ask: { maxBytes: number; signal: AbortSignal }): Promise<FetchResult>;

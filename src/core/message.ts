@@ -1,5 +1,7 @@
 /** What comes in from a platform, after the channel's `inbound` has put it into our words. */
 
+import type { PersonaId } from './ids.js';
+
 /** An address is the platform's own id for a chat or a person, as the channel wants it back when sending. */
 export type Address = string;
 
@@ -25,6 +27,13 @@ export interface InboundMessage {
   sentAt: number;
   /** Our account was named by the platform's own mention. */
   mentionsBot: boolean;
+  /** Personas whose own account or name on the platform was mentioned, or written to; left out where there is none. */
+  addresses?: PersonaId[];
+  /**
+   * The same for every copy of this message that reaches us, where several accounts of ours hear it under ids that
+   * differ. Left out where the id is enough.
+   */
+  twin?: string;
   replyTo: ReplyTo | null;
 }
 
@@ -45,6 +54,8 @@ export interface InboundSender {
    * themselves what they write is heard and never answered.
    */
   self?: true;
+  /** A program, not a person: it is not answered for ever. */
+  bot?: true;
 }
 
 /** A file as a platform tells of it, before anybody has fetched it. */
@@ -68,6 +79,8 @@ export interface ReplyTo {
   text: string;
   /** Sent by our own account: then it counts as a mention, and addresses the persona that wrote it. */
   ours: boolean;
+  /** Which persona's it is, where the account that sent it tells. */
+  personaId?: PersonaId;
 }
 
 /** A person changed a message. Unknown ids are ignored. */
@@ -110,6 +123,8 @@ export interface InboundBatch {
   events: InboundEvent[];
   /** Where to go on after a restart (Telegram's next offset); opaque to the store. */
   cursor?: string;
+  /** Whose cursor it is, if not the account's: each of several faces of one account has its own. */
+  cursorFor?: string;
   /** What piled up while the channel was away: then it has waited since it was sent. */
   piledUp?: boolean;
 }

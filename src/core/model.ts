@@ -34,6 +34,8 @@ export interface ModelRequest {
   /** The persona's own choice; else the configured model. */
   model?: string;
   temperature?: number;
+  /** Less than the configured most, for a short answer. */
+  maxOutputTokens?: number;
 }
 
 /** Tokens as the server counted them. */
@@ -43,17 +45,22 @@ export interface Usage {
 }
 
 export type ModelEvent =
-  /** Visible text only: reasoning never becomes an event. */
+  /** While the model writes. Visible text only: reasoning never becomes an event. */
   | { kind: 'text'; delta: string }
-  /** Ends a stream that went well. `text` is all deltas joined; `usage` is null where the server told none. */
+  /** What was told so far is void: it came from an attempt that was given up, or was no visible text after all. */
+  | { kind: 'restart' }
+  /**
+   * Ends a stream that went well. `text` is all deltas since the last `restart` joined; `usage` is null where the server
+   * told none.
+   */
   | { kind: 'done'; text: string; calls: ToolCall[]; usage: Usage | null; model: string; truncated: boolean }
   /** Ends a stream that did not, after every retry and fallback the client makes. */
   | { kind: 'failed'; fault: Fault };
 
 /**
  * Must end with exactly one `done` or `failed`, must never throw, must stop soon after the signal aborts (the
- * last event is then `failed`). A retry after text was yielded is not allowed to yield that text twice:
- * implementations yield text only of the attempt that counts, or restart with `failed`.
+ * last event is then `failed`). Where an attempt that has yielded text is given up and another begins, a `restart` comes
+ * before the first text of that one.
  */
 export interface ModelClient {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;

@@ -8,7 +8,8 @@
  * Every verb waits (without stopping the event loop) while another process holds the database, and throws
  * Fault `store_unavailable` when that lasts, the disk is full, or the file is broken.
  */
-import type { Part } from './channel.js';
+import type { Face, Part } from './channel.js';
+import type { Exchange } from './exchange.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Given, KeepingStore } from './keeping.js';
 import type { StoredAttachment } from './media.js';
@@ -45,6 +46,10 @@ export interface ChatRecord {
   kind: 'direct' | 'group';
   title: string;
   activePersona: PersonaId;
+  /** Who was invited beside the active one, in that order; left out where nobody was. */
+  invited?: PersonaId[];
+  /** Who was sent away and is not addressed any more; left out where nobody was. */
+  away?: PersonaId[];
 }
 
 /** What is to be delivered. Unique by (origin, persona, part). */
@@ -56,6 +61,8 @@ export interface NewDelivery {
   speaker: string;
   part: number;
   body: Part;
+  /** Where it is to be seen who of several speaks. */
+  face?: Face;
   /** The platform message it answers, where it should be shown as a reply. */
   replyTo: string | null;
 }
@@ -107,6 +114,7 @@ export type Receipt =
       /** Since when it waits for us, if not since now. */
       receivedAt?: number;
       mentionsBot: boolean;
+      addresses?: PersonaId[];
       replyTo: ReplyTo | null;
       /** Files that came with it: `text` tells of them, `words` are the sender's own. */
       attachments?: Attachment[];
@@ -138,10 +146,12 @@ export type Receipt =
 
 /** Where something was said, and by whom. */
 export interface Origin {
-  chat: Omit<ChatRecord, 'activePersona' | 'channel' | 'account'>;
+  chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
   threadId: string | null;
   platformMessageId: string;
-  sender: { id: ChatId; name: string; administrator: boolean };
+  /** The same for every copy of it that reaches us under other ids. */
+  twin?: string;
+  sender: { id: ChatId; name: string; administrator: boolean; bot?: true };
 }
 
 /** A command that waits to be run, by id, and where it was given. */
@@ -171,7 +181,7 @@ export interface ReceiveStore {
   /**
    * Everything of one batch with its cursor, which survives the end of the process when it resolves, and that of
    * the machine as soon as `durable` does. A message or
-   * command already there by (channel, account, chat, platform id; since the chat's last move) is passed over. An edit replaces the text of
+   * command already there by (channel, account, chat, platform id or twin; since the chat's last move) is passed over. An edit replaces the text of
    * a message that waits; of one in a running turn it becomes a new waiting message (`edited`), and a further
    * edit replaces that one; otherwise it changes the transcript only; of an unknown message it is nothing. Of
    * deleted messages those that wait are never answered, nor heard; any other stays.
@@ -183,6 +193,8 @@ export interface ReceiveStore {
     account: string;
     now: number;
     cursor?: string;
+    /** Whose cursor it is; left out: the account's. */
+    cursorFor?: string;
     receipts: Receipt[];
   }): Promise<Received>;
   /**
@@ -201,8 +213,8 @@ export interface ReceiveStore {
 /** Steps 2 to 6. */
 export interface TurnStore {
   /**
-   * Takes a room for `leaseMs`. null when another owner holds it, or nothing waits and no turn is unfinished in
-   * it; an owner may take again what it holds itself (the older claim is lost). `turn` is the unfinished one, to go on with: then `batch` holds its messages. Else `waiting` are the
+   * Takes a room for `leaseMs`. null when another owner holds it, or nothing waits, no turn is unfinished and no
+   * exchange goes on in it; an owner may take again what it holds itself (the older claim is lost). `turn` is the unfinished one, to go on with: then `batch` holds its messages. Else `waiting` are the
    * messages to be answered or noted, oldest first (at most 500).
    */
   claim(ask: { room: RoomId; owner: string; now: number; leaseMs: number }): Promise<Claimed | null>;
@@ -212,17 +224,30 @@ export interface TurnStore {
   release(claim: Claim): Promise<void>;
 
   /**
-   * Starts a turn over `batch` and lets its persona hear them as addressed; `noted` are done. Whoever else is
-   * present (`hearers`, the turn's persona may be among them) hears `batch` and `noted` as overheard. Without a
+   * Starts a turn over `batch`, of which `taken` waited and the rest was said before; its persona, and whoever else it
+   * was said to (`addressed`), hear `taken` as said to them. `noted` are done. Whoever else is
+   * present (`hearers`, those may be among them) hears `taken` and `noted` as overheard. Without a
    * turn (null) only notes, and the claim stays. Of what waits, older messages are to
    * be taken before newer ones: a flush cursor relies on places that grow. Returns the batch as it stands now (an edit may have come since
    * the claim); null when the claim is lost.
    */
   beginTurn(begin: {
     claim: Claim;
-    turn: { id: string; personaId: PersonaId; batch: number[] } | null;
+    turn: {
+      id: string;
+      personaId: PersonaId;
+      batch: number[];
+      /** Left out: all of it. */
+      taken?: number[];
+      /** Left out: nobody else. */
+      addressed?: PersonaId[];
+    } | null;
     noted: number[];
     hearers: PersonaId[];
+    /** What goes on in the room from now on; left out: nothing. */
+    exchange?: Exchange | null;
+    /** Whether only programs said what is new: such turns are counted. Left out: nothing is new. */
+    forBots?: boolean;
     now: number;
   }): Promise<StoredMessage[] | null>;
 
@@ -239,8 +264,8 @@ export interface TurnStore {
   addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
 
   /**
-   * Ends a turn: its messages count as answered, `reply` becomes transcript (addressed for its persona, overheard
-   * by the other `hearers`), deliveries go into the outbox, usage is added, the lease is given back. All or nothing. 'lost' when the claim is.
+   * Ends a turn: its messages count as answered, `reply` becomes transcript (addressed for its persona and for those
+   * it was said to, overheard by the other `hearers`) and the last thing said in the exchange, deliveries go into the outbox, usage is added, the lease is given back. All or nothing. 'lost' when the claim is.
    */
   finishTurn(finish: {
     claim: Claim;
@@ -248,6 +273,10 @@ export interface TurnStore {
     outcome: 'answered' | 'failed' | 'parked';
     reply: string | null;
     hearers: PersonaId[];
+    /** Left out: nobody else. */
+    addressed?: PersonaId[];
+    /** What goes on; left out or null when nobody is to speak any more. */
+    exchange?: Exchange | null;
     deliveries: NewDelivery[];
     usage: Usage | null;
     /** The size of its last request, where a server counted it. */
@@ -279,6 +308,10 @@ export interface Claimed {
   waiting: StoredMessage[];
   /** More waits than was given. */
   more: boolean;
+  /** What goes on between personas. */
+  exchange: Exchange | null;
+  /** How many turns in a row have answered nobody but programs. */
+  turnsForBots: number;
 }
 
 /** The control lane. */
@@ -301,8 +334,11 @@ export type CommandEffect =
    * are dropped, and its view begins behind them for good, without a summary; no flush is owed of it any more.
    */
   | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
+  /** Makes one the active persona; it is not away any more. */
   | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
-  /** Aborts this turn if it still runs; its messages count as answered. */
+  /** Nobody is invited or away twice, or both. */
+  | { kind: 'invite' | 'leave'; chatId: ChatId; personaId: PersonaId }
+  /** Aborts this turn if it still runs; its messages count as answered, and nobody else speaks after it. */
   | { kind: 'stop'; room: RoomId; turnId: string }
   /** A version of memory that was taken back, or never came to be: the next `versions` leaves it out. */
   | { kind: 'undone'; versionId: string };
@@ -338,8 +374,8 @@ export interface ChatStore {
   chat(id: ChatId): Promise<ChatRecord | null>;
   /** When and by whom a persona spoke last in a room; null when none has. For `/status`. */
   lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
-  /** The turn that runs in a room, and who sent the messages it answers; null when none runs. */
-  running(room: RoomId): Promise<{ turnId: string; askers: ChatId[] } | null>;
+  /** The turn that runs in a room, and who sent the messages that led to it; null when none runs. */
+  running(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
 }
 
 export interface PairingRequest {

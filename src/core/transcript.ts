@@ -7,8 +7,8 @@ import type { ToolCall } from './model.js';
 export interface StoredMessage {
   id: number;
   room: RoomId;
-  author:
-    | { kind: 'person'; id: ChatId; name: string; administrator: boolean }
+  author: /** `bot`: a program. */
+    | { kind: 'person'; id: ChatId; name: string; administrator: boolean; bot?: true }
     | { kind: 'persona'; id: PersonaId };
   text: string;
   sentAt: number;
@@ -16,6 +16,8 @@ export interface StoredMessage {
   receivedAt: number;
   platformMessageId: string | null;
   mentionsBot: boolean;
+  /** Personas whose own account or name on the platform it names, or was written to; left out where there is none. */
+  addresses?: PersonaId[];
   replyTo: StoredReply | null;
   /** True for the new text of a message whose old text is being, or was just, answered. */
   edited: boolean;

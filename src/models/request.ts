@@ -26,8 +26,9 @@ export function requestBody(
     stream: !refused.has('stream'),
   };
   if (body.stream && !refused.has('stream_options')) body.stream_options = { include_usage: true };
-  if (!refused.has('max_tokens')) body.max_tokens = maxOutputTokens;
-  else if (!refused.has('max_completion_tokens')) body.max_completion_tokens = maxOutputTokens;
+  const most = Math.min(maxOutputTokens, request.maxOutputTokens ?? maxOutputTokens);
+  if (!refused.has('max_tokens')) body.max_tokens = most;
+  else if (!refused.has('max_completion_tokens')) body.max_completion_tokens = most;
   if (request.temperature !== undefined && !refused.has('temperature')) {
     body.temperature = request.temperature;
   }

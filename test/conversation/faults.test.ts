@@ -156,6 +156,37 @@ describe('delivery', () => {
   });
 });
 
+describe('a message that was being sent when the process ended, many times', () => {
+  const waits = async () => {
+    await on.say('hello');
+    await on.settled();
+    const delivery = { origin: 'notice:1', personaId: null, speaker: 'x', part: 0, replyTo: null };
+    await on.store.post({
+      ...{ chatId: 'test_1', channel: 'test', address: '1', threadId: null, kind: 'direct', now: Date.now() },
+      delivery: { ...delivery, body: { text: 'wanted', marks: [] } },
+    });
+    const { id } = (await on.store.next('test_1')) ?? { id: 0 };
+    for (let ends = 0; ends < 6; ends++) {
+      await on.store.sending(id, Date.now());
+      await on.store.recover(['test'], Date.now());
+    }
+    on.conversation.takeUp(await on.store.pending(['test']));
+    await on.settled();
+  };
+
+  it('is given up where it might be shown over and over', async () => {
+    await open();
+    await waits();
+    expect(on.texts()).toEqual(['fine']);
+  });
+
+  it('is sent all the same where the platform recognises it', async () => {
+    await open({ recognisesResends: true });
+    await waits();
+    expect(on.texts()).toEqual(['fine', 'wanted']);
+  });
+});
+
 describe('the disk full', () => {
   it('takes nothing in, says so to the channel, and goes on when there is room', async () => {
     await open({ maxPages: 120 });

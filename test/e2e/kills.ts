@@ -47,6 +47,8 @@ export async function killAtRandom(
   const kills: Record<Phase, number> = { receiving: 0, turn: 0, finishing: 0, delivering: 0 };
   /** When a process had ended, ms. */
   const ends: number[] = [];
+  /** What processes that were killed have complained of. */
+  const complaints: string[] = [];
   const on = await stageOn(platform, { log: { level: 'info', format: 'json' } });
   const asked: string[][] = Array.from({ length: CHATS }, () => []);
   const placeOf = (chat: number) => ({ kind: 'direct' as const, number: chat });
@@ -96,15 +98,15 @@ export async function killAtRandom(
       await pause(random() * 5);
       await gateway.stop('SIGKILL');
       ends.push(Date.now());
+      complaints.push(...gateway.err().split('\n').filter(isComplaint).slice(0, 20));
       if (left <= 0) kills[phase]++;
       notice = () => {};
     }
     const last = await on.start();
     await eventually(() => outstanding() === 0, 'every message is answered', 120_000).catch((error) => {
       const open = asked.flatMap((tokens, chat) => tokens.filter((token) => !answeredIn(chat).has(token)));
-      throw new Error(`seed ${plan.seed}, open: ${open.join(' ')}\n${last.err().slice(-20_000)}`, {
-        cause: error,
-      });
+      const told = [...complaints, 'the last process:', last.err()].join('\n').slice(-20_000);
+      throw new Error(`seed ${plan.seed}, open: ${open.join(' ')}\n${told}`, { cause: error });
     });
     await last.stop();
     const report = check(platform, asked, sentIn, ends, plan.seed, kills);
@@ -166,6 +168,10 @@ function nobodyCanTell(sent: Shown[], n: number, ends: number[]): boolean {
   const next = sent[n + 1];
   if (end === undefined || (next !== undefined && next.at <= end)) return false;
   return end - message.at < UNNOTED_WITHIN_MS;
+}
+
+function isComplaint(line: string): boolean {
+  return /"level":"(?:warn|error)"/.test(line);
 }
 
 function tokensOf(text: string): string[] {

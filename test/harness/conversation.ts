@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import type { Media } from '../../src/core/attachments.js';
-import type { Channel, Part, Reception, Recipient, SendResult } from '../../src/core/channel.js';
+import type { Channel, Part, Reception, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
@@ -30,6 +30,7 @@ import { quietLog, quietMetrics } from './quiet.js';
 export interface SentPart {
   to: Recipient;
   part: Part;
+  options: SendOptions;
 }
 
 export interface Workbench {
@@ -38,6 +39,8 @@ export interface Workbench {
   store: Store;
   memory: Memory;
   sent: SentPart[];
+  /** The platform ids of what was sent. */
+  sentIds: string[];
   texts(): string[];
   asked: ModelRequest[];
   /** What the next requests are answered with; the default echoes nothing of note. */
@@ -72,6 +75,7 @@ export interface WorkbenchOptions {
   rules?: Partial<AccessRules>;
   /** What fetches files on the channel; it has none. */
   fetch?: Channel['fetch'];
+  recognisesResends?: true;
   /** Puts something between the route and the store. */
   around?: (store: Store) => Store;
 }
@@ -88,6 +92,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   });
   const store = options.around?.(opened) ?? opened;
   const sent: SentPart[] = [];
+  const sentIds: string[] = [];
   const asked: ModelRequest[] = [];
   const results: SendResult[] = [];
   let reply: Reply = () => 'fine';
@@ -111,13 +116,15 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     },
     compose: (markdown) => (markdown.trim() === '' ? [] : [{ text: markdown, marks: [] }]),
     start: async () => {},
-    async send(to, part) {
+    async send(to, part, sending) {
       const result = results.shift() ?? { kind: 'sent', platformMessageId: String(++lastId) };
-      if (result.kind !== 'refused') sent.push({ to, part });
+      if (result.kind === 'sent') sentIds.push(result.platformMessageId);
+      if (result.kind !== 'refused') sent.push({ to, part, options: sending });
       return result;
     },
     stop: async () => {},
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+    ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
   const model: ModelClient = {
@@ -142,6 +149,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     settings: {
       ...{ contextTokens: 100_000, maxOutputTokens: 1_000, overheardMessages: 50 },
       ...{ compactAfterMessages: 200, keepRecentMessages: 80, debounceMs: 0, maxToolRounds: 25 },
+      ...{ natural: false, caps: { rounds: 3, replies: 8 } },
       ...options.settings,
     },
     rulesFor: () => ({
@@ -158,7 +166,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   conversation.takeUpWindows(['test']);
 
   return {
-    ...{ folder, conversation, store, memory, sent, asked, results },
+    ...{ folder, conversation, store, memory, sent, sentIds, asked, results },
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;

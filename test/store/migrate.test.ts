@@ -105,7 +105,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0004_media.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0005_rooms.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });

@@ -37,7 +37,7 @@ export interface DiscordParts {
   personaNames(chat: Address): Promise<string[]>;
 }
 
-export type Discord = Required<Channel>;
+export type Discord = Required<Omit<Channel, 'edit' | 'remove' | 'preview'>>;
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/](?:discord\.js|@discordjs)[\\/]/;
 
@@ -66,6 +66,7 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
 
   return {
     name: 'discord',
+    recognisesResends: true,
     limits: {
       messagesPerSecond: options.messagesPerSecond,
       perChatBurst: options.perChatBurst,

@@ -96,6 +96,7 @@ export function createWhatsApp(parts: WhatsAppParts): WhatsApp {
 
   return {
     name: 'whatsapp',
+    recognisesResends: true,
     limits: {
       messagesPerSecond: options.messagesPerSecond,
       perChatBurst: options.perChatBurst,

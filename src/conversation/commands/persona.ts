@@ -1,6 +1,11 @@
-/** `/persona`: list, switch, new, delete, model, show. A persona is a file; only the active one is a fact here. */
+/**
+ * `/persona`: list, switch, new, delete, model, show, invite, leave. A persona is a file; which one is active, and who else
+ * is here, are facts of the chat.
+ */
 import { DEFAULT_PERSONA } from '../../core/ids.js';
-import type { Persona } from '../../core/persona.js';
+import { type Persona, personaName } from '../../core/persona.js';
+import type { CommandEffect } from '../../core/store.js';
+import { presentIn } from '../presence.js';
 import type { Command, CommandAnswer, CommandCall, CommandParts } from './command.js';
 import { words } from './parse.js';
 
@@ -9,6 +14,8 @@ const USAGE = [
   '/persona — list the personas of this chat',
   '/persona switch NAME — talk with another one',
   '/persona new NAME — make one and switch to it (`new NAME from L` takes after the persona L of the library)',
+  '/persona invite NAME — have another one here, too; each answers whoever calls it by name',
+  '/persona leave NAME — send one away; nobody can address it any more',
   '/persona show NAME — show what is known of one',
   '/persona model NAME MODEL — give one a language model of its own',
   '/persona delete NAME — remove one; its memory file stays',
@@ -24,6 +31,8 @@ const VERBS: Record<string, { run: Verb; changes: boolean }> = {
   new: { run: create, changes: true },
   delete: { run: remove, changes: true },
   model: { run: setModel, changes: true },
+  invite: { run: invite, changes: true },
+  leave: { run: leave, changes: true },
 };
 
 const NAME = { name: 'name', description: 'Whose', required: true, suggest: 'persona' } as const;
@@ -51,6 +60,8 @@ export const persona: Command = {
       rest: { ...NAME, description: 'Its name, and behind it the model: NAME MODEL' },
     },
     { name: 'delete', description: 'Remove one; its memory file stays', rest: NAME },
+    { name: 'invite', description: 'Have another one here, too', rest: NAME },
+    { name: 'leave', description: 'Send one away', rest: NAME },
   ],
   changes: (argument) => VERBS[verbOf(argument)]?.changes ?? false,
   async run(call, parts) {
@@ -67,9 +78,11 @@ function verbOf(argument: string): string {
 
 async function list({ command }: CommandCall, { personas }: CommandParts): Promise<CommandAnswer> {
   const all = await personas.list(command.chat.id);
-  const names = all.map((each) =>
-    each.id === command.chat.activePersona ? `${each.name} (active)` : each.name,
-  );
+  const present = presentIn(command.chat, all);
+  const names = all.map(({ id, name }) => {
+    if (id === command.chat.activePersona) return `${name} (active)`;
+    return present.includes(id) ? `${name} (here)` : name;
+  });
   return { text: `Personas: ${names.join(', ')}. Use /persona switch NAME to switch.` };
 }
 
@@ -135,7 +148,7 @@ async function create(
 
 async function remove(
   { command }: CommandCall,
-  { personas, windows }: CommandParts,
+  { personas, windows, store }: CommandParts,
   args: string[],
 ): Promise<CommandAnswer> {
   const name = nameIn(args);
@@ -143,15 +156,60 @@ async function remove(
   const leaving = await personas.find(command.chat.id, name);
   // Nobody will look into its windows any more: what they hold goes into archives, or the persona stays.
   if (leaving && leaving.id !== DEFAULT_PERSONA) await windows.close(command.chat.id, leaving.id);
+  const running = leaving && (await store.running(command.room));
   const gone = await personas.remove(command.chat.id, name);
   // The process ended after the file was moved aside and before the answer was kept: then it is gone already.
   if (!gone.ok && command.tries === 1) return { text: gone.reason };
   const text = `Deleted persona ${gone.ok ? gone.persona.name : name}. Its memory file is kept.`;
   const { id, activePersona } = command.chat;
-  if (await personas.get(id, activePersona)) return { text };
+  // What it is saying just now is not said by anybody any more.
+  const effects: CommandEffect[] =
+    running && running.personaId === leaving?.id
+      ? [{ kind: 'stop', room: command.room, turnId: running.turnId }]
+      : [];
+  if (await personas.get(id, activePersona)) return { text, effects };
   return {
     text: `${text} You are talking with the default persona again.`,
-    effects: [{ kind: 'activate', chatId: id, personaId: DEFAULT_PERSONA }],
+    effects: [...effects, { kind: 'activate', chatId: id, personaId: DEFAULT_PERSONA }],
+  };
+}
+
+async function invite(
+  { command }: CommandCall,
+  { personas }: CommandParts,
+  args: string[],
+): Promise<CommandAnswer> {
+  const { chat } = command;
+  const name = nameIn(args);
+  if (!name) return { text: 'Usage: /persona invite NAME' };
+  const found = await personas.find(chat.id, name);
+  if (!found) return notFound(name);
+  await personas.ensure(chat.id, found.id);
+  const effect = { kind: 'invite' as const, chatId: chat.id, personaId: found.id };
+  return { text: `${found.name} is here now. Call it by its name to talk with it.`, effects: [effect] };
+}
+
+async function leave(
+  { command }: CommandCall,
+  { personas }: CommandParts,
+  args: string[],
+): Promise<CommandAnswer> {
+  const { chat } = command;
+  const name = nameIn(args);
+  if (!name) return { text: 'Usage: /persona leave NAME' };
+  const all = await personas.list(chat.id);
+  const found = await personas.find(chat.id, name);
+  if (!found) return notFound(name);
+  const gone = { kind: 'leave' as const, chatId: chat.id, personaId: found.id };
+  const text = `${found.name} has left. Its memory is kept; /persona invite brings it back.`;
+  const others = presentIn(chat, all).filter((id) => id !== found.id);
+  if (found.id !== presentIn(chat, all)[0]) return { text, effects: [gone] };
+  // Somebody has to answer: the next of those here, or the one who is always there.
+  const next = others[0] ?? DEFAULT_PERSONA;
+  if (next === found.id) return { text: `${found.name} is the only one here, so it stays.` };
+  return {
+    text: `${text} You are talking with ${personaName(all, next)} now.`,
+    effects: [gone, { kind: 'activate', chatId: chat.id, personaId: next }],
   };
 }
 

@@ -54,7 +54,7 @@ export async function summarise(
     };
     let made: string | null = null;
     for await (const event of parts.model.stream(request, signal)) {
-      if (event.kind === 'text') continue;
+      if (event.kind === 'text' || event.kind === 'restart') continue;
       if (event.kind === 'failed') {
         parts.log.warn({ room: view.room, why: describe(event.fault) }, 'no summary could be made');
         return null;

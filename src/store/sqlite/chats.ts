@@ -7,7 +7,7 @@ import type { ChatId } from '../../core/ids.js';
 import type { ChatStore, Receipt } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { toChat } from './rows.js';
-import { chat, leftAddress, message, outbox, room, turn } from './schema.js';
+import { chat, leftAddress, message, outbox, room as roomTable, turn } from './schema.js';
 
 const given = sql.placeholder;
 
@@ -112,9 +112,9 @@ export function chatsOf({ query }: Connection): Chats {
 
 export function chatStore({ query, read }: Connection, chats: Chats): ChatStore {
   const lastOf = query
-    .select({ personaId: room.lastPersona, at: room.lastReplyAt })
-    .from(room)
-    .where(eq(room.id, given('room')))
+    .select({ personaId: roomTable.lastPersona, at: roomTable.lastReplyAt })
+    .from(roomTable)
+    .where(eq(roomTable.id, given('room')))
     .prepare();
   return {
     chat: (id) =>
@@ -131,13 +131,21 @@ export function chatStore({ query, read }: Connection, chats: Chats): ChatStore 
     running: (room) =>
       read(() => {
         const rows = query
-          .selectDistinct({ turnId: turn.id, asker: message.authorId })
+          .selectDistinct({ turnId: turn.id, personaId: turn.personaId, asker: message.authorId })
           .from(turn)
-          .innerJoin(message, sql`${message.id} in (select value from json_each(${turn.batch}))`)
+          .innerJoin(
+            message,
+            sql`(${message.id} in (select value from json_each(${turn.batch})) or ${message.id} in (
+              select json_extract(json_each.value, '$.id')
+              from ${roomTable} join json_each(${roomTable.exchange}, '$.said')
+              where ${roomTable.id} = ${turn.roomId} and ${roomTable.exchange} is not null))`,
+          )
           .where(and(eq(turn.roomId, room), sql`${turn.state} = 'running'`))
           .all();
         const [first] = rows;
-        return first ? { turnId: first.turnId, askers: rows.map((row) => row.asker) } : null;
+        if (first === undefined) return null;
+        const { turnId, personaId } = first;
+        return { turnId, personaId, askers: rows.map((row) => row.asker) };
       }),
   };
 }

@@ -1,7 +1,7 @@
 /** The control lane: commands, and what they do to a room, a persona's view and a turn in flight. */
 import { and, eq, gt, lte, sql } from 'drizzle-orm';
 import { Fault } from '../../core/errors.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { CommandEffect, CommandStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
@@ -9,6 +9,11 @@ import type { Deliver } from './deliveries.js';
 import { toChat } from './rows.js';
 import { chat, command, heard, message, outbox, room, turn, version } from './schema.js';
 import type { Views } from './views.js';
+
+interface Attendance {
+  invited: PersonaId[];
+  away: PersonaId[];
+}
 
 type TurnRow = typeof turn.$inferSelect;
 
@@ -62,6 +67,11 @@ export function commandStore(
     moveFenceOn(running.roomId);
   }
 
+  /** Nobody else speaks. */
+  function endExchange(roomId: RoomId): void {
+    query.update(room).set({ exchange: null }).where(eq(room.id, roomId)).run();
+  }
+
   /** What waits again will be heard again, and perhaps by others: nobody has heard it yet. */
   function unhear(roomId: RoomId, upTo: number, messages: { id: number }[]): void {
     const ids = JSON.stringify(messages.map(({ id }) => id));
@@ -81,6 +91,7 @@ export function commandStore(
     const running = runningTurn(roomId);
     if (running?.id !== turnId) return null;
     abort(running, now);
+    endExchange(roomId);
     return running.id;
   }
 
@@ -95,6 +106,7 @@ export function commandStore(
       .set({ state: 'done' })
       .where(and(eq(message.roomId, roomId), sql`${message.state} = 'waiting'`, lte(message.id, upTo)))
       .run();
+    endExchange(roomId);
     views.reset(roomId, personaId, upTo);
     forgetLateReplies(roomId, personaId, upTo);
     dropReplies(roomId, personaId, upTo, now);
@@ -130,6 +142,18 @@ export function commandStore(
       .run();
   }
 
+  function attend(chatId: ChatId, change: (chat: Attendance) => Attendance): void {
+    const row = chats.find(chatId);
+    if (!row) return;
+    const { invited, away } = change({ invited: row.invited ?? [], away: row.away ?? [] });
+    const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
+    query
+      .update(chat)
+      .set({ invited: some(invited), away: some(away) })
+      .where(eq(chat.id, chatId))
+      .run();
+  }
+
   function apply(effect: CommandEffect, now: number): string | null {
     switch (effect.kind) {
       case 'reset':
@@ -137,7 +161,20 @@ export function commandStore(
       case 'stop':
         return stop(effect.room, effect.turnId, now);
       case 'activate':
+        attend(effect.chatId, (chat) => ({ ...chat, away: without(chat.away, effect.personaId) }));
         query.update(chat).set({ activePersona: effect.personaId }).where(eq(chat.id, effect.chatId)).run();
+        return null;
+      case 'invite':
+        attend(effect.chatId, ({ invited, away }) => ({
+          invited: [...without(invited, effect.personaId), effect.personaId],
+          away: without(away, effect.personaId),
+        }));
+        return null;
+      case 'leave':
+        attend(effect.chatId, ({ invited, away }) => ({
+          invited: without(invited, effect.personaId),
+          away: [...without(away, effect.personaId), effect.personaId],
+        }));
         return null;
       case 'undone':
         query.update(version).set({ undone: true }).where(eq(version.id, effect.versionId)).run();
@@ -186,4 +223,8 @@ export function commandStore(
         return { abortedTurn };
       }),
   };
+}
+
+function without(ids: PersonaId[], id: PersonaId): PersonaId[] {
+  return ids.filter((other) => other !== id);
 }

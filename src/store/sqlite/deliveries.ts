@@ -35,6 +35,7 @@ export function deliverOf({ query }: Connection): Deliver {
     threadId: given('threadId'),
     kind: given('kind'),
     body: given('body'),
+    face: given('face'),
     replyTo: given('replyTo'),
     createdAt: given('now'),
     state: 'waiting',
@@ -44,7 +45,7 @@ export function deliverOf({ query }: Connection): Deliver {
   return (to, deliveries, duplicates) => {
     const statement = duplicates ? insertOnce : insert;
     for (const delivery of deliveries) {
-      statement.run({ ...to, ...delivery, personaId: delivery.personaId ?? '' });
+      statement.run({ face: null, ...to, ...delivery, personaId: delivery.personaId ?? '' });
     }
   };
 }

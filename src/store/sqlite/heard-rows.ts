@@ -64,8 +64,8 @@ export function toHeard(roomId: RoomId): (row: HeardRow) => HeardMessage {
       turnId,
       attachments,
       quiet: quiet === 1,
-      // Only who reads its files needs them, and that is done before it is heard.
-      words: null,
+      // Only before it is heard does anybody need these.
+      ...{ words: null, addresses: null, bot: false },
     });
     // Assigned, not spread: hundreds of rows in every turn.
     return Object.assign(message, { place: { heardAfter, messageId: id }, addressed: addressed === 1 });

@@ -27,11 +27,13 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
     const { platformMessageId, threadId, sender } = said;
     const key = { chatId: said.chat.id, account: batch.account, moves, platformMessageId };
     if (statements.findMessage.get(key) || statements.findCommand.get(key)) return undefined;
+    const twin = said.twin ?? null;
+    if (twin !== null && isTwin({ chatId: said.chat.id, moves, twin })) return undefined;
 
     chats.talked(chat, said.chat, batch);
     const id = roomId(said.chat.id, threadId);
     statements.addRoom.run({ id, chatId: said.chat.id, platformMessageId });
-    const common = { ...key, roomId: id, administrator: sender.administrator, now: batch.now };
+    const common = { ...key, twin, roomId: id, administrator: sender.administrator, now: batch.now };
     if (said.kind === 'command') {
       const { name, argument } = said.command;
       const stored = statements.addCommand.get({
@@ -57,14 +59,21 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
       attachments: said.attachments ? JSON.stringify(said.attachments) : null,
       words: said.words ?? null,
       quiet: said.quiet ?? false,
+      addresses: said.addresses ?? null,
+      bot: sender.bot ?? false,
     });
     return { room: id, command: null };
+  }
+
+  /** Whether another copy of it is there, under another id. */
+  function isTwin(key: { chatId: string; moves: number; twin: string }): boolean {
+    return statements.findTwin.get(key) !== undefined || statements.findTwinCommand.get(key) !== undefined;
   }
 
   function storedReply(chatId: string, replyTo: Reply): StoredReply {
     const { platformMessageId, senderName, text, ours } = replyTo;
     const sent = ours ? statements.findSent.get({ chatId, platformMessageId }) : undefined;
-    return { senderName, text, ours, personaId: sent?.personaId || null };
+    return { senderName, text, ours, personaId: sent?.personaId || replyTo.personaId || null };
   }
 
   /** The room in which something waits because of this edit. */
@@ -129,8 +138,8 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
             else rooms.add(stored.room);
           }
         }
-        const { channel, account, cursor } = batch;
-        if (cursor !== undefined) statements.setCursor.run({ channel, account, cursor });
+        const { channel, account, cursor, cursorFor = account } = batch;
+        if (cursor !== undefined) statements.setCursor.run({ channel, account: cursorFor, cursor });
         return { rooms: [...rooms], commands, duplicates };
       });
       connection.flush.begin();
@@ -182,6 +191,28 @@ function prepare({ query }: Connection) {
         ),
       )
       .prepare(),
+    findTwin: query
+      .select({ id: message.id })
+      .from(message)
+      .where(
+        and(
+          eq(message.chatId, given('chatId')),
+          eq(message.moves, given('moves')),
+          sql`${message.twin} = ${given('twin')} and ${message.twin} is not null and ${message.edited} = 0`,
+        ),
+      )
+      .prepare(),
+    findTwinCommand: query
+      .select({ id: command.id })
+      .from(command)
+      .where(
+        and(
+          eq(command.chatId, given('chatId')),
+          eq(command.moves, given('moves')),
+          sql`${command.twin} = ${given('twin')} and ${command.twin} is not null`,
+        ),
+      )
+      .prepare(),
     findSent: query
       .select({ personaId: outbox.personaId })
       .from(outbox)
@@ -224,6 +255,9 @@ function prepare({ query }: Connection) {
         attachments: given('attachments'),
         words: given('words'),
         quiet: given('quiet'),
+        addresses: given('addresses'),
+        twin: given('twin'),
+        bot: given('bot'),
         state: 'waiting',
       })
       .prepare(),
@@ -269,6 +303,7 @@ function prepare({ query }: Connection) {
         argument: given('argument'),
         afterMessage: given('afterMessage'),
         receivedAt: given('now'),
+        twin: given('twin'),
         state: 'waiting',
       })
       .returning({ id: command.id })

@@ -6,11 +6,15 @@ import type { chat, message, outbox } from './schema.js';
 const DAY_MS = 86_400_000;
 
 export function toChat(row: typeof chat.$inferSelect): ChatRecord {
-  const { id, channel, account, address, kind, title, activePersona } = row;
-  return { id, channel, account, address, kind, title, activePersona };
+  const { id, channel, account, address, kind, title, activePersona, invited, away } = row;
+  return {
+    ...{ id, channel, account, address, kind, title, activePersona },
+    ...(invited === null ? {} : { invited }),
+    ...(away === null ? {} : { away }),
+  };
 }
 
-type MessageRow = Omit<typeof message.$inferSelect, 'chatId' | 'account' | 'moves' | 'state'>;
+type MessageRow = Omit<typeof message.$inferSelect, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
 
 export function toMessage(row: MessageRow): StoredMessage {
   const stored: StoredMessage = {
@@ -32,6 +36,8 @@ export function toMessage(row: MessageRow): StoredMessage {
   if (row.attachments !== null) stored.attachments = JSON.parse(row.attachments);
   if (row.words !== null) stored.words = row.words;
   if (row.quiet) stored.quiet = true;
+  if (row.addresses !== null) stored.addresses = row.addresses;
+  if (row.bot && stored.author.kind === 'person') stored.author.bot = true;
   return stored;
 }
 
@@ -43,6 +49,7 @@ export function toDelivery(row: typeof outbox.$inferSelect): Delivery {
     speaker: row.speaker,
     part: row.part,
     body: row.body,
+    ...(row.face === null ? {} : { face: row.face }),
     replyTo: row.replyTo,
     chatId: row.chatId,
     channel: row.channel,

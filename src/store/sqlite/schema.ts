@@ -7,7 +7,9 @@
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { Part } from '../../core/channel.js';
+import type { Face, Part } from '../../core/channel.js';
+import type { Exchange } from '../../core/exchange.js';
+import type { PersonaId } from '../../core/ids.js';
 import type { Cause, Tier } from '../../core/memory.js';
 import type { PairingRequest } from '../../core/store.js';
 import type { Step } from '../../core/transcript.js';
@@ -27,6 +29,9 @@ export const chat = sqliteTable('chat', {
   title: text('title').notNull(),
   activePersona: text('active_persona').notNull().default('default'),
   lastMessageAt: integer('last_message_at').notNull(),
+  /** Who was invited beside the active persona, and who was sent away; null for nobody. */
+  invited: text('invited', { mode: 'json' }).$type<PersonaId[]>(),
+  away: text('away', { mode: 'json' }).$type<PersonaId[]>(),
 });
 
 /** Addresses a chat has left, so that a late message from one neither brings it back nor counts as new. */
@@ -60,6 +65,10 @@ export const room = sqliteTable('room', {
   lastReplyAt: integer('last_reply_at'),
   /** The last message or command of a person, by the platform's id: what was missed comes after it. */
   newestPlatformId: text('newest_platform_id'),
+  /** What goes on between personas; null for nothing. */
+  exchange: text('exchange', { mode: 'json' }).$type<Exchange>(),
+  /** Turns in a row that answered nobody but programs. */
+  turnsForBots: integer('turns_for_bots').notNull().default(0),
 });
 
 // ── What was said ──────────────────────────────────────────────────────────────────────────────────────────
@@ -96,8 +105,17 @@ export const message = sqliteTable(
     words: text('words'),
     /** Heard, never answered. */
     quiet: flag('quiet').notNull().default(false),
+    /** Personas whose own account or name it names; null for none. */
+    addresses: text('addresses', { mode: 'json' }).$type<PersonaId[]>(),
+    /** The same for every copy of it that reaches us under other ids; null where the id is enough. */
+    twin: text('twin'),
+    /** A program said it. */
+    bot: flag('bot').notNull().default(false),
   },
   (t) => [
+    uniqueIndex('message_twin')
+      .on(t.chatId, t.moves, t.twin)
+      .where(sql`${t.twin} is not null and ${t.edited} = 0`),
     uniqueIndex('message_once')
       .on(t.chatId, t.account, t.moves, t.platformMessageId)
       .where(sql`${t.edited} = 0 and ${t.platformMessageId} is not null`),
@@ -252,8 +270,10 @@ export const command = sqliteTable(
     state: text('state', { enum: ['waiting', 'running', 'done'] }).notNull(),
     tries: integer('tries').notNull().default(0),
     finishedAt: integer('finished_at'),
+    twin: text('twin'),
   },
   (t) => [
+    uniqueIndex('command_twin').on(t.chatId, t.moves, t.twin).where(sql`${t.twin} is not null`),
     uniqueIndex('command_once').on(t.chatId, t.account, t.moves, t.platformMessageId),
     index('command_open').on(t.id).where(sql`${t.finishedAt} is null`),
   ],
@@ -280,12 +300,15 @@ export const outbox = sqliteTable(
     uncertainCuts: integer('uncertain_cuts').notNull().default(0),
     uncertainCrashes: integer('uncertain_crashes').notNull().default(0),
     notBefore: integer('not_before').notNull().default(0),
+    /** open: its text is not final yet; what is shown of it so far may stand on the platform. */
     state: text('state', {
-      enum: ['waiting', 'sending', 'sent', 'refused', 'unconfirmed', 'parked', 'dropped'],
+      enum: ['open', 'waiting', 'sending', 'sent', 'refused', 'unconfirmed', 'parked', 'dropped'],
     }).notNull(),
     platformMessageId: text('platform_message_id'),
     finishedAt: integer('finished_at'),
     error: text('error'),
+    /** Where it is to be seen who of several speaks. */
+    face: text('face', { mode: 'json' }).$type<Face>(),
   },
   (t) => [
     uniqueIndex('outbox_once').on(t.origin, t.personaId, t.part),

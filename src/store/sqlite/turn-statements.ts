@@ -19,7 +19,7 @@ export function prepareTurnStatements({ query }: Connection) {
   return {
     held: query.select({ fence: room.fence }).from(room).where(isHeld).prepare(),
     takeable: query
-      .select({ fence: room.fence })
+      .select({ fence: room.fence, exchange: room.exchange, turnsForBots: room.turnsForBots })
       .from(room)
       .where(
         and(
@@ -48,6 +48,17 @@ export function prepareTurnStatements({ query }: Connection) {
       .prepare(),
     release: query.update(room).set({ leaseOwner: null }).where(isHeld).prepare(),
 
+    setExchange: query
+      .update(room)
+      .set({ exchange: sql`${given('exchange')}` })
+      .where(and(eq(room.id, given('room')), sql`${room.exchange} is not ${given('exchange')}`))
+      .prepare(),
+    countForBots: query
+      .update(room)
+      .set({ turnsForBots: sql`case when ${given('forBots')} then ${room.turnsForBots} + 1 else 0 end` })
+      .where(and(eq(room.id, given('room')), sql`(${given('forBots')} or ${room.turnsForBots} > 0)`))
+      .prepare(),
+
     spoke: query
       .update(room)
       .set({ lastPersona: sql`${given('personaId')}`, lastReplyAt: sql`${given('now')}` })
@@ -68,7 +79,7 @@ export function prepareTurnStatements({ query }: Connection) {
     batch: query
       .select()
       .from(message)
-      .where(and(isInBatch, sql`${message.state} = 'taken'`))
+      .where(and(isInBatch, sql`${message.state} <> 'waiting'`))
       .orderBy(asc(message.id))
       .prepare(),
     take: query

@@ -3,7 +3,8 @@
  * the claim's fence; every claim and every abort moves the fence on.
  */
 import { Fault } from '../../core/errors.js';
-import { type RoomId, roomParts } from '../../core/ids.js';
+import type { Exchange } from '../../core/exchange.js';
+import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Claim, TurnStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
@@ -49,7 +50,7 @@ export function turnStore(
         if (!free) return null;
         const unfinished = statements.running.get({ room });
         const waiting = unfinished ? [] : statements.waiting.all({ room });
-        if (!unfinished && waiting.length === 0) return null;
+        if (!unfinished && waiting.length === 0 && free.exchange === null) return null;
         statements.lease.run({ room, owner, until: now + leaseMs });
         return {
           claim: { room, fence: free.fence + 1 },
@@ -69,6 +70,8 @@ export function turnStore(
             : [],
           waiting: waiting.slice(0, MOST_WAITING).map(toMessage),
           more: waiting.length > MOST_WAITING,
+          exchange: free.exchange,
+          turnsForBots: free.turnsForBots,
         };
       }),
 
@@ -77,7 +80,7 @@ export function turnStore(
 
     release: (claim) => write(() => void statements.release.run({ ...claim })),
 
-    beginTurn: ({ claim, turn, noted, hearers, now }) =>
+    beginTurn: ({ claim, turn, noted, hearers, exchange = null, forBots, now }) =>
       write(() => {
         if (!holds(claim)) return null;
         const { room } = claim;
@@ -90,19 +93,24 @@ export function turnStore(
         const hear = (personaId: string, addressed: boolean, ids: number[]) => {
           for (const id of ids) statements.hear.run({ room, personaId, addressed, heardAfter, id });
         };
+        const taken = turn?.taken ?? turn?.batch ?? [];
+        const addressed = turn ? new Set([turn.personaId, ...(turn.addressed ?? [])]) : new Set<PersonaId>();
         if (turn) {
           const { id: turnId, personaId } = turn;
           const batch = [...turn.batch].sort((a, b) => a - b);
           if (batch.length === 0) throw new Fault('internal', `turn ${turnId} would answer nothing`);
           statements.begin.run({ id: turnId, room, personaId, now, batch });
-          for (const id of batch) take(id, 'taken', turnId);
-          hear(personaId, true, batch);
+          for (const id of taken) take(id, 'taken', turnId);
+          for (const hearer of addressed) hear(hearer, true, taken);
+        }
+        if (forBots !== undefined && (turn || !forBots)) {
+          statements.countForBots.run({ room, forBots: Number(forBots) });
         }
         for (const id of noted) take(id, 'done', null);
         for (const hearer of hearers) {
-          const overheard = turn && turn.personaId !== hearer ? [...turn.batch, ...noted] : noted;
-          hear(hearer, false, overheard);
+          hear(hearer, false, addressed.has(hearer) ? noted : [...taken, ...noted]);
         }
+        statements.setExchange.run({ room, exchange: asJson(exchange) });
         return turn ? statements.batch.all({ batch: JSON.stringify(turn.batch) }).map(toMessage) : [];
       }),
 
@@ -123,12 +131,14 @@ export function turnStore(
         return true;
       }),
 
-    finishTurn: ({ claim, turnId, outcome, reply, hearers, deliveries, usage, measured, given, now }) =>
+    finishTurn: (finish) =>
       write(() => {
+        const { claim, turnId, outcome, reply, hearers, deliveries, usage, measured, given, now } = finish;
         const running = runningTurn(claim, turnId);
         if (!running) return 'lost';
         const { room } = claim;
         const { personaId } = running;
+        let exchange = finish.exchange ?? null;
         const chat = chatOf(room);
         statements.answered.run({ batch: JSON.stringify(running.batch) });
         statements.end.run({ turnId, outcome, now });
@@ -138,11 +148,17 @@ export function turnStore(
           const { id } = statements.say.get(said);
           statements.spoke.run({ room, personaId, now });
           const heard = { room, heardAfter: id - 1, id };
-          statements.hear.run({ ...heard, personaId, addressed: true });
+          const addressed = new Set([personaId, ...(finish.addressed ?? [])]);
+          for (const hearer of addressed)
+            statements.hear.run({ ...heard, personaId: hearer, addressed: true });
           for (const hearer of hearers) {
-            if (hearer !== personaId) statements.hear.run({ ...heard, personaId: hearer, addressed: false });
+            if (!addressed.has(hearer)) {
+              statements.hear.run({ ...heard, personaId: hearer, addressed: false });
+            }
           }
+          if (exchange !== null) exchange = { ...exchange, said: [...exchange.said, { id, by: personaId }] };
         }
+        statements.setExchange.run({ room, exchange: asJson(exchange) });
         const { id: chatId, channel, address, kind } = chat;
         const { threadId } = roomParts(room);
         deliver({ chatId, channel, address, threadId, kind, now }, deliveries);
@@ -166,4 +182,9 @@ export function turnStore(
         return statements.attempts.get({ turnId })?.attempts ?? 0;
       }),
   };
+}
+
+/** The placeholder of a column for JSON is not told what it is for. */
+function asJson(exchange: Exchange | null): string | null {
+  return exchange === null ? null : JSON.stringify(exchange);
 }
