@@ -1,5 +1,6 @@
 /** The platforms that are configured. Each one's library is loaded only here, and only then. */
 import { randomUUID } from 'node:crypto';
+import { named } from './channels/named.js';
 import type { Config } from './config.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -57,7 +58,10 @@ export async function createWhatsAppChannel({ config, store, log, show }: Omit<P
     ...{ ...common, options, log },
     state: whatsAppState(store),
     initialCursor: (account) => store.cursor('whatsapp', account),
-    sentPart: async (key) => (await store.delivery(Number(key)))?.body ?? null,
+    async sentPart(key) {
+      const sent = await store.delivery(Number(key));
+      return sent === null ? null : named(sent.body, { face: sent.face, leads: sent.part === 0 });
+    },
     onQr(text) {
       log.info({ channel: 'whatsapp' }, `whatsapp qr: ${text}`);
       drawQr(text).then(show, (error) => log.warn({ err: error }, 'the QR code could not be drawn'));

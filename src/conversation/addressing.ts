@@ -112,7 +112,7 @@ function callOut(text: string, name: string): number {
 function vocative(text: string, name: string): number {
   for (const at of occurrences(text, name)) {
     const before = text.slice(0, at).trimEnd();
-    const after = text.slice(at + name.length, at + name.length + 3).trimStart();
+    const after = text.slice(at + name.length, at + name.length + 5).replace(/^[\s*_]+/, '');
     const begins = before === '' || /[.!?…。！？\n*_"“]$/u.test(before) || text[at - 1] === '\n';
     if (begins && /^[,，:：!！?？]/u.test(after)) return at;
     if (/[,，]$/u.test(before) && (after === '' || /^[.!?…。！？]/u.test(after))) return at;

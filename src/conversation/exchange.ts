@@ -44,12 +44,16 @@ export function interrupted(exchange: Exchange): Exchange | null {
   return exchange.round === 1 && exchange.due.length > 0 ? { ...exchange, next: [] } : null;
 }
 
-/** Gives the floor to the first of those who are due and may speak; null when nobody is. */
+/**
+ * Gives the floor to the first of those who are due and may speak; null when nobody is. Whoever has heard nothing since
+ * it spoke has said what it had to say.
+ */
 export function nextSpeaker(exchange: Exchange, maySpeak: (id: PersonaId) => boolean): Floor | null {
-  const due = exchange.due.filter(maySpeak);
-  const [speaker, ...rest] = due;
+  const { due } = exchange;
+  const at = due.findIndex((id) => maySpeak(id) && newTo(id, exchange).length > 0);
+  const speaker = due[at];
   if (speaker === undefined) return null;
-  return { speaker, batch: newTo(speaker, exchange), exchange: { ...exchange, due: rest } };
+  return { speaker, batch: newTo(speaker, exchange), exchange: { ...exchange, due: due.slice(at + 1) } };
 }
 
 /** After a reply that turned to `to` (others of the company). null when nobody is to speak any more. */
@@ -64,9 +68,8 @@ export function spoken(exchange: Exchange, to: readonly PersonaId[], caps: Caps)
   return { ...exchange, due: next, next: [], party, replies, round: round + 1 };
 }
 
-/** What was said since it spoke last: before that, it has answered already. */
+/** What was said since it spoke last. */
 function newTo(speaker: PersonaId, { said }: Exchange): number[] {
   const last = said.findLastIndex(({ by }) => by === speaker);
-  const since = said.slice(last + 1);
-  return (since.length > 0 ? since : said).map(({ id }) => id);
+  return said.slice(last + 1).map(({ id }) => id);
 }

@@ -15,6 +15,7 @@ import { moveContract } from './store/moves.js';
 import { outboxContract } from './store/outbox.js';
 import { receiveContract } from './store/receive.js';
 import { recoveryContract } from './store/recovery.js';
+import { roomContract } from './store/rooms.js';
 import { traceContract } from './store/traces.js';
 import { transcriptContract } from './store/transcript.js';
 import { turnContract } from './store/turns.js';
@@ -70,6 +71,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     traceContract(under);
     commandContract(under);
     recoveryContract(under);
+    roomContract(under);
     outboxContract(under);
     accessContract(under);
     factContract(under);

@@ -30,6 +30,7 @@ const OF_WHAT_WAITS = [
   'command_open',
   'outbox_open',
   'outbox_parked',
+  'room_exchange',
 ];
 /**
  * Read whole: pairing and approvals are short, chats are counted for a status page, rooms looked at in a start,

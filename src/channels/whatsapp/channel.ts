@@ -8,6 +8,7 @@ import type { Clock } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { bounded } from '../bounded.js';
+import { named } from '../named.js';
 import { createState } from '../state.js';
 import { check } from './check.js';
 import type { Connection } from './connection.js';
@@ -116,14 +117,19 @@ export function createWhatsApp(parts: WhatsAppParts): WhatsApp {
       running = keeper.run();
     },
 
-    async send(to, part, { replyTo, key, signal }) {
+    async send(to, part, options) {
+      const { replyTo, key, signal } = options;
       const connection = keeper.open();
       if (connection === null) {
         const why = status.status().lastError ?? 'not connected yet';
         return { kind: 'unreachable', reason: `no connection to WhatsApp: ${why}`, taken: 'no' };
       }
       const mark = markOf(connection.credentials.auth.creds.signedIdentityKey.public);
-      return send(sender, connection, to, part, { id: messageId(mark, key), replyTo, signal });
+      return send(sender, connection, to, named(part, options), {
+        id: messageId(mark, key),
+        replyTo,
+        signal,
+      });
     },
 
     async stop() {

@@ -8,6 +8,8 @@ import { TABLE_WIDTH, whatsappText } from '../markdown/whatsapp.js';
 
 /** WhatsApp takes 65,536 characters; but people read them on a phone. */
 const MAX_TEXT = 4096;
+/** The stars around a name, and what keeps them from its neighbours. */
+const SIGNS_OF_BOLD = 4;
 /** What is larger goes as a file: as a picture it would be made small beyond use, or not taken. */
 const MAX_PICTURE_BYTES = 16_000_000;
 
@@ -32,9 +34,11 @@ const MIME_TYPES: Record<string, string> = {
   '.zip': 'application/zip',
 };
 
-export function compose(markdown: string): Part[] {
+/** With room for a name of `spare` characters, in bold, before each part. */
+export function compose(markdown: string, spare = 0): Part[] {
   const styled = parse(markdown, { tableWidth: TABLE_WIDTH });
-  return cut(styled, { limit: MAX_TEXT, measure: (part) => whatsappText(part).length });
+  const limit = MAX_TEXT - (spare === 0 ? 0 : spare + SIGNS_OF_BOLD);
+  return cut(styled, { limit, measure: (part) => whatsappText(part).length });
 }
 
 /** The text below a file may be empty, that of a message may not. */

@@ -64,6 +64,7 @@ export function commandStore(
     if (again.length > 0) unhear(running.roomId, upTo, again);
     query.update(message).set({ state: 'done' }).where(isItsBatch).run();
     query.update(turn).set({ state: 'aborted', finishedAt: now }).where(eq(turn.id, running.id)).run();
+    deliver.open.stop(running.id, now);
     moveFenceOn(running.roomId);
   }
 
@@ -133,7 +134,8 @@ export function commandStore(
       .where(
         and(
           eq(outbox.chatId, chatId),
-          sql`${outbox.finishedAt} is null`,
+          // What can be seen of a reply already is completed, not left as it is.
+          sql`${outbox.finishedAt} is null and ${outbox.platformMessageId} is null`,
           sql`${outbox.threadId} is ${threadId}`,
           sql`exists (
             select 1 from ${turn} where ${turn.id} = ${turnOfOrigin} and ${turn.personaId} = ${personaId} and ${beganBefore(upTo)})`,

@@ -67,7 +67,7 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
         // What a turn is about comes when it has ended, and with it all behind it: a cursor passes over nothing.
         const taken = rows.findIndex((row) => row.at(-1) === 'taken');
         const told = taken < 0 ? rows : rows.slice(0, taken);
-        return told.map((row) => toHeard(room)(row.slice(0, -1) as HeardRow));
+        return told.map((row) => toHeard(row.slice(0, -1) as HeardRow));
       }),
 
     visible: ({ chatId, personaId }, messageIds) =>
@@ -78,7 +78,7 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
           const { resetAt } = views.find(room, personaId);
           const ask = { room, personaId, resetAt, id };
           const row = heardOnce.get({ ...ask, addressed: 1 }) ?? heardOnce.get({ ...ask, addressed: 0 });
-          return row ? [toHeard(room)(row)] : [];
+          return row ? [toHeard(row)] : [];
         }),
       ),
   };

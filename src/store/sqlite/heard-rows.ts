@@ -1,16 +1,16 @@
-/** Rows of `heard` with their messages, mapped by hand: a window has hundreds of them in every turn. */
-import type { RoomId } from '../../core/ids.js';
+/** Rows of `message`, and of `heard` with them, mapped by hand: a window has hundreds of them. */
+import type { StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage } from '../../core/view.js';
 import { toMessage } from './rows.js';
 
-export const HEARD_COLUMNS = `message.id, heard_after, addressed, author_kind, author_id, author_name, administrator, text,
-  sent_at, received_at, platform_message_id, mentions_bot, reply_to, edited, turn_id, attachments, quiet`;
+export const SAID_COLUMNS = `message.id, message.room_id, author_kind, author_id, author_name, administrator, text, sent_at,
+  received_at, platform_message_id, mentions_bot, reply_to, edited, turn_id, attachments, quiet`;
+export const HEARD_COLUMNS = `heard_after, addressed, ${SAID_COLUMNS}`;
 
 /** In the order of the columns. */
-export type HeardRow = [
+export type SaidRow = [
   id: number,
-  heardAfter: number,
-  addressed: number,
+  roomId: string,
   authorKind: 'person' | 'persona',
   authorId: string,
   authorName: string,
@@ -27,47 +27,49 @@ export type HeardRow = [
   quiet: number,
 ];
 
-export function toHeard(roomId: RoomId): (row: HeardRow) => HeardMessage {
-  return ([
+export type HeardRow = [heardAfter: number, addressed: number, ...said: SaidRow];
+
+export function toHeard([heardAfter, addressed, ...said]: HeardRow): HeardMessage {
+  const message = toSaid(said);
+  return { ...message, place: { heardAfter, messageId: message.id }, addressed: addressed === 1 };
+}
+
+export function toSaid([
+  id,
+  roomId,
+  authorKind,
+  authorId,
+  authorName,
+  administrator,
+  text,
+  sentAt,
+  receivedAt,
+  platformMessageId,
+  mentionsBot,
+  replyTo,
+  edited,
+  turnId,
+  attachments,
+  quiet,
+]: SaidRow): StoredMessage {
+  return toMessage({
     id,
-    heardAfter,
-    addressed,
+    roomId,
     authorKind,
     authorId,
     authorName,
-    administrator,
+    administrator: administrator === 1,
     text,
     sentAt,
     receivedAt,
     platformMessageId,
-    mentionsBot,
+    mentionsBot: mentionsBot === 1,
     replyTo,
-    edited,
+    edited: edited === 1,
     turnId,
     attachments,
-    quiet,
-  ]) => {
-    const message = toMessage({
-      id,
-      roomId,
-      authorKind,
-      authorId,
-      authorName,
-      administrator: administrator === 1,
-      text,
-      sentAt,
-      receivedAt,
-      platformMessageId,
-      mentionsBot: mentionsBot === 1,
-      replyTo,
-      edited: edited === 1,
-      turnId,
-      attachments,
-      quiet: quiet === 1,
-      // Only before it is heard does anybody need these.
-      ...{ words: null, addresses: null, bot: false },
-    });
-    // Assigned, not spread: hundreds of rows in every turn.
-    return Object.assign(message, { place: { heardAfter, messageId: id }, addressed: addressed === 1 });
-  };
+    quiet: quiet === 1,
+    // Only before it is heard does anybody need these.
+    ...{ words: null, addresses: null, bot: false },
+  });
 }

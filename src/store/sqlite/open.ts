@@ -13,6 +13,7 @@ import { deliverOf, outboxStore } from './deliveries.js';
 import { eraseStore } from './erase.js';
 import { factStore } from './facts.js';
 import { recallFeed } from './feed.js';
+import { latelyOf } from './lately.js';
 import { migrate } from './migrate.js';
 import { viewStore } from './moves.js';
 import { receiveStore } from './receive.js';
@@ -67,7 +68,7 @@ export function storeOn(connection: Connection, clock: Clock): Store {
     ...receiveStore(connection, chats),
     ...turnStore(connection, chats, deliver, views),
     ...recoveryStore(connection),
-    ...transcriptStore(connection, views),
+    ...transcriptStore(connection, views, latelyOf(connection)),
     ...viewStore(connection, views),
     ...versionStore(connection),
     ...traceStore(connection, views),

@@ -1,9 +1,10 @@
 /** What a process finds when it starts, or when another one wrote: all that waits, whatever left it there. */
-import { and, asc, eq, gte, inArray, min, sql } from 'drizzle-orm';
+import { and, asc, eq, gte, min, sql } from 'drizzle-orm';
 import { channelOf } from '../../core/ids.js';
 import type { Pending, TurnStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { command, message, outbox, room, setting, turn } from './schema.js';
+import { openEntriesOf } from './shown.js';
 
 /**
  * From this many ends of the process on, a turn runs alone. Then an end is laid to it only when nobody else was
@@ -13,7 +14,10 @@ import { command, message, outbox, room, setting, turn } from './schema.js';
 const SUSPECT = 3;
 const MOST_FORGIVEN = 5;
 
-export function recoveryStore({ query, read, write }: Connection): Pick<TurnStore, 'recover' | 'pending'> {
+export function recoveryStore(connection: Connection): Pick<TurnStore, 'recover' | 'pending'> {
+  const { query, read, write } = connection;
+  const openEntries = openEntriesOf(connection);
+
   function pendingIn(channels: string[]): Pending {
     const isOurs = (id: string) => channels.includes(channelOf(id));
     const unfinished = query
@@ -30,6 +34,7 @@ export function recoveryStore({ query, read, write }: Connection): Pick<TurnStor
       .groupBy(message.roomId)
       .orderBy(asc(min(message.id)))
       .all();
+    const goingOn = query.select({ room: room.id }).from(room).where(sql`${room.exchange} is not null`).all();
     const commands = query
       .select({ id: command.id, room: command.roomId })
       .from(command)
@@ -42,7 +47,7 @@ export function recoveryStore({ query, read, write }: Connection): Pick<TurnStor
       .where(sql`${outbox.finishedAt} is null`)
       .all();
     return {
-      rooms: [...new Set([...unfinished, ...waiting].map((row) => row.room))].filter(isOurs),
+      rooms: [...new Set([...unfinished, ...goingOn, ...waiting].map((row) => row.room))].filter(isOurs),
       commands: commands.filter((row) => isOurs(row.room)),
       chats: chats.map((row) => row.id).filter(isOurs),
     };
@@ -109,12 +114,7 @@ export function recoveryStore({ query, read, write }: Connection): Pick<TurnStor
       write(() => {
         freeRooms(channels, startOfLastProcess(channels, now));
         freeCommands(channels);
-        query
-          .update(outbox)
-          .set({ state: 'waiting', uncertainCrashes: sql`${outbox.uncertainCrashes} + 1` })
-          .where(sql`${outbox.finishedAt} is null and ${outbox.state} = 'sending'
-            and ${inArray(outbox.channel, channels)}`)
-          .run();
+        openEntries.recover(channels, now);
         return pendingIn(channels);
       }),
     pending: (channels) => read(() => pendingIn(channels)),

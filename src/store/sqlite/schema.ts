@@ -52,24 +52,28 @@ export const alias = sqliteTable('alias', {
   chatId: text('chat_id').notNull(),
 });
 
-export const room = sqliteTable('room', {
-  id: text('id').primaryKey(),
-  chatId: text('chat_id').notNull(),
-  /** Null while nobody holds the room. */
-  leaseOwner: text('lease_owner'),
-  leaseUntil: integer('lease_until').notNull().default(0),
-  /** Grows with every claim and every abort; a claim with another fence is lost. */
-  fence: integer('fence').notNull().default(0),
-  /** Which persona spoke last, and when. */
-  lastPersona: text('last_persona'),
-  lastReplyAt: integer('last_reply_at'),
-  /** The last message or command of a person, by the platform's id: what was missed comes after it. */
-  newestPlatformId: text('newest_platform_id'),
-  /** What goes on between personas; null for nothing. */
-  exchange: text('exchange', { mode: 'json' }).$type<Exchange>(),
-  /** Turns in a row that answered nobody but programs. */
-  turnsForBots: integer('turns_for_bots').notNull().default(0),
-});
+export const room = sqliteTable(
+  'room',
+  {
+    id: text('id').primaryKey(),
+    chatId: text('chat_id').notNull(),
+    /** Null while nobody holds the room. */
+    leaseOwner: text('lease_owner'),
+    leaseUntil: integer('lease_until').notNull().default(0),
+    /** Grows with every claim and every abort; a claim with another fence is lost. */
+    fence: integer('fence').notNull().default(0),
+    /** Which persona spoke last, and when. */
+    lastPersona: text('last_persona'),
+    lastReplyAt: integer('last_reply_at'),
+    /** The last message or command of a person, by the platform's id: what was missed comes after it. */
+    newestPlatformId: text('newest_platform_id'),
+    /** What goes on between personas; null for nothing. */
+    exchange: text('exchange', { mode: 'json' }).$type<Exchange>(),
+    /** Turns in a row that answered nobody but programs. */
+    turnsForBots: integer('turns_for_bots').notNull().default(0),
+  },
+  (t) => [index('room_exchange').on(t.id).where(sql`${t.exchange} is not null`)],
+);
 
 // ── What was said ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,25 +15,28 @@ import {
   type ViewStore,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { HEARD_COLUMNS, type HeardRow, toHeard } from './heard-rows.js';
+import type { Lately } from './lately.js';
 import { step, turn } from './schema.js';
+import { MOST_WAITING } from './turn-statements.js';
 import { behindReset, type Views } from './views.js';
 
 export function transcriptStore(
   { query, raw, read }: Connection,
   views: Views,
+  lately: Lately,
 ): Pick<ViewStore, 'window' | 'span'> {
-  // By hand: a window has hundreds of rows, and drizzle's mapping of them takes longer than reading them.
-  // SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
+  // Only places: they stand in an index, and most of the messages there were read before. By hand, since drizzle's mapping
+  // of rows takes longer than reading them. SQLite compiles a statement anew whenever a bare parameter of its LIMIT is
+  // bound: hence the sum.
   const heard = (order: 'asc' | 'desc') =>
     raw
-      .prepare<[HeardAsk], HeardRow>(`
-      select ${HEARD_COLUMNS}
-      from heard join message on message.id = heard.message_id
-      where heard.room_id = @room and persona_id = @personaId and addressed = @addressed
+      .prepare<[HeardAsk], [heardAfter: number, messageId: number]>(`
+      select heard_after, message_id
+      from heard
+      where room_id = @room and persona_id = @personaId and addressed = @addressed
         and (heard_after, message_id) > (@afterHeard, @afterMessage)
         and (heard_after, message_id) <= (@toHeard, @toMessage)
-        and message_id > @resetAt and turn_id is not @exceptTurn
+        and message_id > @resetAt
       order by heard_after ${order}, message_id ${order}
       limit @limit + 0`)
       .raw();
@@ -53,6 +56,18 @@ export function transcriptStore(
     .orderBy(step.turnId, step.n)
     .prepare();
 
+  type Order = typeof newestHeard;
+
+  function hear(order: Order, ask: HeardAsk): HeardMessage[] {
+    const places = order.all(ask);
+    const messages = lately.get(places.map(([, messageId]) => messageId));
+    const addressed = ask.addressed === 1;
+    return places.flatMap(([heardAfter, messageId]) => {
+      const message = messages.get(messageId);
+      return message === undefined ? [] : [{ ...message, place: { heardAfter, messageId }, addressed }];
+    });
+  }
+
   function spanOf(personaId: PersonaId, messages: HeardMessage[], more: boolean): Span {
     const turnIds = new Set(messages.flatMap(({ turnId }) => (turnId === null ? [] : [turnId])));
     const steps = new Map<string, Step[]>();
@@ -66,10 +81,15 @@ export function transcriptStore(
     window: ({ room, personaId, limit, overheard, exceptTurn }) =>
       read(() => {
         const view = views.find(room, personaId);
-        const ask = heardAsk(view, behindReset(view, view.windowAfter), END, exceptTurn);
-        const found = newestHeard.all({ ...ask, addressed: 1, limit: limit + 1 }).map(toHeard(room));
+        const ask = heardAsk(view, behindReset(view, view.windowAfter), END);
+        // What is being answered was heard last.
+        const isOther = ({ turnId }: HeardMessage) => exceptTurn === null || turnId !== exceptTurn;
+        const spare = exceptTurn === null ? 0 : MOST_WAITING;
+        const found = hear(newestHeard, { ...ask, addressed: 1, limit: limit + 1 + spare }).filter(isOther);
         const toIt = found.slice(0, limit);
-        const aside = newestHeard.all({ ...ask, addressed: 0, limit: overheard }).map(toHeard(room));
+        const aside = hear(newestHeard, { ...ask, addressed: 0, limit: overheard + spare })
+          .filter(isOther)
+          .slice(0, overheard);
         const more = found.length > limit;
         const oldest = more ? toIt.at(-1)?.place : undefined;
         // Where the limit cut what was said to the persona, older things it overheard are cut, too: no holes.
@@ -80,20 +100,19 @@ export function transcriptStore(
     span: ({ room, personaId, after, upTo, limit, overheard }) =>
       read(() => {
         const view = views.find(room, personaId);
-        const ask = heardAsk(view, behindReset(view, after), upTo, null);
-        const found = oldestHeard.all({ ...ask, addressed: 1, limit: limit + 1 }).map(toHeard(room));
+        const ask = heardAsk(view, behindReset(view, after), upTo);
+        const found = hear(oldestHeard, { ...ask, addressed: 1, limit: limit + 1 });
         const toIt = found.slice(0, limit);
         const more = found.length > limit;
         const end = more ? (toIt.at(-1)?.place ?? upTo) : upTo;
-        const aside = newestHeard
-          .all({ ...ask, toHeard: end.heardAfter, toMessage: end.messageId, addressed: 0, limit: overheard })
-          .map(toHeard(room));
+        const to = { toHeard: end.heardAfter, toMessage: end.messageId };
+        const aside = hear(newestHeard, { ...ask, ...to, addressed: 0, limit: overheard });
         return spanOf(personaId, merged([...aside, ...toIt]), more);
       }),
   };
 }
 
-function heardAsk(view: ViewRecord, after: Place, to: Place, exceptTurn: string | null) {
+function heardAsk(view: ViewRecord, after: Place, to: Place) {
   return {
     room: view.room,
     personaId: view.personaId,
@@ -102,7 +121,6 @@ function heardAsk(view: ViewRecord, after: Place, to: Place, exceptTurn: string 
     afterMessage: after.messageId,
     toHeard: to.heardAfter,
     toMessage: to.messageId,
-    exceptTurn: exceptTurn ?? '',
   };
 }
 

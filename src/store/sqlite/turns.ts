@@ -162,6 +162,7 @@ export function turnStore(
         const { id: chatId, channel, address, kind } = chat;
         const { threadId } = roomParts(room);
         deliver({ chatId, channel, address, threadId, kind, now }, deliveries);
+        deliver.open.takeBack(turnId, now);
         if (usage || outcome === 'answered') {
           const day = startOfDay(now);
           const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };

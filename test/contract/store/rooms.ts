@@ -1,0 +1,223 @@
+/** Several personas in one room: who is there, who hears what, what goes on between them; and several faces of one account. */
+import { describe, expect, it } from 'vitest';
+import type { Exchange } from '../../../src/core/exchange.js';
+import type { CommandEffect } from '../../../src/core/store.js';
+import type { StoreUnderTest } from '../store.js';
+import { CHAT, chatAt, claimed, command, finish, MINUTE, message, NOW, receive } from './words.js';
+
+export function roomContract(under: StoreUnderTest): void {
+  const apply = async (id: string, ...effects: CommandEffect[]) => {
+    const { commands } = await receive(under.store, [command(id, 'persona')]);
+    const taken = commands[0]?.id ?? 0;
+    await under.store.takeCommand(taken);
+    await under.store.finishCommand({ id: taken, now: NOW, deliveries: [], effects });
+  };
+  const goingOn = (more: Partial<Exchange> = {}): Exchange => ({
+    ...{ said: [{ id: 1, by: null }], due: ['max'], next: [], round: 1, replies: 0, party: ['luna', 'max'] },
+    ...more,
+  });
+  const heardBy = async (personaId: string) => {
+    const ask = { room: CHAT, personaId, limit: 100, overheard: 100, exceptTurn: null };
+    const { messages } = await under.store.window(ask);
+    return messages.map(({ text, addressed }) => `${text}${addressed ? '' : ' (overheard)'}`);
+  };
+
+  describe('who is in a chat', () => {
+    it('is whoever was invited, once and in that order, until sent away', async () => {
+      const id = { chatId: CHAT };
+      await apply(
+        '1',
+        { kind: 'invite', ...id, personaId: 'luna' },
+        { kind: 'invite', ...id, personaId: 'max' },
+      );
+      await apply('2', { kind: 'invite', ...id, personaId: 'luna' });
+      expect(await under.store.chat(CHAT)).toMatchObject({ invited: ['max', 'luna'] });
+      await apply('3', { kind: 'leave', ...id, personaId: 'luna' });
+      const left = await under.store.chat(CHAT);
+      expect(left).toMatchObject({ invited: ['max'], away: ['luna'] });
+      await apply('4', { kind: 'activate', ...id, personaId: 'luna' });
+      expect(await under.store.chat(CHAT)).not.toHaveProperty('away');
+      await apply(
+        '5',
+        { kind: 'leave', ...id, personaId: 'max' },
+        { kind: 'invite', ...id, personaId: 'max' },
+      );
+      const back = await under.store.chat(CHAT);
+      expect(back?.invited).toEqual(['max']);
+      expect(back?.away).toBeUndefined();
+    });
+  });
+
+  describe('a message for several', () => {
+    it('is heard as said to each of them, and by the others as overheard; so is the reply', async () => {
+      await receive(under.store, [message('1', 'Luna and Max?')]);
+      const claim = await claimed(under.store);
+      const [waiting] = claim.waiting;
+      const id = waiting?.id ?? 0;
+      await under.store.beginTurn({
+        ...{ claim: claim.claim, noted: [], hearers: ['luna', 'nova'], now: NOW },
+        turn: { id: 't1', personaId: 'luna', batch: [id], addressed: ['luna', 'max'] },
+      });
+      await finish(under.store, claim, 't1', { hearers: ['luna', 'max', 'nova'], addressed: ['max'] });
+      expect(await heardBy('luna')).toEqual(['Luna and Max?', 'reply of t1']);
+      expect(await heardBy('max')).toEqual(['Luna and Max?', 'reply of t1']);
+      expect(await heardBy('nova')).toEqual(['Luna and Max? (overheard)', 'reply of t1 (overheard)']);
+      expect(await heardBy('ada')).toEqual([]);
+    });
+  });
+
+  describe('what goes on between personas', () => {
+    async function opened(): Promise<number> {
+      await receive(under.store, [message('1', 'Luna and Max?')]);
+      const claim = await claimed(under.store);
+      const id = claim.waiting[0]?.id ?? 0;
+      const turn = { id: 't1', personaId: 'luna', batch: [id], addressed: ['luna', 'max'] };
+      const exchange = goingOn({ said: [{ id, by: null }] });
+      await under.store.beginTurn({ claim: claim.claim, turn, noted: [], hearers: [], exchange, now: NOW });
+      expect(await finish(under.store, claim, 't1', { exchange })).toBe('finished');
+      return id;
+    }
+
+    it('is there with the next claim, though nothing waits, and holds what was said', async () => {
+      const id = await opened();
+      const next = await claimed(under.store);
+      expect(next.waiting).toEqual([]);
+      expect(next.exchange?.due).toEqual(['max']);
+      const reply = next.exchange?.said[1];
+      expect(next.exchange?.said).toEqual([
+        { id, by: null },
+        { id: reply?.id, by: 'luna' },
+      ]);
+      const batch = await under.store.beginTurn({
+        ...{ claim: next.claim, noted: [], hearers: [], now: NOW },
+        turn: { id: 't2', personaId: 'max', batch: [id, reply?.id ?? 0], taken: [] },
+      });
+      expect(batch?.map(({ text }) => text)).toEqual(['Luna and Max?', 'reply of t1']);
+      await finish(under.store, next, 't2');
+      expect(await under.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: 1 })).toBeNull();
+    });
+
+    it('is taken up after an end of the process', async () => {
+      await opened();
+      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
+      expect((await under.store.pending(['test'])).rooms).toEqual([CHAT]);
+    });
+
+    it('survives an end of the process in the middle of a turn', async () => {
+      const id = await opened();
+      const next = await claimed(under.store);
+      await under.store.beginTurn({
+        ...{ claim: next.claim, noted: [], hearers: [], now: NOW },
+        ...{
+          turn: { id: 't2', personaId: 'max', batch: [id], taken: [] },
+          exchange: goingOn({ due: ['nova'] }),
+        },
+      });
+      await under.store.recover(['test'], NOW);
+      const again = await claimed(under.store, CHAT, 'another');
+      expect(again.turn?.id).toBe('t2');
+      expect(again.batch.map((one) => one.id)).toEqual([id]);
+      expect(again.exchange?.due).toEqual(['nova']);
+    });
+
+    it.each(['stop', 'reset'] as const)('is ended by a %s, which aborts the turn', async (kind) => {
+      const id = await opened();
+      const next = await claimed(under.store);
+      await under.store.beginTurn({
+        ...{ claim: next.claim, noted: [], hearers: [], now: NOW },
+        ...{
+          turn: { id: 't2', personaId: 'max', batch: [id], taken: [] },
+          exchange: goingOn({ due: ['nova'] }),
+        },
+      });
+      const effect: CommandEffect =
+        kind === 'stop'
+          ? { kind, room: CHAT, turnId: 't2' }
+          : { kind, room: CHAT, personaId: 'max', upTo: Number.MAX_SAFE_INTEGER };
+      await apply('2', effect);
+      expect(await under.store.claim({ room: CHAT, owner: 'me', now: NOW + MINUTE, leaseMs: 1 })).toBeNull();
+    });
+
+    it('may be stopped by whoever began it, also while personas answer each other', async () => {
+      await opened();
+      const next = await claimed(under.store);
+      const reply = next.exchange?.said[1]?.id ?? 0;
+      await under.store.beginTurn({
+        ...{ claim: next.claim, noted: [], hearers: [], now: NOW, exchange: next.exchange },
+        turn: { id: 't2', personaId: 'max', batch: [reply], taken: [] },
+      });
+      const running = await under.store.running(CHAT);
+      expect(running).toMatchObject({ turnId: 't2', personaId: 'max' });
+      expect(running?.askers).toContain('test_ann');
+    });
+  });
+
+  describe('turns that answer programs', () => {
+    it('are counted until a person says something', async () => {
+      const bot = { id: 'test_bot', name: 'Bot', administrator: false, bot: true as const };
+      for (let n = 1; n <= 3; n++) {
+        await receive(under.store, [message(`b${n}`, 'beep', { sender: bot })]);
+        const claim = await claimed(under.store);
+        expect(claim.turnsForBots).toBe(n - 1);
+        expect(claim.waiting[0]?.author).toMatchObject({ kind: 'person', bot: true });
+        const turn = { id: `t${n}`, personaId: 'default', batch: claim.waiting.map(({ id }) => id) };
+        await under.store.beginTurn({
+          ...{ claim: claim.claim, turn, noted: [], hearers: [], forBots: true, now: NOW },
+        });
+        await finish(under.store, claim, `t${n}`);
+      }
+      await receive(under.store, [message('p', 'hello')]);
+      const claim = await claimed(under.store);
+      const noted = claim.waiting.map(({ id }) => id);
+      await under.store.beginTurn({
+        ...{ claim: claim.claim, turn: null, noted, hearers: [], forBots: false, now: NOW },
+      });
+      await under.store.release(claim.claim);
+      await receive(under.store, [message('b9', 'beep', { sender: bot })]);
+      expect((await claimed(under.store)).turnsForBots).toBe(0);
+    });
+  });
+
+  describe('several faces of one account', () => {
+    it('have a message once, though each has it under an id of its own', async () => {
+      const twin = { twin: 'abc' };
+      const first = await receive(under.store, [
+        message('5', 'hello', twin),
+        command('6', 'help', '', { twin: 'c' }),
+      ]);
+      expect(first).toMatchObject({ duplicates: 0, commands: [{}] });
+      const second = await receive(under.store, [
+        message('77:9', 'hello', twin),
+        command('77:10', 'help', '', { twin: 'c' }),
+        message('77:11', 'hello', { twin: 'def' }),
+        message('7', 'hello', { chat: chatAt('test_2'), ...twin }),
+      ]);
+      expect(second).toMatchObject({ duplicates: 2, commands: [], rooms: [CHAT, 'test_2'] });
+      expect((await claimed(under.store)).waiting.map(({ platformMessageId }) => platformMessageId)).toEqual([
+        '5',
+        '77:11',
+      ]);
+    });
+
+    it('have a cursor each', async () => {
+      const batch = { channel: 'test', account: 'bot', now: NOW, receipts: [] };
+      await under.store.receive({ ...batch, cursor: '10' });
+      await under.store.receive({ ...batch, cursor: '20', cursorFor: 'second' });
+      expect(await under.store.cursor('test', 'bot')).toBe('10');
+      expect(await under.store.cursor('test', 'second')).toBe('20');
+    });
+
+    it('tell whom a message names, and whose words are replied to', async () => {
+      const replyTo = {
+        platformMessageId: '1',
+        senderName: 'Luna',
+        text: 'hi',
+        ours: true,
+        personaId: 'luna',
+      };
+      await receive(under.store, [message('5', 'hello', { addresses: ['max'], replyTo })]);
+      const [waiting] = (await claimed(under.store)).waiting;
+      expect(waiting).toMatchObject({ addresses: ['max'], replyTo: { personaId: 'luna' } });
+    });
+  });
+}
