@@ -1,4 +1,6 @@
 /** `/status`: what is running and how it is, without anything secret. */
+import { personaName } from '../../core/persona.js';
+import { presentIn } from '../presence.js';
 import { type Command, changesNothing } from './command.js';
 
 export const status: Command = {
@@ -9,12 +11,16 @@ export const status: Command = {
   async run({ command, isOwner }, parts) {
     const { chat, room } = command;
     const now = parts.clock.now();
-    const persona = await parts.personas.get(chat.id, chat.activePersona);
+    const personas = await parts.personas.list(chat.id);
+    const persona = personas.find(({ id }) => id === chat.activePersona);
+    const others = presentIn(chat, personas)
+      .slice(1)
+      .map((id) => personaName(personas, id));
     const channel = parts.channels.get(chat.channel)?.status();
     const last = await parts.store.lastReply(room);
     const lines = [
       `coterie ${parts.facts.version}, running for ${duration(now - parts.facts.startedAt)}`,
-      `Persona: ${persona?.name ?? chat.activePersona}`,
+      `Persona: ${persona?.name ?? chat.activePersona}${others.length === 0 ? '' : ` (also here: ${others.join(', ')})`}`,
       `Model: ${persona?.model ?? parts.facts.model}`,
       `Channel: ${chat.channel}, ${channel?.connected ? 'connected' : 'not connected'}`,
       `Last reply here: ${last ? parts.zone.time(last.at) : 'none yet'}`,

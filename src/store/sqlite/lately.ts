@@ -8,11 +8,11 @@ import type { Connection } from './connection.js';
 import { SAID_COLUMNS, type SaidRow, toSaid } from './heard-rows.js';
 
 export interface Lately {
-  /** The messages of these ids, as they stand. To be called within a transaction. */
-  get(ids: readonly number[]): Map<number, StoredMessage>;
+  /** Gives the messages of these ids, as they stand. To be called, and used up, within a transaction. */
+  of(ids: readonly number[]): (id: number) => StoredMessage | undefined;
 }
 
-/** So many are kept, those that were asked for last: some ten megabytes at most. */
+/** So many are kept: some ten megabytes at most. */
 const MOST = 10_000;
 /** A long one is not kept: it is read quickly for its size. */
 const LONGEST = 4_000;
@@ -34,39 +34,25 @@ export function latelyOf({ raw }: Pick<Connection, 'raw'>): Lately {
     );
   }
 
-  function keep(message: StoredMessage): void {
-    if (message.text.length > LONGEST) return;
-    kept.set(message.id, message);
-    if (kept.size <= MOST) return;
-    const [oldest] = kept.keys();
-    if (oldest !== undefined) kept.delete(oldest);
+  /** Reads what is not there. Long ones stay only with whoever asks. */
+  function fetch(ids: number[], aside: Map<number, StoredMessage>): void {
+    for (const row of read.all(JSON.stringify(ids))) {
+      const message = toSaid(row);
+      const place = message.text.length > LONGEST ? aside : kept;
+      place.set(message.id, message);
+    }
   }
 
   return {
-    get(ids) {
+    of(ids) {
       const now = versionOfOthers.get();
-      if (now !== version) kept.clear();
+      // All at once: whoever talks is back with the next turn.
+      if (now !== version || kept.size > MOST) kept.clear();
       version = now;
-      const found = new Map<number, StoredMessage>();
-      const missing: number[] = [];
-      for (const id of ids) {
-        const message = kept.get(id);
-        if (message === undefined) {
-          missing.push(id);
-          continue;
-        }
-        found.set(id, message);
-        // Asked for last.
-        kept.delete(id);
-        kept.set(id, message);
-      }
-      if (missing.length === 0) return found;
-      for (const row of read.all(JSON.stringify(missing))) {
-        const message = toSaid(row);
-        found.set(message.id, message);
-        keep(message);
-      }
-      return found;
+      const aside = new Map<number, StoredMessage>();
+      const missing = ids.filter((id) => !kept.has(id));
+      if (missing.length > 0) fetch(missing, aside);
+      return (id) => kept.get(id) ?? aside.get(id);
     },
   };
 }

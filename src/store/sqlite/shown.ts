@@ -10,7 +10,7 @@ import { toDelivery } from './rows.js';
 import { chat, outbox, turn } from './schema.js';
 
 type OutboxRow = typeof outbox.$inferSelect;
-export type ShownVerbs = Pick<OutboxStore, 'open' | 'grow' | 'stands' | 'gone'>;
+export type ShownVerbs = Pick<OutboxStore, 'open' | 'grow' | 'stands' | 'gone' | 'shownBelow'>;
 
 const UNKNOWN = '';
 const given = sql.placeholder;
@@ -32,7 +32,7 @@ export function shownDelivery(row: OutboxRow) {
     : { ...delivery, shown: { platformMessageId: platformMessageId === UNKNOWN ? null : platformMessageId } };
 }
 
-export function shownVerbs({ query, write }: Connection): ShownVerbs {
+export function shownVerbs({ query, read, write }: Connection): ShownVerbs {
   const isThis = eq(outbox.id, given('id'));
   const isUnfinished = sql`${outbox.finishedAt} is null`;
   const grow = query
@@ -100,6 +100,19 @@ export function shownVerbs({ query, write }: Connection): ShownVerbs {
 
     stands: (id, platformMessageId) => write(() => void stands.run({ id, platformMessageId })),
 
+    shownBelow: ({ origin, personaId, part }) =>
+      read(() =>
+        query
+          .select()
+          .from(outbox)
+          .where(
+            sql`${outbox.origin} = ${origin} and ${outbox.personaId} = ${personaId ?? ''} and ${outbox.part} > ${part}
+              and ${isUnfinished} and ${outbox.platformMessageId} <> ${UNKNOWN}`,
+          )
+          .all()
+          .map(shownDelivery),
+      ),
+
     gone: (id, now) =>
       write(() => {
         const row = query.select().from(outbox).where(eq(outbox.id, id)).get();
@@ -108,8 +121,8 @@ export function shownVerbs({ query, write }: Connection): ShownVerbs {
           .select({ state: turn.state })
           .from(turn)
           .where(eq(turn.id, row.origin.slice(5)));
-        // Of a turn that was stopped, there is nothing left to be completed.
-        const isOver = ended.get()?.state === 'aborted';
+        // Nobody saw anything of a turn that was stopped: then there is nothing to be completed.
+        const isOver = row.platformMessageId === UNKNOWN && ended.get()?.state === 'aborted';
         query
           .update(outbox)
           .set({

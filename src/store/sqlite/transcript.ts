@@ -17,7 +17,6 @@ import {
 import type { Connection } from './connection.js';
 import type { Lately } from './lately.js';
 import { step, turn } from './schema.js';
-import { MOST_WAITING } from './turn-statements.js';
 import { behindReset, type Views } from './views.js';
 
 export function transcriptStore(
@@ -60,16 +59,33 @@ export function transcriptStore(
 
   function hear(order: Order, ask: HeardAsk): HeardMessage[] {
     const places = order.all(ask);
-    const messages = lately.get(places.map(([, messageId]) => messageId));
+    const messageOf = lately.of(places.map(([, messageId]) => messageId));
     const addressed = ask.addressed === 1;
-    return places.flatMap(([heardAfter, messageId]) => {
-      const message = messages.get(messageId);
-      return message === undefined ? [] : [{ ...message, place: { heardAfter, messageId }, addressed }];
-    });
+    const found: HeardMessage[] = [];
+    // A loop: hundreds of them in every turn.
+    for (const [heardAfter, messageId] of places) {
+      const message = messageOf(messageId);
+      if (message) found.push({ ...message, place: { heardAfter, messageId }, addressed });
+    }
+    return found;
+  }
+
+  /** Without what is being answered just now, which was heard last. */
+  function newest(ask: HeardAsk, exceptTurn: string | null): HeardMessage[] {
+    const isOther = ({ turnId }: HeardMessage) => exceptTurn === null || turnId !== exceptTurn;
+    const found = hear(newestHeard, ask);
+    const others = found.filter(isOther);
+    const left = found.length - others.length;
+    if (left === 0 || found.length < ask.limit) return others;
+    return hear(newestHeard, { ...ask, limit: ask.limit + left }).filter(isOther);
   }
 
   function spanOf(personaId: PersonaId, messages: HeardMessage[], more: boolean): Span {
-    const turnIds = new Set(messages.flatMap(({ turnId }) => (turnId === null ? [] : [turnId])));
+    const turnIds = new Set(
+      messages.flatMap(({ author, turnId }) =>
+        turnId === null || author.kind !== 'persona' || author.id !== personaId ? [] : [turnId],
+      ),
+    );
     const steps = new Map<string, Step[]>();
     for (const { turnId, body } of stepsOf.all({ personaId, turnIds: JSON.stringify([...turnIds]) })) {
       steps.set(turnId, [...(steps.get(turnId) ?? []), body]);
@@ -82,14 +98,9 @@ export function transcriptStore(
       read(() => {
         const view = views.find(room, personaId);
         const ask = heardAsk(view, behindReset(view, view.windowAfter), END);
-        // What is being answered was heard last.
-        const isOther = ({ turnId }: HeardMessage) => exceptTurn === null || turnId !== exceptTurn;
-        const spare = exceptTurn === null ? 0 : MOST_WAITING;
-        const found = hear(newestHeard, { ...ask, addressed: 1, limit: limit + 1 + spare }).filter(isOther);
+        const found = newest({ ...ask, addressed: 1, limit: limit + 1 }, exceptTurn);
         const toIt = found.slice(0, limit);
-        const aside = hear(newestHeard, { ...ask, addressed: 0, limit: overheard + spare })
-          .filter(isOther)
-          .slice(0, overheard);
+        const aside = newest({ ...ask, addressed: 0, limit: overheard }, exceptTurn);
         const more = found.length > limit;
         const oldest = more ? toIt.at(-1)?.place : undefined;
         // Where the limit cut what was said to the persona, older things it overheard are cut, too: no holes.

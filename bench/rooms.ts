@@ -1,0 +1,99 @@
+/**
+ * Part of `npm run bench`: what it takes to read a room of five personas with a long history, who answer one after the
+ * other. The floor is the first of them; if each read the history anew, all five would take five times as long.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../src/core/clock.js';
+import type { Store } from '../src/core/store.js';
+import { openSqliteStore } from '../src/store/sqlite/open.js';
+import { quietLog } from '../test/harness/quiet.js';
+import { median, table } from './figures.js';
+
+const { values: options } = parseArgs({
+  options: { quick: { type: 'boolean', default: false } },
+  strict: false,
+});
+const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
+const PERSONAS = ['default', 'luna', 'max', 'nova', 'ada'];
+const ROOM = 'telegram_-1';
+const MESSAGES = options.quick ? 1_000 : 5_000;
+const RUNS = options.quick ? 20 : 100;
+const NOW = Date.UTC(2026, 0, 15);
+/** As a turn asks for it. */
+const WINDOW = { room: ROOM, limit: 800, overheard: 50, exceptTurn: 'now' };
+
+async function say(store: Store, n: number): Promise<void> {
+  const sender = { id: 'telegram_1', name: 'Anna', administrator: false };
+  const text = `Luna, Max, Nova, Ada: this is number ${n} of many, and it is about as long as what people write.`;
+  await store.receive({
+    ...{ channel: 'telegram', account: 'bench', now: NOW + n },
+    receipts: [
+      {
+        ...{
+          kind: 'message',
+          chat: { id: ROOM, address: '-1', kind: 'group', title: 'Garden' },
+          threadId: null,
+        },
+        ...{ platformMessageId: String(n), sender, text, sentAt: NOW + n, mentionsBot: false, replyTo: null },
+      },
+    ],
+  });
+  const claimed = await store.claim({ room: ROOM, owner: 'bench', now: NOW + n, leaseMs: 1_000 });
+  if (!claimed) throw new Error('nothing waits');
+  const turn = {
+    id: `t${n}`,
+    personaId: 'luna',
+    batch: claimed.waiting.map(({ id }) => id),
+    addressed: PERSONAS,
+  };
+  const of = { claim: claimed.claim, hearers: PERSONAS, now: NOW + n };
+  await store.beginTurn({ ...of, turn, noted: [] });
+  await store.finishTurn({
+    ...{
+      ...of,
+      addressed: PERSONAS,
+      turnId: turn.id,
+      outcome: 'answered',
+      reply: `Yes, that was number ${n}.`,
+    },
+    ...{ deliveries: [], usage: null, measured: null, given: null },
+  });
+}
+
+function open(): Promise<Store> {
+  const file = join(folder, 'coterie.db');
+  return openSqliteStore({ file, migrationsFolder: MIGRATIONS, clock: systemClock, log: quietLog });
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-rooms-'));
+const store = await open();
+try {
+  for (let n = 1; n <= MESSAGES; n++) await say(store, n);
+  const first: number[] = [];
+  const all: number[] = [];
+  for (let run = 0; run < RUNS; run++) {
+    // Another process's word: what was read lately does not count any more.
+    const other = await open();
+    await say(other, MESSAGES + 1 + run);
+    await other.close();
+    const startedAt = performance.now();
+    for (const [n, personaId] of PERSONAS.entries()) {
+      const { messages } = await store.window({ ...WINDOW, personaId });
+      if (messages.length < 800) throw new Error(`only ${messages.length} messages are in the window`);
+      if (n === 0) first.push(performance.now() - startedAt);
+    }
+    all.push(performance.now() - startedAt);
+  }
+  const row = { what: 'reading a window of 800 messages', values: [median(all), median(first)] };
+  console.log(
+    `A room of five personas with ${MESSAGES * 2} messages (five readings would be 5.0; aim: under 2.5)\n`,
+  );
+  console.log(`${table(['all five', 'the first'], [{ ...row, unit: 'ms' }], 2.5)}\n`);
+} finally {
+  await store.close();
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+}
