@@ -54,6 +54,7 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
       mode: 'polling',
       webhookUrl: null,
       webhookSecret: null,
+      personaTokens: {},
       messagesPerSecond: 30,
       perChatBurst: 20,
       ...options,
@@ -104,7 +105,7 @@ describe('polling', () => {
     expect(fake.polls.lastPayload).toMatchObject({
       offset: updateId + 1,
       timeout: 30,
-      allowed_updates: ['message', 'edited_message'],
+      allowed_updates: ['message', 'edited_message', 'stopped_message_generation'],
     });
     expect(channel.status()).toEqual({ connected: true, since: clock.now(), lastError: null });
   });
@@ -439,7 +440,7 @@ describe('webhook', () => {
       {
         url: 'http://127.0.0.1:9/telegram/webhook',
         secret_token: SECRET,
-        allowed_updates: ['message', 'edited_message'],
+        allowed_updates: ['message', 'edited_message', 'stopped_message_generation'],
       },
     ]);
     expect(fake.polls.count).toBe(0);
@@ -559,6 +560,17 @@ describe('options', () => {
       api_root: 'http://127.0.0.1:8081',
       messages_per_second: 5,
     });
+  });
+
+  test("a persona's bot is one of its own, and its token says its id", () => {
+    const pathsFor = (persona_tokens: Record<string, string>) =>
+      telegramOptions
+        .safeParse({ token: '1:abc', persona_tokens })
+        .error?.issues.map((issue) => issue.path.join('.'));
+    expect(pathsFor({ luna: '2:abc', aria: '3:abc' })).toBeUndefined();
+    expect(pathsFor({ luna: '1:abc' })).toEqual(['persona_tokens.luna']);
+    expect(pathsFor({ luna: '2:abc', aria: '2:abc' })).toEqual(['persona_tokens.aria']);
+    expect(pathsFor({ luna: 'abc' })).toEqual(['persona_tokens.luna']);
   });
 
   test('a webhook needs its address and its secret, both told at once; no fault shows a secret', () => {

@@ -36,7 +36,7 @@ function create(apiRoot: string): Telegram {
   const write = (fields: object, message: string) => logged.push(`${message} ${JSON.stringify(fields)}`);
   const options = { token: fake.token, apiRoot, mode: 'polling' as const, webhookUrl: null };
   return createTelegram({
-    options: { ...options, webhookSecret: null, messagesPerSecond: 30, perChatBurst: 20 },
+    options: { ...options, webhookSecret: null, personaTokens: {}, messagesPerSecond: 30, perChatBurst: 20 },
     clock,
     log: { debug: write, info: write, warn: write, error: write },
     initialCursor: async () => null,

@@ -16,6 +16,7 @@ import { outboxContract } from './store/outbox.js';
 import { receiveContract } from './store/receive.js';
 import { recoveryContract } from './store/recovery.js';
 import { roomContract } from './store/rooms.js';
+import { shownContract } from './store/shown.js';
 import { traceContract } from './store/traces.js';
 import { transcriptContract } from './store/transcript.js';
 import { turnContract } from './store/turns.js';
@@ -73,6 +74,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     recoveryContract(under);
     roomContract(under);
     outboxContract(under);
+    shownContract(under);
     accessContract(under);
     factContract(under);
     feedContract(under);

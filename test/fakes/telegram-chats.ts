@@ -1,5 +1,6 @@
 /** What people do on the fake Telegram, as the updates that a bot gets of it. */
 import type { Payload } from './telegram-body.js';
+import type { FakeBot } from './telegram-bots.js';
 
 export interface Person {
   id: number;
@@ -25,7 +26,9 @@ export interface Saying {
   from?: Person;
   text?: string;
   caption?: string;
-  /** The id of a message in the same chat. */
+  /** The bot of ours that it is said to in a private chat; the main one if left out. */
+  to?: FakeBot;
+  /** The id of a message in the same chat, as `to` knows it. */
   replyTo?: number;
   quote?: string;
   /** A topic. */
@@ -52,11 +55,18 @@ export interface SaidFile {
   claimed?: number;
 }
 
-export interface Said {
+/** A message as one bot gets it. */
+export interface Copy {
+  bot: FakeBot;
   updateId: number;
   messageId: number;
-  chatId: number;
   message: Payload;
+}
+
+/** As the first bot that is there got it, and as all of them did. */
+export interface Said extends Omit<Copy, 'bot'> {
+  chatId: number;
+  copies: Copy[];
 }
 
 export const ANNA: Person = { id: 100001, first_name: 'Anna', last_name: 'Berg', username: 'annaberg' };
@@ -71,6 +81,15 @@ const ANONYMOUS: Person = {
 function privateChat(person: Person): Chat {
   const { id, first_name, username } = person;
   return { id, type: 'private', first_name, ...(username === undefined ? {} : { username }) };
+}
+
+export function chatOf({ from = ANNA, chat = privateChat(from) }: Pick<Saying, 'chat' | 'from'>): Chat {
+  return chat;
+}
+
+/** A group in which every bot calls a message by a number of its own. */
+export function basicGroup(id: number, title = 'A basic group'): Chat {
+  return { id, type: 'group', title };
 }
 
 export function group(id: number, title = 'A group'): Chat {

@@ -16,8 +16,21 @@ const KINDS = new Set([
 
 /** The description of the refusal, or null. */
 export function refusalOf(payload: Payload): string | null {
-  const { text, entities = [] } = payload;
+  const { text } = payload;
   if (typeof text !== 'string' || text.trim() === '') return 'Bad Request: message text is empty';
+  return textRefusalOf(payload);
+}
+
+/** The same for a draft: only private chats have them, and one without a text is a sign of thinking. */
+export function draftRefusalOf(payload: Payload): string | null {
+  const { chat_id: chat, draft_id: id, text = '' } = payload;
+  if (typeof chat !== 'number' || chat <= 0) return 'Bad Request: TEXTDRAFT_PEER_INVALID';
+  if (!Number.isInteger(id) || id === 0) return 'Bad Request: draft identifier must be non-zero';
+  return textRefusalOf({ ...payload, text });
+}
+
+function textRefusalOf({ text, entities = [] }: Payload): string | null {
+  if (typeof text !== 'string') return 'Bad Request: text must be a text';
   if (text.length > 4096) return 'Bad Request: message is too long';
   if (/\p{Surrogate}/u.test(text)) return 'Bad Request: strings must be encoded in UTF-8';
   if (!Array.isArray(entities)) return "Bad Request: can't parse entities: expected an array";

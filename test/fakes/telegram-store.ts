@@ -10,20 +10,23 @@ const MOST_BYTES = 20_000_000;
 export type FileFault = { drop: 'before' | 'after' } | { stall: 'before' | 'after' };
 
 export interface FileStore {
-  /** The fields of the message that brings it. */
-  put(saying: Pick<Saying, 'photo' | 'voice' | 'document'>): Payload;
-  getFile(fileId: string): { result: Payload } | { status: 400; description: string };
+  /** The fields of the message that brings it to a bot. Each bot has an id of its own for it. */
+  put(saying: Pick<Saying, 'photo' | 'voice' | 'document'>, bot: number): Payload;
+  getFile(fileId: string, bot: number): { result: Payload } | { status: 400; description: string };
   /** Answers for a path below `/file/bot<token>/`; false where nothing lies there. */
   serve(path: string, response: ServerResponse, fault: FileFault | null): boolean;
 }
 
 export function createFileStore(): FileStore {
-  const files = new Map<string, SaidFile & { path: string }>();
+  const files = new Map<string, SaidFile & { path: string; bot: number; unique: string }>();
+  const uniques = new Map<SaidFile, string>();
 
-  function keep(file: SaidFile, folder: string): Payload {
+  function keep(file: SaidFile, folder: string, bot: number): Payload {
     const id = `file-id-${files.size + 1}`;
-    files.set(id, { ...file, path: `${folder}/file ${files.size + 1}` });
-    return { file_id: id, file_unique_id: `unique-${id}`, file_size: file.claimed ?? file.bytes.length };
+    const unique = uniques.get(file) ?? `unique-${id}`;
+    uniques.set(file, unique);
+    files.set(id, { ...file, path: `${folder}/file ${files.size + 1}`, bot, unique });
+    return { file_id: id, file_unique_id: unique, file_size: file.claimed ?? file.bytes.length };
   }
 
   const typed = ({ mimeType, name, seconds }: SaidFile) => ({
@@ -33,30 +36,30 @@ export function createFileStore(): FileStore {
   });
 
   return {
-    put({ photo, voice, document }) {
+    put({ photo, voice, document }, bot) {
       if (photo) {
         const small = { file_id: 'a-thumbnail', file_unique_id: 'a-thumbnail', width: 90, height: 90 };
-        return { photo: [small, { ...keep(photo, 'photos'), width: 1280, height: 1280 }] };
+        return { photo: [small, { ...keep(photo, 'photos', bot), width: 1280, height: 1280 }] };
       }
-      if (voice) return { voice: { mime_type: 'audio/ogg', ...typed(voice), ...keep(voice, 'voice') } };
-      if (document) return { document: { ...typed(document), ...keep(document, 'documents') } };
+      if (voice) return { voice: { mime_type: 'audio/ogg', ...typed(voice), ...keep(voice, 'voice', bot) } };
+      if (document) return { document: { ...typed(document), ...keep(document, 'documents', bot) } };
       return {};
     },
 
-    getFile(fileId) {
+    getFile(fileId, bot) {
       const file = files.get(fileId);
-      if (file === undefined) {
+      if (file === undefined || file.bot !== bot) {
         return {
           status: 400,
           description: 'Bad Request: wrong file_id or the file is temporarily unavailable',
         };
       }
-      const { bytes, path } = file;
+      const { bytes, path, unique } = file;
       if (bytes.length > MOST_BYTES) return { status: 400, description: 'Bad Request: file is too big' };
       return {
         result: {
           file_id: fileId,
-          file_unique_id: `unique-${fileId}`,
+          file_unique_id: unique,
           file_size: bytes.length,
           file_path: path,
         },

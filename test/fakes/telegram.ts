@@ -1,17 +1,19 @@
 /**
  * A Bot API server on loopback: long polling with offsets, webhooks, sending texts and files with Telegram's
- * limits, and faults on command. It keeps a ledger of what it took, and whether the connection was cut between
- * taking a message and answering; so a test can tell which reply may stand twice.
+ * limits, edits, drafts, several bots in the same chats, and faults on command. It keeps a ledger of what it took, and
+ * whether the connection was cut between taking a message and answering; so a test can tell which reply may stand twice.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { listenAt } from './http-server.js';
 import { type Payload, readPayload } from './telegram-body.js';
-import { ANNA, messageOf, type Said, type Saying } from './telegram-chats.js';
-import { MalformedForm, type UploadedFile } from './telegram-form.js';
-import { isUpload, refusalOf, uploadRefusalOf } from './telegram-limits.js';
-import { createUpdateQueue } from './telegram-queue.js';
+import { type BotOptions, createFakeBots, type FakeBot } from './telegram-bots.js';
+import { type Copy, chatOf, type Said, type Saying } from './telegram-chats.js';
+import { MalformedForm } from './telegram-form.js';
+import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
+import { draftRefusalOf, refusalOf, uploadRefusalOf } from './telegram-limits.js';
 import { createFileStore } from './telegram-store.js';
+import { createTalk } from './telegram-talk.js';
 import { createWatch } from './watch.js';
 
 export interface FakeTelegramOptions {
@@ -39,41 +41,42 @@ interface Call {
   method: string;
   payload: Payload;
   at: number;
+  /** The id of the bot whose token was given; null for a token of nobody. */
+  bot: number | null;
 }
 
-export interface SentMessage {
-  messageId: number;
-  chatId: number;
-  threadId: number | null;
-  /** With a document, what stands below it. */
-  text: string;
-  entities: Payload[];
-  document: UploadedFile | null;
-  replyTo: number | null;
-  /** When it was taken, ms. */
-  at: number;
-  /** The answer was written to the connection. */
-  answered: boolean;
-  /** The connection ended between taking it and answering: the sender cannot know that it was taken. */
-  cut: boolean;
-}
+export type { SentMessage } from './telegram-ledger.js';
 
 export interface FakeTelegram {
   /** For `channels.telegram.api_root`. */
   url: string;
   token: string;
   bot: { id: number; username: string };
+  /** The bot that all this is about where no other is named. */
+  main: FakeBot;
+  /** One more bot, in no chat yet: it joins, or is written to. */
+  addBot(options: BotOptions): FakeBot;
+  /** From now on it is in a chat, or is thrown out of it (blocked, in a private one). */
+  join(bot: FakeBot, chatId: number): void;
+  leave(bot: FakeBot, chatId: number): void;
   /** Every call but getUpdates is kept; of those only the number. */
   calls: Call[];
   polls: { count: number; lastPayload: Payload };
-  /** The ledger. */
+  /** The ledger: messages as they stand now. */
   sent: SentMessage[];
+  /** Every edit that was taken. */
+  edits: Edit[];
+  drafts: Draft[];
+  /** Somebody deletes a message of a bot's. */
+  vanish(message: SentMessage): void;
+  /** Somebody presses the button below the newest draft in a chat. */
+  pressStop(chatId: number): Copy['updateId'];
   /** How many connections were made so far. */
   connections(): number;
   /** Ids of administrators by chat. */
   administrators: Map<number, number[]>;
   /** May be changed at any time. */
-  settings: { answerDelayMs: number };
+  settings: Settings;
   webhook(): { url: string; secret: string | null } | null;
   /** Sets one as another program would have. */
   setWebhook(url: string): void;
@@ -88,10 +91,14 @@ export interface FakeTelegram {
   /** Any update; gets its id here unless it has one. */
   push(update: Payload): number;
   /**
-   * The next `times` calls of a method (that `when` is true for) fail. `file` is what serves the bytes of files: its
+   * The next `times` calls of a method (that `when` is true for, of one bot) fail. `file` is what serves the bytes of files: its
    * faults of the kind `after` come in the middle of them.
    */
-  fail(method: string, fault: Fault, limits?: { times?: number; when?: (payload: Payload) => boolean }): void;
+  fail(
+    method: string,
+    fault: Fault,
+    limits?: { times?: number; when?: (payload: Payload) => boolean; bot?: number },
+  ): void;
   /** Ends all faults. */
   heal(): void;
   callsOf(method: string): Payload[];
@@ -105,11 +112,22 @@ export interface FakeTelegram {
   close(): Promise<void>;
 }
 
+interface Settings {
+  answerDelayMs: number;
+  /** Whether the server knows drafts. */
+  drafts: boolean;
+  /** Messages and edits to one chat in a second; one more is a flood. */
+  perChatPerSecond: number;
+  /** What Telegram makes of an edited text. */
+  alter(text: string): string;
+}
+
 interface Scripted {
   method: string;
   fault: Fault;
   times: number;
   when: (payload: Payload) => boolean;
+  bot: number | null;
 }
 
 type Outcome =
@@ -118,29 +136,24 @@ type Outcome =
 
 export async function startFakeTelegram(options: FakeTelegramOptions = {}): Promise<FakeTelegram> {
   const { token = '424242:fake-token-of-the-fake-telegram-00', webhookRetryMs = 50 } = options;
-  const bot = {
-    id: 424242,
-    is_bot: true,
-    first_name: 'Coterie',
-    username: 'coterie_bot',
-    can_join_groups: true,
-    can_read_all_group_messages: true,
-    supports_inline_queries: false,
-    ...options.bot,
+  const settings: Settings = {
+    answerDelayMs: options.answerDelayMs ?? 0,
+    drafts: true,
+    perChatPerSecond: Number.POSITIVE_INFINITY,
+    alter: (text) => text,
   };
-  const settings = { answerDelayMs: options.answerDelayMs ?? 0 };
   const calls: Call[] = [];
-  const polls = { count: 0, lastPayload: {} as Payload };
-  const sent: SentMessage[] = [];
+  const ledger = createLedger();
+  const { sent } = ledger;
   const administrators = new Map<number, number[]>();
-  /** Every message by chat and id, for replies to it. */
-  const messages = new Map<string, Payload>();
-  const updateIds = new Map<Payload, number>();
+  /** What people said, by chat and the number of the bot that got it first. */
+  const sayings = new Map<string, Said>();
+  /** When something was taken for a chat. */
+  const traffic = new Map<number, number[]>();
   const sockets = new Set<Socket>();
   const files = createFileStore();
   let faults: Scripted[] = [];
   const { look, until } = createWatch('the fake Telegram');
-  let nextMessage = 1;
   let connections = 0;
 
   function write(response: ServerResponse, status: number, body: string, type = 'application/json'): void {
@@ -158,45 +171,41 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     }
   }
 
-  const updates = createUpdateQueue(
+  const bots = createFakeBots(
     { ok: (response, result) => reply(response, { result }), refuse: reply },
     webhookRetryMs,
   );
+  const names = { first_name: 'Coterie', supports_inline_queries: false };
+  const main = bots.add({
+    ...{ token, id: 424242, username: 'coterie_bot' },
+    me: { ...names, ...options.bot },
+  });
+  const talk = createTalk(() => main);
 
   /** Into the ledger. From here on Telegram has it, whatever becomes of the answer. */
-  function take(payload: Payload, response: ServerResponse): SentMessage {
-    const answered = payload.reply_parameters as { message_id?: number } | undefined;
-    const message: SentMessage = {
-      messageId: nextMessage++,
-      chatId: Number(payload.chat_id),
-      threadId: payload.message_thread_id === undefined ? null : Number(payload.message_thread_id),
-      text: String(payload.text ?? payload.caption ?? ''),
-      entities: ((payload.entities ?? payload.caption_entities) as Payload[] | undefined) ?? [],
-      document: isUpload(payload.document) ? payload.document : null,
-      replyTo: answered?.message_id ?? null,
-      at: Date.now(),
-      answered: false,
-      cut: false,
-    };
-    sent.push(message);
-    messages.set(`${message.chatId}/${message.messageId}`, shown(message));
+  function take(bot: FakeBot, payload: Payload, response: ServerResponse): SentMessage {
+    let message: SentMessage | null = null;
+    const messageId = talk.wrote(bot, Number(payload.chat_id), (number) =>
+      message === null ? {} : { ...shown(message), message_id: number },
+    );
+    const taken = ledger.take(bot, messageId, payload);
+    message = taken;
     response.on('finish', () => {
-      message.answered = true;
+      taken.answered = true;
     });
     response.on('close', () => {
-      message.cut = !message.answered;
+      taken.cut = !taken.answered;
       look();
     });
-    return message;
+    return taken;
   }
 
-  function shown({ messageId, chatId, text, entities, document, at }: SentMessage): Payload {
-    const type = chatId > 0 ? 'private' : 'supergroup';
-    const { id, is_bot, first_name, username } = bot;
+  function shown({ messageId, chatId, bot, text, entities, document, at }: SentMessage): Payload {
+    const { id, is_bot, first_name, username } = bots.all.find((one) => one.id === bot)?.me ?? main.me;
     const message = {
       message_id: messageId,
       from: { id, is_bot, first_name, username },
-      chat: { id: chatId, type },
+      chat: { id: chatId, type: talk.chat(chatId).type },
       date: Math.floor(at / 1000),
     };
     if (document === null) return { ...message, text, ...(entities.length > 0 ? { entities } : {}) };
@@ -214,32 +223,64 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     };
   }
 
-  function edited(payload: Payload): Outcome {
-    const message = sent.find((one) => one.messageId === Number(payload.message_id));
-    if (message === undefined) return { status: 400, description: 'Bad Request: message to edit not found' };
-    message.text = String(payload.text);
-    message.entities = (payload.entities as Payload[] | undefined) ?? [];
-    return { result: shown(message) };
+  function edited(bot: FakeBot, payload: Payload): Outcome {
+    const message = ledger.edit(bot, { ...payload, text: settings.alter(String(payload.text)) });
+    return 'status' in message ? message : { result: shown(message) };
+  }
+
+  /** Too much for one chat; else it is counted. */
+  function floodIn(chatId: number): Outcome | null {
+    if (!Number.isFinite(settings.perChatPerSecond)) return null;
+    const since = Date.now() - 1_000;
+    const lately = (traffic.get(chatId) ?? []).filter((at) => at > since);
+    if (lately.length >= settings.perChatPerSecond) {
+      return { status: 429, description: 'Too Many Requests: retry after 1', parameters: { retry_after: 1 } };
+    }
+    traffic.set(chatId, [...lately, Date.now()]);
+    return null;
+  }
+
+  /** What is wrong with a call, whoever makes it. */
+  function refusalFor(bot: FakeBot, method: string, payload: Payload): Outcome | null {
+    const refuse = (description: string | null) =>
+      description === null ? null : { status: 400, description };
+    if (method === 'sendMessageDraft' && !settings.drafts) return UNKNOWN_METHOD;
+    const chatId = Number(payload.chat_id);
+    if (TO_A_CHAT.has(method)) {
+      const outside = bots.refusalFor(bot, talk.chat(chatId));
+      if (outside !== null) return outside;
+    }
+    switch (method) {
+      case 'sendMessage':
+      case 'editMessageText':
+        return refuse(refusalOf(payload)) ?? floodIn(chatId);
+      case 'sendDocument':
+        return uploadRefusalOf(payload) ?? floodIn(chatId);
+      case 'sendMessageDraft':
+        return refuse(draftRefusalOf(payload));
+      default:
+        return null;
+    }
   }
 
   /** What a call does, and its answer. */
-  function effect(method: string, payload: Payload, response: ServerResponse): Outcome {
-    if (method === 'sendMessage' || method === 'editMessageText') {
-      const refusal = refusalOf(payload);
-      if (refusal !== null) return { status: 400, description: refusal };
-    }
-    if (method === 'sendDocument') {
-      const refusal = uploadRefusalOf(payload);
-      if (refusal !== null) return refusal;
-    }
+  function effect(bot: FakeBot, method: string, payload: Payload, response: ServerResponse): Outcome {
+    const { updates } = bot;
+    const refusal = refusalFor(bot, method, payload);
+    if (refusal !== null) return refusal;
     switch (method) {
       case 'getMe':
-        return { result: bot };
+        return { result: bot.me };
       case 'sendMessage':
       case 'sendDocument':
-        return { result: shown(take(payload, response)) };
+        return { result: shown(take(bot, payload, response)) };
       case 'editMessageText':
-        return edited(payload);
+        return edited(bot, payload);
+      case 'deleteMessage':
+        return ledger.remove(bot, payload) ?? { result: true };
+      case 'sendMessageDraft':
+        ledger.draft(bot, payload);
+        return { result: true };
       case 'setWebhook':
         updates.setWebhook({
           url: String(payload.url),
@@ -263,29 +304,33 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       case 'getChat':
         return { result: { id: Number(payload.chat_id), type: 'supergroup', title: 'A group' } };
       case 'getFile':
-        return files.getFile(String(payload.file_id));
+        return files.getFile(String(payload.file_id), bot.id);
       case 'sendChatAction':
       case 'setMyCommands':
         return { result: true };
       default:
-        return { status: 404, description: 'Not Found: method not found' };
+        return UNKNOWN_METHOD;
     }
   }
 
-  function faultFor(method: string, payload: Payload): Fault | null {
-    const found = faults.find((each) => each.method === method && each.times > 0 && each.when(payload));
+  function faultFor(method: string, payload: Payload, bot: FakeBot | undefined): Fault | null {
+    const found = faults.find(
+      (each) =>
+        each.method === method && each.times > 0 && (each.bot ?? bot?.id) === bot?.id && each.when(payload),
+    );
     if (found === undefined) return null;
     found.times -= 1;
     return found.fault;
   }
 
   function perform(
+    bot: FakeBot,
     method: string,
     payload: Payload,
     request: IncomingMessage,
     response: ServerResponse,
   ): void {
-    const fault = faultFor(method, payload);
+    const fault = faultFor(method, payload, bot);
     const later = (answer: () => void) => {
       if (settings.answerDelayMs > 0) setTimeout(answer, settings.answerDelayMs);
       else answer();
@@ -295,19 +340,19 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     } else if (fault !== null && 'html' in fault) {
       later(() => write(response, fault.html, `<html>${fault.html}</html>`, 'text/html'));
     } else if (fault !== null) {
-      if (Object.values(fault).includes('after')) effect(method, payload, response);
+      if (Object.values(fault).includes('after')) effect(bot, method, payload, response);
       if ('drop' in fault) request.socket.destroy();
     } else if (method === 'getUpdates') {
-      updates.getUpdates(payload, response);
+      bot.updates.getUpdates(payload, response);
     } else {
-      const outcome = effect(method, payload, response);
+      const outcome = effect(bot, method, payload, response);
       later(() => reply(response, outcome));
     }
   }
 
   function serveFile(givenToken: string, path: string, response: ServerResponse): void {
-    const fault = faultFor('file', { path });
-    if (givenToken !== token) write(response, 401, 'Unauthorized', 'text/plain');
+    const fault = faultFor('file', { path }, bots.withToken(givenToken));
+    if (bots.withToken(givenToken) === undefined) write(response, 401, 'Unauthorized', 'text/plain');
     else if (fault !== null && 'status' in fault) write(response, fault.status, 'Scripted', 'text/plain');
     else if (fault !== null && 'html' in fault) write(response, fault.html, '<html></html>', 'text/html');
     else if (!files.serve(path, response, fault)) write(response, 404, 'Not Found', 'text/plain');
@@ -316,7 +361,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [, fileToken, path] = /^\/file\/bot([^/]+)\/(.+)$/.exec(request.url ?? '') ?? [];
     if (fileToken !== undefined && path !== undefined) {
-      calls.push({ method: 'file', payload: { path: decodeURIComponent(path) }, at: Date.now() });
+      const bot = bots.withToken(decodeURIComponent(fileToken))?.id ?? null;
+      calls.push({ method: 'file', payload: { path: decodeURIComponent(path) }, at: Date.now(), bot });
       serveFile(decodeURIComponent(fileToken), decodeURIComponent(path), response);
       look();
       return;
@@ -334,17 +380,16 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       reply(response, { status: 404, description: 'Not Found' });
       return;
     }
+    const bot = bots.withToken(decodeURIComponent(givenToken ?? ''));
     if (method === 'getUpdates') {
+      const { polls } = bot ?? main;
       polls.count += 1;
       polls.lastPayload = payload;
     } else {
-      calls.push({ method, payload, at: Date.now() });
+      calls.push({ method, payload, at: Date.now(), bot: bot?.id ?? null });
     }
-    if (decodeURIComponent(givenToken ?? '') !== token) {
-      reply(response, { status: 401, description: 'Unauthorized' });
-    } else {
-      perform(method, payload, request, response);
-    }
+    if (bot === undefined) reply(response, { status: 401, description: 'Unauthorized' });
+    else perform(bot, method, payload, request, response);
     look();
   }
 
@@ -379,73 +424,94 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   return {
     url: `http://127.0.0.1:${port}`,
     token,
-    bot,
+    bot: main.me,
+    main,
+    addBot: bots.add,
+    join: bots.join,
+    leave: bots.leave,
     calls,
-    polls,
+    polls: main.polls,
     sent,
+    edits: ledger.edits,
+    drafts: ledger.drafts,
+    vanish(message) {
+      message.gone = true;
+    },
+    pressStop(chatId) {
+      const draft = ledger.drafts.findLast((one) => one.chatId === chatId && one.canStop);
+      const bot = bots.all.find(({ id }) => id === draft?.bot);
+      if (draft === undefined || bot === undefined) throw new Error(`no draft in ${chatId} can be stopped`);
+      const { draftId: draft_id, threadId: thread } = draft;
+      const chat = { first_name: 'Anna', ...talk.chat(chatId) };
+      const topic = thread === null ? {} : { message_thread_id: thread };
+      return bot.updates.push({ stopped_message_generation: { chat, ...topic, draft_id } });
+    },
     connections: () => connections,
     administrators,
     settings,
-    webhook: updates.webhook,
-    setWebhook: (url) => updates.setWebhook({ url, secret: null }),
-    pending: updates.pending,
-    push: updates.push,
+    webhook: main.updates.webhook,
+    setWebhook: (url) => main.updates.setWebhook({ url, secret: null }),
+    pending: main.updates.pending,
+    push: main.updates.push,
 
     say(saying) {
-      const messageId = saying.messageId ?? nextMessage++;
-      const chatId = saying.chat?.id ?? saying.from?.id ?? ANNA.id;
-      const said = messageOf(saying, messageId, messages.get(`${chatId}/${saying.replyTo}`));
-      const message = { ...said, ...files.put(saying) };
-      messages.set(`${chatId}/${messageId}`, message);
-      const updateId = updates.push({ message });
-      updateIds.set(message, updateId);
-      return { updateId, messageId, chatId, message };
+      const chat = chatOf(saying);
+      if (chat.type === 'private') {
+        bots.join(saying.to ?? main, chat.id);
+      }
+      const listening =
+        chat.type === 'private'
+          ? [saying.to ?? main]
+          : bots.all.filter((bot) => bots.refusalFor(bot, chat) === null);
+      const told = talk.said(saying, listening, (bot) => files.put(saying, bot.id));
+      const copies = [...told]
+        .filter(([bot, message]) => !bot.privacy || concerns(bot, message))
+        .map(([bot, message]): Copy => {
+          const messageId = Number(message.message_id);
+          return { bot, messageId, message, updateId: bot.updates.push({ message }) };
+        });
+      const [first] = copies;
+      if (first === undefined) throw new Error(`no bot hears what is said in ${chat.id}`);
+      const { updateId, messageId, message } = first;
+      const said: Said = { updateId, messageId, message, chatId: chat.id, copies };
+      sayings.set(`${chat.id}/${messageId}`, said);
+      return said;
     },
 
     said(chatId, messageId) {
-      const message = messages.get(`${chatId}/${messageId}`);
-      const updateId = message === undefined ? undefined : updateIds.get(message);
-      if (message === undefined || updateId === undefined) {
+      const said = sayings.get(`${chatId}/${messageId}`);
+      if (said === undefined) {
         throw new Error(`nobody said message ${messageId} in ${chatId} on the fake Telegram`);
       }
-      return { updateId, messageId, chatId, message };
+      return said;
     },
 
-    edit({ message }, text) {
+    edit({ copies }, text) {
       const edit_date = Math.floor(Date.now() / 1000);
-      const { text: before, entities: _old, caption: _below, caption_entities: _marks, ...rest } = message;
-      const words = before === undefined ? { caption: text } : { text };
-      updates.push({ edited_message: { ...rest, ...words, edit_date } });
+      for (const { bot, message } of copies) {
+        const { text: before, entities: _old, caption: _below, caption_entities: _marks, ...rest } = message;
+        const words = before === undefined ? { caption: text } : { text };
+        bot.updates.push({ edited_message: { ...rest, ...words, edit_date } });
+      }
     },
 
     migrate(from, to) {
       const date = Math.floor(Date.now() / 1000);
       const by = { id: 1087968824, is_bot: true, first_name: 'Group', username: 'GroupAnonymousBot' };
-      const old = { id: from, type: 'group', title: 'A group' };
+      const old = { id: from, type: 'group' as const, title: 'A group' };
       const young = { id: to, type: 'supergroup', title: 'A group' };
-      const common = { from: by, date };
-      updates.push({
-        message: {
-          ...common,
-          message_id: nextMessage++,
-          chat: old,
-          sender_chat: old,
-          migrate_to_chat_id: to,
-        },
-      });
-      updates.push({
-        message: {
-          ...common,
-          message_id: nextMessage++,
-          chat: young,
-          sender_chat: young,
-          migrate_from_chat_id: from,
-        },
-      });
+      for (const bot of bots.all.filter((one) => bots.refusalFor(one, old) === null)) {
+        bots.join(bot, to);
+        const common = { from: by, date };
+        const moved = { ...common, chat: old, sender_chat: old, migrate_to_chat_id: to };
+        const come = { ...common, chat: young, sender_chat: young, migrate_from_chat_id: from };
+        bot.updates.push({ message: { ...moved, message_id: talk.next(bot) } });
+        bot.updates.push({ message: { ...come, message_id: talk.next(bot) } });
+      }
     },
 
-    fail(method, fault, { times = 1, when = () => true } = {}) {
-      faults.push({ method, fault, times, when });
+    fail(method, fault, { times = 1, when = () => true, bot = null } = {}) {
+      faults.push({ method, fault, times, when, bot });
     },
     heal() {
       faults = [];
@@ -457,8 +523,32 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     shut,
     open: () => listenAt(server, port),
     async close() {
-      updates.close();
+      for (const bot of bots.all) bot.updates.close();
       await shut();
     },
   };
+}
+
+const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found' };
+
+/** What only a bot that is in the chat may do. */
+const TO_A_CHAT = new Set([
+  ...['sendMessage', 'sendDocument', 'sendMessageDraft', 'sendChatAction'],
+  ...['editMessageText', 'deleteMessage', 'getChatAdministrators'],
+]);
+
+/** What a bot gets of a group although its privacy mode is on. */
+function concerns({ id, username }: FakeBot, message: Payload): boolean {
+  const { chat, reply_to_message: replied } = message as {
+    chat: { type: string };
+    reply_to_message?: { from?: { id?: number } };
+  };
+  const words = String(message.text ?? message.caption ?? '');
+  const command = /^\/\w+(?:@(\w+))?/.exec(words);
+  return (
+    chat.type === 'private' ||
+    words.includes(`@${username}`) ||
+    replied?.from?.id === id ||
+    (command !== null && (command[1] ?? username) === username)
+  );
 }

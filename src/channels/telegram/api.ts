@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { Api } from 'grammy/web';
 import type { Clock } from '../../core/clock.js';
-import type { TelegramOptions } from './options.js';
+import { type Credentials, type Failure, failureOf } from './failure.js';
 import { createTransport } from './transport.js';
 
 /** grammY's types name the signal of an older library; any standard one will do. */
@@ -20,6 +20,8 @@ export interface BotApi {
   call<T>(run: (api: Api['raw'], ended: GrammySignal) => Promise<T>, limits?: CallLimits): Promise<T>;
   /** What lies at a path that `getFile` told; null where it is larger than `maxBytes`. */
   download(path: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Buffer | null>;
+  /** What went wrong with one of its calls. */
+  failure(error: unknown): Failure;
   /** Breaks what is under way. */
   close(): void;
 }
@@ -31,7 +33,11 @@ interface CallLimits {
   bytes?: number;
 }
 
-export function createBotApi({ token, apiRoot }: TelegramOptions, clock: Clock): BotApi {
+export function createBotApi(
+  { apiRoot, ...credentials }: Credentials & { apiRoot: string },
+  clock: Clock,
+): BotApi {
+  const { token } = credentials;
   const transport = createTransport(apiRoot);
   const { raw } = new Api(token, {
     apiRoot,
@@ -68,6 +74,7 @@ export function createBotApi({ token, apiRoot }: TelegramOptions, clock: Clock):
         const place = path.split('/').map(encodeURIComponent).join('/');
         return transport.download(`${apiRoot}/file/bot${token}/${place}`, { maxBytes, signal: ended });
       }),
+    failure: (error) => failureOf(error, credentials),
     close: () => transport.close(),
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Telegram: the first and the last step of the route. What comes in is put into our words (`inbound.ts`) and
- * stored before Telegram hears that we have it; what goes out is cut and marked up (`outbound.ts`). This file
- * joins the parts, keeps who we are, and holds no rule of its own.
+ * stored before Telegram hears that we have it; what goes out is cut and marked up (`outbound.ts`) and said by the
+ * bot whose it is (`speaking.ts`). This file joins the parts, and holds no rule of its own.
  */
 import type { Channel, Receive } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
@@ -10,23 +10,25 @@ import type { Log } from '../../core/log.js';
 import type { InboundBatch } from '../../core/message.js';
 import { createState } from '../state.js';
 import { createAdministrators } from './administrators.js';
-import { createBotApi } from './api.js';
+import type { Bot } from './bot.js';
+import { createBots } from './bots.js';
 import { check } from './check.js';
-import { failureOf } from './failure.js';
+import { createEar } from './ear.js';
 import { fetchFile } from './fetch.js';
-import type { Me } from './inbound.js';
+import { readFileId } from './message-id.js';
 import type { TelegramOptions } from './options.js';
-import { chatId, compose, numeric } from './outbound.js';
+import { compose } from './outbound.js';
 import { poll } from './polling.js';
-import { send } from './send.js';
+import { createPresence } from './presence.js';
+import { createSpeaking } from './speaking.js';
 import { answerCall, keepWebhook, WEBHOOK_PATH } from './webhook.js';
 
 export interface TelegramParts {
   options: TelegramOptions;
   clock: Clock;
   log: Log;
-  /** The cursor of the last batch that was stored; null before the first. */
-  initialCursor(account: string): Promise<string | null>;
+  /** The cursor of the last batch of a bot's that was stored, by the bot's id; null before the first. */
+  initialCursor(bot: string): Promise<string | null>;
   /** Whether personas are to know what is said in groups between the messages for them. */
   wantsQuietListening: boolean;
 }
@@ -40,9 +42,15 @@ interface Webhook {
 /** `webhook` is there in that mode, for the HTTP listener. */
 export type Telegram = Channel & Required<Pick<Channel, Capability>> & { webhook?: Webhook };
 
-type Capability = 'setTyping' | 'fetch' | 'isAdministrator' | 'announceCommands' | 'check';
-
-type Accepted = Omit<InboundBatch, 'channel'>;
+type Capability =
+  | 'edit'
+  | 'remove'
+  | 'preview'
+  | 'setTyping'
+  | 'fetch'
+  | 'isAdministrator'
+  | 'announceCommands'
+  | 'check';
 
 export function createTelegram({
   options,
@@ -51,26 +59,19 @@ export function createTelegram({
   initialCursor,
   wantsQuietListening,
 }: TelegramParts): Telegram {
-  const { token, webhookUrl, webhookSecret } = options;
-  const api = createBotApi(options, clock);
+  const { webhookUrl, webhookSecret } = options;
+  const bots = createBots(options, { clock, log });
+  const { main } = bots;
   const state = createState(clock);
-  const administrators = createAdministrators(api, clock);
+  const presence = createPresence(clock);
+  const administrators = createAdministrators(bots.all, clock);
+  const speaking = createSpeaking({ bots, presence, log });
   const stopping = new AbortController();
-  let me: Me | null = null;
   let receive: Receive | null = null;
-  let intake = Promise.resolve();
+  let intake: Promise<unknown> = Promise.resolve();
   const storing = new Set<Promise<unknown>>();
 
-  async function identity(signal: AbortSignal): Promise<Me> {
-    if (me === null) {
-      const { id, username } = await api.call((raw, ended) => raw.getMe(ended), { signal });
-      me = { id, username: username ?? '' };
-      log.info({ channel: 'telegram', bot: `@${username}`, mode: options.mode }, 'logged in');
-    }
-    return me;
-  }
-
-  async function accept(batch: Accepted): Promise<void> {
+  async function store(batch: Omit<InboundBatch, 'channel'>): Promise<void> {
     if (receive === null) throw new Error('taking in has not begun');
     const stored = receive({ channel: 'telegram', ...batch });
     storing.add(stored);
@@ -81,16 +82,31 @@ export function createTelegram({
     }
   }
 
+  const earOf = (bot: Bot) => createEar({ bot, bots, presence, store });
+  const ear = earOf(main);
+
+  /** What the channel says of itself is what its main bot says. */
+  function listen(bot: Bot): Promise<void> {
+    const { api, personaId } = bot;
+    const isMain = bot === main;
+    const common = { api, clock, log, signal: stopping.signal };
+    const parts = { ...common, ...(isMain ? ear : earOf(bot)), state: isMain ? state : createState(clock) };
+    return isMain && options.mode === 'webhook' && webhookUrl !== null && webhookSecret !== null
+      ? keepWebhook({ ...parts, url: webhookUrl, secret: webhookSecret })
+      : poll({ ...parts, personaId, initialCursor });
+  }
+
   /** For calls whose errors go out of here. */
   async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
     } catch (error) {
-      throw new Fault('internal', `${what}: ${failureOf(error, token).reason}`);
+      throw new Fault('internal', `${what}: ${main.api.failure(error).reason}`);
     }
   }
 
   const channel: Telegram = {
+    ...speaking,
     name: 'telegram',
     limits: {
       messagesPerSecond: options.messagesPerSecond,
@@ -104,37 +120,21 @@ export function createTelegram({
       receive = to;
       signal.addEventListener('abort', () => stopping.abort(), { once: true });
       if (signal.aborted) stopping.abort();
-      const parts = { api, token, identity, state, clock, log, signal: stopping.signal };
-      intake =
-        options.mode === 'webhook' && webhookUrl !== null && webhookSecret !== null
-          ? keepWebhook({ ...parts, url: webhookUrl, secret: webhookSecret })
-          : poll({ ...parts, accept, initialCursor });
+      intake = Promise.all(bots.all.map(listen));
     },
 
-    send: (to, part, { replyTo, signal }) => send({ api, token, log }, to, part, { replyTo, signal }),
-
-    fetch: (attachment, ask) => fetchFile({ api, token }, attachment, ask),
+    async fetch(attachment, ask) {
+      const { bot: id, file } = readFileId(attachment.source);
+      const bot = id === null ? main : bots.withId(id);
+      if (bot === undefined) return { kind: 'gone', reason: 'the bot that was told of it is none of ours' };
+      return fetchFile(bot.api, { source: file }, ask);
+    },
 
     async stop() {
       stopping.abort();
       await intake;
       await Promise.allSettled(storing);
-      api.close();
-    },
-
-    async setTyping(to) {
-      const thread = numeric(to.threadId);
-      const payload = { chat_id: chatId(to.address), action: 'typing' as const };
-      try {
-        await api.call((raw, ended) =>
-          raw.sendChatAction(
-            { ...payload, ...(thread === null ? {} : { message_thread_id: thread }) },
-            ended,
-          ),
-        );
-      } catch (error) {
-        log.debug({ channel: 'telegram', reason: failureOf(error, token).reason }, 'typing was not shown');
-      }
+      bots.close();
     },
 
     isAdministrator: (chat, sender) =>
@@ -144,14 +144,21 @@ export function createTelegram({
 
     async announceCommands(commands) {
       const list = commands.map(({ name, description }) => ({ command: name, description }));
-      await orFault('The chat commands could not be made known to Telegram', () =>
-        api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended)),
-      );
+      const announce = ({ api }: Bot) =>
+        api.call((raw, ended) => raw.setMyCommands({ commands: list }, ended));
+      await orFault('The chat commands could not be made known to Telegram', () => announce(main));
+      for (const bot of bots.personas) {
+        await announce(bot).catch((error: unknown) => {
+          const fields = { channel: 'telegram', persona: bot.personaId };
+          const { reason } = bot.api.failure(error);
+          log.warn({ ...fields, reason }, "the chat commands could not be made known to a persona's bot");
+        });
+      }
     },
 
     check: () =>
       orFault(`Telegram does not let the bot of channels.telegram.token in`, () =>
-        check(api, options, wantsQuietListening),
+        check(bots, options, wantsQuietListening),
       ),
   };
   if (options.mode !== 'webhook' || webhookSecret === null) return channel;
@@ -163,8 +170,8 @@ export function createTelegram({
       handle: (body, secret) =>
         answerCall(body, secret, {
           secret: webhookSecret,
-          me: stopping.signal.aborted ? null : me,
-          accept,
+          read: (updates) => (stopping.signal.aborted ? null : ear.read(updates)),
+          accept: ear.accept,
           log,
         }),
     },

@@ -1,9 +1,10 @@
 /** For `doctor`: logs in, and names what Telegram's settings forbid. */
-import type { BotApi } from './api.js';
+import type { Bot } from './bot.js';
+import type { Bots } from './bots.js';
 import type { TelegramOptions } from './options.js';
 
 export async function check(
-  api: BotApi,
+  { main: { api }, personas }: Bots,
   { mode, webhookUrl }: TelegramOptions,
   wantsQuietListening: boolean,
 ): Promise<{ identity: string; warnings: string[] }> {
@@ -36,7 +37,30 @@ export async function check(
     const waiting = hook.pending_update_count;
     warnings.push(`${waiting} ${waiting === 1 ? 'update waits' : 'updates wait'} to be taken in`);
   }
-  return { identity: `@${me.username} (${me.first_name}, id ${me.id})`, warnings };
+  const others = await Promise.all(personas.map((bot) => checkPersona(bot, wantsQuietListening)));
+  const names = others.map(({ identity }) => identity).filter((name) => name !== null);
+  return {
+    identity: [`@${me.username} (${me.first_name}, id ${me.id})`, ...names].join(', '),
+    warnings: [...warnings, ...others.flatMap((other) => other.warnings)],
+  };
+}
+
+/** What is wrong with a persona's bot is a warning: without it the main one speaks for the persona. */
+async function checkPersona(
+  { api, personaId }: Bot,
+  wantsQuietListening: boolean,
+): Promise<{ identity: string | null; warnings: string[] }> {
+  try {
+    const me = await api.call((raw, ended) => raw.getMe(ended));
+    const warnings =
+      wantsQuietListening && me.can_join_groups === false
+        ? [`@${me.username}, the bot of ${personaId}, cannot be added to groups; /setjoingroups allows it`]
+        : [];
+    return { identity: `@${me.username} as ${personaId}`, warnings };
+  } catch (error) {
+    const { reason } = api.failure(error);
+    return { identity: null, warnings: [`the bot of the persona ${personaId} is not let in: ${reason}`] };
+  }
 }
 
 /** The rest of somebody's webhook address may be a secret. */

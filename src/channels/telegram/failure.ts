@@ -18,19 +18,23 @@ export interface Failure {
 }
 
 const TOO_LARGE = 413;
-const NO_BOT = ' (is channels.telegram.token the one that @BotFather gave?)';
-const HINTS: Record<number, string> = {
-  401: NO_BOT,
-  404: NO_BOT,
-  409: ' (only one program may take in what is sent to a bot)',
-};
 
-export function failureOf(error: unknown, token: string): Failure {
+/** Whose call it was. */
+export interface Credentials {
+  token: string;
+  /** Where in config.yaml the token stands. */
+  setting: string;
+}
+
+export function failureOf(error: unknown, { token, setting }: Credentials): Failure {
   const failure = { code: null, description: '', retryAfterMs: null, migratedTo: null, tooLarge: false };
   if (error instanceof GrammyError) {
     const { error_code, description, parameters } = error;
     return {
-      reason: redacted(`Telegram answers ${error_code}: ${description}${HINTS[error_code] ?? ''}`, token),
+      reason: redacted(
+        `Telegram answers ${error_code}: ${description}${hintFor(error_code, setting)}`,
+        token,
+      ),
       code: error_code,
       description,
       taken: 'no',
@@ -55,6 +59,11 @@ export function failureOf(error: unknown, token: string): Failure {
   return { ...failure, reason: redacted(words, token), taken: 'unknown' };
 }
 
+function hintFor(code: number, setting: string): string {
+  if (code === 401 || code === 404) return ` (is ${setting} the one that @BotFather gave?)`;
+  return code === 409 ? ' (only one program may take in what is sent to a bot)' : '';
+}
+
 function redacted(text: string, token: string): string {
   return text.replaceAll(token, '[token]').replaceAll(encodeURIComponent(token), '[token]');
 }
@@ -76,6 +85,28 @@ export function isMarkupRefused({ code, description }: Failure): boolean {
 
 export function isThreadGone({ code, description }: Failure): boolean {
   return code === 400 && /thread not found|topic_deleted|topic_id_invalid/i.test(description);
+}
+
+/** This bot is not in the chat, or may say nothing there: another one of ours may. */
+export function isNotThere({ code, description, migratedTo }: Failure): boolean {
+  if (migratedTo !== null) return false;
+  return (
+    code === 403 || (code === 400 && /chat not found|no(t enough)? rights|write_forbidden/i.test(description))
+  );
+}
+
+/** The token is refused, whatever is asked. */
+export function isLockedOut(failure: Failure): boolean {
+  return failure.code === 401 || (failure.code === 404 && !isMethodUnknown(failure));
+}
+
+export function isMethodUnknown({ code, description }: Failure): boolean {
+  return code === 404 && /method/i.test(description);
+}
+
+/** An edit that would change nothing. */
+export function isNotModified({ code, description }: Failure): boolean {
+  return code === 400 && /message is not modified/i.test(description);
 }
 
 /** Polling is refused while a webhook is set. */

@@ -2,13 +2,12 @@
 import type { FetchResult } from '../../core/channel.js';
 import type { Attachment } from '../../core/message.js';
 import type { BotApi } from './api.js';
-import { failureOf } from './failure.js';
 import { TransportError } from './transport.js';
 
 /** Never throws. */
 export async function fetchFile(
-  { api, token }: { api: BotApi; token: string },
-  { source }: Attachment,
+  api: BotApi,
+  { source }: Pick<Attachment, 'source'>,
   { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
 ): Promise<FetchResult> {
   try {
@@ -26,12 +25,12 @@ export async function fetchFile(
     }
     return { kind: 'fetched', bytes };
   } catch (error) {
-    return failed(error, token);
+    return failed(error, api);
   }
 }
 
-function failed(error: unknown, token: string): FetchResult {
-  const { reason, code, description } = failureOf(error, token);
+function failed(error: unknown, api: BotApi): FetchResult {
+  const { reason, code, description } = api.failure(error);
   // What bots may fetch is limited, whatever we would take.
   if (code === 400 && /file is too big/i.test(description)) return { kind: 'too large' };
   const status = error instanceof TransportError ? error.status : null;

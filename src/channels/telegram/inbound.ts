@@ -4,20 +4,28 @@
  */
 import type { InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
 import { attachmentsIn, mediaLabel } from './media.js';
-import { type Author, type Content, type Message, readUpdate, type User } from './update.js';
+import { isShared, messageIdOf } from './message-id.js';
+import { namedIn, type OurBot } from './ours.js';
+import { likenessOf } from './twin.js';
+import { type Author, type Content, type Message, readUpdate, type Stopped, type User } from './update.js';
 
-/** Our own bot, as getMe tells it. */
-export interface Me {
-  id: number;
-  username: string;
+/** Who takes it in. */
+interface Ears {
+  /** The bot that heard it. */
+  by: OurBot;
+  ours: readonly OurBot[];
 }
 
 /** A move is told in the old chat and in the new one; of one batch it is one event. */
-export function inbound(updates: readonly unknown[], me: Me): InboundEvent[] {
+export function inbound(
+  updates: readonly unknown[],
+  by: OurBot,
+  ours: readonly OurBot[] = [by],
+): InboundEvent[] {
   const events: InboundEvent[] = [];
   const moves = new Set<string>();
   for (const update of updates) {
-    const event = eventOf(update, me);
+    const event = eventOf(update, { by, ours });
     if (event === null) continue;
     if (event.kind === 'moved') {
       if (moves.has(event.from)) continue;
@@ -28,11 +36,12 @@ export function inbound(updates: readonly unknown[], me: Me): InboundEvent[] {
   return events;
 }
 
-function eventOf(update: unknown, me: Me): InboundEvent | null {
+function eventOf(update: unknown, ears: Ears): InboundEvent | null {
   const read = readUpdate(update);
-  if (read?.message) return moveOf(read.message) ?? messageOf(read.message, me);
-  if (read?.edited_message) return editOf(read.edited_message, me);
-  return null;
+  if (read?.message) return moveOf(read.message) ?? messageOf(read.message, ears);
+  if (read?.edited_message) return editOf(read.edited_message, ears);
+  const { stopped_message_generation: stopped, update_id: id } = read ?? {};
+  return stopped && id !== undefined ? stopOf(stopped, id, ears) : null;
 }
 
 function moveOf({ chat, ...message }: Message): InboundEvent | null {
@@ -45,12 +54,13 @@ function moveOf({ chat, ...message }: Message): InboundEvent | null {
   return null;
 }
 
-function messageOf(message: Message, me: Me): InboundMessage | null {
+function messageOf(message: Message, ears: Ears): InboundMessage | null {
   const { chat } = message;
-  const sender = senderOf(message);
-  const said = saidIn(message, me);
+  const sender = senderOf(message, ears);
+  const said = saidIn(message, ears);
   if (sender === null || said === null || chat.type === 'channel') return null;
   const direct = isPrivate(chat);
+  const twins = !direct && ears.ours.length > 1 && !sameToAll(chat);
   return {
     kind: 'message',
     chat: {
@@ -59,27 +69,48 @@ function messageOf(message: Message, me: Me): InboundMessage | null {
       title: direct ? sender.name : chat.title || String(chat.id),
     },
     threadId: threadOf(message),
-    platformMessageId: String(message.message_id),
+    platformMessageId: idOf(message.message_id, chat, ears.by),
     sender,
     ...said,
     sentAt: (message.date ?? 0) * 1000,
-    replyTo: replyOf(message, me),
+    ...(twins ? { twin: likenessOf(message, sender.address) } : {}),
+    replyTo: replyOf(message, ears),
   };
 }
 
-function editOf(message: Message, me: Me): InboundEvent | null {
+function editOf(message: Message, ears: Ears): InboundEvent | null {
   const { chat } = message;
-  const sender = senderOf(message);
-  const said = saidIn(message, me);
-  if (said === null || sender === null || chat.type === 'channel') return null;
+  const sender = senderOf(message, ears);
+  const read = saidIn(message, ears);
+  if (read === null || sender === null || chat.type === 'channel') return null;
+  const { addresses: _whom, ...said } = read;
   return {
     kind: 'edit',
     chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
     sender: { address: sender.address },
-    platformMessageId: String(message.message_id),
+    platformMessageId: idOf(message.message_id, chat, ears.by),
     ...said,
     editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
   };
+}
+
+/** The button below a draft says what the command says. Only private chats have drafts. */
+function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, { by }: Ears) {
+  if (!isPrivate(chat)) return null;
+  const address = String(chat.id);
+  const name = nameOf(chat);
+  const stop: InboundMessage = {
+    kind: 'message',
+    chat: { address, kind: 'direct', title: name },
+    threadId: thread === undefined ? null : String(thread),
+    platformMessageId: messageIdOf(by, `stop-${updateId}`),
+    sender: { address, name, administrator: false },
+    text: '/stop',
+    sentAt: 0,
+    mentionsBot: false,
+    replyTo: null,
+  };
+  return stop;
 }
 
 /** A reply outside of topics carries a thread id, too, and is none; the general topic has none. */
@@ -92,7 +123,7 @@ function threadOf(message: Message): string | null {
  * Who speaks; null for bots. Who posts as a chat (an anonymous administrator as the group itself, a channel's
  * post in its discussion group) comes from a stand-in of Telegram's that is a bot.
  */
-function senderOf(message: Author & Pick<Message, 'chat'>): InboundMessage['sender'] | null {
+function senderOf(message: Author & Pick<Message, 'chat'>, { ours }: Ears): InboundMessage['sender'] | null {
   const { from, sender_chat: as, chat } = message;
   if (as !== undefined) {
     const administrator = as.id === chat.id;
@@ -103,66 +134,55 @@ function senderOf(message: Author & Pick<Message, 'chat'>): InboundMessage['send
       administrator,
     };
   }
-  if (from === undefined || from.is_bot) return null;
+  if (from === undefined || from.is_bot || ours.some(({ id }) => id === from.id)) return null;
   return { address: String(from.id), name: nameOf(from), administrator: false };
 }
 
-function nameOf(user: User): string {
+function nameOf(user: Pick<User, 'id' | 'first_name' | 'last_name' | 'username'>): string {
   const name = [user.first_name, user.last_name].filter(Boolean).join(' ').trim();
   return name || user.username || String(user.id);
 }
 
-type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot'>;
+type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addresses'>;
 
 /**
  * Words and files. What has neither has a label in a direct chat, where somebody waits for an answer; without one it
  * is nothing.
  */
-function saidIn(message: Message, me: Me): Said | null {
-  const files = attachmentsIn(message);
+function saidIn(message: Message, ears: Ears): Said | null {
+  // Only the bot that was told of a file may fetch it.
+  const files = attachmentsIn(message).map((file) => ({
+    ...file,
+    source: messageIdOf(ears.by, file.source),
+  }));
   const attachments = files.length === 0 ? {} : { attachments: files };
   const words = wordsOf(message);
-  if (words !== '') return { ...withoutOurName(words, message, me), ...attachments };
-  const text = files.length > 0 ? '' : isPrivate(message.chat) ? mediaLabel(message) : null;
-  return text === null ? null : { text, ...attachments, mentionsBot: false };
-}
-
-/** Our own name on a command is left out (`/cmd@OurBot` is `/cmd`; another bot's stays). */
-function withoutOurName(words: string, message: Message, me: Me): { text: string; mentionsBot: boolean } {
-  const ourName = `@${me.username.toLowerCase()}`;
-  let text = words;
-  // Telegram marks names and commands; a bridge or an older server may not, and the words say the same.
-  let mentionsBot = names(words.toLowerCase(), ourName);
-  const entities = (message.text ? message.entities : message.caption_entities) ?? [];
-  // From the end, so that the offsets before a shortened command still hold.
-  for (const entity of entities.toSorted((one, other) => other.offset - one.offset)) {
-    const end = entity.offset + entity.length;
-    const named = words.slice(entity.offset, end).toLowerCase();
-    if (entity.type === 'text_mention' && entity.user?.id === me.id) mentionsBot = true;
-    if (entity.type === 'bot_command' && named.endsWith(ourName)) {
-      mentionsBot = true;
-      text = text.slice(0, end - ourName.length) + text.slice(end);
-    }
-  }
-  const [opening, command = '', name = ''] = OPENING_COMMAND.exec(text) ?? [''];
-  if (name.toLowerCase() !== ourName) return { text, mentionsBot };
-  return { text: command + text.slice(opening.length), mentionsBot: true };
-}
-
-/** `/cmd@SomeBot` at the start of a message: the command, and the name with its sign. */
-const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
-
-/** Whether a name stands in the text as a word of its own. */
-function names(text: string, name: string): boolean {
-  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
-    if (!/[\w@/]/.test(text[at - 1] ?? ' ') && !/\w/.test(text[at + name.length] ?? ' ')) return true;
-  }
-  return false;
+  const label = files.length > 0 ? '' : isPrivate(message.chat) ? mediaLabel(message) : null;
+  if (words === '' && label === null) return null;
+  const { text, bots } = namedIn(words, message, ears.ours);
+  // What is said to a persona's own bot alone is said to that persona.
+  const called = isPrivate(message.chat) && ears.by.personaId !== undefined ? [ears.by, ...bots] : bots;
+  const personas = new Set(called.map((bot) => bot.personaId).filter((id) => id !== undefined));
+  return {
+    text: words === '' ? (label ?? '') : text,
+    ...attachments,
+    mentionsBot: called.length > 0,
+    ...(personas.size === 0 ? {} : { addresses: [...personas] }),
+  };
 }
 
 /** A person's id is positive, a group's is not. */
-function isPrivate(chat: Message['chat']): boolean {
+function isPrivate(chat: Pick<Message['chat'], 'id' | 'type'>): boolean {
   return chat.type === undefined ? chat.id > 0 : chat.type === 'private';
+}
+
+/** Whether every bot calls what is said there by the same number. */
+function sameToAll(chat: Message['chat']): boolean {
+  return chat.type === undefined ? isShared(String(chat.id)) : chat.type === 'supergroup';
+}
+
+function idOf(number: number, chat: Message['chat'], bot: OurBot): string {
+  return sameToAll(chat) ? String(number) : messageIdOf(bot, number);
 }
 
 function wordsOf(content: Content): string {
@@ -170,16 +190,19 @@ function wordsOf(content: Content): string {
 }
 
 /** A message in a topic "answers" the service message that opened the topic: that is no reply. */
-function replyOf(message: Message, me: Me): ReplyTo | null {
-  const replied = message.reply_to_message;
+function replyOf(message: Message, ears: Ears): ReplyTo | null {
+  const { chat, reply_to_message: replied } = message;
   if (replied === undefined || replied.forum_topic_created !== undefined) return null;
   if (message.is_topic_message && replied.message_id === message.message_thread_id) return null;
-  const ours = replied.from?.id === me.id;
-  const sender = senderOf({ ...replied, chat: message.chat });
+  const wrote = ears.ours.find(({ id }) => id === replied.from?.id);
+  const sender = senderOf({ ...replied, chat }, ears);
+  // A persona's bot knows what it sent by its own id everywhere: so it is told when it sends.
+  const knows = wrote !== undefined && sameToAll(chat) ? messageIdOf(wrote, replied.message_id) : null;
   return {
-    platformMessageId: String(replied.message_id),
+    platformMessageId: knows ?? idOf(replied.message_id, chat, ears.by),
     senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
     text: message.quote?.text || wordsOf(replied) || mediaLabel(replied) || '',
-    ours,
+    ours: wrote !== undefined,
+    ...(wrote?.personaId === undefined ? {} : { personaId: wrote.personaId }),
   };
 }

@@ -16,6 +16,14 @@ export function attachmentsIn(content: Content): Attachment[] {
   return [];
 }
 
+/** What Telegram tells of a file to every bot alike; its id is another one to each. */
+export function filesMarked(content: Content): string[] {
+  const { photo = [], voice, video, video_note, animation, audio, document } = content;
+  return [...photo, voice, video, video_note, animation, audio, document]
+    .map((file) => file?.file_unique_id)
+    .filter((mark) => mark !== undefined);
+}
+
 interface File {
   file_id?: string | undefined;
   file_name?: string | undefined;

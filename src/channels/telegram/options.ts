@@ -1,5 +1,6 @@
 /** `channels.telegram` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
 import * as z from 'zod';
+import type { PersonaId } from '../../core/ids.js';
 import { expected, rate } from '../option-words.js';
 
 const PUBLIC_API = 'https://api.telegram.org';
@@ -8,6 +9,9 @@ const token = z
   .string(expected("a bot's token, as @BotFather gave it"))
   .trim()
   .regex(/^[^\s/?#]+$/, expected("a bot's token, as @BotFather gave it"));
+
+/** The bot's id stands before the colon; messages that only it knows are named by it. */
+const personaToken = token.regex(/^\d{1,15}:/, expected("a bot's token, as @BotFather gave it"));
 
 export const telegramOptions = z
   .object(
@@ -28,7 +32,7 @@ export const telegramOptions = z
         .nullable()
         .default(null),
       persona_tokens: z
-        .record(z.string(), token, expected('persona ids with the token of a bot each'))
+        .record(z.string(), personaToken, expected('persona ids with the token of a bot each'))
         .default({}),
       messages_per_second: rate().default(30),
       per_chat_burst: rate().default(20),
@@ -36,6 +40,14 @@ export const telegramOptions = z
     expected('keys and values'),
   )
   .superRefine((options, context) => {
+    const taken = new Set([options.token]);
+    for (const [personaId, personaToken] of Object.entries(options.persona_tokens)) {
+      if (taken.has(personaToken)) {
+        const path = ['persona_tokens', personaId];
+        context.addIssue({ code: 'custom', path, message: 'expected a bot that no other token is of' });
+      }
+      taken.add(personaToken);
+    }
     if (options.mode !== 'webhook') return;
     for (const key of ['webhook_url', 'webhook_secret'] as const) {
       if (options[key] === null) {
@@ -52,6 +64,8 @@ export interface TelegramOptions {
   mode: 'polling' | 'webhook';
   webhookUrl: string | null;
   webhookSecret: string | null;
+  /** Of personas that have a bot of their own. */
+  personaTokens: Readonly<Record<PersonaId, string>>;
   messagesPerSecond: number;
   perChatBurst: number;
 }

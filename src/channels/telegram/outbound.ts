@@ -1,4 +1,5 @@
 /** Parts of a reply as requests to sendMessage and sendDocument. Pure. */
+import { createHash } from 'node:crypto';
 import type { Mark, Part, Recipient } from '../../core/channel.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
@@ -31,8 +32,10 @@ export interface CaptionRequest extends Omit<SendRequest, 'text' | 'entities'> {
   caption_entities?: Entity[];
 }
 
-export function compose(markdown: string): Part[] {
-  return cut(parse(markdown), { limit: MAX_TEXT, maxMarks: MAX_ENTITIES });
+/** With room for `spare` characters before each part, and a mark on them. */
+export function compose(markdown: string, spare = 0): Part[] {
+  const maxMarks = spare > 0 ? MAX_ENTITIES - 1 : MAX_ENTITIES;
+  return cut(parse(markdown), { limit: MAX_TEXT - spare, maxMarks });
 }
 
 export function sendRequest(to: Recipient, part: Part, replyTo: string | null): SendRequest {
@@ -46,6 +49,38 @@ export function sendRequest(to: Recipient, part: Part, replyTo: string | null): 
     request.reply_parameters = { message_id: answered, allow_sending_without_reply: true };
   }
   return request;
+}
+
+/** The payload of editMessageText. */
+export interface EditRequest extends Pick<SendRequest, 'chat_id' | 'text' | 'entities'> {
+  message_id: number;
+}
+
+export function editRequest(to: Recipient, number: number, part: Part): EditRequest {
+  const { chat_id, text, entities } = sendRequest(to, part, null);
+  return { chat_id, message_id: number, text, ...(entities === undefined ? {} : { entities }) };
+}
+
+/** The payload of sendMessageDraft. */
+export interface DraftRequest extends Pick<SendRequest, 'text' | 'entities' | 'message_thread_id'> {
+  chat_id: number;
+  draft_id: number;
+  can_stop: true;
+}
+
+/** null where the chat has no drafts. */
+export function draftRequest(to: Recipient, part: Part, key: string): DraftRequest | null {
+  const { chat_id, text, entities, message_thread_id } = sendRequest(to, part, null);
+  if (typeof chat_id !== 'number') return null;
+  const request: DraftRequest = { chat_id, draft_id: draftIdOf(key), can_stop: true, text };
+  if (entities !== undefined) request.entities = entities;
+  if (message_thread_id !== undefined) request.message_thread_id = message_thread_id;
+  return request;
+}
+
+/** Any number but zero, the same for the same key. */
+function draftIdOf(key: string): number {
+  return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }
 
 /** The same with its text below a file. */
@@ -63,7 +98,10 @@ export function formName(name: string): string {
 }
 
 /** For a text that was refused for its markup: without any, the addresses of links beside their labels. */
-export function withoutMarkup(request: SendRequest, limit = MAX_TEXT): SendRequest {
+export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
+  request: Request,
+  limit = MAX_TEXT,
+) {
   const { entities = [], ...rest } = request;
   let text = '';
   let from = 0;
@@ -78,7 +116,7 @@ export function withoutMarkup(request: SendRequest, limit = MAX_TEXT): SendReque
 }
 
 /** For a topic that is gone: to the chat itself. */
-export function withoutThread(request: SendRequest): SendRequest {
+export function withoutThread<Request extends Pick<SendRequest, 'message_thread_id'>>(request: Request) {
   const { message_thread_id: _gone, ...rest } = request;
   return rest;
 }

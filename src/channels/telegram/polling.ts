@@ -4,13 +4,14 @@
  */
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
+import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import type { InboundBatch } from '../../core/message.js';
+import type { InboundBatch, InboundEvent } from '../../core/message.js';
 import type { State } from '../state.js';
 import type { BotApi } from './api.js';
-import { type Failure, failureOf, isWebhookInTheWay } from './failure.js';
-import { inbound, type Me } from './inbound.js';
-import { supervise } from './supervise.js';
+import { type Failure, isWebhookInTheWay } from './failure.js';
+import type { OurBot } from './ours.js';
+import { supervise, whose } from './supervise.js';
 import { ALLOWED_UPDATES } from './update.js';
 
 /** How long Telegram keeps a question that it has no answer to. */
@@ -24,11 +25,15 @@ const AT_ONCE_MS = 500;
 
 export interface Polling {
   api: BotApi;
-  token: string;
-  identity(signal: AbortSignal): Promise<Me>;
+  /** Whose bot it is; null for the main one. */
+  personaId: PersonaId | null;
+  identity(signal: AbortSignal): Promise<OurBot>;
+  /** Updates in our words; null before it is known who hears. */
+  read(updates: unknown[]): InboundEvent[] | null;
   /** Stores a batch; rejects when it could not. */
-  accept(batch: Omit<InboundBatch, 'channel'>): Promise<void>;
-  initialCursor(account: string): Promise<string | null>;
+  accept(batch: Pick<InboundBatch, 'events' | 'cursor' | 'piledUp'>): Promise<void>;
+  /** Of a bot, by its id. */
+  initialCursor(bot: string): Promise<string | null>;
   state: State;
   clock: Clock;
   log: Log;
@@ -36,7 +41,8 @@ export interface Polling {
 }
 
 export async function poll(parts: Polling): Promise<void> {
-  const { api, token, state, clock, log, signal } = parts;
+  const { api, personaId, state, clock, log, signal } = parts;
+  const whoseBot = { channel: 'telegram', ...whose(personaId) };
   let offset: number | null = null;
   /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
   let catchingUp = true;
@@ -49,16 +55,14 @@ export async function poll(parts: Polling): Promise<void> {
       .then(
         () => {},
         // getUpdates will say whether it is in the way; then it is removed, or said why not.
-        (error) =>
-          log.debug({ channel: 'telegram', reason: failureOf(error, token).reason }, 'no webhook removed'),
+        (error) => log.debug({ ...whoseBot, reason: api.failure(error).reason }, 'no webhook removed'),
       );
     return webhookRemoved;
   }
 
   async function round(failures: number): Promise<void> {
     const [me] = await Promise.all([parts.identity(signal), removeWebhook()]);
-    const account = String(me.id);
-    offset ??= Number((await parts.initialCursor(account)) ?? 0);
+    offset ??= Number((await parts.initialCursor(String(me.id))) ?? 0);
     // After a failure the first question is answered at once: so it is known that all is well again.
     const patience = failures === 0 ? PATIENCE_SECONDS : 0;
     if (failures === 0) state.up();
@@ -72,7 +76,9 @@ export async function poll(parts: Polling): Promise<void> {
       return;
     }
     const next = offsetAfter(updates, offset);
-    await store({ account, events: inbound(updates, me), cursor: String(next), piledUp: catchingUp });
+    const events = parts.read(updates);
+    if (events === null) throw new Error('it is not known who hears');
+    await store({ events, cursor: String(next), piledUp: catchingUp });
     offset = next;
     state.up();
   }
@@ -104,21 +110,18 @@ export async function poll(parts: Polling): Promise<void> {
     if (!isWebhookInTheWay(failure)) return false;
     try {
       await api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
-      log.info(
-        { channel: 'telegram' },
-        'removed the webhook that was set for this bot; asking for updates instead',
-      );
+      log.info(whoseBot, 'removed the webhook that was set for this bot; asking for updates instead');
       return true;
     } catch (error) {
       log.warn(
-        { channel: 'telegram', reason: failureOf(error, token).reason },
+        { ...whoseBot, reason: api.failure(error).reason },
         'the webhook that is set for this bot could not be removed',
       );
       return false;
     }
   }
 
-  return supervise({ round, mend, token, state, clock, log, signal });
+  return supervise({ round, mend, api, personaId, state, clock, log, signal });
 }
 
 function offsetAfter(updates: unknown[], offset: number): number {

@@ -1,48 +1,30 @@
-/**
- * Sends one message, with a file or without. What can be mended at once is: markup that is refused is left out,
- * a topic that is gone too.
- */
+/** Sends one message by one of our bots, with a file or without. */
 import { InputFile } from 'grammy/web';
-import type { OutgoingFile, Part, Recipient, SendResult } from '../../core/channel.js';
-import type { Log } from '../../core/log.js';
+import type { OutgoingFile, Part, Recipient } from '../../core/channel.js';
 import { readOutgoing } from '../outgoing.js';
-import type { BotApi } from './api.js';
-import { failureOf, isMarkupRefused, isThreadGone, sendResult } from './failure.js';
-import {
-  captionRequest,
-  formName,
-  MAX_CAPTION,
-  type SendRequest,
-  sendRequest,
-  withoutMarkup,
-  withoutThread,
-} from './outbound.js';
+import { failed, mended, type Sender, type Sent } from './mend.js';
+import { captionRequest, formName, MAX_CAPTION, type SendRequest, sendRequest } from './outbound.js';
 
 /** What Telegram takes from bots. */
 const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
 
-interface Sender {
-  api: BotApi;
-  token: string;
-  log: Log;
-}
-
 interface SendOptions {
+  /** The message's number to this bot. */
   replyTo: string | null;
   signal: AbortSignal;
 }
 
-export function send(sender: Sender, to: Recipient, part: Part, options: SendOptions): Promise<SendResult> {
+export function send(sender: Sender, to: Recipient, part: Part, options: SendOptions): Promise<Sent> {
   const { file, ...words } = part;
   return file === undefined
     ? sendText(sender, to, words, options)
     : sendFile(sender, to, words, file, options);
 }
 
-function sendText(sender: Sender, to: Recipient, part: Part, options: SendOptions): Promise<SendResult> {
+function sendText(sender: Sender, to: Recipient, part: Part, options: SendOptions): Promise<Sent> {
   const { api } = sender;
   const { replyTo, signal } = options;
-  return mended(sender, sendRequest(to, part, replyTo), (request) =>
+  return shown(sender, sendRequest(to, part, replyTo), (request) =>
     api.call((raw, ended) => raw.sendMessage(request, ended), { signal }),
   );
 }
@@ -54,11 +36,11 @@ async function sendFile(
   words: Part,
   file: OutgoingFile,
   options: SendOptions,
-): Promise<SendResult> {
+): Promise<Sent> {
   const { api } = sender;
   const { signal } = options;
   const read = await readOutgoing(file, UPLOADS, signal);
-  if (read.kind !== 'read') return read;
+  if (read.kind !== 'read') return { result: read };
   const { bytes } = read;
 
   let below = words;
@@ -66,7 +48,7 @@ async function sendFile(
   if (words.text.length > MAX_CAPTION) {
     const said = await sendText(sender, to, words, options);
     // If the file then does not get through, both go once more: said twice is better than not at all.
-    if (said.kind !== 'sent') return said;
+    if (said.result.kind !== 'sent') return said;
     below = { text: '', marks: [] };
     replyTo = null;
   }
@@ -81,7 +63,7 @@ async function sendFile(
       },
       { signal, bytes: bytes.length },
     );
-  return mended(sender, sendRequest(to, below, replyTo), upload, MAX_CAPTION);
+  return shown(sender, sendRequest(to, below, replyTo), upload, MAX_CAPTION);
 }
 
 function saidEmpty({ text, marks }: Part, name: string): Part {
@@ -89,33 +71,17 @@ function saidEmpty({ text, marks }: Part, name: string): Part {
   return { text: text.trim() === '' ? note : `${text}\n\n${note}`, marks };
 }
 
-/** Each mending takes away what it mends, so it happens once. */
-async function mended(
-  { token, log }: Sender,
-  first: SendRequest,
+/** `sent` with the message's number to this bot. */
+async function shown(
+  sender: Sender,
+  request: SendRequest,
   call: (request: SendRequest) => Promise<{ message_id?: unknown }>,
   limit?: number,
-): Promise<SendResult> {
-  let request = first;
-  for (;;) {
-    try {
-      const message = await call(request);
-      if (typeof message?.message_id === 'number') {
-        return { kind: 'sent', platformMessageId: String(message.message_id) };
-      }
-      return { kind: 'unreachable', reason: 'Telegram answers without a message', taken: 'unknown' };
-    } catch (error) {
-      const failure = failureOf(error, token);
-      const { reason } = failure;
-      if (request.entities !== undefined && isMarkupRefused(failure)) {
-        log.warn({ channel: 'telegram', reason }, 'a message was refused for its markup; sending it plain');
-        request = withoutMarkup(request, limit);
-      } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {
-        log.warn({ channel: 'telegram', reason }, 'a topic is gone; sending to the chat itself');
-        request = withoutThread(request);
-      } else {
-        return sendResult(failure);
-      }
-    }
-  }
+): Promise<Sent> {
+  const done = await mended(sender, request, call, limit);
+  if ('failure' in done) return failed(done.failure);
+  const id = done.answer?.message_id;
+  if (typeof id === 'number') return { result: { kind: 'sent', platformMessageId: String(id) } };
+  const reason = 'Telegram answers without a message';
+  return { result: { kind: 'unreachable', reason, taken: 'unknown' } };
 }

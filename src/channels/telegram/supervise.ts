@@ -3,9 +3,11 @@
  * refused token and a second poller are states to come out of, never reasons to give up.
  */
 import type { Clock } from '../../core/clock.js';
+import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { State } from '../state.js';
-import { type Failure, failureOf } from './failure.js';
+import type { BotApi } from './api.js';
+import type { Failure } from './failure.js';
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -15,7 +17,9 @@ export interface Supervised {
   round(failures: number): Promise<void>;
   /** Mends what can be mended at once; true when it did, and no pause is needed. */
   mend?(failure: Failure): Promise<boolean>;
-  token: string;
+  api: BotApi;
+  /** Whose bot it is; null for the main one. */
+  personaId: PersonaId | null;
   state: State;
   clock: Clock;
   log: Log;
@@ -26,7 +30,8 @@ export interface Supervised {
 export async function supervise({
   round,
   mend,
-  token,
+  api,
+  personaId,
   state,
   clock,
   log,
@@ -39,7 +44,7 @@ export async function supervise({
       failures = 0;
     } catch (error) {
       if (signal.aborted) return;
-      const failure = failureOf(error, token);
+      const failure = api.failure(error);
       // Only once in a row: somebody else may undo at once what was mended.
       if (failures === 0 && mend !== undefined && (await mend(failure))) {
         failures = 1;
@@ -50,10 +55,15 @@ export async function supervise({
       failures += 1;
       state.down(failure.reason);
       log.warn(
-        { channel: 'telegram', reason: failure.reason, failures, pauseMs },
+        { channel: 'telegram', ...whose(personaId), reason: failure.reason, failures, pauseMs },
         'taking in from Telegram is interrupted; trying again',
       );
       await clock.sleep(pauseMs, signal);
     }
   }
+}
+
+/** For the log: which of several bots it is. */
+export function whose(personaId: PersonaId | null): { persona?: PersonaId } {
+  return personaId === null ? {} : { persona: personaId };
 }

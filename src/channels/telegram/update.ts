@@ -7,12 +7,21 @@ import { flag, list, oneOf, present, type Read, record, text, whole } from '../r
 const user = record({ id: whole }, { is_bot: flag, first_name: text, last_name: text, username: text });
 const chat = record(
   { id: whole },
-  { type: oneOf('private', 'group', 'supergroup', 'channel'), title: text, username: text },
+  {
+    type: oneOf('private', 'group', 'supergroup', 'channel'),
+    title: text,
+    username: text,
+    first_name: text,
+    last_name: text,
+  },
 );
 const entity = record({ type: text, offset: whole, length: whole }, { user });
-const file = { file_id: text, file_size: whole, mime_type: text, file_name: text };
+const file = { file_id: text, file_unique_id: text, file_size: whole, mime_type: text, file_name: text };
 const timed = record({}, { ...file, duration: whole });
-const photoSize = record({}, { file_id: text, file_size: whole, width: whole, height: whole });
+const photoSize = record(
+  {},
+  { file_id: text, file_unique_id: text, file_size: whole, width: whole, height: whole },
+);
 
 /** What a message shows: its words, or the one thing it is instead of words. */
 const content = {
@@ -49,21 +58,31 @@ const message = record(
     edit_date: whole,
     message_thread_id: whole,
     is_topic_message: flag,
-    reply_to_message: record({ message_id: whole }, { ...author, ...content, forum_topic_created: present }),
+    reply_to_message: record(
+      { message_id: whole },
+      { date: whole, ...author, ...content, forum_topic_created: present },
+    ),
     quote: record({ text }, {}),
     migrate_to_chat_id: whole,
     migrate_from_chat_id: whole,
   },
 );
 
-/** Unknown kinds of updates have neither. */
-export const readUpdate = record({}, { message, edited_message: message });
+/** Somebody pressed the button that ends the writing of a draft. */
+const stopped = record({ chat }, { message_thread_id: whole });
+
+/** Unknown kinds of updates have none of them. */
+export const readUpdate = record(
+  {},
+  { update_id: whole, message, edited_message: message, stopped_message_generation: stopped },
+);
 
 type Result<Reader> = Reader extends Read<infer T> ? T : never;
 export type Message = Result<typeof message>;
 export type Author = Pick<Message, keyof typeof author>;
 export type Content = Pick<Message, keyof typeof content>;
+export type Stopped = Result<typeof stopped>;
 export type User = Result<typeof user>;
 
 /** The kinds of updates we ask Telegram for. */
-export const ALLOWED_UPDATES = ['message', 'edited_message'] as const;
+export const ALLOWED_UPDATES = ['message', 'edited_message', 'stopped_message_generation'] as const;

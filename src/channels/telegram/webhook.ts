@@ -6,10 +6,10 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { InboundBatch } from '../../core/message.js';
+import type { InboundBatch, InboundEvent } from '../../core/message.js';
 import type { State } from '../state.js';
 import type { BotApi } from './api.js';
-import { inbound, type Me } from './inbound.js';
+import type { OurBot } from './ours.js';
 import { supervise } from './supervise.js';
 import { ALLOWED_UPDATES } from './update.js';
 
@@ -23,14 +23,13 @@ export async function keepWebhook(parts: {
   api: BotApi;
   url: string;
   secret: string;
-  token: string;
-  identity(signal: AbortSignal): Promise<Me>;
+  identity(signal: AbortSignal): Promise<OurBot>;
   state: State;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
 }): Promise<void> {
-  const { api, url, secret, token, state, clock, log, signal } = parts;
+  const { api, url, secret, state, clock, log, signal } = parts;
   let set = false;
 
   async function round(): Promise<void> {
@@ -52,7 +51,7 @@ export async function keepWebhook(parts: {
     );
   }
 
-  return supervise({ round, token, state, clock, log, signal });
+  return supervise({ round, api, personaId: null, state, clock, log, signal });
 }
 
 /** Answers one call with an HTTP status. */
@@ -61,19 +60,20 @@ export async function answerCall(
   givenSecret: string | null,
   parts: {
     secret: string;
-    me: Me | null;
-    accept(batch: Pick<InboundBatch, 'account' | 'events'>): Promise<void>;
+    /** The update in our words; null while it cannot be taken in. */
+    read(updates: unknown[]): InboundEvent[] | null;
+    accept(batch: Pick<InboundBatch, 'events'>): Promise<void>;
     log: Log;
   },
 ): Promise<number> {
   if (givenSecret === null || !isSame(givenSecret, parts.secret)) return 401;
   if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;
   // Not started, not logged in, or stopping: Telegram keeps the update and comes again.
-  if (parts.me === null) return 503;
-  const events = inbound([body], parts.me);
+  const events = parts.read([body]);
+  if (events === null) return 503;
   if (events.length === 0) return 200;
   try {
-    await parts.accept({ account: String(parts.me.id), events });
+    await parts.accept({ events });
     return 200;
   } catch (error) {
     log(parts.log, error);

@@ -1,5 +1,6 @@
 /** Step 1 of the route: what a platform gave in one go becomes one transaction, and soon on the disk. */
 import { and, desc, eq, max, sql } from 'drizzle-orm';
+import type { Face } from '../../core/channel.js';
 import type { RoomId } from '../../core/ids.js';
 import { roomId, roomParts } from '../../core/ids.js';
 import type { PendingCommand, Receipt, ReceiveStore } from '../../core/store.js';
@@ -73,7 +74,8 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
   function storedReply(chatId: string, replyTo: Reply): StoredReply {
     const { platformMessageId, senderName, text, ours } = replyTo;
     const sent = ours ? statements.findSent.get({ chatId, platformMessageId }) : undefined;
-    return { senderName, text, ours, personaId: sent?.personaId || replyTo.personaId || null };
+    const personaId = sent?.personaId || replyTo.personaId || null;
+    return { senderName, text: withoutName(text, sent?.face ?? null), ours, personaId };
   }
 
   /** The room in which something waits because of this edit. */
@@ -160,6 +162,11 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
   };
 }
 
+/** A name that stands before a text on the platform is not part of what was said. */
+function withoutName(text: string, face: Face | null): string {
+  return face !== null && text.startsWith(`${face.name}\n`) ? text.slice(face.name.length + 1) : text;
+}
+
 function prepare({ query }: Connection) {
   const messageKey = and(
     eq(message.chatId, given('chatId')),
@@ -214,7 +221,7 @@ function prepare({ query }: Connection) {
       )
       .prepare(),
     findSent: query
-      .select({ personaId: outbox.personaId })
+      .select({ personaId: outbox.personaId, face: outbox.face })
       .from(outbox)
       .where(
         and(eq(outbox.chatId, given('chatId')), eq(outbox.platformMessageId, given('platformMessageId'))),

@@ -3,7 +3,19 @@ import { describe, expect, it } from 'vitest';
 import type { Exchange } from '../../../src/core/exchange.js';
 import type { CommandEffect } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
-import { CHAT, chatAt, claimed, command, finish, MINUTE, message, NOW, receive } from './words.js';
+import {
+  begun,
+  CHAT,
+  chatAt,
+  claimed,
+  command,
+  delivery,
+  finish,
+  MINUTE,
+  message,
+  NOW,
+  receive,
+} from './words.js';
 
 export function roomContract(under: StoreUnderTest): void {
   const apply = async (id: string, ...effects: CommandEffect[]) => {
@@ -175,6 +187,24 @@ export function roomContract(under: StoreUnderTest): void {
       await under.store.release(claim.claim);
       await receive(under.store, [message('b9', 'beep', { sender: bot })]);
       expect((await claimed(under.store)).turnsForBots).toBe(0);
+    });
+  });
+
+  describe('a reply to what a persona has said in company', () => {
+    it('is without the name that stood before it', async () => {
+      await receive(under.store, [message('1', 'Luna?')]);
+      const claim = await begun(under.store, 't1');
+      const face = { personaId: 'luna', name: 'Luna', avatar: null };
+      const deliveries = [delivery('turn:t1', 'good morning', { personaId: 'luna', face })];
+      await finish(under.store, claim, 't1', { deliveries });
+      const next = await under.store.next(CHAT);
+      expect(next?.face).toEqual(face);
+      await under.store.sending(next?.id ?? 0, NOW);
+      await under.store.sent(next?.id ?? 0, '77', NOW);
+      const replyTo = { platformMessageId: '77', senderName: 'bot', text: 'Luna\ngood morning', ours: true };
+      await receive(under.store, [message('2', 'you too', { replyTo })]);
+      const [waiting] = (await claimed(under.store)).waiting;
+      expect(waiting?.replyTo).toMatchObject({ text: 'good morning', personaId: 'luna' });
     });
   });
 

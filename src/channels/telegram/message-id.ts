@@ -1,0 +1,55 @@
+/**
+ * Ids of messages as the rest of the gateway knows them. In a supergroup every bot calls a message by one number;
+ * elsewhere each has numbers of its own. What only a persona's bot knows is that bot's id, a colon and its number. Pure.
+ */
+import type { Address } from '../../core/message.js';
+import type { OurBot } from './ours.js';
+
+/** Supergroups and channels have ids from here down. */
+const SHARED_BELOW = -1_000_000_000_000;
+
+interface MessageId {
+  /** The persona's bot that knows it; null for the main one, and for all. */
+  bot: number | null;
+  number: number;
+}
+
+/** null for what is none of a message (what somebody pressed). */
+export function readMessageId(id: string): MessageId | null {
+  const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
+  if (number === undefined) return null;
+  return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
+}
+
+/** What one of our bots calls its own. */
+export function messageIdOf(
+  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
+  number: number | string,
+): string {
+  return personaId === undefined ? String(number) : `${id}:${number}`;
+}
+
+/** Whether all bots call the messages of a chat by the same numbers. */
+export function isShared(chat: Address): boolean {
+  const id = Number(chat);
+  // The name of a public group, or of a channel, stands for its id.
+  return Number.isNaN(id) || id < SHARED_BELOW;
+}
+
+/** The message's number to one bot in a chat; null where that bot does not know it. */
+export function numberFor(
+  { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
+  chat: Address,
+  messageId: string,
+): number | null {
+  const read = readMessageId(messageId);
+  if (read === null) return null;
+  const own = personaId === undefined ? null : id;
+  return read.bot === own || isShared(chat) ? read.number : null;
+}
+
+/** The same for a file, which only the bot may fetch that was told of it. */
+export function readFileId(source: string): { bot: number | null; file: string } {
+  const [, bot, file] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
+  return bot === undefined || file === undefined ? { bot: null, file: source } : { bot: Number(bot), file };
+}

@@ -1,0 +1,51 @@
+/**
+ * Drafts: what a persona is writing, shown in a private chat as no message yet, with a button to stop it. Where
+ * Telegram does not take one, none is tried again by this process.
+ */
+import type { Part, Recipient, SendOptions } from '../../core/channel.js';
+import type { Log } from '../../core/log.js';
+import type { Bot } from './bot.js';
+import { type Failure, isLockedOut, isMethodUnknown, isNotThere } from './failure.js';
+import { mended } from './mend.js';
+import { draftRequest } from './outbound.js';
+
+export interface Previews {
+  /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
+  show(
+    bot: Bot,
+    to: Recipient,
+    part: Part,
+    options: Pick<SendOptions, 'key' | 'signal'>,
+  ): Promise<boolean | { failure: Failure }>;
+}
+
+const MOST_CHATS = 10_000;
+
+export function createPreviews(log: Log): Previews {
+  /** The server knows no drafts. */
+  let unknown = false;
+  const refused = new Set<string>();
+
+  return {
+    async show(bot, to, part, { key, signal }) {
+      const place = `${bot.our()?.id}/${to.address}`;
+      if (to.kind !== 'direct' || part.file !== undefined || unknown || refused.has(place)) return false;
+      const request = draftRequest(to, part, key);
+      if (request === null) return false;
+      const { api } = bot;
+      const done = await mended({ api, log }, request, (draft) =>
+        api.call((raw, ended) => raw.sendMessageDraft(draft, ended), { signal }),
+      );
+      if (!('failure' in done)) return true;
+      const { failure } = done;
+      const { reason, code } = failure;
+      log.debug({ channel: 'telegram', reason }, 'a draft was not shown');
+      // A flood or an outage passes, and the next draft shows what this one did not.
+      if (code === null || code === 429 || code >= 500) return true;
+      if (isMethodUnknown(failure)) unknown = true;
+      else if (isLockedOut(failure) || isNotThere(failure)) return { failure };
+      else if (refused.size < MOST_CHATS) refused.add(place);
+      return false;
+    },
+  };
+}
