@@ -446,6 +446,7 @@ describe('what else it does', () => {
       'sendMessagesInThreads',
       'attachFiles',
       'readMessageHistory',
+      'manageWebhooks',
     ] as const) {
       expect(asked & PERMISSION[name]).not.toBe(0n);
     }

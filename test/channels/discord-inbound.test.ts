@@ -4,7 +4,7 @@ import { createDirectory, type Directory } from '../../src/channels/discord/dire
 import { inbound, type Known } from '../../src/channels/discord/inbound.js';
 import { timeOf } from '../../src/channels/discord/snowflake.js';
 
-const ME = { id: '424242424242424242', name: 'Coterie' };
+const ME = { id: '424242424242424242', name: 'Coterie', applicationId: '424242424242424000' };
 const GUILD = '100000000000000500';
 const CHANNEL = '100000000000000600';
 const THREAD = '100000000000000700';
@@ -38,7 +38,7 @@ function world(): Directory {
 }
 
 function known(more: Partial<Known> = {}): Known {
-  return { me: ME, directory: world(), bots: false, ...more };
+  return { me: ME, directory: world(), isOurWebhook: () => false, bots: false, ...more };
 }
 
 /** As the gateway brings a message of a guild. */
@@ -124,14 +124,28 @@ describe('who is heard', () => {
   test('not ourselves, other bots and webhooks', () => {
     for (const each of [bot, webhook, ours]) expect(heard(each)).toBeNull();
   });
-  test('other bots and webhooks where they are to be, ourselves never', () => {
-    expect(heard(bot, { bots: true })).toMatchObject({ text: 'hello' });
-    expect(heard(webhook, { bots: true })).toMatchObject({ sender: { name: 'Build' } });
+  test('other bots and webhooks where they are to be, as programs; ourselves never', () => {
+    expect(heard(bot, { bots: true })).toMatchObject({ text: 'hello', sender: { bot: true } });
+    expect(heard(webhook, { bots: true })).toMatchObject({ sender: { name: 'Build', bot: true } });
+    expect(heard(message(), { bots: true })).not.toHaveProperty('sender.bot');
     expect(heard(ours, { bots: true })).toBeNull();
     const box = { type: 'rich', title: 'Build 5', description: 'failed' };
     expect(
       heard(message({ author: { ...ANNA, bot: true }, content: '', embeds: [box] }), { bots: true }),
     ).toMatchObject({ text: 'Build 5\nfailed' });
+  });
+  test('nothing that our own webhooks say, whatever name they say it under', () => {
+    const luna = { webhook_id: '6', author: { id: '6', username: 'Luna', bot: true } };
+    const isOurWebhook = (id: string) => id === '6';
+    const edited = { ...luna, edited_timestamp: '2026-01-02T03:04:06.000000+00:00' };
+    for (const more of [luna, { ...luna, type: 20 }]) {
+      expect(heard(message({ ...more, application_id: ME.applicationId }), { bots: true })).toBeNull();
+      expect(heard(message(more), { bots: true, isOurWebhook })).toBeNull();
+    }
+    const update = message({ ...edited, application_id: ME.applicationId });
+    expect(inbound('MESSAGE_UPDATE', update, known({ bots: true }))).toBeNull();
+    const foreign = message({ ...luna, application_id: '100000000000000999' });
+    expect(heard(foreign, { bots: true })).toMatchObject({ sender: { name: 'Luna', bot: true } });
   });
   test.each([1, 6, 7, 8, 18, 21, 24])('nothing of what Discord itself tells (type %i)', (type) => {
     expect(heard(message({ type }))).toBeNull();
@@ -196,6 +210,11 @@ describe('answers to messages', () => {
     expect(reply({ ...replied, author: { id: ME.id, username: 'Coterie', bot: true } })).toMatchObject({
       replyTo: { ours: true },
     });
+    const luna = { webhook_id: '6', author: { id: '6', username: 'Luna', bot: true } };
+    expect(reply({ ...replied, ...luna, application_id: ME.applicationId })).toMatchObject({
+      replyTo: { ours: true, senderName: 'Luna' },
+    });
+    expect(reply({ ...replied, ...luna })).toMatchObject({ replyTo: { ours: false } });
   });
   test('to one that is gone, or that nobody sent along', () => {
     const replyTo = { platformMessageId: replied.id, senderName: '', text: '', ours: false };

@@ -1,10 +1,11 @@
 /** The real channel against the fake Discord, with a clock that stands still unless it is moved. */
 import { createDiscord, type Discord } from '../../src/channels/discord/channel.js';
 import type { DiscordOptions } from '../../src/channels/discord/options.js';
-import type { Reception } from '../../src/core/channel.js';
+import type { Face, Reception } from '../../src/core/channel.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { startFakeDiscord } from '../fakes/discord.js';
+import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, User } from '../fakes/discord-words.js';
 import { createWatch } from '../fakes/watch.js';
 import { ALL_LET_IN } from '../harness/sending.js';
@@ -127,4 +128,24 @@ export function garden(fake: FakeDiscord): void {
     channels: [{ id: CHANNEL, name: 'talk' }],
     members: [{ user: ANNA }],
   });
+}
+
+/** The same, where our bot may manage webhooks as long as it has this role. */
+export const WEBHOOK_ROLE = '100000000000000900';
+
+export function gallery(fake: FakeDiscord): void {
+  fake.guild({
+    ...{ id: GUILD, name: 'Gallery', channels: [{ id: CHANNEL, name: 'talk' }], members: [{ user: ANNA }] },
+    roles: [
+      {
+        ...{ id: WEBHOOK_ROLE, name: 'Coterie', permissions: PERMISSION.manageWebhooks },
+        botId: fake.bot.id,
+      },
+    ],
+  });
+}
+
+/** A persona as it is to be shown. */
+export function faceOf(name: string, avatar: string | null = null): Face {
+  return { personaId: name.toLowerCase(), name, avatar };
 }

@@ -133,6 +133,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
       },
       allowedMentions: isPayload(json.allowed_mentions) ? json.allowed_mentions : null,
       ...{ via: 'edit', interactionId: pending.shown.id, ephemeral: (place.flags & EPHEMERAL) !== 0 },
+      ...{ webhookId: null, username: null, avatar: null },
     });
     pending.shown.messages.push(taken);
     return { ...ok(messages.shown(place)), taken };

@@ -5,7 +5,7 @@ import type { SentMessage } from './discord-words.js';
 export interface Ledger {
   sent: SentMessage[];
   /** From here on Discord has it, whatever becomes of the answer. */
-  take(message: Omit<SentMessage, 'at' | 'edits' | 'answered' | 'cut'>): SentMessage;
+  take(message: Omit<SentMessage, 'at' | 'edits' | 'changes' | 'answered' | 'cut'>): SentMessage;
   find(id: string): SentMessage | undefined;
   /** Notes whether the answer gets out. */
   track(message: SentMessage, response: ServerResponse): void;
@@ -17,7 +17,8 @@ export function createLedger(parts: { now(): number; onTaken(): void; look(): vo
   return {
     sent,
     take(message) {
-      const taken: SentMessage = { ...message, at: parts.now(), edits: 0, answered: false, cut: false };
+      const nothingYet = { edits: 0, changes: [], answered: false, cut: false };
+      const taken: SentMessage = { ...message, at: parts.now(), ...nothingYet };
       sent.push(taken);
       byId.set(taken.id, taken);
       parts.onTaken();

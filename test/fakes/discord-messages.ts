@@ -23,7 +23,7 @@ import {
 } from './discord-outcome.js';
 import { dispatchedMessage, messageOf } from './discord-payloads.js';
 import { isSnowflake } from './discord-snowflake.js';
-import type { Payload, SentMessage, Settings } from './discord-words.js';
+import type { Payload, SentMessage, Settings, User } from './discord-words.js';
 import {
   type Channel,
   EPHEMERAL,
@@ -50,6 +50,10 @@ export interface Origin {
   interactionId: string | null;
   ephemeral: boolean;
   type: number;
+  /** Left out: our bot. */
+  author?: User;
+  webhookId?: string;
+  avatar?: string | null;
   extra: Payload;
 }
 
@@ -63,6 +67,10 @@ export interface Messages {
   /** Also what only one person sees, which is in no channel. */
   change(message: StoredMessage, json: Payload, files: UploadedFile[]): Outcome | null;
   remove(channel: Channel | undefined, id: string): Outcome;
+  /** It is taken back; whether it may be is settled. */
+  vanish(message: StoredMessage): void;
+  /** A message that is none of our bot's: it is not in the ledger. Its id. */
+  tell(message: Pick<StoredMessage, 'channel' | 'author' | 'content' | 'extra'>): { id: string };
   list(channel: Channel | undefined, query: URLSearchParams): Outcome;
   get(channel: Channel | undefined, id: string): Outcome;
   /** As a client may read it. */
@@ -149,11 +157,14 @@ export function createMessages(parts: MessageParts): Messages {
       files: files.map(({ name, bytes }) => ({ name, bytes })),
       ...{ allowedMentions: allowed, pinged },
       ...{ via: origin.via, interactionId: origin.interactionId, ephemeral: origin.ephemeral },
+      ...{ webhookId: origin.webhookId ?? null, username: origin.author?.username ?? null },
+      avatar: origin.avatar ?? null,
     });
     // Answers to interactions are not told apart by it.
     if (nonce !== null && origin.via === 'message') nonces.set(nonce, { id, at: now() });
     created({
-      ...{ id, channel, author: world.bot, content: taken.content, replyTo: taken.replyTo, nonce },
+      ...{ id, channel, content: taken.content, replyTo: taken.replyTo, nonce },
+      author: origin.author ?? world.bot,
       type: answered === undefined ? origin.type : 19,
       pingsReplied: answered !== undefined && pinged.includes(answered.author.id),
       ...{ attachments: attach(json, files), editedAt: null, extra: origin.extra },
@@ -175,6 +186,7 @@ export function createMessages(parts: MessageParts): Messages {
     if (taken !== undefined) {
       taken.content = message.content;
       taken.edits += 1;
+      taken.changes.push({ content: message.content, at: now() });
     }
     if ((message.flags & EPHEMERAL) === 0) {
       dispatch({ name: 'MESSAGE_UPDATE', data: dispatchedMessage(message, world) });
@@ -189,9 +201,26 @@ export function createMessages(parts: MessageParts): Messages {
     return channel.messages.get(id) ?? UNKNOWN_MESSAGE;
   }
 
+  function vanish({ id, channel }: StoredMessage): void {
+    channel.messages.delete(id);
+    ours.delete(id);
+    const { guild } = channel;
+    const where = { channel_id: channel.id, ...(guild === null ? {} : { guild_id: guild.id }) };
+    dispatch({ name: 'MESSAGE_DELETE', data: { id, ...where } });
+  }
+
   return {
     put,
     change,
+    vanish,
+    tell(message) {
+      const id = newId();
+      created({
+        ...{ ...message, id, type: 0, replyTo: null, pingsReplied: false, attachments: [], flags: 0 },
+        ...{ nonce: null, editedAt: null },
+      });
+      return { id };
+    },
     shown,
     stored: (id) => ours.get(id),
 
@@ -231,11 +260,7 @@ export function createMessages(parts: MessageParts): Messages {
       if (message.author.id !== world.bot.id && !world.may('manageMessages', message.channel)) {
         return MISSING_PERMISSIONS;
       }
-      message.channel.messages.delete(id);
-      ours.delete(id);
-      const { guild } = message.channel;
-      const where = { channel_id: message.channel.id, ...(guild === null ? {} : { guild_id: guild.id }) };
-      dispatch({ name: 'MESSAGE_DELETE', data: { id, ...where } });
+      vanish(message);
       return NOTHING;
     },
 

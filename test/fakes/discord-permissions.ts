@@ -9,6 +9,7 @@ export const PERMISSION = {
   embedLinks: 1n << 14n,
   attachFiles: 1n << 15n,
   readMessageHistory: 1n << 16n,
+  manageWebhooks: 1n << 29n,
   useApplicationCommands: 1n << 31n,
   sendMessagesInThreads: 1n << 38n,
 } as const;

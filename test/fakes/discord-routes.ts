@@ -16,6 +16,7 @@ import {
   UNKNOWN_USER,
 } from './discord-outcome.js';
 import { channelOf, guildOf, memberOf, roleOf, userOf } from './discord-payloads.js';
+import type { Through, Webhooks } from './discord-webhooks.js';
 import type { Payload, Settings } from './discord-words.js';
 import type { Channel, Guild, World } from './discord-world.js';
 
@@ -23,6 +24,7 @@ export interface RouteParts {
   world: World;
   messages: Messages;
   interactions: Interactions;
+  webhooks: Webhooks;
   cdn: Cdn;
   settings: Settings;
   /** Where the gateway is. */
@@ -63,7 +65,7 @@ const EVERYWHERE = 'everywhere';
 const MESSAGE_CONTENT_GRANTED = 1 << 19;
 
 export function createRoutes(parts: RouteParts): Routes {
-  const { world, messages, interactions, cdn, settings } = parts;
+  const { world, messages, interactions, webhooks, cdn, settings } = parts;
   const typing: string[] = [];
   const commands = new Map<string, Payload[]>();
 
@@ -135,6 +137,11 @@ export function createRoutes(parts: RouteParts): Routes {
     });
   }
 
+  const through = ({ ids: [id = '', token = ''], query, json, files }: Ask): Through => ({
+    ...{ id, token, query, json, files },
+  });
+  const isInteraction = ({ ids: [id = ''] }: Ask) => id === world.bot.id;
+
   const route = (method: string, path: string, act: Route['act']): Route => ({
     ...{ method, path, act },
     open: path.includes(':token'),
@@ -202,22 +209,35 @@ export function createRoutes(parts: RouteParts): Routes {
       ({ ids: [id = '', token = ''], json, files, query }) =>
         interactions.callback(id, token, json, files, query.get('with_response') === 'true'),
     ),
-    route('POST', '/webhooks/:application/:token', ({ ids: [, token = ''], json, files }) =>
-      interactions.followUp(token, json, files),
-    ),
-    route('GET', '/webhooks/:application/:token/messages/:message', ({ ids: [, token = '', which = ''] }) =>
-      interactions.read(token, which),
-    ),
-    route(
-      'PATCH',
-      '/webhooks/:application/:token/messages/:message',
-      ({ ids: [, token = '', which = ''], json, files }) => interactions.change(token, which, json, files),
-    ),
-    route(
-      'DELETE',
-      '/webhooks/:application/:token/messages/:message',
-      ({ ids: [, token = '', which = ''] }) => interactions.remove(token, which),
-    ),
+    route('GET', '/channels/:channel/webhooks', (ask) => webhooks.list(at(ask))),
+    route('POST', '/channels/:channel/webhooks', (ask) => webhooks.create(at(ask), ask.json)),
+    // An interaction's token is used as that of a webhook with the application's id.
+    route('POST', '/webhooks/:webhook/:token', (ask) => {
+      const { token, json, files } = through(ask);
+      return isInteraction(ask) ? interactions.followUp(token, json, files) : webhooks.execute(through(ask));
+    }),
+    route('GET', '/webhooks/:webhook/:token/messages/:message', (ask) => {
+      const {
+        ids: [, token = '', which = ''],
+      } = ask;
+      return isInteraction(ask) ? interactions.read(token, which) : webhooks.read(through(ask), which);
+    }),
+    route('PATCH', '/webhooks/:webhook/:token/messages/:message', (ask) => {
+      const {
+        ids: [, token = '', which = ''],
+        json,
+        files,
+      } = ask;
+      return isInteraction(ask)
+        ? interactions.change(token, which, json, files)
+        : webhooks.change(through(ask), which);
+    }),
+    route('DELETE', '/webhooks/:webhook/:token/messages/:message', (ask) => {
+      const {
+        ids: [, token = '', which = ''],
+      } = ask;
+      return isInteraction(ask) ? interactions.remove(token, which) : webhooks.remove(through(ask), which);
+    }),
   ];
 
   return { all, typing, commands: () => commands.get(EVERYWHERE) ?? null };

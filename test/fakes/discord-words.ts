@@ -98,10 +98,11 @@ export interface AttachmentOptions {
   extra?: Payload;
 }
 
-/** One message of ours. */
+/** One message of ours: of our bot, or through a webhook. */
 export interface SentMessage {
   id: string;
   channelId: string;
+  /** As it stands now. */
   content: string;
   nonce: string | null;
   replyTo: string | null;
@@ -113,14 +114,20 @@ export interface SentMessage {
   at: number;
   /** How often it was changed since. */
   edits: number;
+  /** What each change made of it, and when, ms. */
+  changes: { content: string; at: number }[];
   /** The answer was written to the connection. */
   answered: boolean;
   /** The connection ended between taking it and answering: the sender cannot know that it was taken. */
   cut: boolean;
   /** `edit` filled the place that a deferred answer had kept. */
-  via: 'message' | 'callback' | 'edit' | 'followup';
+  via: 'message' | 'callback' | 'edit' | 'followup' | 'webhook';
   interactionId: string | null;
   ephemeral: boolean;
+  /** Where it went through a webhook: which, and the name and picture it is shown with. */
+  webhookId: string | null;
+  username: string | null;
+  avatar: string | null;
 }
 
 export interface Call {
@@ -217,6 +224,10 @@ export interface Settings {
   noncesInHistory: boolean;
   /** Whether the bot's owner ticked the box for the content of messages. */
   messageContentGranted: boolean;
+  /** Names that nobody may speak under through a webhook, beside those that Discord says. */
+  forbiddenNames: string[];
+  /** Addresses of pictures that are refused. One that cannot be loaded is mostly just not shown. */
+  refusedAvatars: string[];
   /** How many calls each route (and channel) takes in a window. */
   bucket: { limit: number; windowMs: number };
 }
@@ -274,6 +285,15 @@ export interface FakeDiscord {
   remove(channelId: string, ...ids: string[]): void;
   /** A message as the API shows it; null where there is none. */
   message(channelId: string, id: string): Payload | null;
+  /** A webhook that somebody else made; its id. `owner` is a person or another bot. */
+  webhook(channelId: string, name: string, owner: User): string;
+  webhooks(channelId: string): { id: string; name: string; owner: string }[];
+  /** An administrator deletes it. */
+  removeWebhook(id: string): void;
+  /** An administrator moves it to another channel. */
+  moveWebhook(id: string, channelId: string): void;
+  /** Somebody else says something through a webhook. */
+  sayThrough(id: string, content: string): { id: string };
   command(invocation: Invocation): Interaction;
   /** The option that is `focused` is being typed. */
   autocomplete(invocation: Invocation): Interaction;

@@ -189,6 +189,49 @@ describe('the fake Discord', () => {
     await expect(got.arrayBuffer()).rejects.toThrow();
   });
 
+  it('has webhooks: made, found, spoken through under any name that it takes, deleted', async () => {
+    fake.setRoles(GUILD, fake.bot.id, ['700']);
+    const channel = await textChannel(CHANNEL);
+    if (!('createWebhook' in channel)) throw new Error('no webhooks here');
+    const webhook = await channel.createWebhook({ name: 'Faces' });
+    const said = await webhook.send({
+      username: 'Luna',
+      avatarURL: 'https://example.org/luna.png',
+      content: 'hi',
+    });
+    const thread = fake.thread(CHANNEL);
+    await webhook.send({ username: 'Max', content: 'there', threadId: thread });
+    expect(fake.sent).toMatchObject([
+      { content: 'hi', username: 'Luna', avatar: 'https://example.org/luna.png', webhookId: webhook.id },
+      { content: 'there', username: 'Max', avatar: null, channelId: thread },
+    ]);
+    expect([said.webhookId, said.applicationId, said.author.username]).toEqual([
+      webhook.id,
+      fake.bot.id,
+      'Luna',
+    ]);
+    await webhook.editMessage(said.id, 'hi there');
+    expect(fake.sent[0]?.changes).toMatchObject([{ content: 'hi there' }]);
+    await expect(said.edit('not by the bot')).rejects.toMatchObject({ code: 50005 });
+    for (const username of ['Clyde', 'my discord', 'here', 'a@b', 'x'.repeat(81)]) {
+      await expect(webhook.send({ username, content: 'no' })).rejects.toMatchObject({ code: 50035 });
+    }
+    await expect(webhook.send({ avatarURL: 'nowhere', content: 'no' })).rejects.toMatchObject({
+      code: 50035,
+    });
+    await expect(webhook.send({ content: 'no', threadId: '601' })).rejects.toMatchObject({ code: 10003 });
+    await webhook.deleteMessage(said.id);
+    expect(fake.message(CHANNEL, said.id)).toBeNull();
+
+    for (let n = 1; n < 15; n++) fake.webhook(CHANNEL, `Feed ${n}`, ANNA);
+    expect((await channel.fetchWebhooks()).size).toBe(15);
+    await expect(channel.createWebhook({ name: 'One more' })).rejects.toMatchObject({ code: 30007 });
+    fake.removeWebhook(webhook.id);
+    await expect(webhook.send({ content: 'no' })).rejects.toMatchObject({ code: 10015 });
+    fake.setRoles(GUILD, fake.bot.id, []);
+    await expect(channel.fetchWebhooks()).rejects.toMatchObject({ code: 50013 });
+  });
+
   it('says 429 for one route or for all, 5xx, and what Discord refuses', async () => {
     const channel = await textChannel(CHANNEL);
     fake.rateLimit({ method: 'POST', path: /messages$/, retryAfter: 0.05 });

@@ -16,6 +16,7 @@ import { createPeople } from './discord-people.js';
 import { createRest } from './discord-rest.js';
 import { createRoutes } from './discord-routes.js';
 import { createSnowflakes } from './discord-snowflake.js';
+import { createWebhooks } from './discord-webhooks.js';
 import type { FakeDiscord, FakeDiscordEvent, Settings } from './discord-words.js';
 import { createWorld } from './discord-world.js';
 import { listenAt } from './http-server.js';
@@ -35,6 +36,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     ...{ answerDelayMs, heartbeatMs: 41_250, nonceMemoryMs: 5 * 60_000, sessionMemoryMs: 2 * 60_000 },
     ...{ interactionAnswerMs: 3_000, interactionTokenMs: 15 * 60_000, noncesInHistory: false },
     ...{ messageContentGranted: true, bucket: { limit: 100_000, windowMs: 1_000 } },
+    ...{ forbiddenNames: [], refusedAvatars: [] },
   };
   const { look, until } = createWatch('the fake Discord');
   const { next: newId } = createSnowflakes(now);
@@ -80,8 +82,9 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   const interactions = createInteractions({
     ...{ world, messages, ledger, settings, newId, now, commandId, dispatch },
   });
+  const webhooks = createWebhooks({ world, messages, settings, newId });
   const routes = createRoutes({
-    ...{ world, messages, interactions, cdn, settings, commandId },
+    ...{ world, messages, interactions, webhooks, cdn, settings, commandId },
     onHistory: () => happened('history'),
     gatewayUrl: () => `ws://127.0.0.1:${port}`,
     dmWith(userId) {
@@ -130,6 +133,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     ...{ url: `http://127.0.0.1:${port}/api`, token, bot, applicationId: bot.id, settings },
     ...{ calls: rest.calls, sent: ledger.sent, typing: routes.typing, commands: routes.commands },
     ...people,
+    ...webhooks.byPeople,
     command: (invocation) => interactions.begin('command', invocation),
     autocomplete: (invocation) => interactions.begin('autocomplete', invocation),
     attachment: (name, bytes, type = null, more) => cdn.add(name, bytes, type, more),

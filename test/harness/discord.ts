@@ -1,6 +1,7 @@
 /** The fake Discord as one of the platforms that the conversation script and the kills run on. */
 import { startFakeDiscord } from '../fakes/discord.js';
 import { invocationOf } from '../fakes/discord-commands.js';
+import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, User } from '../fakes/discord-words.js';
 import type { Person, Place, Platform } from './platform.js';
 
@@ -8,8 +9,18 @@ const GUILD = '400000000000000000';
 
 export async function discordPlatform(): Promise<Platform & { discord: FakeDiscord }> {
   const discord = await startFakeDiscord({ answerDelayMs: 3 });
-  discord.guild({ id: GUILD, name: 'The guild', channels: [] });
+  discord.guild({
+    ...{ id: GUILD, name: 'The guild', channels: [] },
+    // What docs/discord.md asks for beyond what everybody may.
+    roles: [
+      {
+        ...{ id: '400000000000000001', name: 'Coterie', permissions: PERMISSION.manageWebhooks },
+        botId: discord.bot.id,
+      },
+    ],
+  });
   const channels = new Set<string>();
+  const removed = new Set<string>();
   const listeners: ((event: 'sent' | 'intake') => void)[] = [];
 
   function tell(event: 'sent' | 'intake'): void {
@@ -32,7 +43,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
   });
 
   return {
-    ...{ discord, name: 'discord', recognisesResends: true, environment: {} },
+    ...{ discord, name: 'discord', recognisesResends: true, hasFaces: true, environment: {} },
     config: {
       ...{ token: discord.token, api_root: discord.url },
       ...{ messages_per_second: 1000, per_chat_burst: 1000 },
@@ -50,6 +61,10 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
       return id;
     },
     edit: (place, id, text) => discord.edit(channelOf(place), id, text),
+    remove(place, id) {
+      removed.add(id);
+      discord.remove(channelOf(place), id);
+    },
 
     command(from, place, text) {
       const channelId = enter(place);
@@ -62,15 +77,25 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
         });
     },
 
+    knowsCommand(text) {
+      const [, name] = /^\/(\S+)/.exec(text) ?? [];
+      return (discord.commands() ?? []).some((command) => command.name === name);
+    },
+
     shown: (place) =>
       discord.sent
-        .filter(({ channelId }) => channelId === channelOf(place))
-        .map(({ id, content, files, replyTo, at, cut, answered }) => ({
+        .filter(({ channelId, id }) => channelId === channelOf(place) && !removed.has(id))
+        .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
+        .map(({ id, content, files, replyTo, at, cut, answered, username }) => ({
           ...{ id, text: content, files: files.map(({ name }) => name), replyTo, at },
           cut: cut || !answered,
+          speaker: username,
+          heading: /^\*\*([^*\n]+)\*\*(?:\n|$)/.exec(content)?.[1] ?? null,
         })),
+    typing: (place) => discord.typing.filter((channelId) => channelId === channelOf(place)).length,
     onEvent: (listener) => void listeners.push(listener),
     chatId: (place) => `discord_${channelOf(place)}`,
+    personId: (person) => `discord_${userOf(person).id}`,
     close: () => discord.close(),
   };
 }

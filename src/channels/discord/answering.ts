@@ -2,9 +2,10 @@
 import type { SendResult } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
 import type { Api, Call } from './api.js';
-import { type Earlier, LOADING, type Outgoing } from './earlier.js';
+import type { Earlier } from './earlier.js';
 import { CODE, type Failure, failureOf, sendResult } from './failure.js';
-import type { Content } from './outbound.js';
+import { LOADING } from './likeness.js';
+import type { Content, Outgoing } from './outbound.js';
 import { read } from './payload.js';
 
 export interface Command {

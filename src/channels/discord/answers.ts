@@ -7,8 +7,7 @@ import type { Reception, SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Answering, Command } from './answering.js';
-import type { Outgoing } from './earlier.js';
-import type { Content } from './outbound.js';
+import type { Content, Outgoing } from './outbound.js';
 
 /** Of Discord's three seconds, so many are ours to answer at once. */
 const DEFER_MS = 1_800;

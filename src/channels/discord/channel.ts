@@ -14,6 +14,7 @@ import { createAnswering } from './answering.js';
 import { createAnswers } from './answers.js';
 import { createApi } from './api.js';
 import type { Room } from './catch-up.js';
+import { edit, remove } from './change.js';
 import { check } from './check.js';
 import { applicationCommands } from './commands.js';
 import { createDirectory } from './directory.js';
@@ -26,6 +27,9 @@ import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
 import { send } from './send.js';
+import { createSpeaker } from './speak.js';
+import { createVoices } from './voice.js';
+import { createWebhooks } from './webhooks.js';
 
 export interface DiscordParts {
   options: DiscordOptions;
@@ -37,7 +41,7 @@ export interface DiscordParts {
   personaNames(chat: Address): Promise<string[]>;
 }
 
-export type Discord = Required<Omit<Channel, 'edit' | 'remove' | 'preview'>>;
+export type Discord = Required<Omit<Channel, 'preview'>>;
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/](?:discord\.js|@discordjs)[\\/]/;
 
@@ -49,9 +53,13 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
   storing.up();
   const identity = createIdentity(api);
   const directory = createDirectory();
-  const earlier = createEarlier({ api, identity, clock, token });
+  const webhooks = createWebhooks({ api, identity, clock, token, log });
+  const voices = createVoices({ api, identity, webhooks });
+  const speaker = createSpeaker({ api, webhooks, voices, token, log });
+  const earlier = createEarlier({ api, identity, isOurWebhook: webhooks.isOurs, clock, token });
   const answers = createAnswers(createAnswering({ api, earlier, token, log }), clock);
   const administrators = createAdministrators({ api, directory, clock, token });
+  const sender = { api, answers, earlier, speaker, voices, token, log };
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -78,11 +86,13 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
     async start(receive, signal) {
       signal.addEventListener('abort', () => stopping.abort(), { once: true });
       if (signal.aborted) stopping.abort();
-      const parts = { options, api, identity, directory, answers, earlier, newest, personaNames };
-      listening = listen({ ...parts, state, storing, clock, log }, receive, stopping.signal);
+      const parts = { options, api, identity, directory, answers, earlier, webhooks, newest };
+      listening = listen({ ...parts, personaNames, state, storing, clock, log }, receive, stopping.signal);
     },
 
-    send: (to, part, sending) => send({ api, answers, earlier, token, log }, to, part, sending),
+    send: (to, part, sending) => send(sender, to, part, sending),
+    edit: (to, id, part, sending) => edit(sender, to, id, part, sending),
+    remove: (to, id, sending) => remove(sender, to, id, sending),
 
     async stop() {
       stopping.abort();

@@ -4,8 +4,8 @@ import { read } from './payload.js';
 
 /** Of an application: it may read what is said. The second is that of bots in few servers. */
 const MESSAGE_CONTENT = (1 << 18) | (1 << 19);
-/** View channels, send messages (in threads, too), embed links, attach files, read the history. */
-const PERMISSIONS = 274_878_024_704n;
+/** View channels, send messages (in threads, too), embed links, attach files, read the history, manage webhooks. */
+const PERMISSIONS = 275_414_895_616n;
 const FEW_SESSIONS = 50;
 
 export const NO_CONTENT =

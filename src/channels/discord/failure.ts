@@ -27,11 +27,13 @@ export const CODE = {
   missingAccess: 50001,
   tokenExpired: 50027,
   invalidForm: 50035,
+  missingPermissions: 50013,
   overloaded: 130000,
+  tooManyWebhooks: 30007,
   noHistoryToReplyTo: 160002,
 } as const;
 
-/** The tokens are ours and, where there is one, that of an interaction. */
+/** The tokens are ours and, where there is one, that of an interaction or a webhook. */
 export function failureOf(error: unknown, ...tokens: string[]): Failure {
   const redacted = (reason: string) => withoutTokens(reason, tokens);
   const nothing = { code: null, status: null, retryAfterMs: null };

@@ -6,12 +6,14 @@ import { read } from './payload.js';
 export interface Me {
   id: string;
   name: string;
+  /** Whose the bot is: what it says through webhooks carries this. Mostly the same as its own id. */
+  applicationId: string;
 }
 
 export interface Identity {
   /** null before the first login. */
   known(): Me | null;
-  note(user: unknown): Me | null;
+  note(user: unknown, applicationId?: string): Me | null;
   /** Asks where nobody has told us yet. Rejects when Discord cannot be asked. */
   ask(signal?: AbortSignal): Promise<Me>;
 }
@@ -19,10 +21,13 @@ export interface Identity {
 export function createIdentity(api: Api): Identity {
   let me: Me | null = null;
 
-  function note(user: unknown): Me | null {
+  function note(user: unknown, applicationId?: string): Me | null {
     const told = read.user(user);
     if (told === undefined) return null;
-    me = { id: told.id, name: told.global_name || told.username || told.id };
+    me = {
+      ...{ id: told.id, name: told.global_name || told.username || told.id },
+      applicationId: applicationId ?? told.id,
+    };
     return me;
   }
 

@@ -1,18 +1,20 @@
 /**
  * Discord's events in our words. Pure, and total: whatever a payload holds, it becomes an event or nothing. Messages
- * of ours, of bots and webhooks, of Discord itself (somebody joined, pinned, boosted) are nothing.
+ * of ours (also through our webhooks), of bots and webhooks, of Discord itself (somebody joined, pinned, boosted) are nothing.
  */
 import type { Attachment, InboundChat, InboundEvent, InboundMessage } from '../../core/message.js';
 import { typedForm } from './commands.js';
 import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
 import type { Me } from './identity.js';
 import { type Message, read } from './payload.js';
-import { filesOf, mentionsUs, nameOf, replyOf, saidIn } from './said.js';
+import { filesOf, isOurs, mentionsUs, nameOf, replyOf, saidIn } from './said.js';
 import { timeOf } from './snowflake.js';
 
 export interface Known {
   me: Me;
   directory: Directory;
+  /** By its id. */
+  isOurWebhook(id: string): boolean;
   /** Whether other bots and webhooks are heard. */
   bots: boolean;
 }
@@ -58,7 +60,10 @@ function messageOf(payload: unknown, known: Known): InboundMessage | null {
     chat: { ...chatOf(place), title: titleOf(place, directory, name) },
     threadId: place.threadId,
     platformMessageId: message.id,
-    sender: { address: author.id, name, administrator: isManager === true },
+    sender: {
+      ...{ address: author.id, name, administrator: isManager === true },
+      ...(isProgram(message) ? { bot: true as const } : {}),
+    },
     text,
     ...attached(message),
     sentAt: millis(message.timestamp) ?? timeOf(message.id),
@@ -121,10 +126,14 @@ function commandOf(payload: unknown, { directory }: Known): InboundMessage | nul
   };
 }
 
-function isHeard({ author, type = 0, webhook_id }: Message, { me, bots }: Known): boolean {
-  if (author === undefined || author.id === me.id) return false;
-  const isBot = author.bot === true || webhook_id !== undefined;
-  return SAID.has(type) ? bots || !isBot : bots && ANSWERED.has(type);
+function isHeard(message: Message, known: Known): boolean {
+  const { author, type = 0 } = message;
+  if (author === undefined || isOurs(message, known)) return false;
+  return SAID.has(type) ? known.bots || !isProgram(message) : known.bots && ANSWERED.has(type);
+}
+
+function isProgram({ author, webhook_id }: Message): boolean {
+  return author?.bot === true || webhook_id !== undefined;
 }
 
 function chatOf({ address, guildId }: Place): InboundChat {

@@ -20,6 +20,7 @@ import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
 import { suggest } from './suggest.js';
 import { supervised } from './supervise.js';
+import type { Webhooks } from './webhooks.js';
 
 const COMMAND = 2;
 const AUTOCOMPLETION = 4;
@@ -31,6 +32,7 @@ export interface ListeningParts {
   directory: Directory;
   answers: Answers;
   earlier: Earlier;
+  webhooks: Webhooks;
   newest(): Promise<Room[]>;
   personaNames(chat: Address): Promise<string[]>;
   /** Of the connection, and of what is stored. */
@@ -48,12 +50,15 @@ export interface Listening {
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, api, identity, directory, answers, earlier, state, storing, clock, log } = parts;
+  const { options, api, identity, directory, answers, earlier, webhooks } = parts;
+  const { state, storing, clock, log } = parts;
   const { token, bots } = options;
 
   function eventOf(kind: string, payload: unknown) {
     const me = identity.known();
-    return me === null ? null : inbound(kind, payload, { me, directory, bots });
+    return me === null
+      ? null
+      : inbound(kind, payload, { me, directory, bots, isOurWebhook: webhooks.isOurs });
   }
 
   function onReception({ turnedAway }: Reception): void {
@@ -126,7 +131,7 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
 
   function noteLogin(payload: unknown): void {
     const told = read.ready(payload);
-    const me = identity.note(told?.user);
+    const me = identity.note(told?.user, told?.application?.id);
     const servers = told?.guilds?.length ?? 0;
     log.info({ channel: 'discord', bot: me?.name, servers }, 'logged in');
     const flags = told?.application?.flags;

@@ -1,6 +1,6 @@
 /** Parts of a reply as Discord's messages. Pure. */
 import type { Part, Recipient } from '../../core/channel.js';
-import { cut } from '../markdown/cut.js';
+import { cut, type Limits } from '../markdown/cut.js';
 import { discordLength, discordText } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
 import { isSnowflake } from './snowflake.js';
@@ -14,6 +14,21 @@ export interface Content {
   allowed_mentions: { parse: []; replied_user: boolean };
 }
 
+/** One message of ours, as it is to be sent. */
+export interface Outgoing {
+  room: string;
+  nonce: string;
+  /** As the bot says it. */
+  content: string;
+  /** So many characters of that are the name of who speaks. */
+  heading: number;
+  /** As it is said through a webhook under this name, where it may be. */
+  authored?: { username: string; content: string };
+  files: { name: string; data: Buffer }[];
+  earlierTries: number;
+  createdAt: number;
+}
+
 /** The payload of a new message in a channel. */
 export interface NewMessage extends Content {
   nonce: string;
@@ -21,8 +36,13 @@ export interface NewMessage extends Content {
   message_reference?: { message_id: string; fail_if_not_exists: false };
 }
 
-export function compose(markdown: string): Part[] {
-  return cut(parse(markdown), { limit: MAX_TEXT, measure: discordLength });
+export function compose(markdown: string, spare = 0): Part[] {
+  return cut(parse(markdown), limits(spare));
+}
+
+/** So many characters are kept free in each message. */
+function limits(spare: number): Limits {
+  return { limit: MAX_TEXT - markedUp(spare), measure: discordLength };
 }
 
 /** Whether the text of a part can stand in one message. */
@@ -31,13 +51,23 @@ export function fits(part: Part): boolean {
 }
 
 /** Text that does not fit, in messages that do. */
-export function pieces({ text, marks }: Part): Part[] {
-  return cut({ text, marks }, { limit: MAX_TEXT, measure: discordLength });
+export function pieces({ text, marks }: Part, spare = 0): Part[] {
+  return cut({ text, marks }, limits(spare));
+}
+
+/** What so many characters come to at most, in bold: each may need a sign before it, so that it is shown as it is. */
+function markedUp(characters: number): number {
+  return characters === 0 ? 0 : Math.min(2 * characters + 4, MAX_TEXT / 2);
 }
 
 /** Where a message goes: a thread is a channel of its own. */
 export function roomOf({ address, threadId }: Pick<Recipient, 'address' | 'threadId'>): string {
   return threadId ?? address;
+}
+
+/** A webhook is of the whole channel, and is told the thread. */
+export function threadOf({ threadId }: Pick<Recipient, 'threadId'>): Record<string, string> {
+  return threadId === null ? {} : { thread_id: threadId };
 }
 
 /** Nobody is called by it but whoever is answered, whatever a model writes. */

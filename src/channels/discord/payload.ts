@@ -45,10 +45,11 @@ const readMessage = record(
     member,
     type: whole,
     webhook_id: id,
+    application_id: id,
     timestamp: text,
     edited_timestamp: text,
     message_reference: record({}, { message_id: id, type: whole }),
-    referenced_message: record({ id }, { ...content, author: user }),
+    referenced_message: record({ id }, { ...content, author: user, webhook_id: id, application_id: id }),
     message_snapshots: list(record({ message: record({}, content) }, {})),
   },
 );
@@ -59,10 +60,14 @@ const readSent = record(
   {
     content: text,
     flags: whole,
+    webhook_id: id,
+    application_id: id,
     attachments: list(record({}, { filename: text, size: whole })),
     interaction_metadata: record({}, { id }),
   },
 );
+
+const readWebhook = record({ id }, { type: whole, token: text, application_id: id, user });
 
 /** The same, as the gateway brings it when it was sent. */
 const readEcho = record({ id, channel_id: id }, { nonce: text });
@@ -119,7 +124,7 @@ const readRoleChange = record({ guild_id: id }, { role, role_id: id });
 const readThreads = record({ guild_id: id }, { threads: list(readChannel) });
 
 /** Any of Discord's answers that is a message. */
-const readAnswer = record({ id }, { flags: whole });
+const readAnswer = record({ id }, { flags: whole, content: text, channel_id: id });
 /** What it says of an interaction's first answer. */
 const readCallback = record({}, { resource: record({}, { message: readAnswer }) });
 const readMember = record({}, memberFields);
@@ -129,6 +134,7 @@ const readGateway = record({}, { session_start_limit: record({}, { remaining: wh
 export const read = {
   message: readMessage,
   sent: readSent,
+  webhook: readWebhook,
   echo: readEcho,
   where: readWhere,
   deletion: readDeletion,

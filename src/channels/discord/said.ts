@@ -10,6 +10,8 @@ import { inWords, type Names, withoutOpeningMention } from './text.js';
 export interface Around {
   me: Me;
   directory: Directory;
+  /** By its id. */
+  isOurWebhook(id: string): boolean;
   place: Place;
 }
 
@@ -41,8 +43,17 @@ export function replyOf(message: Message, around: Around): ReplyTo | null {
     platformMessageId,
     senderName: author === undefined ? '' : nameOf(author),
     text: replied === undefined ? '' : [...shown(replied, around), ...files].join('\n'),
-    ours: author?.id === around.me.id,
+    ours: replied !== undefined && isOurs(replied, around),
   };
+}
+
+/** Said by our bot, or through a webhook of ours: also one of an earlier life, or that is gone by now. */
+export function isOurs(
+  { author, webhook_id, application_id }: Pick<Message, 'author' | 'webhook_id' | 'application_id'>,
+  { me, isOurWebhook }: Pick<Around, 'me' | 'isOurWebhook'>,
+): boolean {
+  if (author?.id === me.id) return true;
+  return webhook_id !== undefined && (application_id === me.applicationId || isOurWebhook(webhook_id));
 }
 
 /** Also those of a message that is forwarded with it. */

@@ -1,13 +1,14 @@
 /**
- * Sends one message, with a file or without: as the answer to a native command where one waits, else into the channel.
- * Before it is sent again, it is made sure that it is not there already.
+ * Sends one message, with a file or without: as the answer to a native command where one waits, else into the channel,
+ * through a webhook where a persona has a face of its own there. Before it is sent again, it is made sure that it is not
+ * there already.
  */
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import type { Log } from '../../core/log.js';
 import { readOutgoing } from '../outgoing.js';
 import type { Answers } from './answers.js';
-import type { Api } from './api.js';
-import type { Earlier, Outgoing } from './earlier.js';
+import { type Changer, edit, remove } from './change.js';
+import type { Earlier } from './earlier.js';
+import { authorOf, withName } from './face.js';
 import { CODE, failureOf, sendResult } from './failure.js';
 import {
   type Content,
@@ -16,44 +17,51 @@ import {
   type NewMessage,
   newMessage,
   nonceOf,
+  type Outgoing,
   pieces,
   roomOf,
   withoutReference,
 } from './outbound.js';
 import { read } from './payload.js';
 import { isSnowflake } from './snowflake.js';
+import type { Speaker } from './speak.js';
 
 /** What Discord takes from bots. */
 const UPLOADS = { bytes: 10_000_000, platform: 'Discord' };
 
-export interface Sender {
-  api: Api;
+export interface Sender extends Changer {
   answers: Answers;
   earlier: Earlier;
-  token: string;
-  log: Log;
+  speaker: Speaker;
 }
 
-type Options = Omit<SendOptions, 'personaName'>;
-
 /** The text goes with the file. One that is too long for that goes before it, in messages of its own. */
-export async function send(sender: Sender, to: Recipient, part: Part, options: Options): Promise<SendResult> {
+export async function send(
+  sender: Sender,
+  to: Recipient,
+  part: Part,
+  options: SendOptions,
+): Promise<SendResult> {
   if (!isSnowflake(roomOf(to))) return { kind: 'refused', reason: `Discord has no channel ${roomOf(to)}` };
   const { file, ...words } = part;
   if (file === undefined) return sendOne(sender, to, words, [], options);
   const found = await readOutgoing(file, UPLOADS, options.signal);
   if (found.kind !== 'read') return found;
   const { bytes } = found;
-  const before = fits(words) ? [] : pieces(words);
+  // The name may come before it, on a line of its own.
+  const spare = options.face === undefined ? 0 : options.face.name.length + 1;
+  const before = fits(words) ? [] : pieces(words, spare);
+  const leads = options.leads === true;
   for (const [index, piece] of before.entries()) {
     const key = `${options.key}${String.fromCharCode(97 + index)}`;
-    const result = await sendOne(sender, to, piece, [], { ...options, key });
+    const result = await sendOne(sender, to, piece, [], { ...options, key, leads: leads && index === 0 });
     if (result.kind !== 'sent') return result;
   }
+  const last = { ...options, leads: leads && before.length === 0 };
   const below = before.length === 0 ? words : { text: '', marks: [] };
   // An empty file shows nothing, and whoever asked for it is to know.
-  if (bytes.length === 0) return sendOne(sender, to, saidEmpty(below, file.name), [], options);
-  return sendOne(sender, to, below, [{ name: file.name, data: bytes }], options);
+  if (bytes.length === 0) return sendOne(sender, to, saidEmpty(below, file.name), [], last);
+  return sendOne(sender, to, below, [{ name: file.name, data: bytes }], last);
 }
 
 function saidEmpty({ text, marks }: Part, name: string): Part {
@@ -66,24 +74,42 @@ async function sendOne(
   to: Recipient,
   part: Part,
   files: Outgoing['files'],
-  { replyTo, key, earlierTries, createdAt, signal }: Options,
+  options: SendOptions,
 ): Promise<SendResult> {
-  const { answers, earlier } = sender;
-  const content = contentOf(part);
+  const { answers, earlier, speaker } = sender;
+  const { replyTo, key, earlierTries, createdAt, signal } = options;
+  const named = contentOf(withName(part, options));
+  const plain = contentOf(part);
+  const author = authorOf(to, options);
+  const content = named.content ?? '';
+  const words = plain.content ?? '';
+  const authored = author === null ? {} : { authored: { username: author.username, content: words } };
   const message: Outgoing = {
-    ...{ room: roomOf(to), nonce: nonceOf(key, createdAt), content: content.content ?? '', files },
-    ...{ earlierTries, createdAt },
+    ...{ room: roomOf(to), nonce: nonceOf(key, createdAt), files, earlierTries, createdAt },
+    ...{ content, heading: content.length - words.length, ...authored },
   };
-  const answered = replyTo === null ? null : await answers.answer(replyTo, content, message, signal);
+  const answered = replyTo === null ? null : await answers.answer(replyTo, named, message, signal);
   if (answered !== null) return answered;
   const there = await earlier.find(message, signal);
-  if (there !== null) return there;
+  if (there?.isOutdated && there.result.kind === 'sent') {
+    const { platformMessageId } = there.result;
+    const edited = await edit(sender, to, platformMessageId, part, options);
+    if (edited.kind !== 'refused') return edited;
+    await remove(sender, to, platformMessageId, options);
+  } else if (there !== null) {
+    return there.result;
+  }
   earlier.noteTry(message);
-  return post(sender, content, message, replyTo, signal);
+  if (author !== null) {
+    const result = await speaker.speak(to, { author, plain, named, message }, signal);
+    if (result?.kind === 'sent') earlier.noteSent(message, result.platformMessageId);
+    if (result !== null) return result;
+  }
+  return post(sender, named, message, replyTo, signal);
 }
 
 async function post(
-  { api, earlier, token, log }: Sender,
+  { api, earlier, voices, token, log }: Sender,
   content: Content,
   message: Outgoing,
   replyTo: string | null,
@@ -100,6 +126,13 @@ async function post(
         return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
       }
       earlier.noteSent(message, answer.id);
+      voices.note(answer.id, { kind: 'bot' });
+      // Discord knew it by its key, with the words of an earlier try.
+      const shows = answer.content?.trim() ?? message.content.trim();
+      if (message.earlierTries > 0 && shows !== message.content.trim()) {
+        const words = { content: '', ...content };
+        await api.call({ method: 'PATCH', path: `${path}/${answer.id}`, body: words }, { signal });
+      }
       return { kind: 'sent', platformMessageId: answer.id };
     } catch (error) {
       const failure = failureOf(error, token);
