@@ -57,8 +57,9 @@ export function run(
   home: Home,
   args: string[] = ['start'],
   environment: Record<string, string> = {},
+  main = MAIN,
 ): Running {
-  const child: ChildProcessWithoutNullStreams = spawn(process.execPath, [MAIN, ...args], {
+  const child: ChildProcessWithoutNullStreams = spawn(process.execPath, [main, ...args], {
     cwd: home.folder,
     env: { ...process.env, NO_COLOR: '1', ...environment },
   });

@@ -1,12 +1,33 @@
-/** The fake Bot API as one of the platforms that the conversation script and the kills run on. */
+/**
+ * The fake Bot API as one of the platforms that the conversation script and the kills run on: with one bot, or with one
+ * more for each of some personas.
+ */
 import { startFakeTelegram } from '../fakes/telegram.js';
+import type { Payload } from '../fakes/telegram-body.js';
 import { type Chat, group } from '../fakes/telegram-chats.js';
 import type { Person, Place, Platform } from './platform.js';
 
 const LOOK_EVERY_MS = 1;
 
-export async function telegramPlatform(): Promise<Platform> {
+/** A draft fades by itself. */
+const DRAFT_MS = 30_000;
+
+interface TelegramPlatformOptions {
+  /** Persona ids, and what their bots are called. */
+  personaBots?: Record<string, string>;
+}
+
+export async function telegramPlatform({
+  personaBots = {},
+}: TelegramPlatformOptions = {}): Promise<Platform> {
   const telegram = await startFakeTelegram({ answerDelayMs: 3 });
+  const bots = Object.entries(personaBots).map(([personaId, name], n) => ({
+    ...{ personaId, name },
+    bot: telegram.addBot({
+      ...{ token: `${500_000 + n}:fake-token-of-a-bot-of-a-persona`, id: 500_000 + n },
+      ...{ username: `${personaId}_bot`, me: { first_name: name } },
+    }),
+  }));
   const listeners: ((event: 'sent' | 'intake') => void)[] = [];
   const tell = (event: 'sent' | 'intake') => {
     for (const listener of listeners) listener(event);
@@ -18,15 +39,32 @@ export async function telegramPlatform(): Promise<Platform> {
     for (; taken < telegram.sent.length; taken++) tell('sent');
   }, LOOK_EVERY_MS);
 
+  const sentIn = (place: Place) =>
+    telegram.sent.filter(({ chatId, gone }) => chatId === chatIdOf(place) && !gone);
+
+  /** A group has all our bots in it. */
+  function groupOf(place: Place): Chat {
+    for (const { bot } of bots) telegram.join(bot, chatIdOf(place));
+    return group(chatIdOf(place), `Group ${place.number}`);
+  }
+
   return {
     name: 'telegram',
     recognisesResends: false,
+    hasFaces: bots.length > 0,
     config: {
       ...{ token: telegram.token, api_root: telegram.url },
+      ...(bots.length === 0
+        ? {}
+        : { persona_tokens: Object.fromEntries(bots.map(({ personaId, bot }) => [personaId, bot.token])) }),
       ...{ messages_per_second: 1000, per_chat_burst: 1000 },
     },
     environment: {},
-    connected: () => telegram.until(() => telegram.polls.count > 0, 'the gateway asks for updates'),
+    connected: () =>
+      telegram.until(
+        () => [telegram, ...bots.map(({ bot }) => bot)].every(({ polls: { count } }) => count > 0),
+        'the gateway asks for updates',
+      ),
     say({ from, in: place, text, mention, replyTo, image }) {
       const words = mention ? `@${telegram.bot.username} ${text}` : text;
       const said = telegram.say({
@@ -41,6 +79,11 @@ export async function telegramPlatform(): Promise<Platform> {
       const said = telegram.said(chatIdOf(place), Number(id));
       telegram.edit(said, text);
     },
+    remove(place, id) {
+      // Telegram tells a bot nothing of it.
+      const ours = sentIn(place).find(({ messageId }) => String(messageId) === id);
+      if (ours !== undefined) telegram.vanish(ours);
+    },
     command(from, place, text) {
       telegram.say({
         ...{ from: { id: idOf(from), first_name: from.name }, text },
@@ -48,23 +91,41 @@ export async function telegramPlatform(): Promise<Platform> {
       });
     },
     shown: (place) =>
-      telegram.sent
-        .filter(({ chatId }) => chatId === chatIdOf(place))
-        .map((sent) => ({
-          id: String(sent.messageId),
-          text: sent.text,
-          files: sent.document === null ? [] : [sent.document.name],
-          replyTo: sent.replyTo === null ? null : String(sent.replyTo),
-          at: sent.at,
-          cut: sent.cut || !sent.answered,
-        })),
+      sentIn(place).map((sent) => ({
+        id: String(sent.messageId),
+        text: sent.text,
+        files: sent.document === null ? [] : [sent.document.name],
+        replyTo: sent.replyTo === null ? null : String(sent.replyTo),
+        at: sent.at,
+        cut: sent.cut || !sent.answered,
+        speaker: bots.find(({ bot }) => bot.id === sent.bot)?.name ?? null,
+        heading: headingOf(sent),
+      })),
+    typing: (place) =>
+      telegram
+        .callsOf('sendChatAction')
+        .filter(({ chat_id, action }) => Number(chat_id) === chatIdOf(place) && action === 'typing').length,
+    preview(place) {
+      const draft = telegram.drafts.findLast(({ chatId }) => chatId === chatIdOf(place));
+      const replaced = sentIn(place).some(({ at }) => draft !== undefined && at >= draft.at);
+      return draft === undefined || replaced || Date.now() - draft.at > DRAFT_MS ? null : draft.text;
+    },
     onEvent: (listener) => void listeners.push(listener),
     chatId: (place) => `telegram_${chatIdOf(place)}`,
+    personId: (person) => `telegram_${idOf(person)}`,
     async close() {
       clearInterval(watch);
       await telegram.close();
     },
   };
+}
+
+function headingOf({ text, entities }: { text: string; entities: Payload[] }): string | null {
+  const [line = ''] = text.split('\n', 1);
+  const isBold = entities.some(
+    ({ type, offset, length }) => type === 'bold' && offset === 0 && length === line.length,
+  );
+  return isBold ? line : null;
 }
 
 function idOf({ number }: Person): number {
@@ -73,8 +134,4 @@ function idOf({ number }: Person): number {
 
 function chatIdOf({ kind, number }: Place): number {
   return kind === 'direct' ? 1_000 + number : -1_001_000_000_000 - number;
-}
-
-function groupOf(place: Place): Chat {
-  return group(chatIdOf(place), `Group ${place.number}`);
 }

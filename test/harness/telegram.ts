@@ -11,7 +11,7 @@ export interface Stage {
   launch(environment?: Record<string, string>): Running;
   /** Starts it and resolves when it is up. */
   start(environment?: Record<string, string>): Promise<Running>;
-  /** Texts sent to a chat so far, in order. */
+  /** Texts that stand in a chat so far, in order. */
   sentTo(chatId: number): string[];
   /** Resolves when that many messages were sent to a chat, with their texts. */
   replies(chatId: number, count: number): Promise<string[]>;
@@ -58,7 +58,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
     return gateway;
   };
   const sentTo = (chatId: number) =>
-    telegram.sent.filter((sent) => sent.chatId === chatId).map((sent) => sent.text);
+    telegram.sent.filter((sent) => sent.chatId === chatId && !sent.gone).map((sent) => sent.text);
   return {
     telegram,
     model,

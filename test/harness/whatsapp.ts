@@ -56,6 +56,7 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
     whatsapp,
     name: 'whatsapp',
     recognisesResends: true,
+    hasFaces: false,
     config: {
       ...{ enabled: true, web_socket_url: whatsapp.url },
       access: { direct: 'open', groups: 'open' },
@@ -68,6 +69,12 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
     connected: () => whatsapp.until(whatsapp.loggedIn, 'the gateway is logged in', CONNECT_WITHIN_MS),
     say,
     edit: (_place, id, text) => whatsapp.edit({ id }, text),
+    remove(_place, id) {
+      // Administrators take back what others wrote in WhatsApp's own app; nobody tells us of it.
+      const ours = whatsapp.sent.find((sent) => sent.id === id);
+      if (ours === undefined) whatsapp.revoke({ id });
+      else ours.revoked = true;
+    },
     command: (from, place, text) => void say({ from, in: place, text }),
     shown: (place) =>
       whatsapp
@@ -80,11 +87,21 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
           replyTo: sent.quotedId,
           at: sent.at,
           cut: sent.cut || !sent.acked,
+          speaker: null,
+          heading: /^\*([^*\n]+)\*(?:\n|$)/.exec(sent.text)?.[1] ?? null,
         })),
+    typing(place) {
+      const chat = chatOf(place);
+      const ids = 'members' in chat ? [chat.id] : [chat.pn, chat.lid];
+      return whatsapp.presences.filter(
+        ({ to, state }) => state === 'composing' && to !== null && ids.includes(to),
+      ).length;
+    },
     unreadable: () => whatsapp.complaints,
     onEvent: whatsapp.onEvent,
     chatId: (place) =>
       `whatsapp_${place.kind === 'direct' ? whatsapp.peer(place.number).pn : whatsapp.group(place.number).id}`,
+    personId: (person) => `whatsapp_${peerOf(person).pn}`,
     async close() {
       clearInterval(watch);
       await whatsapp.close();

@@ -1,0 +1,137 @@
+/** `npm run simulate`, as it is compiled: a script on each platform, what is seen of it, and how it ends. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { actOf } from '../../simulate/lines.js';
+
+const MAIN = fileURLToPath(new URL('../../dist-simulate/simulate/main.js', import.meta.url));
+const FIRST_DAYS = fileURLToPath(new URL('../../simulate/scripts/first-days.txt', import.meta.url));
+const COMPANY = fileURLToPath(new URL('../../simulate/scripts/company.txt', import.meta.url));
+
+/** The stand-in writes at once, and what is not there soon is not waited for. */
+const HASTE = ['--pace', '0', '--silence', '0.3'];
+
+interface Ending {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'coterie-simulate-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+/** Its homes are made in a folder of this test. */
+function simulate(args: string[], input = ''): Promise<Ending> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, TMPDIR: folder } });
+  let out = '';
+  let err = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  return new Promise((resolve) => {
+    child.on('close', (code) => resolve({ code, out, err }));
+  });
+}
+
+async function scriptOf(lines: string[]): Promise<string> {
+  const file = join(folder, 'script.txt');
+  await writeFile(file, lines.join('\n'));
+  return file;
+}
+
+describe('a line', () => {
+  it.each([
+    ['', { kind: 'nothing' }],
+    ['# a comment', { kind: 'nothing' }],
+    ['hello', { kind: 'say', text: 'hello', mention: false, replyTo: null, photo: null }],
+    [':say :kill', { kind: 'say', text: ':kill', mention: false, replyTo: null, photo: null }],
+    [':mention hi', { kind: 'say', text: 'hi', mention: true, replyTo: null, photo: null }],
+    [':reply 3 so be it', { kind: 'say', text: 'so be it', mention: false, replyTo: 3, photo: null }],
+    [':reply @Luna no', { kind: 'say', text: 'no', mention: false, replyTo: { by: 'Luna' }, photo: null }],
+    ['/persona new Luna', { kind: 'command', text: '/persona new Luna' }],
+    [':delete last', { kind: 'delete', which: 'last' }],
+    [':group 2', { kind: 'go', group: 2 }],
+    [':direct', { kind: 'go', group: null }],
+    [':expect @Luna a kite', { kind: 'expect', sought: { by: 'Luna', words: 'a kite' } }],
+    [':never /b.d/', { kind: 'never', sought: { by: null, words: /b.d/iu } }],
+  ])('%s', (line, act) => expect(actOf(line)).toEqual(act));
+
+  it.each([':platform signal', ':group one', ':expect', ':expect /(/', ':reply 3', ':delete', ':nonsense'])(
+    'that is wrong says why: %s',
+    (line) => expect(actOf(line)).toMatchObject({ kind: 'wrong' }),
+  );
+});
+
+describe('a script', () => {
+  it('is replayed on every platform, with a kill in it, and leaves nothing behind', async () => {
+    const { code, out, err } = await simulate(['--platform', 'all', ...HASTE, '--script', FIRST_DAYS]);
+    expect(err).toBe('');
+    expect(code).toBe(0);
+    for (const name of ['telegram', 'discord', 'whatsapp']) {
+      const [, ...rounds] = out.split(`── ${name}, direct, as Anna`);
+      expect(rounds.length, name).toBe(1);
+      const round = rounds[0]?.split(/── \w+, direct/)[0];
+      expect(round).toContain('[1] Anna: hello\n');
+      expect(round).toMatch(/\[2\] Coterie: Anna, you said “hello”/);
+      expect(round).toContain('kill -9');
+    }
+    expect(await homes()).toEqual([]);
+  });
+
+  it('that goes another way ends with 1 and says where', async () => {
+    const script = await scriptOf(['hello', '', ':expect good night']);
+    const { code, err } = await simulate([
+      '--platform',
+      'telegram',
+      '--pace',
+      '0',
+      '--patience',
+      '2',
+      '--script',
+      script,
+    ]);
+    expect(code).toBe(1);
+    expect(err).toContain('line 3, :expect good night');
+    expect(await homes()).toEqual([]);
+  });
+
+  it('shows each persona of a company under its name', async () => {
+    const { code, out, err } = await simulate(['--platform', 'discord', ...HASTE, '--script', COMPANY]);
+    expect(err).toBe('');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^\[\d+\] Luna: Anna, you said “Luna and Max, where shall we go on Sunday\?”/m);
+    expect(out).toMatch(/^\[\d+\] Max: Anna, you said .*Luna is for/m);
+  });
+});
+
+it('piped lines are followed, edits and deletions are seen, and the home is kept if that is wished', async () => {
+  const lines = [
+    ...[':group 3', ':as Ben', ':mention good mornin', ':edit 1 good morning', ':delete @Coterie'],
+    ...[':delete 1', ':quit', 'never said'],
+  ];
+  const { code, out } = await simulate(['--platform', 'discord', '--pace', '0', '--keep'], lines.join('\n'));
+  expect(code).toBe(0);
+  expect(out).toContain('── discord, group 3, as Ben\n[1] Ben: @Coterie good mornin\n');
+  expect(out).toContain('[2] Coterie to [1]: Ben, you said “good mornin”.');
+  expect(out).toContain('[2] was taken back');
+  expect(out).toContain('[1] was taken back');
+  expect(out).not.toContain('never said');
+  const [home = ''] = await homes();
+  expect(out).toContain(`its files are in ${join(folder, home)}`);
+  expect(await readdir(join(folder, home, 'groups'))).toContain('AGENTS.md');
+});
+
+async function homes(): Promise<string[]> {
+  return (await readdir(folder)).filter((name) => name.startsWith('coterie-e2e-'));
+}
