@@ -28,6 +28,7 @@ export async function gateway(
   node: string,
   folder: string,
   manner: 'unbounded' | 'default',
+  more: { streaming?: boolean } = {},
 ): Promise<Subject> {
   const servers = await processes.startServers();
   const { telegram, token, model } = await servers.addresses();
@@ -40,7 +41,7 @@ export async function gateway(
       model: { base_url: model, name: 'scripted' },
       channels: {
         telegram: {
-          ...{ token, api_root: telegram },
+          ...{ token, api_root: telegram, ...more },
           ...(unbounded ? { messages_per_second: 100_000, per_chat_burst: 100_000 } : {}),
         },
       },

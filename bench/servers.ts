@@ -41,6 +41,16 @@ export interface Verbs {
   conversations(ask: { people: number[]; each: number }): Promise<Throughput>;
   /** All of it is said at once. */
   burst(ask: { people: number[]; each: number }): Promise<Throughput>;
+  /**
+   * The same as `conversations`, but the model writes each answer in so many pieces over that time, and an answer is
+   * there when it stands whole. `mostChanges` is how often a chat was changed at most, by what is not final, in a second.
+   */
+  written(ask: {
+    people: number[];
+    each: number;
+    pieces: number;
+    ms: number;
+  }): Promise<Throughput & { edits: number; mostChanges: number }>;
   /** Ends the process behind it. */
   close(): void;
 }
@@ -55,16 +65,22 @@ const LATE_REPLY_MS = 150;
 /** Real servers keep unused connections for long; one that ends just when it is used again looks like a fault. */
 const KEEP_ALIVE_MS = 120_000;
 
+/** Makes an answer as long as what takes a model seconds; its end tells that it stands there whole. */
+const FILLER = `\n${'and so on, '.repeat(100)}the end.`;
+
 const telegram = await startFakeTelegram();
 const model = await startFakeModel({
   keep: 1,
   reply(body) {
-    const answer = echo(body);
+    const answer = { ...echo(body), ...writing };
+    if (writing) answer.text = `${answer.text}${FILLER}`;
     answeredAt = now();
     return answer;
   },
 });
 let answeredAt = 0;
+/** How the model writes; null: all at once. */
+let writing: { chunkSize: number; chunkDelayMs: number } | null = null;
 /** What was said in which order, by person, since the last check. */
 let said = new Map<number, string[]>();
 let words = 0;
@@ -82,6 +98,18 @@ function say(person: number, text = textOf(person, words++)): void {
   const lines = said.get(person) ?? [];
   said.set(person, [...lines, text]);
   telegram.say({ from: { id: person, first_name: `Person ${person}` }, text });
+}
+
+/** How many of them one chat had within a second, at most; a little less than one, for they travel. */
+function mostInASecond(changes: { chatId: number; at: number }[]): number {
+  const recent = new Map<number, number[]>();
+  let most = 0;
+  for (const { chatId, at } of changes) {
+    const times = [...(recent.get(chatId) ?? []), at].filter((time) => time > at - 950);
+    recent.set(chatId, times);
+    most = Math.max(most, times.length);
+  }
+  return most;
 }
 
 /** Ends a measurement: what was sent since `from`, beside what was said. */
@@ -171,6 +199,43 @@ const verbs: Verbs = {
       return answered >= people.length * each;
     });
     return { seconds: (endedAt - startedAt) / 1000, ...(await check(from)) };
+  },
+
+  async written({ people, each, pieces, ms }) {
+    const from = telegram.sent.length;
+    const editsFrom = telegram.edits.length;
+    telegram.settings.drafts = false;
+    writing = { chunkSize: Math.ceil(FILLER.length / pieces), chunkDelayMs: ms / pieces };
+    const left = new Map(people.map((person) => [person, each - 1]));
+    let open: (typeof telegram.sent)[number][] = [];
+    let read = from;
+    let whole = 0;
+    const startedAt = now();
+    let endedAt = startedAt;
+    for (const person of people) say(person);
+    await holds(() => {
+      open.push(...telegram.sent.slice(read));
+      read = telegram.sent.length;
+      const done = open.filter(({ text }) => text.endsWith('the end.'));
+      open = open.filter(({ text }) => !text.endsWith('the end.'));
+      for (const { chatId } of done) {
+        whole += 1;
+        endedAt = now();
+        const more = left.get(chatId) ?? 0;
+        left.set(chatId, more - 1);
+        if (more > 0) say(chatId);
+      }
+      return whole >= people.length * each;
+    });
+    writing = null;
+    const unfinished = telegram.edits.slice(editsFrom).filter(({ text }) => !text.endsWith('the end.'));
+    const seconds = (endedAt - startedAt) / 1000;
+    const found = {
+      seconds,
+      edits: telegram.edits.length - editsFrom,
+      mostChanges: mostInASecond(unfinished),
+    };
+    return { ...found, ...(await check(from)) };
   },
 
   close: () => void setImmediate(() => process.disconnect()),

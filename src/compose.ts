@@ -121,7 +121,8 @@ export async function compose({ config, log, version, terminal, platforms, show 
       natural: config.personas.natural,
       caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
     },
-    rulesFor: (channel) => accessOf(config, channel),
+    rulesFor: (channel) => optionsOf(config, channel).access,
+    streams: (channel) => optionsOf(config, channel).streaming,
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
     newPairingCode,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
@@ -163,10 +164,10 @@ export async function compose({ config, log, version, terminal, platforms, show 
 }
 
 /** A channel without rules of its own would be open to nobody. */
-function accessOf({ channels }: Config, name: string) {
+function optionsOf({ channels }: Config, name: string) {
   const configured = { ...channels }[name as keyof Config['channels']];
   if (!configured) throw new Fault('internal', `channel ${name} is not configured, and yet somebody came in`);
-  return configured.access;
+  return configured;
 }
 
 /** Pictures, voice notes, documents. What reads them is loaded when one comes. */

@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import { isLoopback } from './board/loopback.js';
 import { discordOptions } from './channels/discord/options.js';
-import { expected } from './channels/option-words.js';
+import { expected, truth } from './channels/option-words.js';
 import { telegramOptions } from './channels/telegram/options.js';
 import { whatsappOptions } from './channels/whatsapp/options.js';
 
@@ -26,6 +26,9 @@ const modelServer = z.object({
 
 /** Every channel may answer some of the questions of `access` for itself. */
 const channelAccess = { access: access.partial().default({}) };
+
+/** Where messages can be edited, replies may be shown while they are written. */
+const growing = { ...channelAccess, streaming: truth().default(true) };
 
 export const configKeys = z.object({
   data_dir: text('a folder').default('./data'),
@@ -127,10 +130,10 @@ export const configKeys = z.object({
     })
     .prefault({}),
   channels: section({
-    telegram: telegramOptions.safeExtend(channelAccess).optional(),
-    discord: discordOptions.safeExtend(channelAccess).optional(),
-    whatsapp: whatsappOptions.safeExtend(channelAccess).optional(),
-    terminal: section(channelAccess).prefault({}),
+    telegram: telegramOptions.safeExtend(growing).optional(),
+    discord: discordOptions.safeExtend(growing).optional(),
+    whatsapp: whatsappOptions.safeExtend({ ...channelAccess, streaming: truth().default(false) }).optional(),
+    terminal: section(growing).prefault({}),
   }).prefault({}),
   board: section({
     host: text('a host name or an address').default('127.0.0.1'),
@@ -156,14 +159,7 @@ export const configKeys = z.object({
 });
 
 /** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
-export const laterKeys: readonly string[] = [
-  'store',
-  'channels.telegram.streaming',
-  'channels.terminal.streaming',
-  'channels.discord.streaming',
-  'channels.whatsapp.streaming',
-  'redis',
-];
+export const laterKeys: readonly string[] = ['store', 'redis'];
 
 function section<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.object(shape, expected('keys and values'));

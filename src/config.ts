@@ -46,7 +46,7 @@ export interface Config {
     telegram: (Camel<Omit<TelegramKeys, 'access'>> & { access: AccessRules }) | null;
     discord: (Camel<Omit<DiscordKeys, 'access'>> & { access: AccessRules }) | null;
     whatsapp: (Camel<Omit<WhatsAppKeys, 'access'>> & { access: AccessRules }) | null;
-    terminal: { access: AccessRules };
+    terminal: { access: AccessRules; streaming: boolean };
   };
   board: { host: string; port: number; token: string | null };
 }
@@ -217,6 +217,7 @@ function resolveConfig(
         : null,
       // Whoever sits at the terminal has the files as well: an owner, whom nobody need let in.
       terminal: {
+        streaming: channels.terminal.streaming,
         access: accessFor({
           direct: 'open',
           owners: [...keys.access.owners, 'terminal_local'],

@@ -3,7 +3,7 @@
  * through a pipe. Steps 1 and 7 of the route meet it here.
  */
 import type { Readable, Writable } from 'node:stream';
-import type { Channel, ChannelLimits, ChannelStatus, Receive } from '../core/channel.js';
+import type { Channel, ChannelLimits, ChannelStatus, Part, Receive, Recipient } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -95,6 +95,11 @@ export function createTerminal(options: TerminalOptions): Terminal {
     };
   }
 
+  async function preview(_to: Recipient, part: Part): Promise<boolean> {
+    dialogue.thinking?.(part.text);
+    return true;
+  }
+
   const limits: ChannelLimits = {
     messagesPerSecond: UNLIMITED,
     perChatBurst: UNLIMITED,
@@ -135,7 +140,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
       await reading;
     },
     status: () => status,
-    ...(dialogue.thinking ? { setTyping: async () => dialogue.thinking?.() } : {}),
+    ...(dialogue.thinking ? { setTyping: async () => dialogue.thinking?.(), preview } : {}),
     interject: dialogue.interject,
   };
 }

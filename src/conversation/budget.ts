@@ -15,6 +15,8 @@ export interface Budget {
   reserveAccount(now: number): number;
   /** Takes one message if it can go right now and no reply is waiting; else false. */
   takeLeftOver(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
+  /** The same for what comes again and again: half of what may go at once is left to replies. */
+  takeSpare(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
 }
 
 /** A chat that has been silent for long has its full burst again and need not be kept in memory. */
@@ -34,21 +36,25 @@ export function createBudget(limits: ChannelLimits): Budget {
     return bucket;
   }
 
+  function takeIf(chat: Bucket, now: number, wait: 'wait' | 'waitForSpare'): boolean {
+    if (chat[wait](now) > 0 || account[wait](now) > 0) return false;
+    chat.reserve(now);
+    account.reserve(now);
+    return true;
+  }
+
   return {
     reserveChat: (chat, kind, now) => bucketOf(chat, kind, now).reserve(now),
     reserveAccount: (now) => account.reserve(now),
-    takeLeftOver(chat, kind, now) {
-      const bucket = bucketOf(chat, kind, now);
-      if (bucket.wait(now) > 0 || account.wait(now) > 0) return false;
-      bucket.reserve(now);
-      account.reserve(now);
-      return true;
-    },
+    takeLeftOver: (chat, kind, now) => takeIf(bucketOf(chat, kind, now), now, 'wait'),
+    takeSpare: (chat, kind, now) => takeIf(bucketOf(chat, kind, now), now, 'waitForSpare'),
   };
 }
 
 interface Bucket {
   wait(now: number): number;
+  /** Until one can go and half of the burst is left after it. */
+  waitForSpare(now: number): number;
   reserve(now: number): number;
   isFull(now: number): boolean;
 }
@@ -61,9 +67,11 @@ function createBucket(burst: number, perSecond: number): Bucket {
   const interval = 1000 / perSecond;
   const tolerance = (Math.max(1, burst) - 1) * interval;
   let fullAt = 0;
-  const wait = (now: number) => Math.max(0, Math.max(fullAt, now) - tolerance - now);
+  const waitWith = (kept: number, now: number) => Math.max(0, Math.max(fullAt, now) - tolerance + kept - now);
+  const wait = (now: number) => waitWith(0, now);
   return {
     wait,
+    waitForSpare: (now) => waitWith(Math.ceil(burst / 2) * interval, now),
     reserve(now) {
       const delay = wait(now);
       fullAt = Math.max(fullAt, now) + interval;

@@ -35,6 +35,8 @@ export interface ConversationParts
     'channels' | 'personas' | 'rulesFor' | 'maxAgeMs' | 'newId' | 'clock' | 'log' | 'metrics'
   > {
   store: Store;
+  /** Whether replies are shown in a channel while they are written, where it can; left out: they are. */
+  streams?: RouteParts['streams'];
   chatFiles: ReceiveParts['chatFiles'];
   memory: ContextParts['memory'];
   zone: ContextParts['zone'];
@@ -96,6 +98,7 @@ export function createConversation(parts: ConversationParts): Conversation {
   const route = createRoute({
     ...{ store, channels, clock, log, metrics, rulesFor, deliver, pace, windows },
     onHeard: parts.recall.heard,
+    streams: parts.streams ?? (() => true),
     caps: parts.settings.caps,
     arbiter: parts.settings.natural ? createArbiter(parts) : null,
     ...{ personas: parts.personas, maxAgeMs: parts.maxAgeMs, newId: parts.newId },

@@ -2,16 +2,18 @@
  * Step 7 of the route: the one door out. Per chat in order, within the account's budget, with retries; what was
  * sent is marked and never sent again. Where nobody can tell whether the platform took a message (the
  * connection broke after the request was written), it is sent once more, and then not; after an end of the
- * process a few times, since losing it would be worse (docs/decisions/0003).
+ * process a few times, since losing it would be worse (docs/decisions/0003). What was shown while it was written
+ * (`showing.ts`) is edited to its final text here (docs/decisions/0015).
  */
 import { setMaxListeners } from 'node:events';
-import type { Channel, Recipient, SendResult } from '../core/channel.js';
+import type { Channel, Part, Recipient, SendResult } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
-import { type ChatId, channelOf, platformId } from '../core/ids.js';
+import { type ChatId, channelOf, type PersonaId, platformId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Delivery, OutboxStore, ReceiveStore } from '../core/store.js';
 import { type Budget, createBudget } from './budget.js';
 import { createQuiet } from './quiet.js';
+import { createShowing, optionsOf, recipientOf, type Showing } from './showing.js';
 
 export interface DeliverParts {
   store: OutboxStore & Pick<ReceiveStore, 'durable'>;
@@ -28,7 +30,9 @@ export interface Deliver {
   /** Something may wait for this chat. */
   wake(chatId: ChatId): void;
   /** Shows typing until the returned function is called, as far as the budget has something left. */
-  typing(channel: Channel, chatId: ChatId, to: Recipient): () => void;
+  typing(channel: Channel, chatId: ChatId, to: Recipient, personaId: PersonaId): () => void;
+  /** Shows a reply that is still written, as far as the budget has something to spare. */
+  show: Showing['change'];
   /** Resolves when nothing of this channel is left to send. */
   idle(channel: string): Promise<void>;
   /** From now on only sends what can go at once: nobody waits out an outage. Resolves when that is gone. */
@@ -60,6 +64,11 @@ export function createDeliver(parts: DeliverParts): Deliver {
   const draining = new AbortController();
   setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
   const quiet = createQuiet();
+  const showing = createShowing({
+    ...{ store, clock, log, holding, note, onRest: quiet.tell },
+    budgetOf: (channel) => budgets.get(channel),
+    ...{ stopping: stopping.signal, cuttingOff: cuttingOff.signal },
+  });
 
   function wake(chatId: ChatId): void {
     const busy = working.get(chatId);
@@ -70,13 +79,24 @@ export function createDeliver(parts: DeliverParts): Deliver {
     const channel = parts.channels.get(channelOf(chatId));
     const budget = budgets.get(channelOf(chatId));
     if (!channel || !budget || stopping.signal.aborted) return;
-    const work = { again: false };
-    working.set(chatId, work);
-    void empty(chatId, channel, budget, work).finally(() => {
+    void work(chatId, (mine) => empty(chatId, channel, budget, mine));
+  }
+
+  /** One at a time in each chat: so its messages keep their order. */
+  async function work(chatId: ChatId, what: (mine: { again: boolean }) => Promise<void>): Promise<void> {
+    const mine = { again: false };
+    working.set(chatId, mine);
+    try {
+      await what(mine);
+    } finally {
       working.delete(chatId);
-      if (work.again) wake(chatId);
+      if (mine.again) wake(chatId);
       quiet.tell();
-    });
+    }
+  }
+
+  function holding(chatId: ChatId, what: () => Promise<void>): Promise<void> | null {
+    return working.has(chatId) ? null : work(chatId, what);
   }
 
   async function empty(
@@ -102,6 +122,10 @@ export function createDeliver(parts: DeliverParts): Deliver {
 
   async function deliverOne(delivery: Delivery, channel: Channel, budget: Budget): Promise<void> {
     const { id, chatId } = delivery;
+    await showing.rest(delivery.origin);
+    const standsAs = delivery.shown?.platformMessageId ?? null;
+    if (channel.edit && standsAs !== null) return complete(delivery, standsAs, channel, budget);
+    if (isBlank(delivery.body)) return store.give(id, 'dropped', 'nothing is to be said', clock.now());
     if (isGivenUp(delivery, channel)) {
       log.warn(
         { chat: chatId, delivery: id },
@@ -110,41 +134,82 @@ export function createDeliver(parts: DeliverParts): Deliver {
       await store.give(id, 'unconfirmed', 'uncertain too often', clock.now());
       return;
     }
-    await clock.sleep(budget.reserveChat(chatId, delivery.kind, clock.now()), stopping.signal);
+    if (!(await begin(delivery, budget))) return;
+    const to = recipientOf(delivery);
+    const options = optionsOf(delivery, cuttingOff.signal);
+    const waited = clock.now() - delivery.createdAt;
+    if (waited > parts.maxAgeMs && delivery.part === 0 && !delivery.shown) {
+      const text = `(What follows is late by ${Math.floor(waited / HOUR_MS)} hours.)`;
+      // The name stands before what follows.
+      const late = { ...options, key: `${id}-late`, replyTo: null, leads: false };
+      await channel.send(to, { text, marks: [] }, late);
+    }
+    const result = await channel.send(to, delivery.body, options);
+    // Where an earlier try may have arrived, it did so with another text, and was perhaps found and not sent again.
+    const { edit } = channel;
+    if (edit && delivery.shown && result.kind === 'sent') {
+      return note(() => store.stands(id, result.platformMessageId));
+    }
+    await note(() => settle(delivery, result));
+  }
+
+  /** It is its turn, and noted as being sent. False when it is not to be sent now. */
+  async function begin({ id, chatId, kind }: Delivery, budget: Budget): Promise<boolean> {
+    await clock.sleep(budget.reserveChat(chatId, kind, clock.now()), stopping.signal);
     await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
     // Nobody is answered what a power cut could still make us forget, and so answer again.
     await store.durable();
-    if (stopping.signal.aborted || !(await store.sending(id, clock.now()))) return;
+    return !stopping.signal.aborted && (await store.sending(id, clock.now()));
+  }
 
-    const to = { address: delivery.address, threadId: delivery.threadId, kind: delivery.kind };
-    const options = {
-      personaName: delivery.speaker,
-      ...(delivery.personaId === null ? {} : { speaker: delivery.personaId }),
-      ...(delivery.face === undefined ? {} : { face: delivery.face, leads: delivery.part === 0 }),
-      key: String(id),
-      earlierTries: delivery.attempts,
-      createdAt: delivery.createdAt,
-      signal: cuttingOff.signal,
-    };
-    const waited = clock.now() - delivery.createdAt;
-    if (waited > parts.maxAgeMs && delivery.part === 0) {
-      const text = `(What follows is late by ${Math.floor(waited / HOUR_MS)} hours.)`;
-      await channel.send(to, { text, marks: [] }, { ...options, key: `${id}-late`, replyTo: null });
+  /** What stands there already becomes what is to stand there. */
+  async function complete(
+    delivery: Delivery,
+    standsAs: string,
+    channel: Channel,
+    budget: Budget,
+  ): Promise<void> {
+    const { id, chatId } = delivery;
+    if (showing.isShown(delivery)) {
+      showing.forget(id);
+      return note(() => settle(delivery, { kind: 'sent', platformMessageId: standsAs }));
     }
-    const result = await channel.send(to, delivery.body, { ...options, replyTo: delivery.replyTo });
-    await note(delivery, result);
+    if (!(await begin(delivery, budget))) return;
+    showing.forget(id);
+    const to = recipientOf(delivery);
+    const options = optionsOf(delivery, cuttingOff.signal);
+    if (isBlank(delivery.body)) {
+      await channel.remove?.(to, standsAs, options);
+      return note(() => store.give(id, 'dropped', 'taken back', clock.now()));
+    }
+    const result = await channel.edit?.(to, standsAs, delivery.body, options);
+    if (result?.kind === 'refused') {
+      log.info({ chat: chatId, delivery: id, reason: result.reason }, 'a reply is sent anew, not completed');
+      return sendAnew(delivery, channel);
+    }
+    // However often it is said, an edit is one edit.
+    if (result?.kind === 'unreachable') result.taken = 'no';
+    if (result) await note(() => settle(delivery, result));
+  }
+
+  /** What stands there goes, and with it what would then stand above the text that it follows. */
+  async function sendAnew(delivery: Delivery, channel: Channel): Promise<void> {
+    for (const entry of [delivery, ...(await store.shownBelow(delivery))]) {
+      const { id, shown } = entry;
+      const standsAs = shown?.platformMessageId;
+      if (standsAs) await channel.remove?.(recipientOf(entry), standsAs, optionsOf(entry, cuttingOff.signal));
+      showing.forget(id);
+      await note(() => store.gone(id, clock.now()));
+    }
   }
 
   /** What became of a send is known now: if it cannot be stored, it is stored again, never sent again. */
-  async function note(delivery: Delivery, result: SendResult): Promise<void> {
+  async function note(what: () => Promise<void>): Promise<void> {
     for (;;) {
       try {
-        return await settle(delivery, result);
+        return await what();
       } catch (error) {
-        log.error(
-          { err: error, delivery: delivery.id },
-          'the outcome of a send could not be stored; trying again',
-        );
+        log.error({ err: error }, 'the outcome of a send could not be stored; trying again');
         if (cuttingOff.signal.aborted) return;
         await clock.sleep(FIRST_BACKOFF_MS, cuttingOff.signal);
       }
@@ -183,12 +248,12 @@ export function createDeliver(parts: DeliverParts): Deliver {
     }
   }
 
-  function typing(channel: Channel, chatId: ChatId, to: Recipient): () => void {
+  function typing(channel: Channel, chatId: ChatId, to: Recipient, personaId: PersonaId): () => void {
     const budget = budgets.get(channel.name);
     let cancel = clock.after(TYPING_AFTER_MS, show);
     let over = false;
     async function show() {
-      if (budget?.takeLeftOver(chatId, to.kind, clock.now())) await channel.setTyping?.(to);
+      if (budget?.takeLeftOver(chatId, to.kind, clock.now())) await channel.setTyping?.(to, personaId);
       if (!over) cancel = clock.after(TYPING_EVERY_MS, show);
     }
     return () => {
@@ -197,18 +262,26 @@ export function createDeliver(parts: DeliverParts): Deliver {
     };
   }
 
+  function isQuiet(): boolean {
+    return working.size === 0 && showing.isQuiet();
+  }
+
   return {
     wake,
     typing,
-    idle: (channel) => quiet.until(() => [...working.keys()].every((id) => channelOf(id) !== channel)),
+    show: showing.change,
+    idle: (channel) =>
+      quiet.until(
+        () => showing.isQuiet(channel) && [...working.keys()].every((id) => channelOf(id) !== channel),
+      ),
     drain() {
       draining.abort();
-      return quiet.until(() => working.size === 0);
+      return quiet.until(isQuiet);
     },
     stop() {
       draining.abort();
       stopping.abort();
-      return { done: quiet.until(() => working.size === 0), force: () => cuttingOff.abort() };
+      return { done: quiet.until(isQuiet), force: () => cuttingOff.abort() };
     },
   };
 }
@@ -217,4 +290,9 @@ export function createDeliver(parts: DeliverParts): Deliver {
 function isGivenUp({ uncertainCuts, uncertainCrashes }: Delivery, { recognisesResends }: Channel): boolean {
   if (recognisesResends) return uncertainCrashes >= RECOGNISED_CRASHES;
   return uncertainCuts >= UNCERTAIN_CUTS || uncertainCrashes >= UNCERTAIN_CRASHES;
+}
+
+/** What is to be taken back, if it can be seen at all. */
+function isBlank({ text, file }: Part): boolean {
+  return text === '' && file === undefined;
 }

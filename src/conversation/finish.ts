@@ -45,8 +45,6 @@ export async function finish(
   ending: Ending,
 ): Promise<'finished' | 'lost'> {
   const answered = ending.outcome === 'answered';
-  const said =
-    answered && ask.lateByHours !== null ? `${lateNotice(ask.lateByHours)}\n\n${ending.text}` : ending.text;
   return parts.store.finishTurn({
     claim: ask.claim,
     turnId: ask.turnId,
@@ -55,18 +53,28 @@ export async function finish(
     hearers: ask.hearers,
     addressed: answered ? ask.addressed : [],
     exchange: ask.exchange,
-    deliveries: deliveriesOf(parts.channel, said, {
-      origin: `turn:${ask.turnId}`,
-      personaId: ask.personaId,
-      speaker: ask.speaker,
-      // In a group it is shown what is being answered; between two people that would be noise.
-      replyTo: ask.kind === 'group' ? asked(ask.batch) : null,
-      ...(ask.face === undefined ? {} : { face: ask.face }),
-    }),
+    deliveries: replyOf(parts.channel, answered ? ask : { ...ask, lateByHours: null }, ending.text),
     usage: ending.usage,
     measured: ask.measured,
     given: answered ? ask.given : null,
     now: ask.now,
+  });
+}
+
+/** What a persona says as it is delivered: the same while it is written and when it is final. */
+export function replyOf(
+  channel: Channel,
+  ask: Pick<FinishAsk, 'turnId' | 'personaId' | 'speaker' | 'face' | 'kind' | 'batch' | 'lateByHours'>,
+  text: string,
+): NewDelivery[] {
+  const said = ask.lateByHours === null ? text : `${lateNotice(ask.lateByHours)}\n\n${text}`;
+  return deliveriesOf(channel, said, {
+    origin: `turn:${ask.turnId}`,
+    personaId: ask.personaId,
+    speaker: ask.speaker,
+    // In a group it is shown what is being answered; between two people that would be noise.
+    replyTo: ask.kind === 'group' ? asked(ask.batch) : null,
+    ...(ask.face === undefined ? {} : { face: ask.face }),
   });
 }
 

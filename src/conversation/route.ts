@@ -21,10 +21,11 @@ import { buildContext, type Context, type ContextParts } from './context.js';
 import type { Deliver } from './deliver.js';
 import { type Caps, spoken } from './exchange.js';
 import { type FilesParts, type FilesRead, mayAddress, readFiles, readVoices } from './files.js';
-import { type Ending, type FinishAsk, finish } from './finish.js';
+import { type Ending, type FinishAsk, finish, replyOf } from './finish.js';
 import { takeFloor } from './floor.js';
 import { stepMessages, tokensOf } from './history.js';
 import { LEASE_MS, type TurnEnd } from './inbox.js';
+import { createLive, type Live, NOT_LIVE } from './live.js';
 import type { Pace } from './pace.js';
 import { faceOf, presentIn } from './presence.js';
 import { runTurn, type TurnAsk, type TurnOutcome, type TurnParts } from './turn.js';
@@ -41,6 +42,8 @@ export interface RouteParts {
   channels: ReadonlyMap<string, Channel>;
   deliver: Deliver;
   rulesFor(channel: string): AccessRules;
+  /** Whether replies are shown there while they are written. */
+  streams(channel: string): boolean;
   maxAgeMs: number;
   /** What goes on between personas; and how often in a row programs are answered. */
   caps: Caps;
@@ -273,13 +276,17 @@ export function createRoute(parts: RouteParts): Route {
     };
     let context = await gather();
     if (parts.windows.isFull(context.sizes, context.view.measured)) await makeRoom(null);
-    const ask = () => runTurn(parts.turn, askOf(begun, context, signal));
-    let outcome = await ask();
-    if (outcome.kind === 'failed' && outcome.fault.code === 'context_too_long' && !signal.aborted) {
-      log.warn({ room: claim.room, why: describe(outcome.fault) }, 'a request did not fit; compacting first');
+    const live = liveFor(begun, context, lateByHours);
+    signal.addEventListener('abort', live.end, { once: true });
+    const ask = () => runTurn(parts.turn, askOf(begun, context, signal, live));
+    const askUntilItFits = async () => {
+      const first = await ask();
+      if (first.kind !== 'failed' || first.fault.code !== 'context_too_long' || signal.aborted) return first;
+      log.warn({ room: claim.room, why: describe(first.fault) }, 'a request did not fit; compacting first');
       await makeRoom(context.requestTokens);
-      outcome = await ask();
-    }
+      return ask();
+    };
+    const outcome = await askUntilItFits().finally(live.end);
     if (outcome.kind === 'dropped') return DONE;
     await parts.pace();
     if (outcome.kind === 'failed') {
@@ -413,7 +420,12 @@ export function createRoute(parts: RouteParts): Route {
     await Promise.race([landed, clock.sleep(LANDING_MS)]);
   }
 
-  function askOf({ claimed, turn, batch }: Begun, context: Context, signal: AbortSignal): TurnAsk {
+  function askOf(
+    { claimed, turn, batch }: Begun,
+    context: Context,
+    signal: AbortSignal,
+    live: Live,
+  ): TurnAsk {
     const { chat, claim } = claimed;
     return {
       turnId: turn.id,
@@ -428,8 +440,29 @@ export function createRoute(parts: RouteParts): Route {
       cause: { kind: 'turn', personaId: turn.personaId, turnId: turn.id },
       steps: turn.steps,
       save: (step) => store.addStep(claim, turn.id, step),
+      onText: live.tell,
       signal,
     };
+  }
+
+  /** What is written is shown, where the channel can do that and may. */
+  function liveFor(begun: Begun, context: Context, lateByHours: number | null): Live {
+    const { claimed, channel, turn, batch, personas } = begun;
+    const { chat, claim } = claimed;
+    const canShow =
+      channel.preview !== undefined || (channel.edit !== undefined && channel.remove !== undefined);
+    if (!canShow || !parts.streams(channel.name)) return NOT_LIVE;
+    const { threadId } = roomParts(claim.room);
+    const face = faceOf(chat, personas, turn.personaId);
+    const as = { speaker: context.persona.name, personaId: turn.personaId, face, batch, kind: chat.kind };
+    return createLive(
+      { show: parts.deliver.show, clock },
+      {
+        ...{ turnId: turn.id, room: claim.room, chatId: chat.id, channel },
+        to: { address: chat.address, kind: chat.kind, threadId },
+        deliveriesOf: (text) => replyOf(channel, { ...as, turnId: turn.id, lateByHours }, text),
+      },
+    );
   }
 
   function holdLease(claim: Claim, abort: AbortController): () => void {
@@ -449,10 +482,10 @@ export function createRoute(parts: RouteParts): Route {
     };
   }
 
-  function showTyping({ claimed, channel }: Begun): () => void {
+  function showTyping({ claimed, channel, turn }: Begun): () => void {
     const { threadId } = roomParts(claimed.claim.room);
     const to: Recipient = { address: claimed.chat.address, kind: claimed.chat.kind, threadId };
-    return parts.deliver.typing(channel, claimed.chat.id, to);
+    return parts.deliver.typing(channel, claimed.chat.id, to, turn.personaId);
   }
 
   function waitedTooLong(batch: StoredMessage[], startedAt: number): number | null {

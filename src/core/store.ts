@@ -82,6 +82,11 @@ export interface Delivery extends NewDelivery {
   uncertainCrashes: number;
   /** Not to be tried before this. */
   notBefore: number;
+  /**
+   * Something of it was sent before its text was final, and may stand there: under this id, or null where nobody knows.
+   * Left out where nothing was.
+   */
+  shown?: { platformMessageId: string | null };
 }
 
 // ── Facets ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -345,7 +350,7 @@ export type CommandEffect =
 
 /** Step 7. */
 export interface OutboxStore {
-  /** The oldest undelivered entry of a chat, due or not; null when there is none. */
+  /** The oldest undelivered entry of a chat, due or not; null when there is none. One that is open is not its turn. */
   next(chatId: ChatId): Promise<Delivery | null>;
   /** Notes that a try begins: if the process ends now, the outcome is unknown. False when it was dropped. */
   sending(id: number, now: number): Promise<boolean>;
@@ -355,7 +360,31 @@ export interface OutboxStore {
   /** What is, or was, to be sent, by its id; null where there is none. */
   delivery(id: number): Promise<Delivery | null>;
   /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`). */
-  give(id: number, end: 'refused' | 'unconfirmed', error: string, now: number): Promise<void>;
+  give(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
+  /**
+   * Opens an entry of a running turn before its text is final, as being sent: when the turn ends (`finishTurn`), its
+   * delivery of the same origin, persona and part takes the entry's place, keeps what is `shown`, and is edited instead of
+   * sent; of what else is open, an empty text takes the place: it is taken back. When the turn is aborted, what may stand
+   * there is completed as stopped, and what does not is dropped. `toBeSent` where that is the caller's to do now; else
+   * something of it may stand there already. null when the turn does not run or the entry is not open any more.
+   */
+  open(ask: {
+    turnId: string;
+    room: RoomId;
+    delivery: NewDelivery;
+    now: number;
+  }): Promise<{ entry: Delivery; toBeSent: boolean } | null>;
+  /** Notes what is shown of an open entry next. False when it is not open any more: then nothing may be shown. */
+  grow(id: number, body: Part): Promise<boolean>;
+  /** What was sent of an entry stands there under this id, whatever became of the entry meanwhile. */
+  stands(id: number, platformMessageId: string): Promise<void>;
+  /** Further parts of the same text that stand there and are not final yet. */
+  shownBelow(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
+  /**
+   * Nothing of an entry stands there (any more): as if it had never been sent. One that never stood there and whose turn
+   * was aborted is dropped.
+   */
+  gone(id: number, now: number): Promise<void>;
   /** The chat lives elsewhere now. */
   move(chatId: ChatId, address: Address): Promise<void>;
   /** An answer outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over. */

@@ -5,7 +5,7 @@
  */
 import type { ToolCall, Usage } from '../core/model.js';
 import { parse, record, word } from './json.js';
-import { withoutReasoning } from './reasoning.js';
+import { visibleSoFar, withoutReasoning } from './reasoning.js';
 
 export interface Answer {
   text: string;
@@ -53,23 +53,29 @@ export function createAssembly(takenIds: ReadonlySet<string>) {
   }
 
   return {
-    add(value: unknown): void {
+    /** True where the text has grown. */
+    add(value: unknown): boolean {
       const chunk = record(value) ?? {};
       model = word(chunk.model) ?? model;
       usage = usageOf(chunk.usage) ?? usage;
 
       const choice = record(Array.isArray(chunk.choices) ? chunk.choices[0] : null);
-      if (choice === null) return;
+      if (choice === null) return false;
       const whole = record(choice.delta) === null ? record(choice.message) : null;
       const said = record(choice.delta) ?? whole;
       // A whole message is complete, whether its server says why it ended or not.
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
-      if (said === null) return;
-      text += textOf(said.content) + (word(said.refusal) ?? '');
-      for (const piece of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(piece) ?? {});
+      if (said === null) return false;
+      const piece = textOf(said.content) + (word(said.refusal) ?? '');
+      text += piece;
+      for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(call) ?? {});
       const legacy = record(said.function_call);
       if (legacy !== null) addCall({ index: 0, function: legacy });
+      return piece !== '';
     },
+
+    /** What of the text can be seen already. */
+    visible: () => visibleSoFar(text),
 
     finish: () => finish,
 

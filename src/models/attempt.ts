@@ -14,6 +14,8 @@ export async function attempt(ask: {
   takenIds: ReadonlySet<string>;
   /** How long nothing may come: before the headers, and between any two pieces of the answer. */
   silenceMs: number;
+  /** Told the whole visible text again and again as it grows: from nothing, for what an earlier attempt said is void. */
+  shows(text: string): void;
   clock: Clock;
   signal: AbortSignal;
 }): Promise<Answer> {
@@ -43,7 +45,10 @@ export async function attempt(ask: {
   try {
     const body = await ask.wire(ask.body, connection.signal);
     heard();
-    for await (const chunk of chunksOf(body, heard, clock)) assembly.add(chunk);
+    ask.shows('');
+    for await (const chunk of chunksOf(body, heard, clock)) {
+      if (assembly.add(chunk)) ask.shows(assembly.visible());
+    }
   } catch (error) {
     hangUp();
     // What was complete is an answer, however its connection ended.

@@ -17,18 +17,19 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
       let spoke = false;
       for await (const event of client.stream(client === first ? request : plain, signal)) {
         if (event.kind !== 'failed') {
-          spoke = true;
+          spoke = event.kind === 'text';
           yield event;
           if (event.kind === 'done') return;
           continue;
         }
-        if (spoke || signal.aborted) {
+        if (signal.aborted) {
           yield event;
           return;
         }
         faults.push(event.fault);
       }
       if (faults.length <= fallbacks.length) {
+        if (spoke) yield { kind: 'restart' };
         log.warn({ error: describe(faults.at(-1)) }, 'the model failed; asking the next fallback');
       }
     }

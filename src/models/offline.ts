@@ -27,7 +27,7 @@ export function createOfflineModel(): ModelClient {
       }
       const step = nextStep(request);
       if ('reply' in step) {
-        yield { kind: 'text', delta: step.reply };
+        for (const delta of piecesOf(step.reply)) yield { kind: 'text', delta };
         yield { ...done, text: step.reply, calls: [] };
         return;
       }
@@ -42,6 +42,11 @@ export function createOfflineModel(): ModelClient {
       return { identity: 'the built-in offline model', warnings: [advice] };
     },
   };
+}
+
+/** A line at a time, as a model of some speed would write it. */
+function piecesOf(text: string): string[] {
+  return text.match(/[^\n]*\n+|[^\n]+$/g) ?? [];
 }
 
 const done = { kind: 'done', usage: null, model: NAME, truncated: false } as const;

@@ -1,12 +1,11 @@
 /**
  * Step 5, the model: one OpenAI-compatible chat completions server. Asks as the server can be asked, retries
- * what may pass, and gives one answer or one fault. Text is yielded once, when its attempt is complete: an
- * attempt that breaks half-way has then told nobody anything.
+ * what may pass, and gives one answer or one fault. Text is told while it is written (`telling.ts`).
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
+import type { ModelClient, ModelRequest } from '../core/model.js';
 import type { Answer } from './assembly.js';
 import { attempt } from './attempt.js';
 import { checkModel } from './check.js';
@@ -17,6 +16,7 @@ import { type Quirk, refusedParameter } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { callIds, requestBody } from './request.js';
 import { ServerError } from './server-error.js';
+import { type Shows, type StreamEnd, telling } from './telling.js';
 import { verdictOn, waitBefore } from './verdict.js';
 import type { Wire } from './wire.js';
 
@@ -72,7 +72,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
   }
 
   /** Retries until there is an answer, an empty one too. Throws Fault. */
-  async function ask(request: ModelRequest, signal: AbortSignal): Promise<Answer> {
+  async function ask(request: ModelRequest, signal: AbortSignal, shows: Shows): Promise<Answer> {
     const model = request.model ?? server.name;
     const takenIds = callIds(request.messages);
     const wire = await loadWire();
@@ -82,7 +82,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
       const body = requestBody(request, model, maxOutputTokens, await leftOut(model, withoutPictures));
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
-        const answer = await attempt({ wire, body, takenIds, silenceMs, clock, signal });
+        const answer = await attempt({ wire, body, takenIds, silenceMs, shows, clock, signal });
         // Some models call tools that nobody offered them.
         return body.tools === undefined ? { ...answer, calls: [] } : answer;
       } catch (error) {
@@ -117,25 +117,22 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
   }
 
   /** An empty answer is asked for once more. */
-  async function answer(request: ModelRequest, signal: AbortSignal): Promise<Answer> {
-    const first = await ask(request, signal);
+  async function answer(request: ModelRequest, signal: AbortSignal, shows: Shows): Promise<Answer> {
+    const first = await ask(request, signal, shows);
     if (!isEmpty(first)) return first;
-    const second = first.finish === 'content_filter' ? first : await ask(request, signal);
+    const second = first.finish === 'content_filter' ? first : await ask(request, signal, shows);
     if (!isEmpty(second)) return second;
     throw emptyAnswer(titleOf(request.model ?? server.name), second.finish);
   }
 
-  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
-    let event: ModelEvent;
+  async function end(request: ModelRequest, signal: AbortSignal, shows: Shows): Promise<StreamEnd> {
     try {
-      const { text, calls, usage, model, finish } = await answer(request, signal);
+      const { text, calls, usage, model, finish } = await answer(request, signal, shows);
       const named = model ?? request.model ?? server.name;
-      event = { kind: 'done', text, calls, usage, model: named, truncated: finish === 'length' };
+      return { kind: 'done', text, calls, usage, model: named, truncated: finish === 'length' };
     } catch (error) {
-      event = { kind: 'failed', fault: asFault(error) };
+      return { kind: 'failed', fault: asFault(error) };
     }
-    if (event.kind === 'done' && event.text !== '') yield { kind: 'text', delta: event.text };
-    yield event;
   }
 
   function asFault(error: unknown): Fault {
@@ -144,7 +141,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
   }
 
   return {
-    stream,
+    stream: (request, signal) => telling((shows) => end(request, signal, shows)),
 
     async warm() {
       try {
@@ -157,7 +154,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): OpenAiModel {
     check: (signal) =>
       checkModel({
         identity: `${server.name} at ${place}`,
-        ask: (request) => ask(request, signal),
+        ask: (request) => ask(request, signal, () => {}),
         forgetQuirks: () => book.forget(pageOf(server.name)),
         quirks: () => book.refused(pageOf(server.name)),
         now: clock.now,

@@ -6,6 +6,15 @@
 const OPENING = /^\s*<(think|thinking)>/i;
 const FENCE = /^\s*(```|~~~)/;
 
+/** Nothing but what may become an opening tag. */
+const HALF_OPENING = /^\s*<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?$/i;
+
+/** Pure. Of a text that still grows: nothing is shown that turns out to be the beginning of a thought. */
+export function visibleSoFar(text: string): string {
+  const visible = withoutReasoning(text);
+  return HALF_OPENING.test(visible) ? '' : visible;
+}
+
 /** Pure. Tags in the middle of a text or in code are what the model talks about, and stay. */
 export function withoutReasoning(text: string): string {
   let rest = text;

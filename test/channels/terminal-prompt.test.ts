@@ -161,6 +161,23 @@ describe('the terminal at a prompt', () => {
     await expect.poll(() => screen().at(-1)).toBe('you:');
   });
 
+  it('shows the end of what is written so far, in one line, until the whole reply comes', async () => {
+    const { start, say, screen, terminal } = setUp(false);
+    const to = { address: 'local', threadId: null, kind: 'direct' as const };
+    const write = (text: string) => terminal.preview?.(to, { text, marks: [] }, sendOptions());
+    await start();
+    expect(await write('The old\noak')).toBe(true);
+    expect(screen().at(-1)).toBe('(The old oak) you:');
+    // Typing goes on beside it, and changes nothing in it.
+    await terminal.setTyping?.(to);
+    await write(`${'x'.repeat(100)} \u001b[2J the gate.`);
+    expect(screen().at(-1)).toMatch(/^\(…x+ \[2J the gate\.\) you:$/);
+    await say('The old oak stands by the gate.');
+    expect(screen().slice(-2)).toEqual(['Luna: The old oak stands by the gate.', 'you:']);
+    await terminal.setTyping?.(to);
+    expect(screen().at(-1)).toBe('(thinking) you:');
+  });
+
   it('shows marks as styles, where there are colours, and never what would steer the terminal', async () => {
     const { start, say, raw, screen } = setUp(true);
     await start();

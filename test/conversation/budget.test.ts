@@ -27,6 +27,30 @@ describe('the outbound budget', () => {
     expect(budget.takeLeftOver('telegram_1', 'direct', 1_000)).toBe(true);
   });
 
+  it('leaves half of what may go at once to replies, whatever is taken from the rest (property)', () => {
+    const taking = fc.array(fc.record({ after: fc.nat({ max: 3_000 }), group: fc.boolean() }), {
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(taking, fc.integer({ min: 1, max: 20 }), (takes, perChatBurst) => {
+        const budget = createBudget({ ...limits, perChatBurst });
+        let now = 0;
+        for (const { after, group } of takes) {
+          now += after;
+          budget.takeSpare(group ? 'telegram_-2' : 'telegram_1', group ? 'group' : 'direct', now);
+        }
+        for (let n = 0; n < Math.ceil(perChatBurst / 2); n++) {
+          expect(budget.reserveChat('telegram_1', 'direct', now)).toBe(0);
+          expect(budget.reserveAccount(now)).toBe(0);
+        }
+      }),
+    );
+    const budget = createBudget({ ...limits, perChatBurst: 4 });
+    const taken = [0, 1, 2].map(() => budget.takeSpare('telegram_1', 'direct', 0));
+    expect(taken).toEqual([true, true, false]);
+    expect(budget.takeSpare('telegram_1', 'direct', 1_000)).toBe(true);
+  });
+
   it('never lets a chat have more in a second than its burst and one refill', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(20), fc.nat(3)), { minLength: 1, maxLength: 300 }), (asks) => {

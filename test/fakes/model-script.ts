@@ -24,6 +24,8 @@ export interface ModelScript {
   stall?: 'headers';
   /** Silent for ever after that many chunks. */
   stallAfter?: number;
+  /** Writes no further after that many chunks until this has come. */
+  hold?: { after: number; until: Promise<unknown> };
   /** The connection breaks after that many chunks. */
   cutAfter?: number;
   /** The connection breaks before the headers. */

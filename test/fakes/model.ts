@@ -185,14 +185,15 @@ async function play(script: ModelScript, body: ChatBody, n: number, response: Se
 }
 
 async function playStream(script: ModelScript, chunks: string[], response: ServerResponse): Promise<void> {
-  const { cutAfter, stallAfter, chunkDelayMs } = script;
+  const { cutAfter, stallAfter, chunkDelayMs, hold } = script;
   // Without any wish about when, all of it is one write.
-  if (cutAfter === undefined && stallAfter === undefined && chunkDelayMs === undefined) {
+  if ([cutAfter, stallAfter, chunkDelayMs, hold].every((wish) => wish === undefined)) {
     response.end(chunks.join(''));
     return;
   }
   for (const [index, chunk] of chunks.entries()) {
     if (index === stallAfter) return;
+    if (index === hold?.after) await hold.until;
     if (index === cutAfter) {
       response.socket?.destroy();
       return;

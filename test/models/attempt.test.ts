@@ -39,6 +39,7 @@ function begin() {
     body: { model: 'm', messages: [] },
     takenIds: new Set(),
     silenceMs: 60_000,
+    shows: () => {},
     clock,
     signal: new AbortController().signal,
   });

@@ -45,6 +45,7 @@ export async function outcome(
   for await (const event of client.stream(request, signal)) {
     if (last !== undefined) throw new Error(`an event after the last one: ${JSON.stringify(event)}`);
     if (event.kind === 'text') text += event.delta;
+    else if (event.kind === 'restart') text = '';
     else last = event;
   }
   if (last === undefined) throw new Error('the stream ended without a last event');

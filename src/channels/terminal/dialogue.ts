@@ -6,8 +6,8 @@ export interface Dialogue {
   read(take: (line: string) => Promise<void>, signal: AbortSignal): Promise<void>;
   /** Resolves when the output has taken it, rejects when it cannot. */
   show(name: string, part: Part): Promise<void>;
-  /** Shows for some seconds that a reply is being made. */
-  thinking?(): void;
+  /** Shows for some seconds that a reply is being made, and what is written of it, where that is given. */
+  thinking?(written?: string): void;
   /** Lets something else write to the same terminal, without tearing what is being typed. */
   interject(write: () => void): void;
   close(): Promise<void>;

@@ -1,6 +1,7 @@
 /**
  * The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear
- * above it, line history, colours where the terminal has them, and a sign while the model works.
+ * above it, line history, colours where the terminal has them, and a sign while the model works: the end of what it
+ * has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
@@ -30,6 +31,7 @@ export function createPrompt(parts: {
   let saving: Promise<void> = Promise.resolve();
   let taking: Promise<void> = Promise.resolve();
   let thinkingUntil = 0;
+  let written = '';
   let animation: NodeJS.Timeout | null = null;
 
   /** Takes the prompt away, lets `write` write in its place, and draws it anew below, with what was typed. */
@@ -58,11 +60,13 @@ export function createPrompt(parts: {
       return idle;
     }
     const frame = FRAMES[Math.floor(clock.now() / FRAME_MS) % FRAMES.length];
-    return colours ? `${styled(['36'], `${frame} thinking`)}  ${idle}` : `(thinking) ${idle}`;
+    const sign = endOf(written, Math.floor(columnsOf(output) / 2)) || 'thinking';
+    return colours ? `${styled(['36'], `${frame} ${sign}`)}  ${idle}` : `(${sign}) ${idle}`;
   }
 
   function stopAnimation(): void {
     thinkingUntil = 0;
+    written = '';
     if (animation) clearInterval(animation);
     animation = null;
   }
@@ -136,7 +140,8 @@ export function createPrompt(parts: {
         above(() => output.write(reply, (error) => (error ? reject(error) : resolve())));
       });
     },
-    thinking() {
+    thinking(soFar) {
+      if (soFar !== undefined) written = soFar;
       thinkingUntil = clock.now() + THINKING_MS;
       animation ??= setInterval(redraw, FRAME_MS).unref();
       redraw();
@@ -149,4 +154,14 @@ export function createPrompt(parts: {
       await saving;
     },
   };
+}
+
+function columnsOf(output: Writable): number {
+  return 'columns' in output && typeof output.columns === 'number' ? output.columns : 80;
+}
+
+/** The last characters of a text, in one line. */
+function endOf(text: string, most: number): string {
+  const characters = [...withoutControls(text).replace(/\s+/g, ' ').trim()];
+  return characters.length <= most ? characters.join('') : `…${characters.slice(-most).join('')}`;
 }

@@ -10,7 +10,7 @@ import { toDelivery } from './rows.js';
 import { chat, outbox, turn } from './schema.js';
 
 type OutboxRow = typeof outbox.$inferSelect;
-export type ShownVerbs = Pick<OutboxStore, 'open' | 'grow' | 'stands' | 'gone' | 'shownBelow'>;
+type ShownVerbs = Pick<OutboxStore, 'open' | 'grow' | 'stands' | 'gone' | 'shownBelow'>;
 
 const UNKNOWN = '';
 const given = sql.placeholder;

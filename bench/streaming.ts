@@ -1,0 +1,107 @@
+/**
+ * Part of `npm run bench`: what it costs to show replies while they are written. Two gateways, one of which shows them,
+ * with answers that come at once and with answers that take the model seconds. Ends with 1 when a message was lost or
+ * answered twice, or a chat was changed more than once a second.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { gateway, type Subject } from './bots.js';
+import { median, medianOf, type Row, table } from './figures.js';
+import { layOutGroups } from './fill.js';
+import { type Bot, createProcesses } from './processes.js';
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    node: { type: 'string', default: process.execPath },
+  },
+  strict: false,
+});
+const quick = options.quick === true;
+const node = String(options.node);
+/** At least four fifths of the throughput. */
+const AIM = 1.25;
+const BLOCKS = quick ? 2 : 5;
+const TOGETHER = 50;
+const WRITING = { each: quick ? 1 : 2, pieces: 30, ms: 3_000 };
+const peopleOf = (block: number) =>
+  Array.from({ length: TOGETHER }, (_, n) => 200_001 + block * TOGETHER + n);
+
+interface Run {
+  subject: Subject;
+  bot: Bot;
+  atOnce: number[];
+  perSecond: number[];
+  cpuMs: (number | null)[];
+  edits: number[];
+  mostChanges: number;
+  faults: number;
+}
+
+const processes = createProcesses();
+const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-streaming-'));
+
+async function begin(streaming: boolean): Promise<Run> {
+  const home = join(folder, streaming ? 'on' : 'off');
+  await layOutGroups(home);
+  const subject = await gateway(processes, node, home, 'unbounded', { streaming });
+  const bot = subject.start();
+  await subject.servers.oneByOne({ people: [1], each: 1 });
+  const found = { atOnce: [], perSecond: [], cpuMs: [], edits: [], mostChanges: 0, faults: 0 };
+  return { subject, bot, ...found };
+}
+
+async function measure(run: Run, people: number[]): Promise<void> {
+  const { servers } = run.subject;
+  // The first messages of a chat make its files: not timed.
+  await servers.conversations({ people, each: 2 });
+  const quickly = await servers.conversations({ people, each: 6 });
+  run.atOnce.push(quickly.messages / quickly.seconds);
+  const before = run.bot.cpuMs();
+  const slowly = await servers.written({ people, ...WRITING });
+  const after = run.bot.cpuMs();
+  run.perSecond.push(slowly.messages / slowly.seconds);
+  run.cpuMs.push(before === null || after === null ? null : (after - before) / slowly.messages);
+  run.edits.push(slowly.edits / slowly.messages);
+  run.mostChanges = Math.max(run.mostChanges, slowly.mostChanges);
+  for (const { lost, doubled, outOfOrder } of [quickly, slowly]) run.faults += lost + doubled + outOfOrder;
+}
+
+let failed = true;
+try {
+  const on = await begin(true);
+  const off = await begin(false);
+  for (let block = 0; block < BLOCKS; block++) {
+    for (const run of [on, off]) await measure(run, peopleOf(block));
+  }
+  const both = [on, off];
+  const rows: Row[] = [
+    {
+      what: 'messages a second, answered at once',
+      values: both.map((run) => median(run.atOnce)),
+      unit: '/s',
+    },
+    {
+      what: `messages a second, written in ${WRITING.ms / 1000} s`,
+      values: both.map((run) => median(run.perSecond)),
+      unit: '/s',
+    },
+  ];
+  console.log(
+    `Replies that can be seen while they are written, ${TOGETHER} chats (aim: four fifths at least)\n`,
+  );
+  console.log(`${table(['shown', 'whole'], rows, AIM)}\n`);
+  const cpu = both.map((run) => medianOf(run.cpuMs)?.toFixed(1) ?? 'n/a');
+  console.log(
+    `Processor time per written message: ${cpu.join(' ms, whole ')} ms; ${median(on.edits).toFixed(1)} edits each`,
+  );
+  console.log(`Changes of one chat in a second, at most: ${on.mostChanges} (aim: 1)\n`);
+  failed = on.faults + off.faults > 0 || on.mostChanges > 1;
+  if (failed) console.error('messages were lost or answered twice, or shown too often: see above');
+} finally {
+  await processes.endAll();
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+process.exit(failed ? 1 : 0);

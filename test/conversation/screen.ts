@@ -1,0 +1,284 @@
+/** A chat as people see it, whose platform does as it is told; and turns in it that are shown while they are written. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createDeliver } from '../../src/conversation/deliver.js';
+import { deliveriesOf } from '../../src/conversation/finish.js';
+import { createLive } from '../../src/conversation/live.js';
+import type { Channel, ChannelLimits, Part, SendOptions, SendResult } from '../../src/core/channel.js';
+import type { Claim, Store } from '../../src/core/store.js';
+import { openSqliteStore } from '../../src/store/sqlite/open.js';
+import { begun, CHAT, chatAt, command, message, receive } from '../contract/store/words.js';
+import { type ManualClock, manualClock } from '../fakes/clock.js';
+import { quietLog, quietMetrics } from '../harness/quiet.js';
+
+/** What becomes of a call; `taken` where the platform did it all the same. */
+export type Trouble = { result: SendResult; taken?: boolean } | { slowMs: number };
+type Call = 'send' | 'edit' | 'remove' | 'preview';
+
+export interface Message {
+  id: string;
+  key: string;
+  text: string;
+}
+
+export interface Screen {
+  channel: Channel;
+  messages: Message[];
+  /** What can be read, from above to below. */
+  texts(): string[];
+  preview: string | null;
+  calls: { call: Call; at: number; text: string; key: string }[];
+  /** The next calls of a kind end like this. */
+  trouble: Record<'send' | 'edit', Trouble[]>;
+}
+
+export const PART = 20;
+
+const GENEROUS: ChannelLimits = {
+  ...{ messagesPerSecond: 1e6, perChatBurst: 1e6, perChatPerSecond: { direct: 1e6, group: 1e6 } },
+};
+
+function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
+  let lastId = 0;
+  const screen: Screen = {
+    messages: [],
+    texts: () => screen.messages.map(({ text }) => text),
+    preview: null,
+    calls: [],
+    trouble: { send: [], edit: [] },
+    channel: {
+      name: 'test',
+      limits: given.limits ?? GENEROUS,
+      recognisesResends: true,
+      compose(markdown) {
+        const parts: Part[] = [];
+        for (let at = 0; at < markdown.length; at += PART) {
+          parts.push({ text: markdown.slice(at, at + PART), marks: [] });
+        }
+        return parts;
+      },
+      start: async () => {},
+      stop: async () => {},
+      status: () => ({ connected: true, since: 0, lastError: null }),
+      send: (_to, part, options) =>
+        troubled('send', part, options, () => {
+          const there = screen.messages.find(({ key }) => key === options.key);
+          if (there) return sent(there.id);
+          screen.preview = null;
+          const id = `m${++lastId}`;
+          screen.messages.push({ id, key: options.key, text: part.text });
+          return sent(id);
+        }),
+      edit: (_to, id, part, options) =>
+        troubled('edit', part, options, () => {
+          const there = screen.messages.find((each) => each.id === id);
+          if (!there) return { kind: 'refused', reason: 'it is not there' };
+          there.text = part.text;
+          return sent(id);
+        }),
+      async remove(_to, id, options) {
+        note('remove', '', options);
+        screen.messages = screen.messages.filter((each) => each.id !== id);
+      },
+      ...(given.previews === undefined
+        ? {}
+        : {
+            async preview(_to, part, options) {
+              note('preview', part.text, options);
+              if (given.previews) screen.preview = part.text;
+              return given.previews ?? false;
+            },
+          }),
+    },
+  };
+
+  function note(call: Call, text: string, { key }: SendOptions): void {
+    screen.calls.push({ call, at: clock.now(), text, key });
+  }
+
+  async function troubled(
+    call: 'send' | 'edit',
+    part: Part,
+    options: SendOptions,
+    act: () => SendResult,
+  ): Promise<SendResult> {
+    note(call, part.text, options);
+    const trouble = screen.trouble[call].shift();
+    if (trouble === undefined) return act();
+    if ('result' in trouble) {
+      if (trouble.taken) act();
+      return trouble.result;
+    }
+    await clock.sleep(trouble.slowMs, options.signal);
+    if (options.signal.aborted) return { kind: 'unreachable', reason: 'aborted', taken: 'unknown' };
+    return act();
+  }
+  return screen;
+}
+
+function sent(platformMessageId: string): SendResult {
+  return { kind: 'sent', platformMessageId };
+}
+
+export interface ScreenOptions {
+  limits?: ChannelLimits;
+  /** Whether the chat has previews; left out: the channel has none. */
+  previews?: boolean;
+}
+
+export interface Scene {
+  clock: ManualClock;
+  store: Store;
+  screen: Screen;
+  /** A turn begins; what it writes is shown. */
+  begin(turnId: string): Promise<Writing>;
+  /** A message beside any turn. */
+  post(text: string): Promise<void>;
+  /** The process ends here and now, and another begins, which finds what was left. */
+  crash(): Promise<void>;
+  /** Resolves when everything is as it is to be. */
+  settle(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Writing {
+  claim: Claim;
+  tell(text: string): void;
+  /** The turn goes on in the process that runs now. */
+  resume(): Promise<void>;
+  finish(text: string): Promise<void>;
+  /** `/stop` and `/reset`; resolves when the command is done. */
+  command(name: 'stop' | 'reset'): Promise<void>;
+}
+
+const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
+
+export async function scene(options: ScreenOptions = {}): Promise<Scene> {
+  const folder = await mkdtemp(join(tmpdir(), 'coterie-screen-'));
+  const clock = manualClock();
+  const opened = await openSqliteStore({
+    ...{ file: join(folder, 'coterie.db'), migrationsFolder: MIGRATIONS, clock, log: quietLog },
+  });
+  // The disk keeps a time of its own.
+  const store: Store = { ...opened, durable: async () => {} };
+  const screen = createScreen(clock, options);
+  const deliverIn = (process: { dead: boolean }) => {
+    const alive =
+      (call: (...given: never[]) => unknown) =>
+      (...given: never[]) =>
+        process.dead ? new Promise(() => {}) : call(...given);
+    const lives = Object.fromEntries(
+      Object.entries(store).map(([name, verb]) => [name, alive(verb as never)]),
+    ) as unknown as Store;
+    return createDeliver({
+      ...{ store: lives, channels: new Map([['test', screen.channel]]), clock, onMoved: async () => {} },
+      ...{ log: quietLog, metrics: quietMetrics, maxAgeMs: 24 * 3_600_000 },
+    });
+  };
+  let process = { dead: false };
+  let deliver = deliverIn(process);
+  let lastId = 0;
+
+  async function settle(): Promise<void> {
+    const { dead } = process;
+    let quiet = dead;
+    void deliver.idle('test').then(() => {
+      quiet = true;
+    });
+    for (let n = 0; !quiet && n < 100; n++) await clock.advance(10_000);
+    if (!quiet) throw new Error('it never comes to rest');
+  }
+
+  return {
+    ...{ clock, store, screen, settle },
+    async begin(turnId) {
+      await receive(store, [message(`in-${++lastId}`, 'hello', { chat: chatAt(CHAT, { kind: 'direct' }) })]);
+      let { claim } = await begun(store, turnId);
+      const deliveries = (text: string) =>
+        deliveriesOf(screen.channel, text, {
+          ...{ origin: `turn:${turnId}`, personaId: 'default', speaker: 'Default', replyTo: null },
+        });
+      const liveNow = () =>
+        createLive(
+          { show: deliver.show, clock },
+          {
+            ...{ turnId, room: CHAT, chatId: CHAT, channel: screen.channel, deliveriesOf: deliveries },
+            to: { address: '1', threadId: null, kind: 'direct' },
+          },
+        );
+      let live = liveNow();
+      return {
+        get claim() {
+          return claim;
+        },
+        tell: (text) => live.tell(text),
+        async resume() {
+          const taken = await store.claim({ room: CHAT, owner: 'me', now: clock.now(), leaseMs: 60_000 });
+          if (!taken?.turn) throw new Error('there is no turn to go on with');
+          claim = taken.claim;
+          live = liveNow();
+        },
+        async finish(text) {
+          live.end();
+          const end = { claim, turnId, reply: text, outcome: 'answered' as const, hearers: [] };
+          const nothing = { usage: null, measured: null, given: null };
+          const outcome = await store.finishTurn({
+            ...{ ...end, ...nothing, deliveries: deliveries(text), now: clock.now() },
+          });
+          if (outcome !== 'finished') throw new Error(`the turn is ${outcome}`);
+          deliver.wake(CHAT);
+        },
+        async command(name) {
+          const { commands } = await receive(store, [
+            command(`in-${++lastId}`, name, '', { chat: chatAt(CHAT, { kind: 'direct' }) }),
+          ]);
+          const [{ id } = { id: 0 }] = commands;
+          const given = await store.takeCommand(id);
+          const effect =
+            name === 'stop'
+              ? ({ kind: 'stop', room: CHAT, turnId } as const)
+              : ({
+                  kind: 'reset',
+                  room: CHAT,
+                  personaId: 'default',
+                  upTo: given?.afterMessage ?? 0,
+                } as const);
+          await store.finishCommand({ id, now: clock.now(), deliveries: [], effects: [effect] });
+          live.end();
+          deliver.wake(CHAT);
+        },
+      };
+    },
+    async post(text) {
+      const origin = `notice:${++lastId}`;
+      await store.post({
+        ...{ chatId: CHAT, channel: 'test', address: '1', threadId: null, kind: 'direct', now: clock.now() },
+        delivery: {
+          origin,
+          personaId: null,
+          speaker: 'x',
+          part: 0,
+          body: { text, marks: [] },
+          replyTo: null,
+        },
+      });
+      deliver.wake(CHAT);
+    },
+    async crash() {
+      process.dead = true;
+      // Its connections end with it; what had not arrived by then never does.
+      deliver.stop().force();
+      process = { dead: false };
+      deliver = deliverIn(process);
+      const { chats } = await store.recover(['test'], clock.now());
+      for (const chat of chats) deliver.wake(chat);
+    },
+    settle,
+    async close() {
+      await opened.close();
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
