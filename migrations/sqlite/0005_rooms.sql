@@ -1,6 +1,7 @@
 ALTER TABLE `chat` ADD `invited` text;--> statement-breakpoint
 ALTER TABLE `chat` ADD `away` text;--> statement-breakpoint
 ALTER TABLE `command` ADD `twin` text;--> statement-breakpoint
+ALTER TABLE `command` ADD `persona` text;--> statement-breakpoint
 CREATE UNIQUE INDEX `command_twin` ON `command` (`chat_id`,`moves`,`twin`) WHERE "command"."twin" is not null;--> statement-breakpoint
 ALTER TABLE `message` ADD `addresses` text;--> statement-breakpoint
 ALTER TABLE `message` ADD `twin` text;--> statement-breakpoint

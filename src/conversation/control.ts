@@ -9,7 +9,7 @@ import { addressOf, type ChatId, type RoomId } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { AccessStore, CommandStore, PendingCommand, StoredCommand } from '../core/store.js';
 import { isOwner } from './access.js';
-import type { CommandAnswer, CommandParts } from './commands/command.js';
+import type { Command, CommandAnswer, CommandParts } from './commands/command.js';
 import { deliveriesOf } from './finish.js';
 
 export interface ControlParts {
@@ -64,13 +64,28 @@ export function createControl(parts: ControlParts): Control {
     while (!stopping) {
       try {
         const command = await store.takeCommand(id);
-        if (command) await runOne(command);
+        if (command) await runOne(await asAddressed(command));
         return;
       } catch (error) {
         log.error({ err: error, command: id }, 'a command could not be worked on; trying again');
         await clock.sleep(RETRY_MS);
       }
     }
+  }
+
+  function known({ name: called }: StoredCommand): Command | undefined {
+    const { commands } = parts.commandParts;
+    return commands.find(({ name, aliases }) => name === called || aliases.includes(called));
+  }
+
+  /** What is given to a persona's own account means that persona, where it exists. */
+  async function asAddressed(command: StoredCommand): Promise<StoredCommand> {
+    const { chat, persona } = command;
+    if (persona === undefined || known(command)?.ofChat) return command;
+    const { personas } = parts.commandParts;
+    await personas.meet(chat.id, persona);
+    if ((await personas.get(chat.id, persona)) === null) return command;
+    return { ...command, chat: { ...chat, activePersona: persona } };
   }
 
   async function runOne(command: StoredCommand): Promise<void> {
@@ -103,9 +118,7 @@ export function createControl(parts: ControlParts): Control {
   }
 
   async function answerOf(command: StoredCommand): Promise<CommandAnswer> {
-    const known = parts.commandParts.commands.find(
-      ({ name, aliases }) => name === command.name || aliases.includes(command.name),
-    );
+    const found = known(command);
     if (command.tries > TRIES_OVER_PROCESSES) {
       log.error(
         { command: command.name, chat: command.chat.id },
@@ -113,16 +126,16 @@ export function createControl(parts: ControlParts): Control {
       );
       return { text: sentenceOf(null) };
     }
-    if (!known) return { text: `/${command.name} is not known any more; /help shows what is.` };
+    if (!found) return { text: `/${command.name} is not known any more; /help shows what is.` };
     for (let tries = 1; ; tries++) {
       try {
         const owner = await senderIsOwner(command);
         const mayChange = async () => owner || (await administers(command));
-        if (command.chat.kind === 'group' && known.changes(command.argument) && !(await mayChange())) {
+        if (command.chat.kind === 'group' && found.changes(command.argument) && !(await mayChange())) {
           return { text: 'Only owners and administrators of this group can do that.' };
         }
         const interruptTurns = () => parts.interruptTurns(command.chat.id);
-        return await known.run({ command, isOwner: owner, mayChange, interruptTurns }, parts.commandParts);
+        return await found.run({ command, isOwner: owner, mayChange, interruptTurns }, parts.commandParts);
       } catch (error) {
         log.error({ err: error, command: command.name, chat: command.chat.id }, 'a command failed');
         if (tries >= TRIES) return { text: sentenceOf(error) };

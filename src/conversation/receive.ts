@@ -155,7 +155,9 @@ export function createReceive(parts: ReceiveParts): Receive {
     if (asked) answered.push(asked);
     const yes = asked !== null && isYes(message.text, mentionsBot) ? asked.ifYes : null;
     const command = parseCommand(message.text, parts.commandNames, mentionsBot) ?? yes;
-    if (command) return { kind: 'command', ...origin, command };
+    const [persona] = message.addresses ?? [];
+    if (command)
+      return { kind: 'command', ...origin, command, ...(persona === undefined ? {} : { persona }) };
     const said: Receipt = {
       ...{ kind: 'message', ...origin, ...worded(message) },
       ...{ sentAt, receivedAt, mentionsBot, replyTo },

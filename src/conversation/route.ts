@@ -9,7 +9,15 @@ import type { Exchange } from '../core/exchange.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { Log, Metrics } from '../core/log.js';
 import { type Persona, type Personas, personaName } from '../core/persona.js';
-import type { ChatStore, Claim, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
+import type {
+  ChatRecord,
+  ChatStore,
+  Claim,
+  Claimed,
+  OutboxStore,
+  StoredTurn,
+  TurnStore,
+} from '../core/store.js';
 import type { Step, StoredMessage } from '../core/transcript.js';
 import type { Measured } from '../core/view.js';
 import type { AccessRules } from './access.js';
@@ -120,7 +128,7 @@ export function createRoute(parts: RouteParts): Route {
     }
     const heard = await withSpokenWords(claimed, channel, shutdown);
     if (heard === null) return DONE;
-    const personas = await parts.personas.list(claimed.chat.id);
+    const personas = await met(claimed.chat, heard.messages);
     const admission = await admitWaiting({ ...claimed, waiting: heard.messages }, personas, shutdown);
     if (admission === null) return DONE;
     const begun = await begin(claimed, admission, channel, personas);
@@ -132,6 +140,25 @@ export function createRoute(parts: RouteParts): Route {
     );
     const end = begun ? await answer(begun, shutdown) : DONE;
     return end.kind === 'done' && isMoreWaiting(claimed, admission) ? NEXT : end;
+  }
+
+  /** The chat's personas; one whose own account somebody has written to comes to be there. */
+  async function met({ id, away }: ChatRecord, messages: StoredMessage[]): Promise<Persona[]> {
+    const personas = await parts.personas.list(id);
+    const called = new Set(messages.flatMap(({ addresses }) => addresses ?? []));
+    const strangers = [...called].filter(
+      (each) => !personas.some((persona) => persona.id === each) && !away?.includes(each),
+    );
+    const made = await Promise.all(
+      strangers.map((stranger) =>
+        // Somebody else answers where a folder cannot be written.
+        parts.personas.meet(id, stranger).catch((error) => {
+          log.warn({ err: error, chat: id, persona: stranger }, 'a persona’s files could not be made');
+          return false;
+        }),
+      ),
+    );
+    return made.includes(true) ? parts.personas.list(id) : personas;
   }
 
   /** A voice note may name whom it is for: so it is heard before anybody decides that. null when it was given up. */

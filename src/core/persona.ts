@@ -42,6 +42,11 @@ export interface Personas {
    * is there because somebody made it. Never overwrites.
    */
   ensure(chatId: ChatId, personaId: PersonaId): Promise<void>;
+  /**
+   * Makes a persona that has an account of its own, where that was written to and it does not exist: named as in the library,
+   * else by its id. Not one that was deleted here. Whether it was made.
+   */
+  meet(chatId: ChatId, personaId: PersonaId): Promise<boolean>;
   /** `name` as a person wrote it; `from` names a library persona. Refuses empty, taken and reserved names. */
   create(
     chatId: ChatId,

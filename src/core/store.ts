@@ -104,6 +104,8 @@ export interface StoredCommand extends NewCommand {
   chat: ChatRecord;
   sender: { id: ChatId; name: string; administrator: boolean };
   platformMessageId: string;
+  /** Whose own account it was given to; left out: the active persona's. */
+  persona?: PersonaId;
   /** Messages up to and including this id were said before it. */
   afterMessage: number;
   /** This try counted: above 1, the process ended while it ran, and its effect on files may be there already. */
@@ -127,7 +129,12 @@ export type Receipt =
       /** To be heard and never answered. */
       quiet?: true;
     } & Origin)
-  | ({ kind: 'command'; command: NewCommand } & Origin)
+  | ({
+      kind: 'command';
+      command: NewCommand;
+      /** Whose own account it was given to; left out: the active persona's. */
+      persona?: PersonaId;
+    } & Origin)
   | {
       kind: 'edit';
       chatId: ChatId;

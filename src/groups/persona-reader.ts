@@ -13,6 +13,8 @@ export interface PersonaReader {
   list(chatId: ChatId): Promise<Persona[]>;
   get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
   find(chatId: ChatId, name: string): Promise<Persona | null>;
+  /** A persona that no chat has said anything of. */
+  asInLibrary(personaId: PersonaId): Promise<Persona>;
   /** The ids of the personas in the library, sorted. */
   library(): Promise<PersonaId[]>;
 }
@@ -25,7 +27,7 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
   /** By the text itself, so that it can never be out of date. */
   const parsed = new Map<string, PersonaFile>();
 
-  return { list, get, find, library };
+  return { list, get, find, library, asInLibrary };
 
   async function list(chatId: ChatId): Promise<Persona[]> {
     const ids = (await names(chatFolder(groupsDir, chatId))).filter(isPersonaId);
@@ -53,6 +55,10 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
       all.find((persona) => persona.aliases.some((alias) => slug(alias) === wanted)) ??
       null
     );
+  }
+
+  async function asInLibrary(personaId: PersonaId): Promise<Persona> {
+    return inherit(personaId, null, NO_FILE, await libraryFile(personaId));
   }
 
   async function library(): Promise<PersonaId[]> {

@@ -7,11 +7,11 @@ import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
 import { fileUpdater } from './atomic.js';
-import { codeOf, isMissing, unavailable } from './disk.js';
+import { codeOf, isMissing, namesIn, unavailable } from './disk.js';
 import { personaFolder } from './paths.js';
 import { freshPersonaFile, inherit, NO_FILE, withModel } from './persona-file.js';
 import { personaReader } from './persona-reader.js';
-import { isReserved, slug } from './slug.js';
+import { isPersonaId, isReserved, slug } from './slug.js';
 import { NEW_MEMORY } from './tiers.js';
 
 export interface PersonasOptions {
@@ -20,19 +20,34 @@ export interface PersonasOptions {
   clock: Pick<Clock, 'now'>;
 }
 
+/** How a PERSONA.md begins that was moved aside. */
+const DELETED = 'PERSONA.deleted-';
+
 type Outcome = { ok: true; persona: Persona } | PersonaRefusal;
 
 export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Personas {
   const update = fileUpdater();
-  const { list, get, find, library } = personaReader(groupsDir, log);
+  const { list, get, find, library, asInLibrary } = personaReader(groupsDir, log);
 
-  return { list, get, find, ensure, create, remove, setModel };
+  return { list, get, find, ensure, meet, create, remove, setModel };
 
   async function ensure(chatId: ChatId, personaId: PersonaId): Promise<void> {
     if (personaId === DEFAULT_PERSONA) {
       await writeIfMissing(fileOf(chatId, personaId, 'PERSONA.md'), () => freshPersonaFile(personaId, null));
     }
     await writeIfMissing(fileOf(chatId, personaId, 'MEMORY.md'), () => NEW_MEMORY);
+  }
+
+  async function meet(chatId: ChatId, personaId: PersonaId): Promise<boolean> {
+    if (personaId === DEFAULT_PERSONA || !isPersonaId(personaId)) return false;
+    const there = await namesIn(personaFolder(groupsDir, chatId, personaId));
+    if (there.some((name) => name.startsWith(DELETED))) return false;
+    const { name } = await asInLibrary(personaId);
+    const made = await writeIfMissing(fileOf(chatId, personaId, 'PERSONA.md'), () =>
+      freshPersonaFile(name, null),
+    );
+    if (made) await ensure(chatId, personaId);
+    return made;
   }
 
   async function create(chatId: ChatId, name: string, from: string | null): Promise<Outcome> {
@@ -63,7 +78,7 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
     const path = fileOf(chatId, persona.id, 'PERSONA.md');
     const time = new Date(clock.now()).toISOString().replaceAll(':', '-');
     try {
-      await rename(path, fileOf(chatId, persona.id, `PERSONA.deleted-${time}.md`));
+      await rename(path, fileOf(chatId, persona.id, `${DELETED}${time}.md`));
     } catch (error) {
       // Somebody else deleted it meanwhile.
       if (!isMissing(error)) throw unavailable('write', path, error);

@@ -163,6 +163,7 @@ export function standIn(): StandIn {
     get: async (_chatId, id) => (living.includes(id) ? persona(id) : null),
     find: async (_chatId, name) => (living.includes(name) ? persona(name) : null),
     ensure: async () => {},
+    meet: async () => false,
     create: async (_chatId, name) => ({ ok: true, persona: persona(name) }),
     async remove(_chatId, name) {
       if (!living.includes(name) || name === 'default') return { ok: false, reason: `no ${name}` };

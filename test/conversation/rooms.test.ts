@@ -87,6 +87,36 @@ describe('who answers', () => {
     expect(heard(before)).toEqual(['Max: fine']);
   });
 
+  it('is whoever’s own account is written to, also where nobody has met it yet', async () => {
+    on = await workbench();
+    await on.say('hello you', { addresses: ['luna'] });
+    await on.settled();
+    expect(on.sent.map(({ options }) => options.speaker)).toEqual(['luna']);
+    expect(await readFile(join(on.folder, 'groups/test_1/luna/MEMORY.md'), 'utf8')).toContain('# Memory');
+  });
+
+  it('a command that is given to a persona’s own account means that persona', async () => {
+    on = await workbench();
+    const toLuna = { addresses: ['luna'] };
+    await on.say('/start', toLuna);
+    await on.settled();
+    expect(on.texts().at(-1)).toContain('I am luna');
+    await on.say('my cat is Minka', toLuna);
+    await on.say('my dog is Rex');
+    await on.settled();
+    await on.say('/reset', toLuna);
+    await on.settled();
+    await on.say('what do I have?', toLuna);
+    await on.settled();
+    expect(shownTo(on.asked.at(-1) as ModelRequest)).not.toContain('Minka');
+    await on.say('what do I have?');
+    await on.settled();
+    expect(shownTo(on.asked.at(-1) as ModelRequest)).toContain('Rex');
+    await on.say('/persona', toLuna);
+    await on.settled();
+    expect(on.texts().at(-1)).toContain('default (active), luna');
+  });
+
   it('is the active one where nobody is called', async () => {
     const before = await company({ rules: { requireMention: false } });
     await say('hello everybody');

@@ -254,3 +254,25 @@ describe('what cannot be written', () => {
     await expect(personas.ensure('../x', 'default')).rejects.toThrow(/not the id of a chat/);
   });
 });
+
+describe('a persona with an account of its own', () => {
+  it('comes to be where it is written to, named as in the library', async () => {
+    const { personas, read } = await setUp({ 'personas/luna.md': '---\nname: Luna\n---\nOf the moon.\n' });
+    expect(await personas.meet(CHAT, 'luna')).toBe(true);
+    expect(await personas.get(CHAT, 'luna')).toMatchObject({ name: 'Luna', character: 'Of the moon.' });
+    expect(await read(`${CHAT}/luna/MEMORY.md`)).toBe(NEW_MEMORY);
+    expect(await personas.meet(CHAT, 'luna')).toBe(false);
+    expect(await personas.meet(CHAT, 'max')).toBe(true);
+    expect(await personas.get(CHAT, 'max')).toMatchObject({ name: 'max' });
+  });
+
+  it('does not come back where it was deleted, nor under a name that is none', async () => {
+    const { personas } = await setUp();
+    await personas.meet(CHAT, 'luna');
+    await personas.remove(CHAT, 'luna');
+    expect(await personas.meet(CHAT, 'luna')).toBe(false);
+    expect(await personas.meet(CHAT, '../x')).toBe(false);
+    expect(await personas.meet(CHAT, 'default')).toBe(false);
+    expect((await personas.list(CHAT)).map(({ id }) => id)).toEqual(['default']);
+  });
+});

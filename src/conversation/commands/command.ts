@@ -18,6 +18,8 @@ import type { Questions } from '../questions.js';
 export interface Command extends CommandDescription {
   /** In groups, only owners and administrators of the group may do what changes something. */
   changes(argument: string): boolean;
+  /** It is about the chat and all its personas, also where it was given to the account of one. */
+  ofChat?: true;
   run(call: CommandCall, parts: CommandParts): Promise<CommandAnswer>;
 }
 

@@ -40,6 +40,7 @@ const NAME = { name: 'name', description: 'Whose', required: true, suggest: 'per
 export const persona: Command = {
   name: 'persona',
   aliases: ['personas'],
+  ofChat: true,
   description: 'List, switch, make, show or delete personas',
   verbs: [
     { name: 'list', description: 'List the personas of this chat' },

@@ -206,6 +206,7 @@ export function commandStore(
           platformMessageId: row.platformMessageId,
           afterMessage: row.afterMessage,
           tries: row.tries + 1,
+          ...(row.persona === null ? {} : { persona: row.persona }),
         };
       }),
 

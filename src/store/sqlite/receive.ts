@@ -43,6 +43,7 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
         senderName: sender.name,
         name,
         argument,
+        persona: said.persona ?? null,
         afterMessage: statements.newestMessage.get()?.id ?? 0,
       });
       return { room: id, command: { id: stored.id, room: id } };
@@ -311,6 +312,7 @@ function prepare({ query }: Connection) {
         afterMessage: given('afterMessage'),
         receivedAt: given('now'),
         twin: given('twin'),
+        persona: given('persona'),
         state: 'waiting',
       })
       .returning({ id: command.id })

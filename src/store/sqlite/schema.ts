@@ -275,6 +275,8 @@ export const command = sqliteTable(
     tries: integer('tries').notNull().default(0),
     finishedAt: integer('finished_at'),
     twin: text('twin'),
+    /** Whose own account it was given to; null for the active persona's. */
+    persona: text('persona'),
   },
   (t) => [
     uniqueIndex('command_twin').on(t.chatId, t.moves, t.twin).where(sql`${t.twin} is not null`),
