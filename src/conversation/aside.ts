@@ -9,6 +9,7 @@ import { type Personas, personaName } from '../core/persona.js';
 import type { ChatStore, OutboxStore } from '../core/store.js';
 import type { Aside } from '../core/tool.js';
 import { deliveriesOf } from './finish.js';
+import { faceOf } from './presence.js';
 
 export interface AsideParts {
   store: ChatStore & Pick<OutboxStore, 'post'>;
@@ -27,8 +28,17 @@ export async function sayAside(parts: AsideParts, aside: Aside): Promise<'posted
   if (!channel) return 'unknown chat';
   const room = parts.roomOf(turnId);
   const here = room === null ? null : roomParts(room);
-  const speaker = personaName(await parts.personas.list(chatId), personaId);
-  const from = { origin: `tool:${turnId}:${key}`, personaId, speaker, replyTo: null };
+  const personas = await parts.personas.list(chatId);
+  const face = faceOf(chat, personas, personaId);
+  const from = {
+    ...{
+      origin: `tool:${turnId}:${key}`,
+      personaId,
+      speaker: personaName(personas, personaId),
+      replyTo: null,
+    },
+    ...(face === undefined ? {} : { face }),
+  };
   for (const delivery of deliveriesOf(channel, text, from, file === null ? [] : [file])) {
     await parts.store.post({
       ...{ chatId, channel: chat.channel, address: chat.address, kind: chat.kind, delivery },

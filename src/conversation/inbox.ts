@@ -8,6 +8,7 @@ import type { Clock } from '../core/clock.js';
 import { channelOf, type RoomId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Claimed, TurnStore } from '../core/store.js';
+import { LEASE_MS } from './lease.js';
 import type { Pace } from './pace.js';
 import { createQuiet } from './quiet.js';
 import type { Slots } from './slots.js';
@@ -38,7 +39,6 @@ export interface Inbox {
   stop(): { done: Promise<void>; force(): void };
 }
 
-export const LEASE_MS = 60_000;
 /** A burst that never ends is answered all the same after this many debounce times. */
 const LONGEST_BURST = 10;
 const FIRST_RETRY_MS = 1_000;

@@ -3,64 +3,47 @@
  * again after a crash, is aborted, and here is counted what went wrong with it.
  */
 import type { Channel, Recipient } from '../core/channel.js';
-import { type Clock, OVER } from '../core/clock.js';
+import { OVER } from '../core/clock.js';
 import { describe, Fault, sentenceOf } from '../core/errors.js';
 import type { Exchange } from '../core/exchange.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../core/ids.js';
-import type { Log, Metrics } from '../core/log.js';
-import { type Persona, type Personas, personaName } from '../core/persona.js';
-import type {
-  ChatRecord,
-  ChatStore,
-  Claim,
-  Claimed,
-  OutboxStore,
-  StoredTurn,
-  TurnStore,
-} from '../core/store.js';
+import type { Metrics } from '../core/log.js';
+import { type Persona, personaName } from '../core/persona.js';
+import type { ChatStore, Claim, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
 import type { Step, StoredMessage } from '../core/transcript.js';
 import type { Measured } from '../core/view.js';
-import type { AccessRules } from './access.js';
 import { calledOf, turnedTo } from './addressing.js';
-import { type Admission, admit } from './admit.js';
-import type { Arbiter } from './arbiter.js';
+import type { Admission } from './admit.js';
 import type { Windows } from './compaction/windows.js';
 import { buildContext, type Context, type ContextParts } from './context.js';
 import type { Deliver } from './deliver.js';
-import { type Caps, spoken } from './exchange.js';
-import { type FilesParts, type FilesRead, mayAddress, readFiles, readVoices } from './files.js';
+import { spoken } from './exchange.js';
+import { type FilesRead, readFiles } from './files.js';
 import { type Ending, type FinishAsk, finish, replyOf } from './finish.js';
 import { takeFloor } from './floor.js';
 import { stepMessages, tokensOf } from './history.js';
-import { LEASE_MS, type TurnEnd } from './inbox.js';
+import type { TurnEnd } from './inbox.js';
+import { whileHeld } from './lease.js';
 import { createLive, type Live, NOT_LIVE } from './live.js';
+import { type OpeningParts, openRoom } from './opening.js';
 import type { Pace } from './pace.js';
 import { faceOf, presentIn } from './presence.js';
 import { runTurn, type TurnAsk, type TurnOutcome, type TurnParts } from './turn.js';
 
-export interface RouteParts {
+export interface RouteParts extends OpeningParts {
   store: TurnStore & ContextParts['store'] & Pick<OutboxStore, 'post'> & Pick<ChatStore, 'lastReply'>;
-  files: FilesParts;
   context: ContextParts;
   turn: TurnParts;
   windows: Windows;
   /** Somebody heard something in a room: it can be recalled soon. */
   onHeard(room: RoomId): void;
-  personas: Personas;
   channels: ReadonlyMap<string, Channel>;
   deliver: Deliver;
-  rulesFor(channel: string): AccessRules;
   /** Whether replies are shown there while they are written. */
   streams(channel: string): boolean;
   maxAgeMs: number;
-  /** What goes on between personas; and how often in a row programs are answered. */
-  caps: Caps;
-  /** Where an arbiter says who answers, when nobody was named. */
-  arbiter: Arbiter | null;
   newId(): string;
   pace: Pace;
-  clock: Clock;
-  log: Log;
   metrics: Metrics;
 }
 
@@ -126,111 +109,18 @@ export function createRoute(parts: RouteParts): Route {
       const end = await answer(begun, shutdown);
       return end.kind === 'done' ? NEXT : end;
     }
-    const heard = await withSpokenWords(claimed, channel, shutdown);
-    if (heard === null) return DONE;
-    const personas = await met(claimed.chat, heard.messages);
-    const admission = await admitWaiting({ ...claimed, waiting: heard.messages }, personas, shutdown);
-    if (admission === null) return DONE;
+    const opening = await openRoom(parts, claimed, channel, shutdown);
+    if (opening === null) return DONE;
+    const { personas, admission, notices } = opening;
     const begun = await begin(claimed, admission, channel, personas);
     // Whoever spoke to others in a group is not told that we could not listen.
     const ours = new Set(begun?.batch.map(({ id }) => id));
     await postNotices(
       claimed,
-      heard.notices.filter(({ message }) => ours.has(message.id)),
+      notices.filter(({ message }) => ours.has(message.id)),
     );
     const end = begun ? await answer(begun, shutdown) : DONE;
     return end.kind === 'done' && isMoreWaiting(claimed, admission) ? NEXT : end;
-  }
-
-  /** The chat's personas; one whose own account somebody has written to comes to be there. */
-  async function met({ id, away }: ChatRecord, messages: StoredMessage[]): Promise<Persona[]> {
-    const personas = await parts.personas.list(id);
-    const called = new Set(messages.flatMap(({ addresses }) => addresses ?? []));
-    const strangers = [...called].filter(
-      (each) => !personas.some((persona) => persona.id === each) && !away?.includes(each),
-    );
-    const made = await Promise.all(
-      strangers.map((stranger) =>
-        // Somebody else answers where a folder cannot be written.
-        parts.personas.meet(id, stranger).catch((error) => {
-          log.warn({ err: error, chat: id, persona: stranger }, 'a persona’s files could not be made');
-          return false;
-        }),
-      ),
-    );
-    return made.includes(true) ? parts.personas.list(id) : personas;
-  }
-
-  /** A voice note may name whom it is for: so it is heard before anybody decides that. null when it was given up. */
-  async function withSpokenWords(
-    claimed: Claimed,
-    channel: Channel,
-    shutdown: AbortSignal,
-  ): Promise<FilesRead | null> {
-    const { claim, chat, waiting } = claimed;
-    if (!waiting.some((message) => mayAddress(parts.files.media, message))) {
-      return { messages: waiting, notices: [] };
-    }
-    const { signal, abort, letGo } = abortable(shutdown);
-    const stopHolding = holdLease(claim, abort);
-    try {
-      const read = await readVoices(parts.files, {
-        ...{ claim, channel, signal, messages: waiting },
-        chatId: chat.id,
-      });
-      if (read === null) await store.release(claim);
-      return read;
-    } finally {
-      stopHolding();
-      letGo();
-    }
-  }
-
-  // ── 3 admit ──────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** null when it was given up. */
-  async function admitWaiting(
-    claimed: Claimed,
-    personas: Persona[],
-    shutdown: AbortSignal,
-  ): Promise<Admission | null> {
-    const { chat, waiting, turnsForBots } = claimed;
-    const admission = admit(waiting, personas, {
-      ...chat,
-      requireMention: parts.rulesFor(chat.channel).requireMention,
-      tiredOfBots: turnsForBots >= parts.caps.replies,
-    });
-    const { turn } = admission;
-    if (parts.arbiter === null || turn === null || turn.open === null) return admission;
-    const chosen = await arbitrate(parts.arbiter, claimed, turn, personas, shutdown);
-    if (chosen === 'given up') return null;
-    if (chosen !== null) return { ...admission, turn: { ...turn, personaId: chosen } };
-    return { turn: null, noted: [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id) };
-  }
-
-  async function arbitrate(
-    arbiter: Arbiter,
-    { claim, chat }: Claimed,
-    turn: NonNullable<Admission['turn']>,
-    personas: Persona[],
-    shutdown: AbortSignal,
-  ): Promise<PersonaId | 'given up' | null> {
-    const { abort, signal, letGo } = abortable(shutdown);
-    const stopHolding = holdLease(claim, abort);
-    try {
-      const last = await parts.store.lastReply(claim.room);
-      const present = presentIn(chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
-      const chosen = await arbiter.choose({
-        ...{ room: claim.room, present, batch: turn.batch, signal },
-        ...{ last: last?.personaId ?? null, sure: turn.open === 'sure' },
-      });
-      if (!signal.aborted) return chosen;
-      await store.release(claim);
-      return 'given up';
-    } finally {
-      stopHolding();
-      letGo();
-    }
   }
 
   /** Null when nothing is to be answered, or the claim was lost. */
@@ -268,10 +158,14 @@ export function createRoute(parts: RouteParts): Route {
     const { turn } = begun;
     const { claim } = begun.claimed;
     if (turn.crashes >= CRASHES_BEFORE_PARKING || turn.attempts >= FAULTS_BEFORE_PARKING) return park(begun);
-    const { abort, letGo } = abortable(shutdown);
+    return whileHeld(parts, claim, shutdown, (abort) => fly(begun, abort, shutdown));
+  }
+
+  async function fly(begun: Begun, abort: AbortController, shutdown: AbortSignal): Promise<TurnEnd> {
+    const { turn } = begun;
+    const { claim } = begun.claimed;
     const flight: Flight = { abort, room: claim.room, interrupted: false, landed: null };
     inFlight.set(turn.id, flight);
-    const stopHolding = holdLease(claim, abort);
     const stopTyping = showTyping(begun);
     try {
       // A hung tool or socket may not listen to the signal; the room must not wait for it.
@@ -281,8 +175,6 @@ export function createRoute(parts: RouteParts): Route {
       return await afterFault(begun, error);
     } finally {
       stopTyping();
-      stopHolding();
-      letGo();
       inFlight.delete(turn.id);
     }
   }
@@ -492,23 +384,6 @@ export function createRoute(parts: RouteParts): Route {
     );
   }
 
-  function holdLease(claim: Claim, abort: AbortController): () => void {
-    let cancel = clock.after(LEASE_MS / 3, prolong);
-    let over = false;
-    async function prolong() {
-      const held = await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
-        log.warn({ err: error, room: claim.room }, 'the lease of a room could not be prolonged just now');
-        return true;
-      });
-      if (!held) abort.abort();
-      if (!over) cancel = clock.after(LEASE_MS / 3, prolong);
-    }
-    return () => {
-      over = true;
-      cancel();
-    };
-  }
-
   function showTyping({ claimed, channel, turn }: Begun): () => void {
     const { threadId } = roomParts(claimed.claim.room);
     const to: Recipient = { address: claimed.chat.address, kind: claimed.chat.kind, threadId };
@@ -526,16 +401,6 @@ export function createRoute(parts: RouteParts): Route {
     abort: (turnId) => inFlight.get(turnId)?.abort.abort(),
     roomOf: (turnId) => inFlight.get(turnId)?.room ?? null,
   };
-}
-
-/** Aborted with `shutdown`, or by itself. Whoever holds it lets go at the end. */
-function abortable(shutdown: AbortSignal): { abort: AbortController; signal: AbortSignal; letGo(): void } {
-  const abort = new AbortController();
-  const end = () => abort.abort(OVER);
-  if (shutdown.aborted) end();
-  // Not AbortSignal.any: with a listener on it, Node keeps one for each turn for as long as the process lives.
-  shutdown.addEventListener('abort', end, { once: true });
-  return { abort, signal: abort.signal, letGo: () => shutdown.removeEventListener('abort', end) };
 }
 
 function mustRunAlone(turn: StoredTurn): boolean {

@@ -1,0 +1,135 @@
+/**
+ * Step 3 of the route, for a claimed room: what of what waits is for whom. Who decides it is pure (`admit.ts`); here is
+ * gathered what that takes: spoken words, the chat's personas, and where nobody was named, an arbiter's word.
+ */
+import type { Channel } from '../core/channel.js';
+import { describe } from '../core/errors.js';
+import type { PersonaId } from '../core/ids.js';
+import type { Persona, Personas } from '../core/persona.js';
+import type { ChatRecord, ChatStore, Claimed, TurnStore } from '../core/store.js';
+import type { StoredMessage } from '../core/transcript.js';
+import type { AccessRules } from './access.js';
+import { type Admission, admit } from './admit.js';
+import type { Arbiter } from './arbiter.js';
+import type { Caps } from './exchange.js';
+import { type FilesParts, type FilesRead, mayAddress, readVoices } from './files.js';
+import { type LeaseParts, whileHeld } from './lease.js';
+import { presentIn } from './presence.js';
+
+export interface OpeningParts extends LeaseParts {
+  store: Pick<TurnStore, 'renew' | 'release'> & Pick<ChatStore, 'lastReply'>;
+  files: FilesParts;
+  personas: Personas;
+  rulesFor(channel: string): AccessRules;
+  /** How often in a row programs are answered is bounded by the replies. */
+  caps: Caps;
+  /** Where an arbiter says who answers, when nobody was named. */
+  arbiter: Arbiter | null;
+}
+
+export interface Opening {
+  /** Of the chat, as just read. */
+  personas: Persona[];
+  admission: Admission;
+  /** What is to be told of files that could not be listened to. */
+  notices: FilesRead['notices'];
+}
+
+/** null when it was given up, and the room with it. */
+export async function openRoom(
+  parts: OpeningParts,
+  claimed: Claimed,
+  channel: Channel,
+  shutdown: AbortSignal,
+): Promise<Opening | null> {
+  const heard = await withSpokenWords(parts, claimed, channel, shutdown);
+  if (heard === null) return null;
+  const { messages, notices } = heard;
+  const personas = await met(parts, claimed.chat, messages);
+  const admission = await admitWaiting(parts, { ...claimed, waiting: messages }, personas, shutdown);
+  return admission && { personas, admission, notices };
+}
+
+/** A voice note may name whom it is for: so it is heard before anybody decides that. */
+async function withSpokenWords(
+  parts: OpeningParts,
+  { claim, chat, waiting }: Claimed,
+  channel: Channel,
+  shutdown: AbortSignal,
+): Promise<FilesRead | null> {
+  const { files, store } = parts;
+  if (!waiting.some((message) => mayAddress(files.media, message))) return { messages: waiting, notices: [] };
+  return whileHeld(parts, claim, shutdown, async ({ signal }) => {
+    const read = await readVoices(files, { claim, channel, signal, messages: waiting, chatId: chat.id });
+    if (read === null) await store.release(claim);
+    return read;
+  });
+}
+
+/** The chat's personas; one whose own account somebody has written to comes to be there. */
+async function met(
+  { personas, log }: OpeningParts,
+  { id, away }: ChatRecord,
+  messages: StoredMessage[],
+): Promise<Persona[]> {
+  const there = await personas.list(id);
+  const called = new Set(messages.flatMap(({ addresses }) => addresses ?? []));
+  const strangers = [...called].filter(
+    (each) => !there.some((persona) => persona.id === each) && !away?.includes(each),
+  );
+  const made = await Promise.all(
+    strangers.map((stranger) =>
+      // Somebody else answers where a folder cannot be written.
+      personas.meet(id, stranger).catch((error) => {
+        log.warn({ chat: id, persona: stranger, reason: describe(error) }, 'a persona could not be made');
+        return false;
+      }),
+    ),
+  );
+  return made.includes(true) ? personas.list(id) : there;
+}
+
+async function admitWaiting(
+  parts: OpeningParts,
+  claimed: Claimed,
+  personas: Persona[],
+  shutdown: AbortSignal,
+): Promise<Admission | null> {
+  const { chat, waiting, turnsForBots } = claimed;
+  const admission = admit(waiting, personas, {
+    ...chat,
+    requireMention: parts.rulesFor(chat.channel).requireMention,
+    tiredOfBots: turnsForBots >= parts.caps.replies,
+  });
+  const { turn } = admission;
+  if (parts.arbiter === null || turn === null || turn.open === null) return admission;
+  const chosen = await arbitrate(parts, parts.arbiter, { claimed, turn, personas, shutdown });
+  if (chosen === 'given up') return null;
+  if (chosen !== null) return { ...admission, turn: { ...turn, personaId: chosen } };
+  return { turn: null, noted: [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id) };
+}
+
+async function arbitrate(
+  parts: OpeningParts,
+  arbiter: Arbiter,
+  ask: {
+    claimed: Claimed;
+    turn: NonNullable<Admission['turn']>;
+    personas: Persona[];
+    shutdown: AbortSignal;
+  },
+): Promise<PersonaId | 'given up' | null> {
+  const { turn, personas, shutdown } = ask;
+  const { claim, chat } = ask.claimed;
+  return whileHeld(parts, claim, shutdown, async ({ signal }) => {
+    const last = await parts.store.lastReply(claim.room);
+    const present = presentIn(chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
+    const chosen = await arbiter.choose({
+      ...{ room: claim.room, present, batch: turn.batch, signal },
+      ...{ last: last?.personaId ?? null, sure: turn.open === 'sure' },
+    });
+    if (!signal.aborted) return chosen;
+    await parts.store.release(claim);
+    return 'given up';
+  });
+}
