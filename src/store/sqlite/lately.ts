@@ -13,9 +13,9 @@ export interface Lately {
 }
 
 /** So many are kept: some ten megabytes at most. */
-const MOST = 10_000;
+const MOST = 5_000;
 /** A long one is not kept: it is read quickly for its size. */
-const LONGEST = 4_000;
+const LONGEST = 1_000;
 
 export function latelyOf({ raw }: Pick<Connection, 'raw'>): Lately {
   const kept = new Map<number, StoredMessage>();
