@@ -14,6 +14,7 @@ import {
   type SignalKeyStoreWithTransaction,
   unpadRandomMax16,
 } from '@whiskeysockets/baileys';
+import { withoutMarks } from '../../src/channels/whatsapp/tried-sessions.js';
 
 type KeyType = keyof SignalDataTypeMap;
 
@@ -72,7 +73,7 @@ export function makeSignalPhone(): SignalPhone {
   /** Made when somebody wants it: it takes longer than all the rest. */
   let signature: Uint8Array | null = null;
   const registrationId = generateRegistrationId();
-  const { keys, drop } = keysInMemory();
+  const { keys, drop, whileTrying } = keysInMemory();
   const repository = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(
     {
       creds: {
@@ -123,7 +124,8 @@ export function makeSignalPhone(): SignalPhone {
     unseal: ({ type, bytes }) =>
       inTurn(async () => {
         if (type === 'skmsg') throw new Error('a message for a group where one for a person was expected');
-        const plain = await repository.decryptMessage({ jid: GATEWAY, type, ciphertext: bytes });
+        const decrypt = () => repository.decryptMessage({ jid: GATEWAY, type, ciphertext: bytes });
+        const plain = await (type === 'msg' ? whileTrying(decrypt) : decrypt());
         const content = proto.Message.decode(unpadRandomMax16(plain));
         const item = (content.deviceSentMessage?.message ?? content).senderKeyDistributionMessage;
         if (item) await repository.processSenderKeyDistributionMessage({ authorJid: GATEWAY, item });
@@ -172,6 +174,7 @@ function sessionWith({ registrationId, identity, signed, once }: KeyBundle) {
 
 function keysInMemory() {
   const shelves = new Map<KeyType, Map<string, unknown>>();
+  let trying = false;
   const shelf = (type: KeyType) => {
     const found = shelves.get(type) ?? new Map<string, unknown>();
     shelves.set(type, found);
@@ -189,6 +192,9 @@ function keysInMemory() {
       for (const [type, values] of Object.entries(data)) {
         for (const [id, value] of Object.entries(values)) {
           if (value === null) shelf(type as KeyType).delete(id);
+          // A phone's own encryption leaves no marks on sessions that a message did not fit; this library does.
+          else if (trying && type === 'session')
+            shelf(type).set(id, withoutMarks(shelf(type).get(id), value));
           else shelf(type as KeyType).set(id, value);
         }
       }
@@ -196,5 +202,17 @@ function keysInMemory() {
     isInTransaction: () => false,
     transaction: (work) => work(),
   };
-  return { keys, drop: (type: KeyType) => shelf(type).clear() };
+  return {
+    keys,
+    drop: (type: KeyType) => shelf(type).clear(),
+    /** Runs what tries a message on one session after the other. */
+    async whileTrying<Result>(work: () => Promise<Result>): Promise<Result> {
+      trying = true;
+      try {
+        return await work();
+      } finally {
+        trying = false;
+      }
+    },
+  };
 }
