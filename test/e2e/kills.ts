@@ -22,9 +22,12 @@ const IN_FLIGHT = 200;
 const UNNOTED_WITHIN_MS = 2_000;
 /**
  * A phone forgets the oldest of some forty sessions, and each process begins one with everybody: after many ends of the
- * process, a message may have to be asked for again.
+ * process, a message may have to be asked for again, by one phone mostly, and then several times. It is answered all the
+ * same; more than this would be a fault of ours (there were dozens while sessions were spoiled).
  */
-const MOST_UNREADABLE_PER_KILL = 0.05;
+const MOST_UNREADABLE_PER_KILL = 0.2;
+/** With few kills, chance alone may bring this many. */
+const UNREADABLE_BY_CHANCE = 2;
 /** So long a process has to come to the phase in which it is to end. */
 const PHASE_WITHIN_MS = 8_000;
 
@@ -37,6 +40,8 @@ export interface KillReport {
   twice: number;
   /** Of those, where the answer had been written and perhaps not been noted. */
   twiceUnnoted: number;
+  /** Messages that a phone had to ask for again. */
+  unreadable: number;
 }
 
 export async function killAtRandom(
@@ -127,11 +132,12 @@ function check(
 ): KillReport {
   const report: KillReport = {
     ...{ platform: platform.name, seed, kills, messages: asked.flat().length },
-    ...{ sent: 0, twice: 0, twiceUnnoted: 0 },
+    ...{ sent: 0, twice: 0, twiceUnnoted: 0, unreadable: 0 },
   };
   const unreadable = platform.unreadable?.() ?? [];
+  report.unreadable = unreadable.length;
   expect(unreadable.length, `${unreadable.join('; ')} (seed ${seed})`).toBeLessThanOrEqual(
-    ends.length * MOST_UNREADABLE_PER_KILL,
+    Math.max(UNREADABLE_BY_CHANCE, ends.length * MOST_UNREADABLE_PER_KILL),
   );
   asked.forEach((tokens, chat) => {
     const sent = sentIn(chat);
