@@ -30,8 +30,29 @@ export type SaidRow = [
 export type HeardRow = [heardAfter: number, addressed: number, ...said: SaidRow];
 
 export function toHeard([heardAfter, addressed, ...said]: HeardRow): HeardMessage {
-  const message = toSaid(said);
-  return { ...message, place: { heardAfter, messageId: message.id }, addressed: addressed === 1 };
+  return asHeard(toSaid(said), heardAfter, addressed === 1);
+}
+
+/** Written out: spreading hundreds of messages takes longer than reading them. */
+export function asHeard(message: StoredMessage, heardAfter: number, addressed: boolean): HeardMessage {
+  const heard: HeardMessage = {
+    id: message.id,
+    room: message.room,
+    author: message.author,
+    text: message.text,
+    sentAt: message.sentAt,
+    receivedAt: message.receivedAt,
+    platformMessageId: message.platformMessageId,
+    mentionsBot: message.mentionsBot,
+    replyTo: message.replyTo,
+    edited: message.edited,
+    turnId: message.turnId,
+    place: { heardAfter, messageId: message.id },
+    addressed,
+  };
+  if (message.attachments !== undefined) heard.attachments = message.attachments;
+  if (message.quiet) heard.quiet = true;
+  return heard;
 }
 
 export function toSaid([

@@ -15,6 +15,7 @@ import {
   type ViewStore,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
+import { asHeard } from './heard-rows.js';
 import type { Lately } from './lately.js';
 import { step, turn } from './schema.js';
 import { behindReset, type Views } from './views.js';
@@ -65,7 +66,7 @@ export function transcriptStore(
     // A loop: hundreds of them in every turn.
     for (const [heardAfter, messageId] of places) {
       const message = messageOf(messageId);
-      if (message) found.push({ ...message, place: { heardAfter, messageId }, addressed });
+      if (message) found.push(asHeard(message, heardAfter, addressed));
     }
     return found;
   }
