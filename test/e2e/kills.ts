@@ -15,6 +15,7 @@ type Phase = (typeof PHASES)[number];
 
 const CHATS = 20;
 const IN_FLIGHT = 200;
+const FEWEST_TO_RECEIVE = 5;
 /**
  * An answer that was written this shortly before the process died may never have been noted by it, unless it sent
  * something more in that chat, which it does in order. Long enough for a process that a busy machine holds up.
@@ -88,10 +89,12 @@ export async function killAtRandom(
     await eventually(() => outstanding() === 0, 'everybody is answered once', 120_000);
     await first.stop();
     for (let n = 0; n < plan.kills; n++) {
-      for (let missing = IN_FLIGHT - outstanding(); missing > 0; missing--) {
+      const phase = PHASES[n % PHASES.length] ?? 'turn';
+      // Where nothing was answered in the life before, there would be nothing to be received in this one.
+      const fewest = phase === 'receiving' ? FEWEST_TO_RECEIVE : 0;
+      for (let missing = Math.max(fewest, IN_FLIGHT - outstanding()); missing > 0; missing--) {
         askIn(Math.floor(random() * CHATS));
       }
-      const phase = PHASES[n % PHASES.length] ?? 'turn';
       let left = 1 + Math.floor(random() * (phase === 'receiving' ? 2 : 18));
       const reached = new Promise<void>((resolve) => {
         notice = (seen) => {
