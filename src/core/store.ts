@@ -303,7 +303,8 @@ export interface TurnStore {
 
   /**
    * At the start of a process that holds these channels' lock: turns that were running count one crash each (from
-   * the fourth on only if no other turn was answered in the life of the dead process, or five were forgiven so),
+   * the fourth on only if no other turn was answered in the life of the dead process, or five were forgiven so; and back to
+   * three when the process ended with others in flight, and not these),
    * leases and commands of the dead process are free again, deliveries that were being sent become uncertain
    * by one crash. Returns what is to be taken up.
    */

@@ -1,6 +1,6 @@
 /** What a process finds when it starts, or when another one wrote: all that waits, whatever left it there. */
 import { and, asc, eq, gte, min, sql } from 'drizzle-orm';
-import { channelOf } from '../../core/ids.js';
+import { channelOf, type RoomId } from '../../core/ids.js';
 import type { Pending, TurnStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { command, message, outbox, room, setting, turn } from './schema.js';
@@ -64,6 +64,10 @@ export function recoveryStore(connection: Connection): Pick<TurnStore, 'recover'
       .where(sql`${room.leaseOwner} is not null`)
       .all()
       .filter(({ id }) => channels.includes(channelOf(id)));
+    clearSuspects(
+      channels,
+      held.map(({ id }) => id),
+    );
     for (const { id } of held) {
       const isBusy = sql`${turn.roomId} = ${id} and ${turn.state} = 'running'`;
       const mayBeForgiven = sql`${turn.crashes} >= ${SUSPECT} and ${turn.forgiven} < ${MOST_FORGIVEN}`;
@@ -82,6 +86,30 @@ export function recoveryStore(connection: Connection): Pick<TurnStore, 'recover'
           .run();
       }
       query.update(room).set({ leaseOwner: null }).where(eq(room.id, id)).run();
+    }
+  }
+
+  /**
+   * A process that ended while others were worked on, and not the suspects, has something else to end of: what was laid to
+   * them since they run alone is taken back. Where only suspects were worked on, it may be one of them after the other.
+   */
+  function clearSuspects(channels: string[], held: RoomId[]): void {
+    const isSuspect = sql`${turn.state} = 'running' and ${turn.crashes} >= ${SUSPECT}`;
+    const suspects = query
+      .select({ room: turn.roomId })
+      .from(turn)
+      .where(isSuspect)
+      .all()
+      .map(({ room }) => room)
+      .filter((room) => channels.includes(channelOf(room)));
+    if (held.every((room) => suspects.includes(room))) return;
+    const free = suspects.filter((room) => !held.includes(room));
+    for (const room of free) {
+      query
+        .update(turn)
+        .set({ crashes: SUSPECT, forgiven: 0 })
+        .where(and(eq(turn.roomId, room), isSuspect))
+        .run();
     }
   }
 

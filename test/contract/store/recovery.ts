@@ -78,6 +78,45 @@ export function recoveryContract(under: StoreUnderTest): void {
       expect(seen).toEqual([1, 2, 3, 3, 3, 3, 3, 3, 4, 5]);
     });
 
+    it('takes back what was laid to a suspect when the process ends of something else', async () => {
+      await receive(under.store, [message('1', 'suspect'), message('2', 'hi', { threadId: '7' })]);
+      await begun(under.store, 't1');
+      for (let end = 0; end < 4; end++) {
+        await under.store.recover(['test'], NOW + end);
+        await claimed(under.store, CHAT, `process ${end}`);
+      }
+      const suspect = async () => (await claimed(under.store, CHAT, 'look')).turn?.crashes;
+      await under.store.recover(['test'], NOW + 4);
+      expect(await suspect()).toBe(5);
+      const claim = await claimed(under.store, CHAT, 'look');
+      await under.store.release(claim.claim);
+      // It waits for its turn to run alone, and the process ends while somebody else is answered.
+      await begun(under.store, 't2', { room: `${CHAT}/7` });
+      await under.store.recover(['test'], NOW + 5);
+      expect(await suspect(), 'the process ended, and it was not even running').toBe(3);
+      await under.store.release((await claimed(under.store, CHAT, 'look')).claim);
+    });
+
+    it('clears no suspect by the end of another that ran alone', async () => {
+      await receive(under.store, [message('1', 'suspect'), message('2', 'one more', { threadId: '7' })]);
+      await begun(under.store, 't1');
+      await begun(under.store, 't2', { room: `${CHAT}/7` });
+      const rooms = [CHAT, `${CHAT}/7`];
+      for (let end = 0; end < 3; end++) {
+        await under.store.recover(['test'], NOW + end);
+        for (const room of rooms) await claimed(under.store, room, `process ${end}`);
+      }
+      await under.store.recover(['test'], NOW + 3);
+      // From now on each runs alone, and both end the process.
+      const crashes: (number | undefined)[] = [];
+      for (let end = 4; end < 8; end++) {
+        const { turn } = await claimed(under.store, rooms[end % 2] ?? CHAT, `process ${end}`);
+        crashes.push(turn?.crashes);
+        await under.store.recover(['test'], NOW + end);
+      }
+      expect(crashes).toEqual([4, 4, 5, 5]);
+    });
+
     it('counts none for a turn that only waited to be tried again', async () => {
       await receive(under.store, [message('1', 'hi')]);
       const turn = await begun(under.store, 't1');
