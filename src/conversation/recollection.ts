@@ -11,7 +11,9 @@ import type { StoredMessage } from '../core/transcript.js';
 
 /** All lines together, characters. */
 const BUDGET = 3_000;
-const MOST_HITS = 8;
+const MOST_LINES = 8;
+/** Among the found are some that no line is made of. */
+const MOST_HITS = 2 * MOST_LINES;
 /** Below this, a line is as likely to distract as to help. */
 const FLOOR = 0.5;
 /** So much of what was said is looked for; the beginning of a long text says what it is about. */
@@ -41,19 +43,31 @@ export async function recollect(
   try {
     const { shown, ...query } = ask;
     const { hits } = await recall.search(scope, { text, limit: MOST_HITS, ...query });
+    const asked = new Set(batch.map((message) => wordsOf(message.text)));
     const lines: string[] = [];
     let chars = 0;
     for (const hit of hits) {
-      const isShown = hit.source.kind === 'file' && shown.includes(hit.text.trim());
-      if (hit.relevance < FLOOR || isShown) continue;
+      // Who asks again hears nothing new from having asked before: the answer is looked for, not the question.
+      const tellsNothing =
+        hit.source.kind === 'file' ? shown.includes(hit.text.trim()) : asked.has(wordsOf(hit.text));
+      if (hit.relevance < FLOOR || tellsNothing) continue;
       const line = recalledLine(hit, zone);
       if (chars + line.length + 1 > BUDGET) continue;
       chars += line.length + 1;
       lines.push(line);
+      if (lines.length === MOST_LINES) break;
     }
     return lines;
   } catch (error) {
     log.error({ ...scope, why: describe(error) }, 'nothing could be recalled for a turn');
     return [];
   }
+}
+
+/** What is said, whatever its capitals, spaces and marks. */
+function wordsOf(text: string): string {
+  return text
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim();
 }

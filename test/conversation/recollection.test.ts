@@ -1,0 +1,68 @@
+/** What a turn recalls by itself: which of what was found is worth a line of the prompt. */
+import { describe, expect, it } from 'vitest';
+import { recollect } from '../../src/conversation/recollection.js';
+import { createZone } from '../../src/core/dates.js';
+import type { Recalled } from '../../src/core/recall.js';
+import type { StoredMessage } from '../../src/core/transcript.js';
+import { NO_RECALL } from '../harness/no-recall.js';
+import { quietLog } from '../harness/quiet.js';
+
+const ROOM = 'telegram_1';
+const AT = Date.UTC(2026, 2, 4, 10, 15);
+const SCOPE = { chatId: ROOM, personaId: 'default' };
+
+function said(text: string, relevance = 0.9): Recalled {
+  const source = { kind: 'message', room: ROOM, messageId: 1, author: 'Ann', own: false } as const;
+  return { text, at: AT, source, relevance };
+}
+
+function noted(text: string): Recalled {
+  return { text, at: null, source: { kind: 'file', file: 'MEMORY.md', line: 3, tier: 1 }, relevance: 0.9 };
+}
+
+function lines(question: string, found: Recalled[], shown = ''): Promise<string[]> {
+  const message: StoredMessage = {
+    ...{ id: 9, room: ROOM, author: { kind: 'person', id: ROOM, name: 'Ann', administrator: false } },
+    ...{ text: question, sentAt: AT, receivedAt: AT, platformMessageId: null, mentionsBot: false },
+    ...{ replyTo: null, edited: false, turnId: null },
+  };
+  const recall = {
+    ...NO_RECALL,
+    search: async (_: unknown, { limit }: { limit: number }) => ({
+      ...{ hits: found.slice(0, limit), by: 'keywords' as const },
+    }),
+  };
+  return recollect({ recall, zone: createZone('UTC'), log: quietLog }, SCOPE, [message], { now: AT, shown });
+}
+
+describe('what is recalled', () => {
+  it('has a line each, with the day and who said it', async () => {
+    expect(await lines('What does Clara play?', [said('Clara plays the bassoon.')])).toEqual([
+      '- 2026-03-04 10:15, Ann: Clara plays the bassoon.',
+    ]);
+  });
+
+  it('is not that the same was asked before: the answer has its place', async () => {
+    const asked = ['What does Clara play?', 'what does clara play', ' What does  Clara play ?!'];
+    const often = Array.from({ length: 8 }, (_, n) => said(asked[n % asked.length] ?? ''));
+    const found = await lines('What does Clara play?', [...often, said('Clara plays the bassoon.')]);
+    expect(found).toEqual(['- 2026-03-04 10:15, Ann: Clara plays the bassoon.']);
+  });
+
+  it('is not what stands in the prompt anyway, nor what hardly fits', async () => {
+    const found = [noted('- Clara plays.'), noted('- She is in Lisbon.'), said('Clara called.', 0.49)];
+    expect(await lines('Clara?', found, '# Memory\n- Clara plays.\n')).toEqual([
+      '- - She is in Lisbon. (MEMORY.md, tier 1)',
+    ]);
+  });
+
+  it('is eight lines and 3,000 characters at most; what is too long leaves room for the next', async () => {
+    const short = Array.from({ length: 12 }, (_, n) => said(`Clara, number ${n}.`));
+    expect(await lines('Clara?', short)).toHaveLength(8);
+    const long = Array.from({ length: 4 }, (_, n) => said(`${n}${'x'.repeat(900)}`));
+    const found = await lines('Clara?', [...long, said('short')]);
+    expect(found).toHaveLength(4);
+    expect(found.at(-1)).toContain('short');
+    expect(found.join('\n').length).toBeLessThanOrEqual(3_000);
+  });
+});
