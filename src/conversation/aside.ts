@@ -8,8 +8,8 @@ import { type ChatId, type RoomId, roomParts } from '../core/ids.js';
 import { type Personas, personaName } from '../core/persona.js';
 import type { ChatStore, OutboxStore } from '../core/store.js';
 import type { Aside } from '../core/tool.js';
-import { deliveriesOf } from './finish.js';
 import { faceOf } from './presence.js';
+import { deliveriesOf } from './reply.js';
 
 export interface AsideParts {
   store: ChatStore & Pick<OutboxStore, 'post'>;

@@ -10,7 +10,7 @@ import type { Log, Metrics } from '../core/log.js';
 import type { AccessStore, CommandStore, PendingCommand, StoredCommand } from '../core/store.js';
 import { isOwner } from './access.js';
 import type { Command, CommandAnswer, CommandParts } from './commands/command.js';
-import { deliveriesOf } from './finish.js';
+import { deliveriesOf } from './reply.js';
 
 export interface ControlParts {
   store: CommandStore & AccessStore;
