@@ -52,8 +52,14 @@ const conversations = await Promise.all(
     ...(JSON.parse(await readFile(name, 'utf8')) as Conversation),
   })),
 );
-/** Relevance as told, and whether it was evidence. */
-const told: [number, boolean][] = [];
+/** For each question, what a turn would look at: by relevance, and whether it was evidence. */
+interface Told {
+  own: boolean;
+  hits: { relevance: number; right: boolean }[];
+}
+const told: Told[] = [];
+/** As many lines as a turn recalls. */
+const TURN_LINES = 8;
 
 try {
   console.log(await measured('keywords', null));
@@ -61,7 +67,7 @@ try {
   if (embeddings !== undefined && model !== undefined) {
     console.log(await measured('both', simpleEmbedder(embeddings, model, options.key)));
   }
-  if (options.relevance) console.log(calibration());
+  if (options.relevance) console.log(floors());
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
@@ -71,7 +77,7 @@ async function measured(what: string, embedder: Embedder | null): Promise<string
   const turnOf = new Map<number, string>();
   const known = new Map<string, Set<string>>();
   for (const [n, conversation] of conversations.entries())
-    known.set(conversation.name, tell(feed, conversation, n, turnOf));
+    known.set(conversation.name, say(feed, conversation, n, turnOf));
   const zone = createZone('UTC');
   const file = join(folder, `${what}.db`);
   const recall = createRecall({
@@ -103,7 +109,13 @@ async function measured(what: string, embedder: Embedder | null): Promise<string
         source.kind === 'message' ? (turnOf.get(source.messageId) ?? '') : '',
       );
       for (const into of [figures, own]) score(into, turns, wanted, category);
-      if (hits[0] !== undefined) told.push([hits[0].relevance, wanted.has(turns[0] ?? '')]);
+      tell(true, hits, (n) => wanted.has(turns[n] ?? ''));
+    }
+    if (!options.relevance || conversations.length < 2) continue;
+    for (const { question } of conversations[(n + 1) % conversations.length]?.qa ?? []) {
+      const scope = { chatId: `bench_${n}`, personaId: 'default' };
+      const { hits } = await recall.search(scope, { text: question, limit: TURN_LINES, now: Date.now() });
+      tell(false, hits, () => false);
     }
     lines.push(`${name.padEnd(12)} ${row(own)}`);
   }
@@ -124,7 +136,7 @@ async function measured(what: string, embedder: Embedder | null): Promise<string
 }
 
 /** Its turns as messages, one a minute from the time of their session; what a picture shows stands with the text. */
-function tell(
+function say(
   feed: ReturnType<typeof memoryFeed>,
   { conversation }: Conversation,
   n: number,
@@ -191,19 +203,31 @@ function row(figures: Figures): string {
   return columns.map((name) => `${name} ${mean(figures, name)}`).join('  ');
 }
 
-function calibration(): string {
-  const bins = Array.from({ length: 10 }, () => ({ all: 0, right: 0 }));
-  for (const [relevance, right] of told) {
-    const bin = bins[Math.min(9, Math.floor(relevance * 10))];
-    if (bin === undefined) continue;
-    bin.all++;
-    if (right) bin.right++;
-  }
-  return bins
-    .map(
-      ({ all, right }, n) =>
-        `relevance from 0.${n}: ${all} first hits, ${((100 * right) / (all || 1)).toFixed(0)} % evidence`,
-    )
+function tell(own: boolean, hits: { relevance: number }[], isRight: (n: number) => boolean): void {
+  const seen = hits.slice(0, TURN_LINES).map(({ relevance }, n) => ({ relevance, right: isRight(n) }));
+  told.push({ own, hits: seen });
+}
+
+/** What each floor would find for a turn, and what it would let in of what has nothing to do with the question. */
+function floors(): string {
+  const own = told.filter((each) => each.own);
+  const foreign = told.filter((each) => !each.own);
+  const share = (all: Told[], is: (each: Told) => boolean) =>
+    ((100 * all.filter(is).length) / (all.length || 1)).toFixed(0).padStart(3);
+  const lines = (all: Told[], floor: number) =>
+    (
+      all.reduce((sum, { hits }) => sum + hits.filter(({ relevance }) => relevance >= floor).length, 0) /
+      (all.length || 1)
+    ).toFixed(1);
+  return [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    .map((floor) => {
+      const finds = ({ hits }: Told) => hits.some((hit) => hit.right && hit.relevance >= floor);
+      const any = ({ hits }: Told) => hits.some(({ relevance }) => relevance >= floor);
+      return (
+        `floor ${floor.toFixed(1)}: evidence among ${TURN_LINES} lines for ${share(own, finds)} % of the questions; ` +
+        `another conversation's questions get a line in ${share(foreign, any)} %, ${lines(foreign, floor)} lines each`
+      );
+    })
     .join('\n');
 }
 

@@ -14,8 +14,11 @@ const BUDGET = 3_000;
 const MOST_LINES = 8;
 /** Among the found are some that no line is made of. */
 const MOST_HITS = 2 * MOST_LINES;
-/** Below this, a line is as likely to distract as to help. */
-const FLOOR = 0.5;
+/**
+ * Below this, lines distract more than they help. A persona that has forgotten is worse than one that is given a line
+ * too many, so it is low: docs/recall.md has what each floor finds and what it lets in.
+ */
+const FLOOR = 0.2;
 /** So much of what was said is looked for; the beginning of a long text says what it is about. */
 const QUERY_CHARS = 2_000;
 

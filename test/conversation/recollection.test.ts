@@ -50,7 +50,7 @@ describe('what is recalled', () => {
   });
 
   it('is not what stands in the prompt anyway, nor what hardly fits', async () => {
-    const found = [noted('- Clara plays.'), noted('- She is in Lisbon.'), said('Clara called.', 0.49)];
+    const found = [noted('- Clara plays.'), noted('- She is in Lisbon.'), said('Clara called.', 0.19)];
     expect(await lines('Clara?', found, '# Memory\n- Clara plays.\n')).toEqual([
       '- - She is in Lisbon. (MEMORY.md, tier 1)',
     ]);
