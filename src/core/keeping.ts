@@ -62,8 +62,14 @@ export interface KeepingStore extends VersionKeeper {
   /** Files that came with messages of a chat, and in which the phrase was read: below the media folder. */
   filesWithWords(chatId: ChatId, phrase: Phrase): Promise<string[]>;
   /**
-   * Puts `by` in the phrase's place wherever it stands in the chat's rows, and overwrites what stood there in the
-   * database file. Versions in which it stands are removed whole. May be called again after a crash.
+   * Puts `by` in the phrase's place wherever it stands in the chat's rows, save in the commands that are under way, and
+   * overwrites what stood there in the database file. Versions in which it stands are removed whole. May be called
+   * again after a crash.
    */
   eraseWords(chatId: ChatId, phrase: Phrase, by: string): Promise<void>;
+  /**
+   * When all else is erased: the commands under way lose the phrase, too, and nothing of it is left in the database's
+   * log. `phrase` is null after a crash that came between the two.
+   */
+  endErasing(chatId: ChatId, phrase: Phrase | null, by: string): Promise<void>;
 }

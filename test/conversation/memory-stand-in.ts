@@ -208,6 +208,8 @@ export function standIn(): StandIn {
       for (const message of messages) message.text = phrase.replacedIn(message.text, by);
       now.others = now.others.map((text) => phrase.replacedIn(text, by));
     },
+    endErasing: async (_chatId, phrase) =>
+      void done.push(phrase === null ? 'endErasing, as after a crash' : 'endErasing'),
     view: async (room, personaId) => ({
       ...{ room, personaId, resetAt: now.resetAt, windowAfter: BEGINNING, flushedTo: BEGINNING },
       ...{ summary: null, measured: null },

@@ -43,7 +43,10 @@ async function timesIn(words: string): Promise<number> {
   return forms.reduce((sum, form) => sum + texts.join('\n').split(form).length - 1, 0);
 }
 
-const erase = () => store.eraseWords(CHAT, phrase, FORGOTTEN);
+const erase = async () => {
+  await store.eraseWords(CHAT, phrase, FORGOTTEN);
+  await store.endErasing(CHAT, phrase, FORGOTTEN);
+};
 
 /** Node 24 aborts when the garbage collector takes a statement, so those made here stay. */
 const kept: unknown[] = [];
@@ -187,6 +190,45 @@ describe('what was forgotten', () => {
     reader.close();
     expect(await timesIn(SECRET)).toBe(0);
     expect((await begun(store, 't1')).waiting[0]?.text).toBe(FORGOTTEN);
+  });
+});
+
+describe('the command that asks for it', () => {
+  const taken = async () => {
+    const { commands } = await receive(store, [
+      message('1', SECRET),
+      command('c1', 'memory', `yes ${SECRET}`),
+    ]);
+    return commands[0]?.id ?? 0;
+  };
+
+  it('keeps the words until all else is gone, so that it can be run again', async () => {
+    const id = await taken();
+    await store.eraseWords(CHAT, phrase, FORGOTTEN);
+    expect(await timesIn(SECRET)).toBe(1);
+    expect((await store.takeCommand(id))?.argument).toBe(`yes ${SECRET}`);
+    await store.endErasing(CHAT, phrase, FORGOTTEN);
+    expect(await timesIn(SECRET)).toBe(0);
+    expect((await store.takeCommand(id))?.argument).toBe(`yes ${FORGOTTEN}`);
+  });
+
+  it('leaves nothing in the log, though the process ended before the log was emptied', async () => {
+    const id = await taken();
+    await store.eraseWords(CHAT, phrase, FORGOTTEN);
+    // Another reader keeps the log from being emptied, as an end of the process at that moment does.
+    const reader = new Database(place.file);
+    reader.exec('begin');
+    keep(reader.prepare('select count(*) from message')).get();
+    const impatient = await place.open({ busyTimeoutMs: 0 });
+    await expect(impatient.endErasing(CHAT, phrase, FORGOTTEN)).rejects.toMatchObject({
+      code: 'store_unavailable',
+    });
+    reader.exec('commit');
+    reader.close();
+    expect((await store.takeCommand(id))?.argument).toBe(`yes ${FORGOTTEN}`);
+    expect(await timesIn(SECRET)).toBeGreaterThan(0);
+    await store.endErasing(CHAT, null, FORGOTTEN);
+    expect(await timesIn(SECRET)).toBe(0);
   });
 });
 

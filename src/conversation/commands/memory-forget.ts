@@ -16,7 +16,7 @@ const LINE_CHARS = 200;
 /** Somebody may write the text again while it is being removed. */
 const PASSES = 3;
 
-export const IT_IS_FORGOTTEN =
+const IT_IS_FORGOTTEN =
   'It is forgotten: it stands neither in my memory nor in what I keep of this chat. ' +
   'What was sent here before can still be read here; delete it there, too, if it should go.';
 const NOWHERE = 'I find that nowhere: not in my memory, not in what I keep of this chat.';
@@ -45,7 +45,7 @@ export async function forget(call: CommandCall, parts: CommandParts, text: strin
   return { text: preview(found) };
 }
 
-/** The files first, then the store, where this command itself is the last to lose the text: a crash runs it again. */
+/** The files first, then the store; this command itself is the last to lose the text, so that a crash runs it again. */
 export async function carryOut(call: CommandCall, parts: CommandParts, text: string): Promise<CommandAnswer> {
   const wanted = wantedIn(text);
   if ('refusal' in wanted) return { text: wanted.refusal };
@@ -62,17 +62,25 @@ export async function carryOut(call: CommandCall, parts: CommandParts, text: str
     // What began meanwhile may have read it, and may have written it.
     await endWork(call, parts);
     if (isNothing(await search(command, phrase, parts))) {
+      await parts.store.endErasing(command.chat.id, phrase, FORGOTTEN);
       return {
         text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.`,
       };
     }
   }
+  await parts.store.endErasing(command.chat.id, phrase, FORGOTTEN);
   return { text: 'I removed it, but something keeps writing it back. Please try again in a moment.' };
 }
 
-/** Whether this is a command that an end of the process has kept from answering, and the text is gone already. */
+/** Whether an end of the process has kept this command from answering, when it had lost the text itself already. */
 export function isErased({ argument, tries }: StoredCommand): boolean {
   return tries > 1 && argument.includes(FORGOTTEN);
+}
+
+/** What is left of that: all else was gone before. */
+export async function endOf({ command }: CommandCall, { store }: CommandParts): Promise<CommandAnswer> {
+  await store.endErasing(command.chat.id, null, FORGOTTEN);
+  return { text: IT_IS_FORGOTTEN };
 }
 
 function wantedIn(text: string): { phrase: Phrase } | { refusal: string } {

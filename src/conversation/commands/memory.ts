@@ -1,7 +1,7 @@
 /** `/memory`: what a persona remembers, in the user's hands. Here only which file answers which word. */
 import type { Command, CommandAnswer, CommandCall, CommandParts } from './command.js';
 import { exportFiles } from './memory-export.js';
-import { carryOut, forget, IT_IS_FORGOTTEN, isErased } from './memory-forget.js';
+import { carryOut, endOf, forget, isErased } from './memory-forget.js';
 import { show } from './memory-show.js';
 import { undo } from './memory-undo.js';
 import { why } from './memory-why.js';
@@ -51,7 +51,7 @@ export const memory: Command = {
   ],
   changes: (argument) => verbOf(argument)?.changes ?? false,
   async run(call, parts) {
-    if (isErased(call.command)) return { text: IT_IS_FORGOTTEN };
+    if (isErased(call.command)) return endOf(call, parts);
     const verb = verbOf(call.command.argument);
     return verb ? verb.run(call, parts, verbAndRest(call.command.argument).rest) : { text: USAGE };
   },

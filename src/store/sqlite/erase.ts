@@ -13,7 +13,7 @@ import type { Connection } from './connection.js';
 import { MESSAGES, OPEN_COMMANDS, SHELVES, type Shelf } from './shelves.js';
 import { type Eraser, eraserOf } from './without.js';
 
-type Erasing = Pick<KeepingStore, 'findWords' | 'filesWithWords' | 'eraseWords'>;
+type Erasing = Pick<KeepingStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
 type Row = Record<string, unknown>;
 
 const STRIDE = 1_000;
@@ -110,7 +110,11 @@ export function eraseStore({ raw, read, write, patiently }: Connection): Erasing
       const eraser = eraserOf(phrase, by);
       for (const shelf of SHELVES) await clean(shelf, chatId, eraser);
       await writeFileAnew();
-      await clean(OPEN_COMMANDS, chatId, eraser);
+      await emptyLog();
+    },
+
+    async endErasing(chatId, phrase, by) {
+      if (phrase !== null) await clean(OPEN_COMMANDS, chatId, eraserOf(phrase, by));
       await emptyLog();
     },
   };

@@ -145,7 +145,10 @@ export function keepingContract(under: StoreUnderTest): void {
     const WORDS = 'the blue house';
     const phrase = phraseOf(WORDS);
     const count = (chatId = CHAT, of = phrase) => under.store.findWords(chatId, of);
-    const erase = (of = phrase, by = '…') => under.store.eraseWords(CHAT, of, by);
+    const erase = async (of = phrase, by = '…') => {
+      await under.store.eraseWords(CHAT, of, by);
+      await under.store.endErasing(CHAT, of, by);
+    };
 
     /** A turn with steps, in a room. */
     async function turnWith(id: string, steps: Step[], room = CHAT): Promise<void> {
