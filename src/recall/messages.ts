@@ -20,6 +20,8 @@ export interface Messages {
 
 /** Small enough that neither thread is held up. */
 const PAGE = 200;
+/** Views of one room, mostly one; what comes behind them in the order are those of others. */
+const FEW = 2;
 
 export function createMessages({
   feed,
@@ -75,7 +77,7 @@ export function createMessages({
 
   async function lookAtRoom(room: RoomId, signal: AbortSignal): Promise<void> {
     for (let after = { room, personaId: '' }; !signal.aborted; ) {
-      const page = await feed.heardViews(after, PAGE);
+      const page = await feed.heardViews(after, FEW);
       const views = page.filter((view) => view.room === room);
       for (const view of views) if (!signal.aborted) await follow(view, signal);
       const last = views.at(-1);
