@@ -13,6 +13,7 @@ export type Act =
   | { kind: 'command'; text: string }
   | { kind: 'edit'; which: Which; text: string }
   | { kind: 'delete'; which: Which }
+  | { kind: 'react'; which: Which; sign: string }
   | { kind: 'platform'; name: PlatformName }
   /** null: one's own chat with the account. */
   | { kind: 'go'; group: number | null }
@@ -62,6 +63,7 @@ function actWith(word: string, rest: string): Act {
     }
     case 'reply':
     case 'edit':
+    case 'react':
     case 'delete':
       return about(word, rest);
     case 'expect':
@@ -76,14 +78,16 @@ function actWith(word: string, rest: string): Act {
   }
 }
 
-function about(kind: 'reply' | 'edit' | 'delete', rest: string): Act {
+function about(kind: 'reply' | 'edit' | 'react' | 'delete', rest: string): Act {
   const [first = '', text] = split(rest);
   const which = whichOf(first);
   const needsText = kind !== 'delete';
   if (which === null || needsText === (text === '')) {
-    return wrong(`:${kind} NUMBER${needsText ? ' TEXT' : ''}; instead of a number also last, or @NAME`);
+    const more = kind === 'react' ? ' EMOJI' : needsText ? ' TEXT' : '';
+    return wrong(`:${kind} NUMBER${more}; instead of a number also last, or @NAME`);
   }
   if (kind === 'delete') return { kind, which };
+  if (kind === 'react') return { kind, which, sign: text };
   return kind === 'edit' ? { kind, which, text } : { ...said(text), replyTo: which };
 }
 

@@ -162,6 +162,13 @@ export function openSession(
         }
         break;
       }
+      case 'react': {
+        const { number, id, ours } = theLine(act.which);
+        if (!ours) throw new Failed(`[${number}] is not a message of the account`);
+        platform.react(me, place(), id, act.sign);
+        note(`[${number}] has ${act.sign} from ${me.name}`);
+        break;
+      }
       case 'platform': {
         const found = world.platforms.find(({ name }) => name === act.name);
         if (found === undefined) throw new Failed(`${act.name} was not started: --platform all starts all`);

@@ -63,6 +63,7 @@ export const HELP = `Whatever you type is said in the chat, and / begins the pro
   :mention TEXT        says it with the platform's own mention of the account
   :reply WHICH TEXT    answers a message: its number, last, or @NAME for somebody's newest
   :edit WHICH TEXT     changes it        :delete WHICH   takes it back
+  :react WHICH EMOJI   puts a sign to a message of the account
   :photo FILE TEXT     says it with a picture
   :say TEXT            says what begins with : or #
   :kill                kill -9 of the gateway, and starts it again

@@ -6,7 +6,7 @@ import type { Exchange } from '../core/exchange.js';
 import type { PersonaId } from '../core/ids.js';
 import type { Persona } from '../core/persona.js';
 import type { Claimed } from '../core/store.js';
-import type { StoredMessage } from '../core/transcript.js';
+import { isReaction, type StoredMessage } from '../core/transcript.js';
 import type { Admission } from './admit.js';
 import { type Floor, interrupted, nextSpeaker, opened } from './exchange.js';
 import { isCompany } from './presence.js';
@@ -23,12 +23,13 @@ export function takeFloor(claimed: Claimed, { turn, noted }: Admission, personas
   const { chat } = claimed;
   const idsOf = (messages: StoredMessage[]) => messages.map(({ id }) => id);
   const maySpeak = (id: PersonaId) => personas.some((each) => each.id === id) && !chat.away?.includes(id);
-  const news = [...(turn?.batch ?? []), ...noted];
+  const words = noted.filter((message) => !isReaction(message));
+  const news = [...(turn?.batch ?? []), ...words];
   const said = news.length === 0 ? {} : { forBots: news.every(isBots) };
 
   if (turn === null) {
     const { exchange } = claimed;
-    const left = exchange !== null && noted.length > 0 ? interrupted(exchange) : exchange;
+    const left = exchange !== null && words.length > 0 ? interrupted(exchange) : exchange;
     const floor = left === null ? null : nextSpeaker(left, maySpeak);
     return { ...given(floor, [], []), noted: idsOf(noted), ...said };
   }

@@ -16,6 +16,7 @@ import type {
   InboundEdit,
   InboundMessage,
   InboundMove,
+  InboundReaction,
   InboundSender,
 } from '../core/message.js';
 import type { ChatFiles } from '../core/persona.js';
@@ -113,6 +114,8 @@ export function createReceive(parts: ReceiveParts): Receive {
         return admitEdit(batch.channel, event);
       case 'deleted':
         return admitDeletion(batch.channel, event);
+      case 'reaction':
+        return admitReaction(batch.channel, event, intake.now);
       case 'moved':
         return move(batch.channel, event);
     }
@@ -189,6 +192,18 @@ export function createReceive(parts: ReceiveParts): Receive {
     if (sender === undefined) return { kind: 'deleted', chatId, platformMessageIds };
     const { id: senderId } = await identity.person(channel, sender);
     return { kind: 'deleted', chatId, platformMessageIds, senderId };
+  }
+
+  /** A sign asks for nothing: whoever may not talk is not told so. */
+  async function admitReaction(
+    channel: string,
+    { sender, chat, platformMessageIds, sign, sentAt }: InboundReaction,
+    now: number,
+  ): Promise<Receipt | null> {
+    const { entry, chatId, senderId } = await askAtTheDoor(channel, { chat, sender });
+    if (entry !== 'enter') return null;
+    const by = { id: senderId, name: sender.name };
+    return { kind: 'reaction', chatId, sender: by, platformMessageIds, sign, sentAt: sentAt || now };
   }
 
   async function askAtTheDoor(

@@ -106,6 +106,20 @@ export interface InboundDeletion {
   platformMessageIds: string[];
 }
 
+/** A person put a sign to a message. To one of ours it is heard, and never answered; to any other it is nothing. */
+export interface InboundReaction {
+  kind: 'reaction';
+  chat: InboundChat;
+  /** `name` is null where the platform does not tell it. */
+  sender: InboundSender & { name: string | null };
+  /** Of the message that has it now; several where what sent it may be known by several ids. */
+  platformMessageIds: string[];
+  /** As people see it: an emoji, or `:its name:`. */
+  sign: string;
+  /** The platform's time, ms; 0 where it tells none. */
+  sentAt: number;
+}
+
 /** The platform moved a chat to another id (Telegram's `migrate_to_chat_id`). */
 export interface InboundMove {
   kind: 'moved';
@@ -113,7 +127,7 @@ export interface InboundMove {
   to: Address;
 }
 
-export type InboundEvent = InboundMessage | InboundEdit | InboundDeletion | InboundMove;
+export type InboundEvent = InboundMessage | InboundEdit | InboundDeletion | InboundReaction | InboundMove;
 
 /** What the platform gave in one go. With the cursor it becomes one transaction. */
 export interface InboundBatch {

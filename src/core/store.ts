@@ -154,6 +154,15 @@ export type Receipt =
       /** Only what this person wrote; left out: whoever wrote it. */
       senderId?: ChatId;
     }
+  | {
+      /** Becomes a quiet message in the room where a persona said what has it now; nothing, where none did. */
+      kind: 'reaction';
+      chatId: ChatId;
+      sender: { id: ChatId; name: string | null };
+      platformMessageIds: string[];
+      sign: string;
+      sentAt: number;
+    }
   | { kind: 'moved'; chatId: ChatId; address: Address };
 
 /** Where something was said, and by whom. */

@@ -38,6 +38,20 @@ export interface StoredReply {
   personaId: PersonaId | null;
 }
 
+/** How a reaction stands in the transcript: a quiet message, as a reply to what a persona said. */
+export function reactionText(sign: string): string {
+  return `(reacts with ${sign})`;
+}
+
+/** A sign put to what a persona said, not words: it interrupts nobody. */
+export function isReaction({
+  quiet,
+  replyTo,
+  text,
+}: Pick<StoredMessage, 'quiet' | 'replyTo' | 'text'>): boolean {
+  return quiet === true && replyTo?.ours === true && text.startsWith('(reacts with ');
+}
+
 /** A turn's progress, in order. A call without a result was interrupted: its outcome is unknown. */
 export type Step =
   | { kind: 'answer'; text: string; calls: ToolCall[] }

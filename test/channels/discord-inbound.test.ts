@@ -55,6 +55,67 @@ function message(more: object = {}): object {
 const heard = (payload: object, more: Partial<Known> = {}) => inbound('MESSAGE_CREATE', payload, known(more));
 const said = (content: string, more: object = {}) => heard(message({ content, ...more }));
 
+describe('a reaction', () => {
+  const WEBHOOK = '100000000000000777';
+  const added = (more: object = {}) => ({
+    ...{ user_id: ANNA.id, channel_id: THREAD, message_id: ID, guild_id: GUILD, burst: false, type: 0 },
+    ...{ member: { user: ANNA, nick: 'Annie', roles: [] }, message_author_id: ME.id },
+    ...{ emoji: { id: null, name: '👍' } },
+    ...more,
+  });
+  const react = (payload: unknown, more: Partial<Known> = {}) =>
+    inbound('MESSAGE_REACTION_ADD', payload, known(more));
+
+  test('to what we said', () => {
+    expect(react(added())).toEqual({
+      kind: 'reaction',
+      chat: { address: CHANNEL, kind: 'group', within: GUILD },
+      sender: { address: ANNA.id, name: 'Annie' },
+      platformMessageIds: [ID],
+      sign: '👍',
+      sentAt: 0,
+    });
+  });
+
+  test('in a direct chat, where Discord tells no name', () => {
+    const direct = { guild_id: undefined, member: undefined, channel_id: '100000000000000999' };
+    expect(react(added(direct))).toMatchObject({
+      chat: { address: '100000000000000999', kind: 'direct' },
+      sender: { address: ANNA.id, name: null },
+    });
+  });
+
+  test('to what a persona said through a webhook of ours, or to what nobody is told to have said', () => {
+    const ours = { isOurWebhook: (id: string) => id === WEBHOOK };
+    expect(react(added({ message_author_id: WEBHOOK }), ours)).not.toBeNull();
+    expect(react(added({ message_author_id: undefined }))).not.toBeNull();
+    expect(react(added({ message_author_id: WEBHOOK }))).toBeNull();
+    expect(react(added({ message_author_id: ANNA.id }))).toBeNull();
+  });
+
+  test('with an emoji of the guild has its name', () => {
+    expect(react(added({ emoji: { id: '55', name: 'blob' } }))).toMatchObject({ sign: ':blob:' });
+    expect(react(added({ emoji: { id: '55', name: null } }))).toMatchObject({ sign: ':emoji:' });
+  });
+
+  test('of our own, and of another bot unless bots are heard, is nothing', () => {
+    const bot = { member: { user: { ...ANNA, bot: true } } };
+    expect(react(added({ user_id: ME.id }))).toBeNull();
+    expect(react(added(bot))).toBeNull();
+    expect(react(added(bot), { bots: true })).toMatchObject({ sender: { bot: true } });
+  });
+
+  test.each([
+    null,
+    {},
+    { ...added(), emoji: null },
+    { ...added(), emoji: {} },
+    { ...added(), message_id: 5 },
+  ])('that cannot be read is nothing: %j', (payload) => {
+    expect(react(payload)).toBeNull();
+  });
+});
+
 describe('a message', () => {
   test('of a channel', () => {
     expect(heard(message())).toEqual({

@@ -116,6 +116,7 @@ describe('a file with a text', () => {
   test.each([
     '"quoted".md',
     'two\nlines\r.md',
+    'more\u2028lines\u2029.md',
     '日本語の記憶.md',
     'diary 🎉👩‍👩‍👧.md',
     'a;b=c.md',

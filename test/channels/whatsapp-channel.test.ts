@@ -115,15 +115,19 @@ describe('with one person', () => {
     ]);
   });
 
-  test('a reaction is nothing', async () => {
+  test('a reaction is handed in, with what it was put to', async () => {
     const anna = somebody();
     const said = fake.say({ from: anna, text: 'one' });
     await heardFrom(anna, 1);
-    const before = gateway.batches.length;
     fake.react(anna, said, '👍');
     fake.say({ from: anna, text: 'two' });
     await heardFrom(anna, 2);
-    expect(gateway.batches.length).toBe(before + 1);
+    const reactions = gateway.batches
+      .flatMap(({ events }) => events)
+      .filter((event) => event.kind === 'reaction' && event.sender.address === anna.pn);
+    expect(reactions).toMatchObject([
+      { chat: { address: anna.pn, kind: 'direct' }, platformMessageIds: [said.id], sign: '👍' },
+    ]);
   });
 
   test('answers disappear where the chat says so', async () => {

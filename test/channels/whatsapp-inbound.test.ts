@@ -177,7 +177,8 @@ describe('what was said', () => {
   });
 
   test.each<[string, proto.IMessage]>([
-    ['a reaction', { reactionMessage: { key: { id: 'M0' }, text: '👍' } }],
+    ['a reaction that is taken back', { reactionMessage: { key: { id: 'M0' }, text: '' } }],
+    ['a reaction to nothing', { reactionMessage: { text: '👍' } }],
     ['a vote', { pollUpdateMessage: { pollCreationMessageKey: { id: 'M0' } } }],
     ['keys of a group', { senderKeyDistributionMessage: { groupId: GROUP } }],
     ['the traffic of devices', { protocolMessage: { type: 6, appStateSyncKeyShare: { keys: [] } } }],
@@ -185,6 +186,19 @@ describe('what was said', () => {
     ['an empty text', { extendedTextMessage: { text: ' ' } }],
   ])('%s is nothing', (_what, content) => {
     expect(inbound(from({}, content), known)).toBeNull();
+  });
+
+  test('a reaction says what it was put to', () => {
+    const key = { id: 'M0', remoteJid: GROUP, fromMe: true };
+    const content = { reactionMessage: { key, text: '👍', senderTimestampMs: 1_700_000_000_123 } };
+    expect(inbound(from(inGroup, content), known)).toEqual({
+      kind: 'reaction',
+      chat: { address: GROUP, kind: 'group' },
+      sender: { address: ANNA, otherAddress: ANNA_LID, name: 'Anna' },
+      platformMessageIds: ['M0'],
+      sign: '👍',
+      sentAt: 1_700_000_000_123,
+    });
   });
 
   test('a message that could not be read is nothing', () => {

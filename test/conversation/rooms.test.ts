@@ -15,6 +15,13 @@ const MIRA = { address: '1', name: 'Mira', administrator: true };
 const say = (text: string, more: Partial<InboundMessage> = {}) =>
   on.say(text, { ...GROUP, sender: MIRA, ...more });
 
+/** Mira puts a sign to one of our messages. */
+const react = (id: string) =>
+  on.receive({
+    ...{ kind: 'reaction', chat: { address: '-5', kind: 'group' }, sender: { address: '1', name: 'Mira' } },
+    ...{ platformMessageIds: [id], sign: '😂', sentAt: 0 },
+  });
+
 /** Who is asked. */
 const askedOf = (request: ModelRequest) => /Your name here is (.+?)\. You talk/.exec(systemOf(request))?.[1];
 const systemOf = (request: ModelRequest) => String(request.messages[0]?.content);
@@ -194,6 +201,24 @@ describe('a quarrel', () => {
     await say('Luna: start');
     await on.settled();
     expect(heard(before)).toEqual(['Luna: @Max no!', 'Max: @Luna yes!', 'Nova: enough']);
+  });
+
+  it('goes on while people only put signs to it; who spoke hears of them', async () => {
+    const before = await company();
+    on.answer(async (request) => {
+      const first = on.sentIds[before];
+      if (askedOf(request) === 'Max' && first !== undefined) await react(first);
+      return askedOf(request) === 'Luna' ? '@Max no!' : '@Luna yes!';
+    });
+    await say('Luna: start');
+    await on.settled();
+    expect(heard(before)).toEqual(['Luna: @Max no!', 'Max: @Luna yes!', 'Luna: @Max no!']);
+    on.answer(() => 'enough');
+    await say('Luna, enough');
+    await on.settled();
+    expect(shownTo(on.asked.at(-1) as ModelRequest)).toMatch(
+      /sender="Mira"[^>]*>\[in reply to Luna: @Max no!\]\n\(reacts with 😂\)</,
+    );
   });
 
   it('does not cut off somebody whom a person has called', async () => {

@@ -83,7 +83,7 @@ function line() {
         if (full.disk) throw new Error('the disk is full');
         const pending: PendingCommand[] = [];
         for (const receipt of batch.receipts) {
-          if (receipt.kind === 'moved' || receipt.kind === 'deleted') continue;
+          if (receipt.kind === 'moved' || receipt.kind === 'deleted' || receipt.kind === 'reaction') continue;
           if (seen.has(receipt.platformMessageId)) continue;
           seen.add(receipt.platformMessageId);
           receipts.push(receipt);

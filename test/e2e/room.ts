@@ -28,6 +28,7 @@ export async function share(platform: Platform): Promise<void> {
     await arrival(on);
     const first = await twoAddressed(on);
     await reply(on, first);
+    await reaction(on, first);
     await natural(on);
     await quarrel(on);
     await absence(on);
@@ -71,6 +72,23 @@ async function reply(on: PlatformStage, to: Shown): Promise<void> {
   await spoken(on, ['luna', 'late boat']);
   expect(asked()).toEqual(['luna']);
   expect(lastWords(on.model.requests.at(-1)?.body)).toContain('early boat');
+}
+
+/** A sign asks nobody for an answer; who spoke knows of it when it speaks next, and so does who was there. */
+async function reaction(on: PlatformStage, to: Shown): Promise<void> {
+  on.platform.react(BEN, GROUP, to.id, '🎉');
+  await command(on, '/whoami', 'Anna');
+  const asked = voices(on, { luna: () => 'At nine, then.', max: () => 'At nine.' });
+  on.platform.say({ from: ANNA, in: GROUP, text: '@Luna and @Max, when?' });
+  await spoken(on, ['luna', 'At nine, then.'], ['max', 'At nine.']);
+  expect(asked()).toEqual(['luna', 'max']);
+  for (const { body } of on.model.requests.slice(-2)) {
+    const heard = JSON.stringify(body.messages).match(
+      /sender=\\"Ben\\"[^>]*>\[in reply to Luna: [^\]]*\]\\n\(reacts with 🎉\)/g,
+    );
+    expect(heard).toHaveLength(1);
+    expect(heard?.[0]).toContain('To the harbour, by the early boat.');
+  }
 }
 
 /** Nobody is named: an arbiter picks one, who is not the active persona. */

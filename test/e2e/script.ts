@@ -25,6 +25,7 @@ export async function converse(platform: Platform): Promise<void> {
     await command(on);
     await mention(on);
     await edit(on);
+    await reaction(on);
     await image(on);
     await longAnswer(on);
     await personaSwitch(on);
@@ -84,6 +85,19 @@ async function edit(on: PlatformStage): Promise<void> {
   await on.replies(DIRECT, shown + 2);
   expect(lastAsked(on)).toContain('capital of France?');
   expect(lastAsked(on)).not.toContain('Fance');
+}
+
+/** Heard, and not answered: it is there when something is said. */
+async function reaction(on: PlatformStage): Promise<void> {
+  const [greeted] = on.platform.shown(DIRECT);
+  const before = on.model.count();
+  on.platform.react(ANNA, DIRECT, greeted?.id ?? '', '👍');
+  on.model.reply('So I thought.');
+  await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'that was it' }));
+  expect(on.model.count()).toBe(before + 1);
+  expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).toMatch(
+    /sender=\\"Anna[^>]*>\[in reply to default: Good morning, Anna!\]\\n\(reacts with 👍\)/,
+  );
 }
 
 async function image(on: PlatformStage): Promise<void> {

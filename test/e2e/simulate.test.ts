@@ -61,16 +61,23 @@ describe('a line', () => {
     [':reply @Luna no', { kind: 'say', text: 'no', mention: false, replyTo: { by: 'Luna' }, photo: null }],
     ['/persona new Luna', { kind: 'command', text: '/persona new Luna' }],
     [':delete last', { kind: 'delete', which: 'last' }],
+    [':react @Luna 👍', { kind: 'react', which: { by: 'Luna' }, sign: '👍' }],
     [':group 2', { kind: 'go', group: 2 }],
     [':direct', { kind: 'go', group: null }],
     [':expect @Luna a kite', { kind: 'expect', sought: { by: 'Luna', words: 'a kite' } }],
     [':never /b.d/', { kind: 'never', sought: { by: null, words: /b.d/iu } }],
   ])('%s', (line, act) => expect(actOf(line)).toEqual(act));
 
-  it.each([':platform signal', ':group one', ':expect', ':expect /(/', ':reply 3', ':delete', ':nonsense'])(
-    'that is wrong says why: %s',
-    (line) => expect(actOf(line)).toMatchObject({ kind: 'wrong' }),
-  );
+  it.each([
+    ':platform signal',
+    ':group one',
+    ':expect',
+    ':expect /(/',
+    ':reply 3',
+    ':react 3',
+    ':delete',
+    ':nonsense',
+  ])('that is wrong says why: %s', (line) => expect(actOf(line)).toMatchObject({ kind: 'wrong' }));
 });
 
 describe('a script', () => {

@@ -6,7 +6,9 @@ export const INTENT = {
   guilds: 1 << 0,
   guildMembers: 1 << 1,
   guildMessages: 1 << 9,
+  guildMessageReactions: 1 << 10,
   directMessages: 1 << 12,
+  directMessageReactions: 1 << 13,
   messageContent: 1 << 15,
 } as const;
 
@@ -31,6 +33,9 @@ function isOf(user: unknown, id: string): boolean {
 }
 
 function intentFor(name: string, data: Payload): number {
+  if (name.startsWith('MESSAGE_REACTION_')) {
+    return data.guild_id === undefined ? INTENT.directMessageReactions : INTENT.guildMessageReactions;
+  }
   if (name.startsWith('MESSAGE_')) {
     return data.guild_id === undefined ? INTENT.directMessages : INTENT.guildMessages;
   }

@@ -37,23 +37,29 @@ export function parseForm(
     if (name === undefined) throw new MalformedForm('field name in multipart/form-data not found');
     if (fields.has(name) || files.has(name)) throw new MalformedForm(`two parts are named ${name}`);
     if (filename === undefined) fields.set(name, bytes.toString('utf8'));
-    else files.set(name, { name: filename, type: /^content-type: *(.+)$/im.exec(headers)?.[1] ?? '', bytes });
+    else files.set(name, { name: filename, type: headerOf(headers, 'content-type'), bytes });
     at = end + next.length;
   }
   if (body.length > at + 4) throw new MalformedForm('something follows the end');
   return { fields, files };
 }
 
+/** What a header holds. Only a carriage return with a line feed ends it: names may hold other ends of lines. */
+function headerOf(headers: string, name: string): string {
+  const line = headers.split('\r\n').find((each) => each.toLowerCase().startsWith(`${name}:`));
+  return line?.slice(name.length + 1).trim() ?? '';
+}
+
 function dispositionOf(headers: string): { name?: string; filename?: string } {
-  const line = /^content-disposition:\s*(.*)$/im.exec(headers)?.[1] ?? '';
+  const line = headerOf(headers, 'content-disposition');
   if (!line.startsWith('form-data;')) throw new MalformedForm('expected form-data content disposition');
   const found: Record<string, string> = {};
   // Quoted with escapes, or up to the next semicolon; in both, percent signs are undone.
-  const pairs = /\s*([^=;]+?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"\s*(?:;|$)|([^";][^;]*)(?:;|$))/gy;
+  const pairs = /\s*([^=;]+?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"\s*(?:;|$)|([^";][^;]*)(?:;|$))/gsy;
   const rest = line.slice('form-data;'.length);
   let read = 0;
   for (const [all, key = '', quoted, token] of rest.matchAll(pairs)) {
-    found[key] = withoutPercents(quoted?.replace(/\\(.)/g, '$1') ?? (token ?? '').trim());
+    found[key] = withoutPercents(quoted?.replace(/\\(.)/gs, '$1') ?? (token ?? '').trim());
     read += all.length;
   }
   if (read !== rest.length) throw new MalformedForm(`can't parse form data headers: ${line}`);

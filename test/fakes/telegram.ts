@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { listenAt } from './http-server.js';
 import { type Payload, readPayload } from './telegram-body.js';
 import { type BotOptions, createFakeBots, type FakeBot } from './telegram-bots.js';
-import { type Copy, chatOf, type Said, type Saying } from './telegram-chats.js';
+import { type Copy, chatOf, type Person, type Said, type Saying } from './telegram-chats.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
 import { draftRefusalOf, refusalOf, uploadRefusalOf } from './telegram-limits.js';
@@ -67,6 +67,8 @@ export interface FakeTelegram {
   /** Every edit that was taken. */
   edits: Edit[];
   drafts: Draft[];
+  /** Somebody puts a sign to a message of a bot's. In groups only bots that are administrators hear of it: all are here. */
+  react(from: Person, to: SentMessage, emoji: string): void;
   /** Somebody deletes a message of a bot's. */
   vanish(message: SentMessage): void;
   /** Somebody presses the button below the newest draft in a chat. */
@@ -434,6 +436,18 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     sent,
     edits: ledger.edits,
     drafts: ledger.drafts,
+    react(from, { chatId, messageId, bot: by }, emoji) {
+      const chat = talk.chat(chatId);
+      const reaction = {
+        ...{ chat, message_id: messageId, date: Math.floor(Date.now() / 1000) },
+        ...{ user: { ...from, is_bot: false }, old_reaction: [], new_reaction: [{ type: 'emoji', emoji }] },
+      };
+      // Only in supergroups do others call the message by this number.
+      const all = chat.type === 'supergroup' ? bots.all : bots.all.filter(({ id }) => id === by);
+      for (const bot of all) {
+        if (bots.refusalFor(bot, chat) === null) bot.updates.push({ message_reaction: reaction });
+      }
+    },
     vanish(message) {
       message.gone = true;
     },

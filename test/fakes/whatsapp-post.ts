@@ -39,8 +39,10 @@ export interface Post {
   idle(): Promise<void>;
 }
 
-/** `given` is called when everything that waited was given to a gateway that logged in. */
-export function makePost(given: () => void, complain: (what: string) => void): Post {
+/**
+ * `given` is called when everything that waited was given to a gateway that logged in, `taken` when it has taken messages.
+ */
+export function makePost(given: () => void, taken: () => void, complain: (what: string) => void): Post {
   let waiting: Posted[] = [];
   const byId = new Map<string, Posted>();
   let wire: Wire | null = null;
@@ -63,7 +65,9 @@ export function makePost(given: () => void, complain: (what: string) => void): P
     for (const letter of waiting) {
       if (letter.class === kind && ids.includes(letter.id)) letter.settled = true;
     }
+    const before = waiting.length;
     waiting = waiting.filter(({ settled }) => !settled);
+    if (kind === 'message' && waiting.length < before) taken();
   }
 
   /** The gateway could not read it. */

@@ -241,7 +241,7 @@ export interface FakeWhatsApp {
   environment: Record<string, string>;
   faults: Faults;
 
-  /** Calls back with every message that is taken from us, and each time a gateway is logged in. */
+  /** Calls back with every message that is taken from us, and each time a gateway begins to take in, or has taken something. */
   onEvent(listener: (event: 'sent' | 'intake') => void): void;
   /** Resolves as soon as the condition holds; it is looked at after everything that happens. */
   until(condition: () => boolean, what?: string, timeoutMs?: number): Promise<void>;

@@ -40,10 +40,14 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
   const complain = (what: string) => void complaints.push(what);
   const cdn = await startCdn(look);
   const ledger = makeLedger(people, cdn, complain);
-  const post = makePost(() => {
-    logins += 1;
-    tell('intake');
-  }, complain);
+  const post = makePost(
+    () => {
+      logins += 1;
+      tell('intake');
+    },
+    () => tell('intake'),
+    complain,
+  );
   const taken = () => tell('sent');
   const desk = makeDesk({ people, ledger, post, trouble, complain, taken, look });
   const doings = makeDoings({

@@ -1,6 +1,7 @@
 /** The fake Discord as one of the platforms that the conversation script and the kills run on. */
 import { startFakeDiscord } from '../fakes/discord.js';
 import { invocationOf } from '../fakes/discord-commands.js';
+import { isPayload } from '../fakes/discord-form.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, User } from '../fakes/discord-words.js';
 import type { Person, Place, Platform } from './platform.js';
@@ -61,6 +62,16 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
       return id;
     },
     edit: (place, id, text) => discord.edit(channelOf(place), id, text),
+    react(from, place, id, sign) {
+      const channel_id = channelOf(place);
+      const { author } = discord.message(channel_id, id) ?? {};
+      const author_id = isPayload(author) ? { message_author_id: author.id } : {};
+      const where = place.kind === 'direct' ? {} : { guild_id: GUILD, member: { user: userOf(from) } };
+      discord.dispatch('MESSAGE_REACTION_ADD', {
+        ...{ user_id: userOf(from).id, channel_id, message_id: id, ...author_id, ...where },
+        ...{ emoji: { id: null, name: sign }, burst: false, type: 0 },
+      });
+    },
     remove(place, id) {
       removed.add(id);
       discord.remove(channelOf(place), id);

@@ -71,6 +71,8 @@ export interface Platform {
   /** Returns the message's id. While no gateway is connected it waits, as it would on the platform. */
   say(saying: Saying): string;
   edit(place: Place, id: string, text: string): void;
+  /** A person puts a sign to one of our messages. */
+  react(from: Person, place: Place, id: string, sign: string): void;
   /** A message is taken back by whoever wrote it; one of ours, by an administrator. */
   remove(place: Place, id: string): void;
   /** Whether the platform has a native form of commands; then `command` gives one, else it is typed. */

@@ -79,6 +79,11 @@ export async function telegramPlatform({
       const said = telegram.said(chatIdOf(place), Number(id));
       telegram.edit(said, text);
     },
+    react(from, place, id, sign) {
+      const ours = sentIn(place).find(({ messageId }) => String(messageId) === id);
+      if (ours === undefined) throw new Error(`we sent no message ${id} to ${chatIdOf(place)}`);
+      telegram.react({ id: idOf(from), first_name: from.name }, ours, sign);
+    },
     remove(place, id) {
       // Telegram tells a bot nothing of it.
       const ours = sentIn(place).find(({ messageId }) => String(messageId) === id);

@@ -69,6 +69,12 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
     connected: () => whatsapp.until(whatsapp.loggedIn, 'the gateway is logged in', CONNECT_WITHIN_MS),
     say,
     edit: (_place, id, text) => whatsapp.edit({ id }, text),
+    react(from, place, id, sign) {
+      const sent = whatsapp.sentTo(chatOf(place)).find((each) => each.id === id);
+      if (sent === undefined) throw new Error(`we sent no message ${id} there`);
+      groupOf(place, from);
+      whatsapp.react(peerOf(from), sent, sign);
+    },
     remove(_place, id) {
       // Administrators take back what others wrote in WhatsApp's own app; nobody tells us of it.
       const ours = whatsapp.sent.find((sent) => sent.id === id);

@@ -55,7 +55,9 @@ export function begin({ options, pace, onPacket, onUp, onDown, clock, log }: Lif
     intents: [
       GatewayIntentBits.Guilds,
       GatewayIntentBits.GuildMessages,
+      GatewayIntentBits.GuildMessageReactions,
       GatewayIntentBits.DirectMessages,
+      GatewayIntentBits.DirectMessageReactions,
       GatewayIntentBits.MessageContent,
     ],
     shards: [0],

@@ -35,6 +35,8 @@ export function inbound(kind: string, payload: unknown, known: Known): InboundEv
     case 'MESSAGE_DELETE':
     case 'MESSAGE_DELETE_BULK':
       return deletionOf(payload, known);
+    case 'MESSAGE_REACTION_ADD':
+      return reactionOf(payload, known);
     case 'INTERACTION_CREATE':
       return commandOf(payload, known);
     default:
@@ -99,6 +101,27 @@ function deletionOf(payload: unknown, { directory }: Known): InboundEvent | null
   const platformMessageIds = gone?.ids ?? (gone?.id === undefined ? [] : [gone.id]);
   if (gone === undefined || platformMessageIds.length === 0) return null;
   return { kind: 'deleted', chat: chatOf(placeOf(directory, gone)), platformMessageIds };
+}
+
+/** Discord tells who said what has it now, but not always: then the store knows whether it was one of ours. */
+function reactionOf(payload: unknown, known: Known): InboundEvent | null {
+  const reaction = read.reaction(payload);
+  if (reaction === undefined) return null;
+  const { user_id: by, message_id: id, message_author_id: author, member, emoji } = reaction;
+  const { me, directory, isOurWebhook, bots } = known;
+  if (by === me.id || (member?.user?.bot === true && !bots)) return null;
+  if (author !== undefined && author !== me.id && !isOurWebhook(author)) return null;
+  const sign = emoji.id === undefined ? emoji.name : `:${emoji.name ?? 'emoji'}:`;
+  if (!sign) return null;
+  const name = member?.user === undefined ? null : nameOf(member.user, member.nick);
+  return {
+    kind: 'reaction',
+    chat: chatOf(placeOf(directory, reaction)),
+    sender: { address: by, name, ...(member?.user?.bot === true ? { bot: true as const } : {}) },
+    platformMessageIds: [id],
+    sign,
+    sentAt: 0,
+  };
 }
 
 /** A native command, as if it had been typed. */

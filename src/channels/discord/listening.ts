@@ -116,6 +116,7 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
       case 'MESSAGE_UPDATE':
       case 'MESSAGE_DELETE':
       case 'MESSAGE_DELETE_BULK':
+      case 'MESSAGE_REACTION_ADD':
         intake.take(kind, payload);
         break;
       case 'INTERACTION_CREATE': {

@@ -76,6 +76,12 @@ const readEcho = record({ id, channel_id: id }, { nonce: text });
 const readWhere = record({ channel_id: id }, { guild_id: id });
 const readDeletion = record({ channel_id: id }, { id, ids: list(id), guild_id: id });
 
+/** One of Discord's own emoji has no id. */
+const readReaction = record(
+  { user_id: id, channel_id: id, message_id: id, emoji: record({}, { id, name: text }) },
+  { guild_id: id, member, message_author_id: id },
+);
+
 /** `/persona switch NAME` is an option of type 1 with one of type 3 in it. */
 const value: Read<string | number | boolean> = (given) => text(given) ?? number(given) ?? flag(given);
 const option = record({ name: text }, { value, focused: flag });
@@ -138,6 +144,7 @@ export const read = {
   echo: readEcho,
   where: readWhere,
   deletion: readDeletion,
+  reaction: readReaction,
   interaction: readInteraction,
   channel: readChannel,
   guild: readGuild,

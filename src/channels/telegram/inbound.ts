@@ -7,7 +7,15 @@ import { attachmentsIn, mediaLabel } from './media.js';
 import { isShared, messageIdOf } from './message-id.js';
 import { namedIn, type OurBot } from './ours.js';
 import { likenessOf } from './twin.js';
-import { type Author, type Content, type Message, readUpdate, type Stopped, type User } from './update.js';
+import {
+  type Author,
+  type Content,
+  type Message,
+  type Reaction,
+  readUpdate,
+  type Stopped,
+  type User,
+} from './update.js';
 
 /** Who takes it in. */
 interface Ears {
@@ -40,6 +48,7 @@ function eventOf(update: unknown, ears: Ears): InboundEvent | null {
   const read = readUpdate(update);
   if (read?.message) return moveOf(read.message) ?? messageOf(read.message, ears);
   if (read?.edited_message) return editOf(read.edited_message, ears);
+  if (read?.message_reaction) return reactionOf(read.message_reaction, ears);
   const { stopped_message_generation: stopped, update_id: id } = read ?? {};
   return stopped && id !== undefined ? stopOf(stopped, id, ears) : null;
 }
@@ -92,6 +101,31 @@ function editOf(message: Message, ears: Ears): InboundEvent | null {
     ...said,
     editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
   };
+}
+
+/** Telegram tells all the signs that somebody has at a message: of these, what is new. */
+function reactionOf(reaction: Reaction, ears: Ears): InboundEvent | null {
+  const { chat, message_id: number, user: from, actor_chat: as, date = 0 } = reaction;
+  const sender = senderOf({ chat, from, sender_chat: as, author_signature: undefined }, ears);
+  const before = (reaction.old_reaction ?? []).map(signOf);
+  const sign = (reaction.new_reaction ?? []).map(signOf).findLast((each) => !before.includes(each));
+  if (sender === null || sign === undefined || chat.type === 'channel') return null;
+  const { administrator: _, ...by } = sender;
+  // Where all bots call it by one number, it is not told which of them sent it.
+  const all = sameToAll(chat) ? ears.ours.map((bot) => messageIdOf(bot, number)) : [];
+  return {
+    kind: 'reaction',
+    chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
+    sender: by,
+    platformMessageIds: [...new Set([idOf(number, chat, ears.by), ...all])],
+    sign,
+    sentAt: date * 1000,
+  };
+}
+
+/** A custom emoji comes as a number that says nothing, a paid one is a star. */
+function signOf({ type, emoji }: { type: string | undefined; emoji: string | undefined }): string {
+  return emoji || (type === 'paid' ? '⭐' : 'an emoji');
 }
 
 /** The button below a draft says what the command says. Only private chats have drafts. */

@@ -71,10 +71,20 @@ const message = record(
 /** Somebody pressed the button that ends the writing of a draft. */
 const stopped = record({ chat }, { message_thread_id: whole });
 
+const signs = list(record({ type: text }, { emoji: text }));
+/** Somebody has changed which signs they put to a message. */
+const reaction = record(
+  { chat, message_id: whole },
+  { user, actor_chat: chat, date: whole, old_reaction: signs, new_reaction: signs },
+);
+
 /** Unknown kinds of updates have none of them. */
 export const readUpdate = record(
   {},
-  { update_id: whole, message, edited_message: message, stopped_message_generation: stopped },
+  {
+    ...{ update_id: whole, message, edited_message: message },
+    ...{ message_reaction: reaction, stopped_message_generation: stopped },
+  },
 );
 
 type Result<Reader> = Reader extends Read<infer T> ? T : never;
@@ -82,7 +92,13 @@ export type Message = Result<typeof message>;
 export type Author = Pick<Message, keyof typeof author>;
 export type Content = Pick<Message, keyof typeof content>;
 export type Stopped = Result<typeof stopped>;
+export type Reaction = Result<typeof reaction>;
 export type User = Result<typeof user>;
 
 /** The kinds of updates we ask Telegram for. */
-export const ALLOWED_UPDATES = ['message', 'edited_message', 'stopped_message_generation'] as const;
+export const ALLOWED_UPDATES = [
+  'message',
+  'edited_message',
+  'message_reaction',
+  'stopped_message_generation',
+] as const;

@@ -1,6 +1,6 @@
 /**
  * WhatsApp's messages in our words. Pure, and total: whatever a message holds, it becomes an event or nothing.
- * Service messages, reactions, what we sent ourselves, and everything that is no chat with people are nothing.
+ * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
  */
 import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
 import { isSamePerson, numberOf, type Person, plainJid, userOf } from './jid.js';
@@ -20,6 +20,7 @@ export function inbound(message: unknown, known: Known): InboundEvent | null {
   const scene = sceneOf(envelope, known);
   if (scene === null) return null;
   if (content.protocolMessage) return changeIn(content.protocolMessage, scene, known);
+  if (content.reactionMessage) return reactionOf(content.reactionMessage, scene);
   const said = saidIn(content);
   return said === null ? null : messageOf(said, envelope, scene, known);
 }
@@ -70,6 +71,19 @@ function changeIn(
     text: withNames(said, known),
     mentionsBot: namesUs(said.context, known),
     editedAt: protocol.timestampMs ?? sentAt,
+  };
+}
+
+/** Without a sign, one was taken away. */
+function reactionOf(
+  { key, text: sign, senderTimestampMs }: NonNullable<Content['reactionMessage']>,
+  { chat, sender, sentAt }: Scene,
+): InboundEvent | null {
+  if (!sign) return null;
+  const { administrator: _, ...by } = sender;
+  return {
+    ...{ kind: 'reaction', chat, sender: by, platformMessageIds: [key.id], sign },
+    sentAt: senderTimestampMs ?? sentAt,
   };
 }
 

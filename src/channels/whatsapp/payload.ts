@@ -102,6 +102,7 @@ export const readContent = record(
     templateMessage: record({}, { ...about, hydratedTemplate: record({}, { hydratedContentText: text }) }),
     listMessage: record({}, { ...about, title: text, description: text }),
     interactiveMessage: record({}, { ...about, body: record({}, { text }) }),
+    reactionMessage: record({ key: messageKey }, { text, senderTimestampMs: count }),
     protocolMessage: record({}, { type: count, key: messageKey, editedMessage: nested, timestampMs: count }),
   },
 );

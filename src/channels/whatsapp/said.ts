@@ -32,7 +32,7 @@ export function contentOf(message: unknown): Content | null {
   return wrapped ? (readContent(normalizeMessageContent(wrapped.message)) ?? null) : content;
 }
 
-/** null for what is nothing to a persona: reactions, votes, calls, the traffic between devices. */
+/** null for what is no words to a persona: reactions, votes, calls, the traffic between devices. */
 export function saidIn(content: Content): Said | null {
   const file = fileIn(content);
   const words = file === null ? wordsOf(content) : (file.media.caption ?? '');

@@ -6,7 +6,7 @@ import type { CommandEffect, CommandStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
-import { toChat } from './rows.js';
+import { toChat, turnOf } from './rows.js';
 import { chat, command, heard, message, outbox, room, turn, version } from './schema.js';
 import type { Views } from './views.js';
 
@@ -20,11 +20,7 @@ type TurnRow = typeof turn.$inferSelect;
 /** A turn that answers something up to there belongs, as a whole, to what a reset forgets. */
 const beganBefore = (upTo: number) => sql`json_extract(${turn.batch}, '$[0]') <= ${upTo}`;
 
-/** The turn that said it: as its answer, or beside it through a tool (`tool:<turn>:<key>`). */
-const turnOfOrigin = sql`case
-  when ${outbox.origin} like 'turn:%' then substr(${outbox.origin}, 6)
-  when ${outbox.origin} like 'tool:%' then substr(${outbox.origin}, 6, instr(substr(${outbox.origin}, 6), ':') - 1)
-  end`;
+const turnOfOrigin = turnOf(outbox.origin);
 
 export function commandStore(
   connection: Connection,

@@ -4,11 +4,12 @@ import type { Face } from '../../core/channel.js';
 import type { RoomId } from '../../core/ids.js';
 import { roomId, roomParts } from '../../core/ids.js';
 import type { PendingCommand, Receipt, ReceiveStore } from '../../core/store.js';
-import type { StoredReply } from '../../core/transcript.js';
+import { reactionText, type StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import { storeFault } from './faults.js';
-import { chat, command, cursor, message, outbox, room } from './schema.js';
+import { turnOf } from './rows.js';
+import { chat, command, cursor, message, outbox, room, turn, view } from './schema.js';
 
 const given = sql.placeholder;
 
@@ -17,6 +18,7 @@ type Said = Extract<Receipt, { kind: 'message' | 'command' }>;
 type Reply = NonNullable<Extract<Receipt, { kind: 'message' }>['replyTo']>;
 type Edit = Extract<Receipt, { kind: 'edit' }>;
 type Deleted = Extract<Receipt, { kind: 'deleted' }>;
+type Reaction = Extract<Receipt, { kind: 'reaction' }>;
 
 export function receiveStore(connection: Connection, chats: Chats): ReceiveStore {
   const statements = prepare(connection);
@@ -113,6 +115,34 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
     return newest.state === 'waiting' ? newest.roomId : undefined;
   }
 
+  /** A sign that somebody puts and takes away and puts again is heard once. The room; undefined for what is nothing. */
+  function react(reaction: Reaction, batch: Batch): RoomId | undefined {
+    const { chatId, sender, sign, sentAt } = reaction;
+    const chat = chats.find(chatId);
+    if (chat === undefined) return undefined;
+    for (const platformMessageId of reaction.platformMessageIds) {
+      const sent = statements.findSent.get({ chatId, platformMessageId });
+      if (!sent?.personaId || statements.findForgotten.get({ origin: sent.origin })) continue;
+      const { personaId, speaker, face, threadId } = sent;
+      const key = {
+        ...{ chatId, account: batch.account, moves: chat.moves },
+        platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
+      };
+      if (statements.findMessage.get(key)) return undefined;
+      const id = roomId(chatId, threadId);
+      const text = withoutName(sent.body.text, face);
+      const to: StoredReply = { senderName: speaker, text, ours: true, personaId };
+      statements.addMessage.run({
+        ...{ ...key, twin: null, roomId: id, administrator: false, bot: false },
+        ...{ authorId: sender.id, authorName: sender.name ?? chat.title, sentAt, now: batch.now },
+        ...{ text: reactionText(sign), replyTo: JSON.stringify(to), quiet: true },
+        ...{ mentionsBot: false, edited: false, attachments: null, words: null, addresses: null },
+      });
+      return id;
+    }
+    return undefined;
+  }
+
   function withdraw({ chatId, platformMessageIds, senderId }: Deleted, { account }: Batch): void {
     const moves = chats.find(chatId)?.moves ?? 0;
     for (const platformMessageId of platformMessageIds) {
@@ -131,6 +161,9 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
             chats.moved(receipt.chatId, receipt.address);
           } else if (receipt.kind === 'deleted') {
             withdraw(receipt, batch);
+          } else if (receipt.kind === 'reaction') {
+            const heard = react(receipt, batch);
+            if (heard !== undefined) rooms.add(heard);
           } else if (receipt.kind === 'edit') {
             const waits = change(receipt, batch);
             if (waits !== undefined) rooms.add(waits);
@@ -222,12 +255,28 @@ function prepare({ query }: Connection) {
       )
       .prepare(),
     findSent: query
-      .select({ personaId: outbox.personaId, face: outbox.face })
+      .select({
+        personaId: outbox.personaId,
+        face: outbox.face,
+        origin: outbox.origin,
+        speaker: outbox.speaker,
+        threadId: outbox.threadId,
+        body: outbox.body,
+      })
       .from(outbox)
       .where(
         and(eq(outbox.chatId, given('chatId')), eq(outbox.platformMessageId, given('platformMessageId'))),
       )
       .orderBy(desc(outbox.id))
+      .prepare(),
+    /** The turn that said it, where a reset has forgotten what it answered. */
+    findForgotten: query
+      .select({ id: turn.id })
+      .from(turn)
+      .innerJoin(view, and(eq(view.roomId, turn.roomId), eq(view.personaId, turn.personaId)))
+      .where(
+        sql`${turn.id} = ${turnOf(given('origin'))} and json_extract(${turn.batch}, '$[0]') <= ${view.resetAt}`,
+      )
       .prepare(),
     newestMessage: query
       .select({ id: max(message.id) })

@@ -1,4 +1,5 @@
 /** Rows of the tables as the words of the port, where the two differ. */
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { ChatRecord, Delivery } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { chat, message, outbox } from './schema.js';
@@ -62,6 +63,14 @@ export function toDelivery(row: typeof outbox.$inferSelect): Delivery {
     uncertainCrashes: row.uncertainCrashes,
     notBefore: row.notBefore,
   };
+}
+
+/** The turn that said what came to be so: as its answer, or beside it through a tool (`tool:<turn>:<key>`). */
+export function turnOf(origin: SQLWrapper): SQL {
+  return sql`case
+    when ${origin} like 'turn:%' then substr(${origin}, 6)
+    when ${origin} like 'tool:%' then substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1)
+    end`;
 }
 
 /** Usage is summed by day, UTC; a day is named by its first millisecond. */

@@ -1,5 +1,7 @@
 /** The store's contract: what comes in. */
 import { describe, expect, it } from 'vitest';
+import type { Receipt } from '../../../src/core/store.js';
+import { isReaction } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   ANN,
@@ -160,6 +162,70 @@ export function receiveContract(under: StoreUnderTest): void {
       ]);
       const { waiting } = await claimed(under.store);
       expect(waiting.map((said) => said.replyTo?.personaId)).toEqual(['luna', null, null]);
+    });
+  });
+
+  describe('a sign that somebody puts to a message', () => {
+    const sign = (to: string[], more: Partial<Extract<Receipt, { kind: 'reaction' }>> = {}): Receipt => ({
+      ...{ kind: 'reaction', chatId: CHAT, sender: BEN, platformMessageIds: to, sign: '👍', sentAt: NOW },
+      ...more,
+    });
+    /** One of a persona's, under an id of the platform, in a topic. */
+    const spoke = async (id: string, more: Parameters<typeof delivery>[2] = {}) => {
+      const out = delivery(`turn:${id}`, 'Luna\nAll of it.', {
+        ...{ personaId: 'luna', speaker: 'Luna', face: { personaId: 'luna', name: 'Luna', avatar: null } },
+        ...more,
+      });
+      await exchange(under.store, id, 'well?', { room: `${CHAT}/45`, deliveries: [out] });
+      const sent = await under.store.next(CHAT);
+      await under.store.sent(sent?.id ?? 0, id, NOW);
+    };
+
+    it('is heard where a persona said it, quietly, as a reply to it', async () => {
+      await spoke('p1');
+      const { rooms, duplicates } = await receive(under.store, [sign(['elsewhere:p1', 'p1'])]);
+      expect({ rooms, duplicates }).toEqual({ rooms: [`${CHAT}/45`], duplicates: 0 });
+      const { waiting } = await claimed(under.store, `${CHAT}/45`);
+      expect(waiting).toMatchObject([
+        {
+          ...{ author: { kind: 'person', id: BEN.id, name: BEN.name, administrator: false }, sentAt: NOW },
+          ...{ text: '(reacts with 👍)', quiet: true, mentionsBot: false },
+          replyTo: { senderName: 'Luna', text: 'All of it.', ours: true, personaId: 'luna' },
+        },
+      ]);
+      expect(waiting.map(isReaction)).toEqual([true]);
+    });
+
+    it('is heard once, however often it is put there; another one is another', async () => {
+      await spoke('p1');
+      await receive(under.store, [sign(['p1']), sign(['p1'])]);
+      await receive(under.store, [sign(['p1'])]);
+      await receive(under.store, [sign(['p1'], { sign: '🎉' }), sign(['p1'], { sender: ANN })]);
+      expect(await waitingTexts(under.store, `${CHAT}/45`)).toEqual([
+        ...['(reacts with 👍)', '(reacts with 🎉)', '(reacts with 👍)'],
+      ]);
+    });
+
+    it('is of somebody whose name the chat tells, where the platform does not', async () => {
+      await spoke('p1');
+      await receive(under.store, [sign(['p1'], { sender: { id: 'test_x', name: null } })]);
+      const { waiting } = await claimed(under.store, `${CHAT}/45`);
+      expect(waiting[0]?.author).toMatchObject({ id: 'test_x', name: `Title of ${CHAT}` });
+    });
+
+    it('is nothing on what no persona said, in another chat, and in one that is unknown', async () => {
+      await spoke('p1');
+      await spoke('p2', { personaId: null });
+      const nothing = [sign(['p2']), sign(['in-p1']), sign([]), sign(['p1'], { chatId: 'test_2' })];
+      expect(await receive(under.store, nothing)).toEqual({ rooms: [], commands: [], duplicates: 0 });
+      expect(await waitingTexts(under.store, `${CHAT}/45`)).toEqual([]);
+    });
+
+    it('is not the last that was said: what was missed comes after that', async () => {
+      await spoke('p1');
+      const before = await under.store.newest('test');
+      await receive(under.store, [sign(['p1'])]);
+      expect(await under.store.newest('test')).toEqual(before);
     });
   });
 
