@@ -5,16 +5,18 @@
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { PersonaId, RoomId } from '../core/ids.js';
-import type { Log } from '../core/log.js';
-import type { ModelClient } from '../core/model.js';
+import type { Log, Metrics } from '../core/log.js';
+import type { ModelClient, Usage } from '../core/model.js';
 import type { Persona } from '../core/persona.js';
 import type { StoredMessage } from '../core/transcript.js';
 import { calledOf, named } from './addressing.js';
+import { countTokens } from './turn.js';
 
 export interface ArbiterParts {
   model: ModelClient;
   clock: Clock;
   log: Log;
+  metrics: Metrics;
 }
 
 export interface ArbiterAsk {
@@ -29,9 +31,16 @@ export interface ArbiterAsk {
   signal: AbortSignal;
 }
 
+export interface Choice {
+  /** One of those present; null for nobody. */
+  personaId: PersonaId | null;
+  /** What the server counted for the question; null where it was not asked, or does not count. */
+  usage: Usage | null;
+}
+
 export interface Arbiter {
-  /** One of those present; null for nobody. Never rejects. */
-  choose(ask: ArbiterAsk): Promise<PersonaId | null>;
+  /** Never rejects. */
+  choose(ask: ArbiterAsk): Promise<Choice>;
 }
 
 const PATIENCE_MS = 10_000;
@@ -46,7 +55,7 @@ const HOUR_MS = 3_600_000;
 /** Rooms that are remembered. */
 const MOST_ROOMS = 1_000;
 
-export function createArbiter({ model, clock, log }: ArbiterParts): Arbiter {
+export function createArbiter({ model, clock, log, metrics }: ArbiterParts): Arbiter {
   const asked = new Map<RoomId, number[]>();
 
   function mayAsk(room: RoomId): boolean {
@@ -58,7 +67,7 @@ export function createArbiter({ model, clock, log }: ArbiterParts): Arbiter {
     return true;
   }
 
-  async function answerTo(ask: ArbiterAsk): Promise<string | null> {
+  async function answerTo(ask: ArbiterAsk): Promise<{ text: string; usage: Usage | null } | null> {
     const ended = new AbortController();
     const end = () => ended.abort();
     ask.signal.addEventListener('abort', end, { once: true });
@@ -67,7 +76,10 @@ export function createArbiter({ model, clock, log }: ArbiterParts): Arbiter {
     try {
       const request = { messages: questionOf(ask), tools: [], maxOutputTokens: MOST_TOKENS, temperature: 0 };
       for await (const event of model.stream(request, ended.signal)) {
-        if (event.kind === 'done') return event.text;
+        if (event.kind === 'done') {
+          countTokens(metrics, event.usage);
+          return event;
+        }
         if (event.kind === 'failed') {
           log.info({ room: ask.room, reason: describe(event.fault) }, 'nobody could say who answers');
         }
@@ -82,11 +94,11 @@ export function createArbiter({ model, clock, log }: ArbiterParts): Arbiter {
   return {
     async choose(ask) {
       const active = ask.present[0]?.id ?? null;
-      if (!mayAsk(ask.room)) return active;
-      const answer = await answerTo(ask);
-      if (answer === null) return active;
-      const chosen = named(answer, ask.present.map(calledByDefault))[0] ?? null;
-      return chosen ?? (ask.sure ? active : null);
+      const answer = mayAsk(ask.room) ? await answerTo(ask) : null;
+      if (answer === null) return { personaId: active, usage: null };
+      const { text, usage } = answer;
+      const chosen = named(text, ask.present.map(calledByDefault))[0] ?? null;
+      return { personaId: chosen ?? (ask.sure ? active : null), usage };
     },
   };
 }

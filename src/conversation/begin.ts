@@ -38,7 +38,7 @@ export async function begin(
   { store, clock, newId, onHeard }: BeginParts,
   claimed: Claimed,
   channel: Channel,
-  { admission, personas }: Pick<Opening, 'admission' | 'personas'>,
+  { admission, personas, usage }: Pick<Opening, 'admission' | 'personas' | 'usage'>,
 ): Promise<Begun | null> {
   const now = clock.now();
   const taking = takeFloor(claimed, admission, personas);
@@ -46,6 +46,7 @@ export async function begin(
   const batch = await store.beginTurn({
     ...taking,
     ...{ claim: claimed.claim, turn, now },
+    ...(usage && { spent: { personaId: turn?.personaId ?? claimed.chat.activePersona, usage } }),
     hearers: presentIn(claimed.chat, personas),
   });
   if (batch === null) return null;

@@ -4,13 +4,13 @@
  */
 import type { Channel } from '../core/channel.js';
 import { describe } from '../core/errors.js';
-import type { PersonaId } from '../core/ids.js';
+import type { Usage } from '../core/model.js';
 import type { Persona, Personas } from '../core/persona.js';
 import type { ChatRecord, ChatStore, Claimed, TurnStore } from '../core/store.js';
 import type { StoredMessage } from '../core/transcript.js';
 import type { AccessRules } from './access.js';
 import { type Admission, admit } from './admit.js';
-import type { Arbiter } from './arbiter.js';
+import type { Arbiter, Choice } from './arbiter.js';
 import type { Caps } from './exchange.js';
 import { type FilesParts, type FilesRead, mayAddress, readVoices } from './files.js';
 import { type LeaseParts, whileHeld } from './lease.js';
@@ -31,6 +31,8 @@ export interface Opening {
   /** Of the chat, as just read. */
   personas: Persona[];
   admission: Admission;
+  /** What an arbiter was asked for, where the server counted it. */
+  usage: Usage | null;
   /** What is to be told of files that could not be listened to. */
   notices: FilesRead['notices'];
 }
@@ -46,8 +48,8 @@ export async function openRoom(
   if (heard === null) return null;
   const { messages, notices } = heard;
   const personas = await met(parts, claimed.chat, messages);
-  const admission = await admitWaiting(parts, { ...claimed, waiting: messages }, personas, shutdown);
-  return admission && { personas, admission, notices };
+  const admitted = await admitWaiting(parts, { ...claimed, waiting: messages }, personas, shutdown);
+  return admitted && { personas, ...admitted, notices };
 }
 
 /** A voice note may name whom it is for: so it is heard before anybody decides that. */
@@ -94,7 +96,7 @@ async function admitWaiting(
   claimed: Claimed,
   personas: Persona[],
   shutdown: AbortSignal,
-): Promise<Admission | null> {
+): Promise<Pick<Opening, 'admission' | 'usage'> | null> {
   const { chat, waiting, turnsForBots } = claimed;
   const admission = admit(waiting, personas, {
     ...chat,
@@ -102,13 +104,16 @@ async function admitWaiting(
     tiredOfBots: turnsForBots >= parts.caps.replies,
   });
   const { turn } = admission;
-  if (parts.arbiter === null || turn === null || turn.open === null) return admission;
-  const chosen = await arbitrate(parts, parts.arbiter, { claimed, turn, personas, shutdown });
-  if (chosen === 'given up') return null;
-  if (chosen !== null) return { ...admission, turn: { ...turn, personaId: chosen } };
-  return { turn: null, noted: [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id) };
+  if (parts.arbiter === null || turn === null || turn.open === null) return { admission, usage: null };
+  const choice = await arbitrate(parts, parts.arbiter, { claimed, turn, personas, shutdown });
+  if (choice === null) return null;
+  const { personaId, usage } = choice;
+  if (personaId !== null) return { admission: { ...admission, turn: { ...turn, personaId } }, usage };
+  const noted = [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id);
+  return { admission: { turn: null, noted }, usage };
 }
 
+/** null when it was given up, and the room with it. */
 async function arbitrate(
   parts: OpeningParts,
   arbiter: Arbiter,
@@ -118,18 +123,18 @@ async function arbitrate(
     personas: Persona[];
     shutdown: AbortSignal;
   },
-): Promise<PersonaId | 'given up' | null> {
+): Promise<Choice | null> {
   const { turn, personas, shutdown } = ask;
   const { claim, chat } = ask.claimed;
   return whileHeld(parts, claim, shutdown, async ({ signal }) => {
     const last = await parts.store.lastReply(claim.room);
     const present = presentIn(chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
-    const chosen = await arbiter.choose({
+    const choice = await arbiter.choose({
       ...{ room: claim.room, present, batch: turn.batch, signal },
       ...{ last: last?.personaId ?? null, sure: turn.open === 'sure' },
     });
-    if (!signal.aborted) return chosen;
+    if (!signal.aborted) return choice;
     await parts.store.release(claim);
-    return 'given up';
+    return null;
   });
 }

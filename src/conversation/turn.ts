@@ -65,7 +65,7 @@ export async function runTurn(parts: TurnParts, ask: TurnAsk): Promise<TurnOutco
     if (ask.signal.aborted) return { kind: 'dropped' };
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
     usage = addedUsage(usage, event.usage);
-    countTokens(parts, event);
+    countTokens(parts.metrics, event.usage);
 
     if (event.calls.length === 0 || !mayCall) {
       const text = event.text.trim() || lastWords(steps);
@@ -227,8 +227,8 @@ export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };
 }
 
-function countTokens(parts: TurnParts, event: { usage: Usage | null }): void {
-  if (!event.usage) return;
-  parts.metrics.count('model_tokens_total', { direction: 'input' }, event.usage.inputTokens);
-  parts.metrics.count('model_tokens_total', { direction: 'output' }, event.usage.outputTokens);
+export function countTokens(metrics: Metrics, usage: Usage | null): void {
+  if (!usage) return;
+  metrics.count('model_tokens_total', { direction: 'input' }, usage.inputTokens);
+  metrics.count('model_tokens_total', { direction: 'output' }, usage.outputTokens);
 }

@@ -269,6 +269,8 @@ export interface TurnStore {
     exchange?: Exchange | null;
     /** Whether only programs said what is new: such turns are counted. Left out: nothing is new. */
     forBots?: boolean;
+    /** What it has cost to decide this, and on whose account it goes; left out: nothing. */
+    spent?: { personaId: PersonaId; usage: Usage };
     now: number;
   }): Promise<StoredMessage[] | null>;
 

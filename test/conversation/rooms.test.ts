@@ -159,6 +159,22 @@ describe('who answers', () => {
     expect(heard(before)).toEqual(['Nova: fine']);
   });
 
+  it('costs what the arbiter was asked, whether or not somebody answers', async () => {
+    await company({ settings: { natural: true }, rules: { requireMention: false } });
+    const usage = { inputTokens: 40, outputTokens: 2 };
+    on.answer((request) => ({ text: isArbiter(request) ? 'nobody' : 'fine', usage }));
+    await say('a bird just flew by');
+    await on.settled();
+    on.answer((request) => ({ text: isArbiter(request) ? 'Max' : 'fine', usage }));
+    await say('what shall we eat?');
+    await on.settled();
+    const spent = await on.store.usage('test_-5', 0);
+    expect(spent.toSorted((a, b) => a.personaId.localeCompare(b.personaId))).toEqual([
+      { personaId: 'max', turns: 1, usage: { inputTokens: 80, outputTokens: 4 } },
+      { personaId: 'nova', turns: 0, usage },
+    ]);
+  });
+
   it('is the active one where the arbiter cannot be asked', async () => {
     const before = await company({
       rules: { requireMention: false },

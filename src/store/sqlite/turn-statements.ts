@@ -193,14 +193,14 @@ export function prepareTurnStatements({ query }: Connection) {
         chatId: given('chatId'),
         day: given('day'),
         personaId: given('personaId'),
-        turns: 1,
+        turns: given('turns'),
         inputTokens: given('inputTokens'),
         outputTokens: given('outputTokens'),
       })
       .onConflictDoUpdate({
         target: [usage.chatId, usage.day, usage.personaId],
         set: {
-          turns: sql`${usage.turns} + 1`,
+          turns: sql`${usage.turns} + excluded.turns`,
           inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
           outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
         },

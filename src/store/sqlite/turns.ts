@@ -5,6 +5,7 @@
 import { Fault } from '../../core/errors.js';
 import type { Exchange } from '../../core/exchange.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { Usage } from '../../core/model.js';
 import type { Claim, TurnStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
@@ -13,6 +14,8 @@ import { startOfDay, toChat, toMessage } from './rows.js';
 import { MOST_WAITING, prepareTurnStatements } from './turn-statements.js';
 import { giveNoterOf } from './versions.js';
 import type { Views } from './views.js';
+
+const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 
 type WorkingStore = Omit<TurnStore, 'recover' | 'pending'>;
 
@@ -41,6 +44,12 @@ export function turnStore(
     const row = chats.find(chatId);
     if (!row) throw new Fault('internal', `room ${room} has no chat in the store`);
     return row;
+  }
+
+  function addUsage(room: RoomId, personaId: PersonaId, used: Usage & { turns: number }, now: number): void {
+    const { turns, inputTokens, outputTokens } = used;
+    const of = { chatId: roomParts(room).chatId, day: startOfDay(now), personaId };
+    statements.addUsage.run({ ...of, turns, inputTokens, outputTokens });
   }
 
   return {
@@ -80,7 +89,7 @@ export function turnStore(
 
     release: (claim) => write(() => void statements.release.run({ ...claim })),
 
-    beginTurn: ({ claim, turn, noted, hearers, exchange = null, forBots, now }) =>
+    beginTurn: ({ claim, turn, noted, hearers, exchange = null, forBots, spent, now }) =>
       write(() => {
         if (!holds(claim)) return null;
         const { room } = claim;
@@ -106,6 +115,7 @@ export function turnStore(
         if (forBots !== undefined && (turn || !forBots)) {
           statements.countForBots.run({ room, forBots: Number(forBots) });
         }
+        if (spent) addUsage(room, spent.personaId, { turns: 0, ...spent.usage }, now);
         for (const id of noted) take(id, 'done', null);
         for (const hearer of hearers) {
           hear(hearer, false, addressed.has(hearer) ? noted : [...taken, ...noted]);
@@ -164,9 +174,7 @@ export function turnStore(
         deliver({ chatId, channel, address, threadId, kind, now }, deliveries);
         deliver.open.takeBack(turnId, now);
         if (usage || outcome === 'answered') {
-          const day = startOfDay(now);
-          const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
-          statements.addUsage.run({ chatId, day, personaId, inputTokens, outputTokens });
+          addUsage(room, personaId, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
         }
         if (measured) views.measure(room, personaId, measured);
         if (given) noteGiven(room, personaId, given);
