@@ -115,7 +115,7 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
 /** As the gateway has done along the way: what the newest messages leave behind was flushed and summed up. */
 async function compact(store: Store, person: number): Promise<void> {
   const of = { room: platformId('telegram', String(person)), personaId: DEFAULT_PERSONA };
-  const window = await store.window({ ...of, limit: KEPT + 1, overheard: 0, exceptTurn: null });
+  const window = await store.window({ ...of, limit: KEPT + 1, overheard: 0, except: [] });
   const to = window.messages[0]?.place;
   if (!to) throw new Error(`nothing was said in ${of.room}`);
   await store.commitFlush({ view: window.view, to, usage: null, now: YESTERDAY });

@@ -68,7 +68,6 @@ export interface Context {
 export interface ContextAsk {
   chat: ChatRecord;
   room: string;
-  turnId: string;
   personaId: string;
   /** The chat's personas, as just read. */
   personas: Persona[];
@@ -95,13 +94,13 @@ export async function buildContext(parts: ContextParts, ask: ContextAsk): Promis
       company: presentIn(chat, ask.personas),
     }),
     parts.store.window({
-      ...{ room, personaId, overheard: overheardMessages, exceptTurn: ask.turnId },
+      ...{ room, personaId, overheard: overheardMessages },
+      // What is answered stands at the end; in company it may have been heard before.
+      except: ask.batch.map(({ id }) => id),
       limit: compactAfterMessages * ROWS_PER_WINDOW,
     }),
   ]);
-  // What is answered stands at the end, though in company it may have been heard before.
-  const answered = new Set(ask.batch.map(({ id }) => id));
-  const messages = window.messages.filter(({ id }) => !answered.has(id));
+  const { messages } = window;
   const { persona, system, seen, given, view } = known;
   const recall = () =>
     recollect(parts, { chatId: chat.id, personaId }, ask.batch, {

@@ -51,7 +51,7 @@ export async function think(parts: ThinkParts, begun: Begun, signal: AbortSignal
   const lateByHours = waitedTooLong(batch, turn.startedAt, parts.maxAgeMs);
   const subject = { chat, room: claim.room, personaId: turn.personaId, personas };
   const now = parts.clock.now();
-  const gather = () => buildContext(parts.context, { ...subject, turnId: turn.id, batch, now, lateByHours });
+  const gather = () => buildContext(parts.context, { ...subject, batch, now, lateByHours });
   const makeRoom = async (refused: number | null) => {
     await windows.makeRoom(subject, turn.id, refused);
     context = await gather();

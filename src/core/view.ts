@@ -83,15 +83,15 @@ export interface ViewStore {
 
   /**
    * The window as it stands: the newest messages behind `windowAfter` and the reset mark, at most `limit` that
-   * were said to the persona or by it, and beside them at most `overheard` that were not. Messages of `exceptTurn` are
-   * left out. Costs the same however long the transcript is.
+   * were said to the persona or by it, and beside them at most `overheard` that were not. What is named in `except`
+   * (message ids: what is being answered) is left out. Costs the same however long the transcript is.
    */
   window(ask: {
     room: RoomId;
     personaId: PersonaId;
     limit: number;
     overheard: number;
-    exceptTurn: string | null;
+    except: readonly number[];
   }): Promise<Span & { view: ViewRecord }>;
   /** As `window`, but the oldest between two places (`after` exclusive, `upTo` inclusive), whatever the window is. */
   span(ask: {

@@ -147,7 +147,7 @@ async function useEverything(store: Store): Promise<void> {
     usage: { inputTokens: 1, outputTokens: 1 },
   });
   await exchange(store, 't2', 'more');
-  await store.window({ room: CHAT, personaId: 'default', limit: 9, overheard: 9, exceptTurn: null });
+  await store.window({ room: CHAT, personaId: 'default', limit: 9, overheard: 9, except: [] });
   await store.lastReply(CHAT);
   const { commands } = await receive(store, [message('10', 'd'), command('11', 'reset'), edit('10', 'e')]);
   await begun(store, 't3');

@@ -61,7 +61,7 @@ async function lastAnswer(
   { personaId }: MemoryOwner,
   { store }: CommandParts,
 ): Promise<string> {
-  const ask = { room, personaId, limit: RECENT, overheard: 0, exceptTurn: null };
+  const ask = { room, personaId, limit: RECENT, overheard: 0, except: [] };
   const { messages } = await store.window(ask);
   const own = messages.findLast(({ author }) => author.kind === 'persona' && author.id === personaId);
   return own?.text ?? '';

@@ -51,7 +51,7 @@ export async function compact(
   const { store, clock } = parts;
   const { room, personaId } = subject;
   const all = await store.window({
-    ...{ room, personaId, exceptTurn: null, limit: MOST_ROWS },
+    ...{ room, personaId, except: [], limit: MOST_ROWS },
     overheard: parts.settings.overheardMessages,
   });
   const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
@@ -89,7 +89,7 @@ export async function compact(
 /** Lets everything go that a window holds, unseen but archived: for a persona that is being deleted. */
 export async function putAway(parts: CompactionParts, subject: Subject): Promise<void> {
   const { room, personaId } = subject;
-  const window = await parts.store.window({ room, personaId, exceptTurn: null, limit: 1, overheard: 0 });
+  const window = await parts.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
   const last = window.messages.at(-1)?.place;
   if (!last) return;
   const isSeen = !isBehind(last, window.view.flushedTo);

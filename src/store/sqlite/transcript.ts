@@ -72,8 +72,8 @@ export function transcriptStore(
   }
 
   /** Without what is being answered just now, which was heard last. */
-  function newest(ask: HeardAsk, exceptTurn: string | null): HeardMessage[] {
-    const isOther = ({ turnId }: HeardMessage) => exceptTurn === null || turnId !== exceptTurn;
+  function newest(ask: HeardAsk, except: ReadonlySet<number>): HeardMessage[] {
+    const isOther = ({ id }: HeardMessage) => !except.has(id);
     const found = hear(newestHeard, ask);
     const others = found.filter(isOther);
     const left = found.length - others.length;
@@ -95,13 +95,14 @@ export function transcriptStore(
   }
 
   return {
-    window: ({ room, personaId, limit, overheard, exceptTurn }) =>
+    window: ({ room, personaId, limit, overheard, except: ids }) =>
       read(() => {
+        const except = new Set(ids);
         const view = views.find(room, personaId);
         const ask = heardAsk(view, behindReset(view, view.windowAfter), END);
-        const found = newest({ ...ask, addressed: 1, limit: limit + 1 }, exceptTurn);
+        const found = newest({ ...ask, addressed: 1, limit: limit + 1 }, except);
         const toIt = found.slice(0, limit);
-        const aside = newest({ ...ask, addressed: 0, limit: overheard }, exceptTurn);
+        const aside = newest({ ...ask, addressed: 0, limit: overheard }, except);
         const more = found.length > limit;
         const oldest = more ? toIt.at(-1)?.place : undefined;
         // Where the limit cut what was said to the persona, older things it overheard are cut, too: no holes.

@@ -49,7 +49,7 @@ export function fileContract(under: StoreUnderTest): void {
       const again = await begun(under.store, 't1');
       expect(again.waiting[0]).toMatchObject({ text: 'look\n[a cat]', words: 'look', attachments: [KEPT] });
       await finish(under.store, again, 't1');
-      const ask = { room: CHAT, personaId: 'default', limit: 10, overheard: 10, exceptTurn: null };
+      const ask = { room: CHAT, personaId: 'default', limit: 10, overheard: 10, except: [] };
       const { messages } = await under.store.window(ask);
       expect(messages[0]).toMatchObject({ text: 'look\n[a cat]', attachments: [KEPT] });
       expect(messages[1]).not.toHaveProperty('attachments');
@@ -96,7 +96,7 @@ export function fileContract(under: StoreUnderTest): void {
       expect(await under.store.filesWithWords(CHAT, phrase as never)).toEqual(['test_1/a.jpg']);
       await under.store.eraseWords(CHAT, phrase as never, '…');
       expect(await under.store.filesWithWords(CHAT, phrase as never)).toEqual([]);
-      const ask = { room: CHAT, personaId: 'default', limit: 10, overheard: 10, exceptTurn: null };
+      const ask = { room: CHAT, personaId: 'default', limit: 10, overheard: 10, except: [] };
       const { messages } = await under.store.window(ask);
       expect(JSON.stringify(messages)).not.toContain('secret');
       expect(messages[0]?.attachments?.[0]).toMatchObject({ outcome: { read: 'a … word' } });

@@ -164,7 +164,7 @@ export function keepingContract(under: StoreUnderTest): void {
       calls: [{ id: 'c', name: 'write_memory', arguments: args }],
     });
     async function steps(room = CHAT): Promise<Step[]> {
-      const ask = { room, personaId: 'default', limit: 1_000, overheard: 0, exceptTurn: null };
+      const ask = { room, personaId: 'default', limit: 1_000, overheard: 0, except: [] };
       return [...(await under.store.window(ask)).steps.values()].flat();
     }
     const argumentsNow = async () =>

@@ -169,7 +169,7 @@ class World {
       ? await this.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: MINUTE })
       : claim;
     expect(rest?.waiting.map(({ text }) => text) ?? []).toEqual(this.all('waiting'));
-    const ask = { room: CHAT, personaId: 'default', limit: 10_000, overheard: 10_000, exceptTurn: null };
+    const ask = { room: CHAT, personaId: 'default', limit: 10_000, overheard: 10_000, except: [] };
     const { messages } = await this.store.window(ask);
     const heard = messages.filter(({ author }) => author.kind === 'person').map(({ text }) => text);
     expect(heard).toEqual(this.all('answered'));

@@ -29,7 +29,7 @@ export function roomContract(under: StoreUnderTest): void {
     ...more,
   });
   const heardBy = async (personaId: string) => {
-    const ask = { room: CHAT, personaId, limit: 100, overheard: 100, exceptTurn: null };
+    const ask = { room: CHAT, personaId, limit: 100, overheard: 100, except: [] };
     const { messages } = await under.store.window(ask);
     return messages.map(({ text, addressed }) => `${text}${addressed ? '' : ' (overheard)'}`);
   };

@@ -223,7 +223,7 @@ export function turnContract(under: StoreUnderTest): void {
         personaId: 'default',
         limit: 9,
         overheard: 9,
-        exceptTurn: null,
+        except: [],
       });
       expect(messages.at(-1)).toMatchObject({
         author: { kind: 'persona', id: 'default' },

@@ -250,7 +250,7 @@ class World {
     const total = { window: 0, flushed: 0, archived: 0 };
     for (const personaId of PERSONAS) {
       const { said, flushed, files } = this.accounts[personaId];
-      const ask = { room: CHAT, personaId, limit: 10_000, overheard: 10_000, exceptTurn: null };
+      const ask = { room: CHAT, personaId, limit: 10_000, overheard: 10_000, except: [] };
       const window = (await this.store.window(ask)).messages.map(({ text }) => text);
       expect(new Set(window).size, 'each once').toBe(window.length);
       const kept = new Set([

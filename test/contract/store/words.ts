@@ -194,14 +194,8 @@ export async function waitingTexts(store: Store, room = CHAT): Promise<string[]>
 
 export async function windowTexts(
   store: Store,
-  {
-    room = CHAT,
-    personaId = 'default',
-    limit = 100,
-    overheard = 100,
-    exceptTurn = null as string | null,
-  } = {},
+  { room = CHAT, personaId = 'default', limit = 100, overheard = 100, except = [] as number[] } = {},
 ): Promise<string[]> {
-  const { messages } = await store.window({ room, personaId, limit, overheard, exceptTurn });
+  const { messages } = await store.window({ room, personaId, limit, overheard, except });
   return messages.map((said) => said.text);
 }
