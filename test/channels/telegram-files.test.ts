@@ -6,13 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createTelegram, type Telegram } from '../../src/channels/telegram/channel.js';
+import type { Telegram } from '../../src/channels/telegram/channel.js';
 import type { Part, Recipient, SendResult } from '../../src/core/channel.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { ANNA } from '../fakes/telegram-chats.js';
 import { MalformedForm, parseForm } from '../fakes/telegram-form.js';
 import { sendOptions } from '../harness/sending.js';
+import { channelOn } from './telegram-stage.js';
 
 const TO_ANNA: Recipient = { address: String(ANNA.id), threadId: null, kind: 'direct' };
 const TOPIC: Recipient = { address: '-1001', threadId: '45', kind: 'group' };
@@ -44,17 +45,7 @@ afterEach(async () => {
   expect(logged.join('\n')).not.toContain(fake.token.split(':')[1]);
 });
 
-function create(apiRoot: string): Telegram {
-  const write = (fields: object, message: string) => logged.push(`${message} ${JSON.stringify(fields)}`);
-  const options = { token: fake.token, apiRoot, mode: 'polling' as const, webhookUrl: null };
-  return createTelegram({
-    options: { ...options, webhookSecret: null, personaTokens: {}, messagesPerSecond: 30, perChatBurst: 20 },
-    clock,
-    log: { debug: write, info: write, warn: write, error: write },
-    initialCursor: async () => null,
-    wantsQuietListening: false,
-  });
-}
+const create = (apiRoot: string) => channelOn(fake, apiRoot, { clock, logged });
 
 async function put(
   content: string | Uint8Array,

@@ -2,12 +2,13 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createTelegram, type Telegram } from '../../src/channels/telegram/channel.js';
+import type { Telegram } from '../../src/channels/telegram/channel.js';
 import type { FetchResult } from '../../src/core/channel.js';
 import type { Attachment, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { group, type Saying } from '../fakes/telegram-chats.js';
+import { channelOn } from './telegram-stage.js';
 
 const MAX = 20_000_000;
 const FILE: Attachment = {
@@ -32,17 +33,7 @@ afterEach(async () => {
   expect(logged.join('\n')).not.toContain(fake.token.split(':')[1]);
 });
 
-function create(apiRoot: string): Telegram {
-  const write = (fields: object, message: string) => logged.push(`${message} ${JSON.stringify(fields)}`);
-  const options = { token: fake.token, apiRoot, mode: 'polling' as const, webhookUrl: null };
-  return createTelegram({
-    options: { ...options, webhookSecret: null, personaTokens: {}, messagesPerSecond: 30, perChatBurst: 20 },
-    clock,
-    log: { debug: write, info: write, warn: write, error: write },
-    initialCursor: async () => null,
-    wantsQuietListening: false,
-  });
-}
+const create = (apiRoot: string) => channelOn(fake, apiRoot, { clock, logged });
 
 /** Another server in Telegram's place; the channel is one that talks to it. */
 async function inPlaceOfTelegram(answer: RequestListener): Promise<void> {

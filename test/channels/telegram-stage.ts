@@ -24,6 +24,25 @@ export interface Stage {
   close(): Promise<void>;
 }
 
+/** A channel of one bot that polls, with its log as lines. */
+export function channelOn(
+  fake: Pick<FakeTelegram, 'token'>,
+  apiRoot: string,
+  { clock, logged }: { clock: ManualClock; logged: string[] },
+): Telegram {
+  const write = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
+  return createTelegram({
+    options: {
+      ...{ token: fake.token, apiRoot, mode: 'polling', webhookUrl: null, webhookSecret: null },
+      ...{ personaTokens: {}, messagesPerSecond: 30, perChatBurst: 20 },
+    },
+    clock,
+    log: { debug: write, info: write, warn: write, error: write },
+    initialCursor: async () => null,
+    wantsQuietListening: false,
+  });
+}
+
 export const LUNA = { id: 555001, username: 'luna_moon_bot', token: '555001:token-of-the-bot-of-luna' };
 export const ARIA = { id: 555002, username: 'aria_song_bot', token: '555002:token-of-the-bot-of-aria' };
 
