@@ -98,11 +98,10 @@ describe('a reaction', () => {
     expect(react(added({ emoji: { id: '55', name: null } }))).toMatchObject({ sign: ':emoji:' });
   });
 
-  test('of our own, and of another bot unless bots are heard, is nothing', () => {
+  test('of our own, and of any other bot, is nothing', () => {
     const bot = { member: { user: { ...ANNA, bot: true } } };
     expect(react(added({ user_id: ME.id }))).toBeNull();
-    expect(react(added(bot))).toBeNull();
-    expect(react(added(bot), { bots: true })).toMatchObject({ sender: { bot: true } });
+    expect(react(added(bot), { bots: true })).toBeNull();
   });
 
   test.each([

@@ -108,8 +108,8 @@ function reactionOf(payload: unknown, known: Known): InboundEvent | null {
   const reaction = read.reaction(payload);
   if (reaction === undefined) return null;
   const { user_id: by, message_id: id, message_author_id: author, member, emoji } = reaction;
-  const { me, directory, isOurWebhook, bots } = known;
-  if (by === me.id || (member?.user?.bot === true && !bots)) return null;
+  const { me, directory, isOurWebhook } = known;
+  if (by === me.id || member?.user?.bot === true) return null;
   if (author !== undefined && author !== me.id && !isOurWebhook(author)) return null;
   const sign = emoji.id === undefined ? emoji.name : `:${emoji.name ?? 'emoji'}:`;
   if (!sign) return null;
@@ -117,7 +117,7 @@ function reactionOf(payload: unknown, known: Known): InboundEvent | null {
   return {
     kind: 'reaction',
     chat: chatOf(placeOf(directory, reaction)),
-    sender: { address: by, name, ...(member?.user?.bot === true ? { bot: true as const } : {}) },
+    sender: { address: by, name },
     platformMessageIds: [id],
     sign,
     sentAt: 0,
