@@ -4,6 +4,7 @@
  */
 import type { Channel } from '../core/channel.js';
 import { describe } from '../core/errors.js';
+import { roomParts } from '../core/ids.js';
 import type { Usage } from '../core/model.js';
 import type { Persona, Personas } from '../core/persona.js';
 import type { ChatRecord, ChatStore, Claimed, TurnStore } from '../core/store.js';
@@ -11,6 +12,7 @@ import type { StoredMessage } from '../core/transcript.js';
 import type { AccessRules } from './access.js';
 import { type Admission, admit } from './admit.js';
 import type { Arbiter, Choice } from './arbiter.js';
+import type { Deliver } from './deliver.js';
 import type { Caps } from './exchange.js';
 import { type FilesParts, type FilesRead, mayAddress, readVoices } from './files.js';
 import { type LeaseParts, whileHeld } from './lease.js';
@@ -19,6 +21,7 @@ import { presentIn } from './presence.js';
 export interface OpeningParts extends LeaseParts {
   store: Pick<TurnStore, 'renew' | 'release'> & Pick<ChatStore, 'lastReply'>;
   files: FilesParts;
+  deliver: Pick<Deliver, 'typing'>;
   personas: Personas;
   rulesFor(channel: string): AccessRules;
   /** How often in a row programs are answered is bounded by the replies. */
@@ -59,13 +62,24 @@ async function withSpokenWords(
   channel: Channel,
   shutdown: AbortSignal,
 ): Promise<FilesRead | null> {
-  const { files, store } = parts;
+  const { files, store, deliver } = parts;
   if (!waiting.some((message) => mayAddress(files.media, message))) return { messages: waiting, notices: [] };
+  // In a group it is not known yet whether anybody will answer.
+  const { threadId } = roomParts(claim.room);
+  const stopTyping =
+    chat.kind === 'direct'
+      ? deliver.typing(
+          channel,
+          chat.id,
+          { address: chat.address, kind: 'direct', threadId },
+          chat.activePersona,
+        )
+      : () => {};
   return whileHeld(parts, claim, shutdown, async ({ signal }) => {
     const read = await readVoices(files, { claim, channel, signal, messages: waiting, chatId: chat.id });
     if (read === null) await store.release(claim);
     return read;
-  });
+  }).finally(stopTyping);
 }
 
 /** The chat's personas; one whose own account somebody has written to comes to be there. */

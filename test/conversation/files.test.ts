@@ -98,6 +98,18 @@ describe('a picture', () => {
 });
 
 describe('a voice note', () => {
+  it('is seen to be listened to, where somebody waits for an answer', async () => {
+    await open();
+    const voice = { attachments: [attachment('voice', 'never', { seconds: 60 })] };
+    await on.say('', { ...group, ...voice });
+    await expect.poll(() => fetched).toHaveLength(1);
+    await on.say('', voice);
+    await expect.poll(() => on.typed.map(({ kind }) => kind)).toEqual(['direct']);
+    expect(on.asked).toHaveLength(0);
+    for (const release of held) release();
+    await on.settled();
+  });
+
   it('names whom it is for by its words', async () => {
     await open();
     spoken = 'what a day';

@@ -42,6 +42,8 @@ export interface Workbench {
   /** The platform ids of what was sent. */
   sentIds: string[];
   texts(): string[];
+  /** Where it was shown that we write, in order. */
+  typed: Recipient[];
   asked: ModelRequest[];
   /** What the next requests are answered with; the default echoes nothing of note. */
   answer(reply: Reply): void;
@@ -93,6 +95,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const store = options.around?.(opened) ?? opened;
   const sent: SentPart[] = [];
   const sentIds: string[] = [];
+  const typed: Recipient[] = [];
   const asked: ModelRequest[] = [];
   const results: SendResult[] = [];
   let reply: Reply = () => 'fine';
@@ -123,6 +126,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       return result;
     },
     stop: async () => {},
+    setTyping: async (to) => void typed.push(to),
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
@@ -166,7 +170,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   conversation.takeUpWindows(['test']);
 
   return {
-    ...{ folder, conversation, store, memory, sent, sentIds, asked, results },
+    ...{ folder, conversation, store, memory, sent, sentIds, typed, asked, results },
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;
