@@ -18,6 +18,8 @@ export interface ControlParts {
   channels: ReadonlyMap<string, Channel>;
   /** Ends a turn that a command has aborted in the store. */
   abortTurn(turnId: string): void;
+  /** Ends what is done in a room before a turn begins, when what it was about is not to be answered. */
+  giveUpOpening(room: RoomId): void;
   /** Cuts off the turns in flight in a chat: they write nothing more, and are taken up again. */
   interruptTurns(chatId: ChatId): Promise<void>;
   /** An answer waits in the outbox. */
@@ -112,6 +114,7 @@ export function createControl(parts: ControlParts): Control {
         : [],
     });
     if (abortedTurn) parts.abortTurn(abortedTurn);
+    if (answer.effects?.some(({ kind }) => kind === 'hush' || kind === 'reset')) parts.giveUpOpening(room);
     parts.metrics.count('commands_total', { command: command.name });
     parts.onAnswered(chat.id);
     if (answer.effects) parts.wakeRoom(room);

@@ -110,6 +110,7 @@ export function createConversation(parts: ConversationParts): Conversation {
     ...{ store, channels, clock, log, metrics },
     commandParts: { ...parts, commands: COMMANDS, questions, windows },
     abortTurn: route.abort,
+    giveUpOpening: route.giveUpOpening,
     interruptTurns: route.interrupt,
     onAnswered: deliver.wake,
     wakeRoom: (room) => inbox.wake(room, 'settled'),

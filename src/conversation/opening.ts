@@ -5,6 +5,7 @@
 import type { Channel } from '../core/channel.js';
 import { describe } from '../core/errors.js';
 import { roomParts } from '../core/ids.js';
+import type { Log } from '../core/log.js';
 import type { Usage } from '../core/model.js';
 import type { Persona, Personas } from '../core/persona.js';
 import type { ChatRecord, ChatStore, Claimed, TurnStore } from '../core/store.js';
@@ -15,11 +16,11 @@ import type { Arbiter, Choice } from './arbiter.js';
 import type { Deliver } from './deliver.js';
 import type { Caps } from './exchange.js';
 import { type FilesParts, type FilesRead, mayAddress, readVoices } from './files.js';
-import { type LeaseParts, whileHeld } from './lease.js';
 import { presentIn } from './presence.js';
 
-export interface OpeningParts extends LeaseParts {
-  store: Pick<TurnStore, 'renew' | 'release'> & Pick<ChatStore, 'lastReply'>;
+export interface OpeningParts {
+  store: Pick<TurnStore, 'release'> & Pick<ChatStore, 'lastReply'>;
+  log: Log;
   files: FilesParts;
   deliver: Pick<Deliver, 'typing'>;
   personas: Personas;
@@ -45,13 +46,13 @@ export async function openRoom(
   parts: OpeningParts,
   claimed: Claimed,
   channel: Channel,
-  shutdown: AbortSignal,
+  signal: AbortSignal,
 ): Promise<Opening | null> {
-  const heard = await withSpokenWords(parts, claimed, channel, shutdown);
+  const heard = await withSpokenWords(parts, claimed, channel, signal);
   if (heard === null) return null;
   const { messages, notices } = heard;
   const personas = await met(parts, claimed.chat, messages);
-  const admitted = await admitWaiting(parts, { ...claimed, waiting: messages }, personas, shutdown);
+  const admitted = await admitWaiting(parts, { ...claimed, waiting: messages }, personas, signal);
   return admitted && { personas, ...admitted, notices };
 }
 
@@ -60,26 +61,30 @@ async function withSpokenWords(
   parts: OpeningParts,
   { claim, chat, waiting }: Claimed,
   channel: Channel,
-  shutdown: AbortSignal,
+  signal: AbortSignal,
 ): Promise<FilesRead | null> {
-  const { files, store, deliver } = parts;
+  const { files, store } = parts;
   if (!waiting.some((message) => mayAddress(files.media, message))) return { messages: waiting, notices: [] };
-  // In a group it is not known yet whether anybody will answer.
-  const { threadId } = roomParts(claim.room);
-  const stopTyping =
-    chat.kind === 'direct'
-      ? deliver.typing(
-          channel,
-          chat.id,
-          { address: chat.address, kind: 'direct', threadId },
-          chat.activePersona,
-        )
-      : () => {};
-  return whileHeld(parts, claim, shutdown, async ({ signal }) => {
+  const stopTyping = showListening(parts, { claim, chat }, channel);
+  try {
     const read = await readVoices(files, { claim, channel, signal, messages: waiting, chatId: chat.id });
     if (read === null) await store.release(claim);
     return read;
-  }).finally(stopTyping);
+  } finally {
+    stopTyping();
+  }
+}
+
+/** Whoever speaks to the bot sees that it listens; in a group it is not known yet whether anybody will answer. */
+function showListening(
+  { deliver }: OpeningParts,
+  { claim, chat }: Pick<Claimed, 'claim' | 'chat'>,
+  channel: Channel,
+): () => void {
+  if (chat.kind === 'group') return () => {};
+  const { threadId } = roomParts(claim.room);
+  const to = { address: chat.address, kind: chat.kind, threadId };
+  return deliver.typing(channel, chat.id, to, chat.activePersona);
 }
 
 /** The chat's personas; one whose own account somebody has written to comes to be there. */
@@ -109,7 +114,7 @@ async function admitWaiting(
   parts: OpeningParts,
   claimed: Claimed,
   personas: Persona[],
-  shutdown: AbortSignal,
+  signal: AbortSignal,
 ): Promise<Pick<Opening, 'admission' | 'usage'> | null> {
   const { chat, waiting, turnsForBots } = claimed;
   const admission = admit(waiting, personas, {
@@ -119,7 +124,7 @@ async function admitWaiting(
   });
   const { turn } = admission;
   if (parts.arbiter === null || turn === null || turn.open === null) return { admission, usage: null };
-  const choice = await arbitrate(parts, parts.arbiter, { claimed, turn, personas, shutdown });
+  const choice = await arbitrate(parts, parts.arbiter, { claimed, turn, personas, signal });
   if (choice === null) return null;
   const { personaId, usage } = choice;
   if (personaId !== null) return { admission: { ...admission, turn: { ...turn, personaId } }, usage };
@@ -135,20 +140,18 @@ async function arbitrate(
     claimed: Claimed;
     turn: NonNullable<Admission['turn']>;
     personas: Persona[];
-    shutdown: AbortSignal;
+    signal: AbortSignal;
   },
 ): Promise<Choice | null> {
-  const { turn, personas, shutdown } = ask;
+  const { turn, personas, signal } = ask;
   const { claim, chat } = ask.claimed;
-  return whileHeld(parts, claim, shutdown, async ({ signal }) => {
-    const last = await parts.store.lastReply(claim.room);
-    const present = presentIn(chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
-    const choice = await arbiter.choose({
-      ...{ room: claim.room, present, batch: turn.batch, signal },
-      ...{ last: last?.personaId ?? null, sure: turn.open === 'sure' },
-    });
-    if (!signal.aborted) return choice;
-    await parts.store.release(claim);
-    return null;
+  const last = await parts.store.lastReply(claim.room);
+  const present = presentIn(chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
+  const choice = await arbiter.choose({
+    ...{ room: claim.room, present, batch: turn.batch, signal },
+    ...{ last: last?.personaId ?? null, sure: turn.open === 'sure' },
   });
+  if (!signal.aborted) return choice;
+  await parts.store.release(claim);
+  return null;
 }

@@ -4,9 +4,9 @@
  */
 import type { Channel, Recipient } from '../core/channel.js';
 import { Fault, sentenceOf } from '../core/errors.js';
-import { roomParts } from '../core/ids.js';
+import { type RoomId, roomParts } from '../core/ids.js';
 import { personaName } from '../core/persona.js';
-import type { ChatStore, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
+import type { ChatStore, Claim, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
 import type { Admission } from './admit.js';
 import { type BeginParts, type Begun, begin } from './begin.js';
 import type { ContextParts } from './context.js';
@@ -15,13 +15,19 @@ import { readFiles } from './files.js';
 import { type FinishParts, finish } from './finish.js';
 import { createFlights, type Flights } from './flights.js';
 import type { TurnEnd } from './inbox.js';
-import { whileHeld } from './lease.js';
+import { type LeaseParts, whileHeld } from './lease.js';
 import { type NoticeParts, postNotices } from './notices.js';
 import { type OpeningParts, openRoom } from './opening.js';
 import type { Pace } from './pace.js';
 import { type ThinkParts, think } from './think.js';
 
-export interface RouteParts extends OpeningParts, BeginParts, ThinkParts, FinishParts, NoticeParts {
+export interface RouteParts
+  extends LeaseParts,
+    OpeningParts,
+    BeginParts,
+    ThinkParts,
+    FinishParts,
+    NoticeParts {
   store: TurnStore & ContextParts['store'] & Pick<OutboxStore, 'post'> & Pick<ChatStore, 'lastReply'>;
   deliver: Deliver;
   pace: Pace;
@@ -29,6 +35,8 @@ export interface RouteParts extends OpeningParts, BeginParts, ThinkParts, Finish
 
 export interface Route extends Omit<Flights, 'fly'> {
   takeTurn(claimed: Claimed, alone: boolean, shutdown: AbortSignal): Promise<TurnEnd>;
+  /** Ends step 3 in a room: what it was about is not to be answered any more. */
+  giveUpOpening(room: RoomId): void;
 }
 
 const FAULTS_BEFORE_PARKING = 3;
@@ -67,8 +75,14 @@ export function createRoute(parts: RouteParts): Route {
   }
 
   async function takeNext(claimed: Claimed, channel: Channel, shutdown: AbortSignal): Promise<TurnEnd> {
-    const opening = await openRoom(parts, claimed, channel, shutdown);
+    const { claim } = claimed;
+    const opening = await whileHeld(parts, claim, shutdown, (abort) =>
+      fly({ id: openingIn(claim.room), room: claim.room }, abort, () =>
+        openRoom(parts, claimed, channel, abort.signal),
+      ),
+    );
     if (opening === null) return DONE;
+    if (typeof opening === 'string') return afterAbort(opening, claim, shutdown);
     const begun = await begin(parts, claimed, channel, opening);
     // Whoever spoke to others in a group is not told that we could not listen.
     const ours = new Set(begun?.batch.map(({ id }) => id));
@@ -87,10 +101,7 @@ export function createRoute(parts: RouteParts): Route {
       try {
         const work = () => thinkAndFinish(begun, abort.signal);
         const end = await fly({ id: turn.id, room: claim.room }, abort, work);
-        if (typeof end !== 'string') return end;
-        // Whoever aborted a turn has ended it in the store; at shutdown it stays unfinished and is taken up again.
-        if (end === 'cut off' || shutdown.aborted) await store.release(claim);
-        return end === 'cut off' ? NEXT : DONE;
+        return typeof end === 'string' ? await afterAbort(end, claim, shutdown) : end;
       } catch (error) {
         return await afterFault(begun, error);
       } finally {
@@ -128,6 +139,16 @@ export function createRoute(parts: RouteParts): Route {
     return parts.deliver.typing(channel, claimed.chat.id, to, turn.personaId);
   }
 
+  /** Whoever aborted it has ended it in the store, too; at shutdown it stays unfinished and is taken up again. */
+  async function afterAbort(
+    end: 'aborted' | 'cut off',
+    claim: Claim,
+    shutdown: AbortSignal,
+  ): Promise<TurnEnd> {
+    if (end === 'cut off' || shutdown.aborted) await store.release(claim);
+    return end === 'cut off' ? NEXT : DONE;
+  }
+
   /** A fault of our own: tried three times, then parked. */
   async function afterFault({ turn, claimed }: Begun, error: unknown): Promise<TurnEnd> {
     const { room } = claimed.claim;
@@ -153,7 +174,12 @@ export function createRoute(parts: RouteParts): Route {
     return finished === 'next' ? NEXT : DONE;
   }
 
-  return { takeTurn, ...flights };
+  return { takeTurn, giveUpOpening: (room) => flights.abort(openingIn(room)), ...flights };
+}
+
+/** Step 3 is in flight, too, without a turn yet: a room has one at a time. */
+function openingIn(room: RoomId): string {
+  return `opening of ${room}`;
 }
 
 function mustRunAlone(turn: StoredTurn): boolean {

@@ -364,6 +364,11 @@ export type CommandEffect =
   | { kind: 'invite' | 'leave'; chatId: ChatId; personaId: PersonaId }
   /** Aborts this turn if it still runs; its messages count as answered, and nobody else speaks after it. */
   | { kind: 'stop'; room: RoomId; turnId: string }
+  /**
+   * What waits in a room up to a message is heard and not answered: whoever is about to finds the claim lost, and a turn
+   * over it that has begun meanwhile is aborted.
+   */
+  | { kind: 'hush'; room: RoomId; upTo: number }
   /** A version of memory that was taken back, or never came to be: the next `versions` leaves it out. */
   | { kind: 'undone'; versionId: string };
 
@@ -424,6 +429,8 @@ export interface ChatStore {
   lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
   /** The turn that runs in a room, and who sent the messages that led to it; null when none runs. */
   running(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
+  /** Whether anything up to a message waits in a room, and may be answered. */
+  waits(room: RoomId, upTo: number): Promise<boolean>;
 }
 
 export interface PairingRequest {

@@ -98,6 +98,32 @@ describe('a picture', () => {
 });
 
 describe('a voice note', () => {
+  it.each([
+    ['/stop', /^Stopped\.$/],
+    ['/reset', /^Conversation cleared\./],
+  ])('is listened to no longer after %s, and holds nobody up', async (command, answer) => {
+    await open();
+    await on.say('', { attachments: [attachment('voice', 'never', { seconds: 60 })] });
+    await expect.poll(() => fetched).toHaveLength(1);
+    await on.say(command);
+    await expect.poll(() => on.texts()).toEqual([expect.stringMatching(answer)]);
+    await on.say('something else');
+    await expect.poll(() => on.texts().at(-1)).toBe('fine');
+    expect(on.asked).toHaveLength(1);
+    expect(lastUser().content).toContain('something else');
+    expect(JSON.stringify(on.asked).includes('[voice message')).toBe(command === '/stop');
+  });
+
+  it('of a group has not been asked for by anybody yet: there is nothing to stop', async () => {
+    await open();
+    await on.say('', { ...group, attachments: [attachment('voice', 'never', { seconds: 60 })] });
+    await expect.poll(() => fetched).toHaveLength(1);
+    await on.say('/stop', group);
+    await expect.poll(() => on.texts()).toEqual(['There is nothing to stop.']);
+    for (const release of held) release();
+    await on.settled();
+  });
+
   it('is seen to be listened to, where somebody waits for an answer', async () => {
     await open();
     const voice = { attachments: [attachment('voice', 'never', { seconds: 60 })] };

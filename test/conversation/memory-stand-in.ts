@@ -189,6 +189,7 @@ export function standIn(): StandIn {
     chat: async () => null,
     lastReply: async () => null,
     running: async () => null,
+    waits: async () => false,
     usage: async () => [],
     keepVersion: async () => {},
     dropVersion: async () => {},

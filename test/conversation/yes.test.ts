@@ -59,6 +59,7 @@ function line() {
       },
     },
     abortTurn: () => {},
+    giveUpOpening: () => {},
     interruptTurns: async (chatId) => void interrupted.push(chatId),
     onAnswered: () => {},
     wakeRoom: () => {},
@@ -78,7 +79,13 @@ function line() {
     store: {
       ...access,
       ...{ cursor: nothing, aliasOf: nothing, addAlias: async () => {}, durable: async () => {} },
-      ...{ chat: nothing, lastReply: nothing, running: nothing, newest: async () => [] },
+      ...{
+        chat: nothing,
+        lastReply: nothing,
+        running: nothing,
+        waits: async () => false,
+        newest: async () => [],
+      },
       async receive(batch) {
         if (full.disk) throw new Error('the disk is full');
         const pending: PendingCommand[] = [];

@@ -1,4 +1,7 @@
-/** `/stop`: aborts the turn in flight at once. In groups whoever asked may stop the answer, and who may change. */
+/**
+ * `/stop`: aborts the turn in flight at once. In groups whoever asked may stop the answer, and who may change. Between two
+ * people there is more to stop: what is still being listened to, or has not had its turn yet.
+ */
 import { type Command, changesNothing } from './command.js';
 
 export const stop: Command = {
@@ -9,7 +12,13 @@ export const stop: Command = {
   changes: changesNothing,
   async run({ command, mayChange }, { store }) {
     const running = await store.running(command.room);
-    if (!running) return { text: 'There is nothing to stop.' };
+    if (!running) {
+      const { chat, room, afterMessage } = command;
+      if (chat.kind === 'group' || !(await store.waits(room, afterMessage))) {
+        return { text: 'There is nothing to stop.' };
+      }
+      return { text: 'Stopped.', effects: [{ kind: 'hush', room, upTo: afterMessage }] };
+    }
     if (
       command.chat.kind === 'group' &&
       !running.askers.includes(command.sender.id) &&

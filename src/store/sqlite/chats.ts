@@ -116,6 +116,13 @@ export function chatStore({ query, read }: Connection, chats: Chats): ChatStore 
     .from(roomTable)
     .where(eq(roomTable.id, given('room')))
     .prepare();
+  const waiting = query
+    .select({ id: message.id })
+    .from(message)
+    .where(
+      sql`${message.roomId} = ${given('room')} and ${message.state} = 'waiting' and ${message.id} <= ${given('upTo')} and ${message.quiet} = 0`,
+    )
+    .prepare();
   return {
     chat: (id) =>
       read(() => {
@@ -147,5 +154,6 @@ export function chatStore({ query, read }: Connection, chats: Chats): ChatStore 
         const { turnId, personaId } = first;
         return { turnId, personaId, askers: rows.map((row) => row.asker) };
       }),
+    waits: (room, upTo) => read(() => waiting.get({ room, upTo }) !== undefined),
   };
 }

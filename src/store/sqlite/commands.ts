@@ -92,6 +92,21 @@ export function commandStore(
     return running.id;
   }
 
+  function hush(roomId: RoomId, upTo: number, now: number): string | null {
+    const running = runningTurn(roomId);
+    const begun = running !== undefined && (running.batch[0] ?? upTo + 1) <= upTo ? running : undefined;
+    if (begun) {
+      abort(begun, now, upTo);
+      endExchange(roomId);
+    } else if (!running) moveFenceOn(roomId);
+    query
+      .update(message)
+      .set({ quiet: true })
+      .where(and(eq(message.roomId, roomId), sql`${message.state} = 'waiting'`, lte(message.id, upTo)))
+      .run();
+    return begun?.id ?? null;
+  }
+
   function reset(roomId: RoomId, personaId: PersonaId, upTo: number, now: number): string | null {
     const running = runningTurn(roomId);
     const aborted = running?.personaId === personaId ? running : undefined;
@@ -156,6 +171,8 @@ export function commandStore(
     switch (effect.kind) {
       case 'reset':
         return reset(effect.room, effect.personaId, effect.upTo, now);
+      case 'hush':
+        return hush(effect.room, effect.upTo, now);
       case 'stop':
         return stop(effect.room, effect.turnId, now);
       case 'activate':

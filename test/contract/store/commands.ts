@@ -32,6 +32,7 @@ export function commandContract(under: StoreUnderTest): void {
   const end = (id: number, effects: CommandEffect[]) =>
     under.store.finishCommand({ id, now: NOW, deliveries: [], effects });
 
+  const hush = (id: number, upTo: number) => end(id, [{ kind: 'hush', room: CHAT, upTo }]);
   const stop = (id: number, turnId: string) => end(id, [{ kind: 'stop', room: CHAT, turnId }]);
 
   async function reset(room = CHAT, personaId = 'default') {
@@ -72,6 +73,45 @@ export function commandContract(under: StoreUnderTest): void {
       expect(await under.store.next(CHAT)).toBeNull();
       await receive(under.store, [message('1', 'hi')]);
       expect((await claimed(under.store)).chat.activePersona).toBe('luna');
+    });
+  });
+
+  describe('hush', () => {
+    it('lets what waits be heard and not answered, and takes the room from whoever is about to answer', async () => {
+      expect(await under.store.waits(CHAT, 1_000)).toBe(false);
+      await receive(under.store, [message('1', 'never mind')]);
+      const claim = await claimed(under.store);
+      const stored = await taken();
+      await receive(under.store, [message('2', 'but this')]);
+      expect(await under.store.waits(CHAT, stored.afterMessage - 1)).toBe(false);
+      expect(await under.store.waits(CHAT, stored.afterMessage)).toBe(true);
+      expect(await under.store.waits(`${CHAT}/5`, stored.afterMessage)).toBe(false);
+      expect(await hush(stored.id, stored.afterMessage)).toEqual({ abortedTurn: null });
+      expect(await under.store.waits(CHAT, stored.afterMessage)).toBe(false);
+      expect(await under.store.renew(claim.claim, NOW, 1)).toBe(false);
+      const { waiting } = await claimed(under.store);
+      expect(waiting.map(({ text, quiet }) => [text, quiet])).toEqual([
+        ['never mind', true],
+        ['but this', undefined],
+      ]);
+    });
+
+    it('aborts a turn over it that has begun meanwhile; what came later waits', async () => {
+      await receive(under.store, [message('1', 'never mind')]);
+      const stored = await taken();
+      await receive(under.store, [message('2', 'but this')]);
+      const turn = await begun(under.store, 't1');
+      expect(await hush(stored.id, stored.afterMessage)).toEqual({ abortedTurn: 't1' });
+      expect(await finish(under.store, turn, 't1')).toBe('lost');
+      expect(await waitingTexts(under.store)).toEqual(['but this']);
+    });
+
+    it('leaves a turn over what came later alone', async () => {
+      const stored = await taken();
+      await receive(under.store, [message('2', 'but this')]);
+      const turn = await begun(under.store, 't1');
+      expect(await hush(stored.id, stored.afterMessage)).toEqual({ abortedTurn: null });
+      expect(await finish(under.store, turn, 't1')).toBe('finished');
     });
   });
 
