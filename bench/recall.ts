@@ -98,10 +98,10 @@ async function measured(what: string, embedder: Embedder | null): Promise<string
   const lines: string[] = [];
   for (const [n, { name, qa }] of conversations.entries()) {
     const own: Figures = { sums: new Map() };
+    const scope = { chatId: `bench_${n}`, personaId: 'default' };
     for (const { question, evidence = [], category } of qa) {
       const wanted = new Set(cleaned(evidence).filter((turn) => known.get(name)?.has(turn)));
       if (wanted.size === 0) continue;
-      const scope = { chatId: `bench_${n}`, personaId: 'default' };
       const from = performance.now();
       const { hits } = await recall.search(scope, { text: question, limit: 100, now: Date.now() });
       times.push(performance.now() - from);
@@ -111,9 +111,9 @@ async function measured(what: string, embedder: Embedder | null): Promise<string
       for (const into of [figures, own]) score(into, turns, wanted, category);
       tell(true, hits, (n) => wanted.has(turns[n] ?? ''));
     }
-    if (!options.relevance || conversations.length < 2) continue;
-    for (const { question } of conversations[(n + 1) % conversations.length]?.qa ?? []) {
-      const scope = { chatId: `bench_${n}`, personaId: 'default' };
+    const isAsked = options.relevance && conversations.length > 1;
+    const foreign = isAsked ? (conversations[(n + 1) % conversations.length]?.qa ?? []) : [];
+    for (const { question } of foreign) {
       const { hits } = await recall.search(scope, { text: question, limit: TURN_LINES, now: Date.now() });
       tell(false, hits, () => false);
     }
