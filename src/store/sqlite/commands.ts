@@ -6,7 +6,7 @@ import type { CommandEffect, CommandStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
-import { toChat, turnOf } from './rows.js';
+import { beganBefore, toChat, turnOf } from './rows.js';
 import { chat, command, heard, message, outbox, room, turn, version } from './schema.js';
 import type { Views } from './views.js';
 
@@ -16,9 +16,6 @@ interface Attendance {
 }
 
 type TurnRow = typeof turn.$inferSelect;
-
-/** A turn that answers something up to there belongs, as a whole, to what a reset forgets. */
-const beganBefore = (upTo: number) => sql`json_extract(${turn.batch}, '$[0]') <= ${upTo}`;
 
 const turnOfOrigin = turnOf(outbox.origin);
 

@@ -5,7 +5,6 @@
 import { and, eq, inArray, ne, sql } from 'drizzle-orm';
 import { Fault } from '../../core/errors.js';
 import { type ChatId, roomParts } from '../../core/ids.js';
-import type { Usage } from '../../core/model.js';
 import {
   type ArchivedSpan,
   isBehind,
@@ -15,14 +14,13 @@ import {
   type ViewStore,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { startOfDay } from './rows.js';
-import { archived, chat, heard, room, usage, view } from './schema.js';
+import { archived, chat, heard, room, view } from './schema.js';
+import { usageAdderOf } from './usage.js';
 import { setState, toSpan, type Views } from './views.js';
 
-export function viewStore(
-  { query, raw, read, write }: Connection,
-  views: Views,
-): Omit<ViewStore, 'window' | 'span'> {
+export function viewStore(connection: Connection, views: Views): Omit<ViewStore, 'window' | 'span'> {
+  const { query, raw, read, write } = connection;
+  const addUsage = usageAdderOf(connection);
   const otherRoom = raw.prepare<[object], { id: string }>(`
     select id from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
 
@@ -41,21 +39,6 @@ export function viewStore(
       .insert(view)
       .values({ roomId, personaId, resetAt: 0, ...set })
       .onConflictDoUpdate({ target: [view.roomId, view.personaId], set })
-      .run();
-  }
-
-  function addUsage({ room: roomId, personaId }: SeenView, used: Usage | null, now: number): void {
-    if (!used) return;
-    query
-      .insert(usage)
-      .values({ chatId: roomParts(roomId).chatId, day: startOfDay(now), personaId, turns: 0, ...used })
-      .onConflictDoUpdate({
-        target: [usage.chatId, usage.day, usage.personaId],
-        set: {
-          inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
-          outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
-        },
-      })
       .run();
   }
 
@@ -100,7 +83,7 @@ export function viewStore(
 
     commitFlush: ({ view: seen, to, usage: used, now }) =>
       write(() => {
-        addUsage(seen, used, now);
+        if (used) addUsage(seen, { turns: 0, ...used }, now);
         const current = unchanged(seen);
         if (!current) return false;
         if (isBehind(to, current.flushedTo)) {
@@ -128,7 +111,7 @@ export function viewStore(
 
     moveWindow: ({ view: seen, to, summary, archive, usage: used, now }) =>
       write(() => {
-        addUsage(seen, used, now);
+        if (used) addUsage(seen, { turns: 0, ...used }, now);
         const current = unchanged(seen);
         if (!current) return false;
         const isFlushed = !isBehind(to, current.flushedTo);

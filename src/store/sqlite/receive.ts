@@ -8,7 +8,7 @@ import { reactionText, type StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import { storeFault } from './faults.js';
-import { turnOf } from './rows.js';
+import { beganBefore, turnOf } from './rows.js';
 import { chat, command, cursor, message, outbox, room, turn, view } from './schema.js';
 
 const given = sql.placeholder;
@@ -274,9 +274,7 @@ function prepare({ query }: Connection) {
       .select({ id: turn.id })
       .from(turn)
       .innerJoin(view, and(eq(view.roomId, turn.roomId), eq(view.personaId, turn.personaId)))
-      .where(
-        sql`${turn.id} = ${turnOf(given('origin'))} and json_extract(${turn.batch}, '$[0]') <= ${view.resetAt}`,
-      )
+      .where(and(sql`${turn.id} = ${turnOf(given('origin'))}`, beganBefore(view.resetAt)))
       .prepare(),
     newestMessage: query
       .select({ id: max(message.id) })

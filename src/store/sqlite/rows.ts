@@ -2,7 +2,7 @@
 import { type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { ChatRecord, Delivery } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
-import type { chat, message, outbox } from './schema.js';
+import { type chat, type message, type outbox, turn } from './schema.js';
 
 const DAY_MS = 86_400_000;
 
@@ -71,6 +71,11 @@ export function turnOf(origin: SQLWrapper): SQL {
     when ${origin} like 'turn:%' then substr(${origin}, 6)
     when ${origin} like 'tool:%' then substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1)
     end`;
+}
+
+/** A turn that answers something up to there belongs, as a whole, to what a reset forgets. */
+export function beganBefore(upTo: number | SQLWrapper): SQL {
+  return sql`json_extract(${turn.batch}, '$[0]') <= ${upTo}`;
 }
 
 /** Usage is summed by day, UTC; a day is named by its first millisecond. */

@@ -1,7 +1,7 @@
 /** The statements of `turns.ts`, prepared once: they run several times for every message. */
 import { and, asc, eq, isNull, max, or, sql } from 'drizzle-orm';
 import type { Connection } from './connection.js';
-import { heard, message, room, step, turn, usage } from './schema.js';
+import { heard, message, room, step, turn } from './schema.js';
 
 const given = sql.placeholder;
 
@@ -184,26 +184,6 @@ export function prepareTurnStatements({ query }: Connection) {
         turnId: given('turnId'),
         n: sql`(select coalesce(max(n), 0) + 1 from step where turn_id = ${given('turnId')})`,
         body: given('body'),
-      })
-      .prepare(),
-
-    addUsage: query
-      .insert(usage)
-      .values({
-        chatId: given('chatId'),
-        day: given('day'),
-        personaId: given('personaId'),
-        turns: given('turns'),
-        inputTokens: given('inputTokens'),
-        outputTokens: given('outputTokens'),
-      })
-      .onConflictDoUpdate({
-        target: [usage.chatId, usage.day, usage.personaId],
-        set: {
-          turns: sql`${usage.turns} + excluded.turns`,
-          inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
-          outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
-        },
       })
       .prepare(),
   };

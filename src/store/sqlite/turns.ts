@@ -10,8 +10,9 @@ import type { Claim, TurnStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
-import { startOfDay, toChat, toMessage } from './rows.js';
+import { toChat, toMessage } from './rows.js';
 import { MOST_WAITING, prepareTurnStatements } from './turn-statements.js';
+import { usageAdderOf } from './usage.js';
 import { giveNoterOf } from './versions.js';
 import type { Views } from './views.js';
 
@@ -27,6 +28,7 @@ export function turnStore(
 ): WorkingStore {
   const { write } = connection;
   const noteGiven = giveNoterOf(connection);
+  const addUsage = usageAdderOf(connection);
   const statements = prepareTurnStatements(connection);
 
   function holds(claim: Claim): boolean {
@@ -44,12 +46,6 @@ export function turnStore(
     const row = chats.find(chatId);
     if (!row) throw new Fault('internal', `room ${room} has no chat in the store`);
     return row;
-  }
-
-  function addUsage(room: RoomId, personaId: PersonaId, used: Usage & { turns: number }, now: number): void {
-    const { turns, inputTokens, outputTokens } = used;
-    const of = { chatId: roomParts(room).chatId, day: startOfDay(now), personaId };
-    statements.addUsage.run({ ...of, turns, inputTokens, outputTokens });
   }
 
   return {
@@ -115,7 +111,7 @@ export function turnStore(
         if (forBots !== undefined && (turn || !forBots)) {
           statements.countForBots.run({ room, forBots: Number(forBots) });
         }
-        if (spent) addUsage(room, spent.personaId, { turns: 0, ...spent.usage }, now);
+        if (spent) addUsage({ room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, now);
         for (const id of noted) take(id, 'done', null);
         for (const hearer of hearers) {
           hear(hearer, false, addressed.has(hearer) ? noted : [...taken, ...noted]);
@@ -174,7 +170,7 @@ export function turnStore(
         deliver({ chatId, channel, address, threadId, kind, now }, deliveries);
         deliver.open.takeBack(turnId, now);
         if (usage || outcome === 'answered') {
-          addUsage(room, personaId, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
+          addUsage({ room, personaId }, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
         }
         if (measured) views.measure(room, personaId, measured);
         if (given) noteGiven(room, personaId, given);
