@@ -4,11 +4,10 @@
  */
 import type { Channel } from '../core/channel.js';
 import { describe } from '../core/errors.js';
-import { roomParts } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Usage } from '../core/model.js';
 import type { Persona, Personas } from '../core/persona.js';
-import type { ChatRecord, ChatStore, Claimed, TurnStore } from '../core/store.js';
+import type { ChatRecord, ChatStore, Claimed } from '../core/store.js';
 import type { StoredMessage } from '../core/transcript.js';
 import type { AccessRules } from './access.js';
 import { type Admission, admit } from './admit.js';
@@ -17,9 +16,10 @@ import type { Deliver } from './deliver.js';
 import type { Caps } from './exchange.js';
 import { type FilesParts, type FilesRead, mayAddress, readVoices } from './files.js';
 import { presentIn } from './presence.js';
+import { recipientIn } from './reply.js';
 
 export interface OpeningParts {
-  store: Pick<TurnStore, 'release'> & Pick<ChatStore, 'lastReply'>;
+  store: Pick<ChatStore, 'lastReply'>;
   log: Log;
   files: FilesParts;
   deliver: Pick<Deliver, 'typing'>;
@@ -41,7 +41,7 @@ export interface Opening {
   notices: FilesRead['notices'];
 }
 
-/** null when it was given up, and the room with it. */
+/** null when it was given up, or the claim is lost. */
 export async function openRoom(
   parts: OpeningParts,
   claimed: Claimed,
@@ -53,7 +53,7 @@ export async function openRoom(
   const { messages, notices } = heard;
   const personas = await met(parts, claimed.chat, messages);
   const admitted = await admitWaiting(parts, { ...claimed, waiting: messages }, personas, signal);
-  return admitted && { personas, ...admitted, notices };
+  return { personas, ...admitted, notices };
 }
 
 /** A voice note may name whom it is for: so it is heard before anybody decides that. */
@@ -63,28 +63,15 @@ async function withSpokenWords(
   channel: Channel,
   signal: AbortSignal,
 ): Promise<FilesRead | null> {
-  const { files, store } = parts;
+  const { files, deliver } = parts;
   if (!waiting.some((message) => mayAddress(files.media, message))) return { messages: waiting, notices: [] };
-  const stopTyping = showListening(parts, { claim, chat }, channel);
-  try {
-    const read = await readVoices(files, { claim, channel, signal, messages: waiting, chatId: chat.id });
-    if (read === null) await store.release(claim);
-    return read;
-  } finally {
-    stopTyping();
-  }
-}
-
-/** Whoever speaks to the bot sees that it listens; in a group it is not known yet whether anybody will answer. */
-function showListening(
-  { deliver }: OpeningParts,
-  { claim, chat }: Pick<Claimed, 'claim' | 'chat'>,
-  channel: Channel,
-): () => void {
-  if (chat.kind === 'group') return () => {};
-  const { threadId } = roomParts(claim.room);
-  const to = { address: chat.address, kind: chat.kind, threadId };
-  return deliver.typing(channel, chat.id, to, chat.activePersona);
+  // Whoever speaks to the bot sees that it listens; in a group it is not known yet whether anybody will answer.
+  const stopTyping =
+    chat.kind === 'direct'
+      ? deliver.typing(channel, chat.id, recipientIn({ claim, chat }), chat.activePersona)
+      : () => {};
+  const ask = { claim, channel, signal, messages: waiting, chatId: chat.id };
+  return readVoices(files, ask).finally(stopTyping);
 }
 
 /** The chat's personas; one whose own account somebody has written to comes to be there. */
@@ -115,7 +102,7 @@ async function admitWaiting(
   claimed: Claimed,
   personas: Persona[],
   signal: AbortSignal,
-): Promise<Pick<Opening, 'admission' | 'usage'> | null> {
+): Promise<Pick<Opening, 'admission' | 'usage'>> {
   const { chat, waiting, turnsForBots } = claimed;
   const admission = admit(waiting, personas, {
     ...chat,
@@ -124,15 +111,12 @@ async function admitWaiting(
   });
   const { turn } = admission;
   if (parts.arbiter === null || turn === null || turn.open === null) return { admission, usage: null };
-  const choice = await arbitrate(parts, parts.arbiter, { claimed, turn, personas, signal });
-  if (choice === null) return null;
-  const { personaId, usage } = choice;
+  const { personaId, usage } = await arbitrate(parts, parts.arbiter, { claimed, turn, personas, signal });
   if (personaId !== null) return { admission: { ...admission, turn: { ...turn, personaId } }, usage };
   const noted = [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id);
   return { admission: { turn: null, noted }, usage };
 }
 
-/** null when it was given up, and the room with it. */
 async function arbitrate(
   parts: OpeningParts,
   arbiter: Arbiter,
@@ -142,16 +126,13 @@ async function arbitrate(
     personas: Persona[];
     signal: AbortSignal;
   },
-): Promise<Choice | null> {
+): Promise<Choice> {
   const { turn, personas, signal } = ask;
   const { claim, chat } = ask.claimed;
   const last = await parts.store.lastReply(claim.room);
   const present = presentIn(chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
-  const choice = await arbiter.choose({
+  return arbiter.choose({
     ...{ room: claim.room, present, batch: turn.batch, signal },
     ...{ last: last?.personaId ?? null, sure: turn.open === 'sure' },
   });
-  if (!signal.aborted) return choice;
-  await parts.store.release(claim);
-  return null;
 }

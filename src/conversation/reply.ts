@@ -2,9 +2,9 @@
  * What a persona says as its channel can show it, for steps 5 to 7: the messages it becomes, what they answer, under
  * which face. One function for the reply that is final, the one that still grows, and what is said beside it.
  */
-import type { Channel, Face, OutgoingFile } from '../core/channel.js';
-import type { PersonaId } from '../core/ids.js';
-import type { NewDelivery } from '../core/store.js';
+import type { Channel, Face, OutgoingFile, Recipient } from '../core/channel.js';
+import { type PersonaId, roomParts } from '../core/ids.js';
+import type { Claimed, NewDelivery } from '../core/store.js';
 import type { StoredMessage } from '../core/transcript.js';
 
 export interface Said {
@@ -30,6 +30,11 @@ export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[
     replyTo: ask.kind === 'group' ? asked(ask.batch) : null,
     ...(ask.face === undefined ? {} : { face: ask.face }),
   });
+}
+
+/** Where the replies of a room go, and where it is shown that one is on its way. */
+export function recipientIn({ chat, claim }: Pick<Claimed, 'chat' | 'claim'>): Recipient {
+  return { address: chat.address, kind: chat.kind, threadId: roomParts(claim.room).threadId };
 }
 
 /** A text as the messages its channel can show, then the files, a message each; only the first is shown as a reply. */

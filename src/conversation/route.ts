@@ -2,9 +2,9 @@
  * Steps 3 to 6 for one claimed room, in order: open, begin, think, finish. A turn that a crash left unfinished goes on
  * from there; what goes wrong with one is counted here, and ends it at last.
  */
-import type { Channel, Recipient } from '../core/channel.js';
+import type { Channel } from '../core/channel.js';
 import { Fault, sentenceOf } from '../core/errors.js';
-import { type RoomId, roomParts } from '../core/ids.js';
+import type { RoomId } from '../core/ids.js';
 import { personaName } from '../core/persona.js';
 import type { ChatStore, Claim, Claimed, OutboxStore, StoredTurn, TurnStore } from '../core/store.js';
 import type { Admission } from './admit.js';
@@ -19,6 +19,7 @@ import { type LeaseParts, whileHeld } from './lease.js';
 import { type NoticeParts, postNotices } from './notices.js';
 import { type OpeningParts, openRoom } from './opening.js';
 import type { Pace } from './pace.js';
+import { recipientIn } from './reply.js';
 import { type ThinkParts, think } from './think.js';
 
 export interface RouteParts
@@ -81,7 +82,10 @@ export function createRoute(parts: RouteParts): Route {
         openRoom(parts, claimed, channel, abort.signal),
       ),
     );
-    if (opening === null) return DONE;
+    if (opening === null) {
+      await store.release(claim);
+      return DONE;
+    }
     if (typeof opening === 'string') return afterAbort(opening, claim, shutdown);
     const begun = await begin(parts, claimed, channel, opening);
     // Whoever spoke to others in a group is not told that we could not listen.
@@ -134,9 +138,7 @@ export function createRoute(parts: RouteParts): Route {
   }
 
   function showTyping({ claimed, channel, turn }: Begun): () => void {
-    const { threadId } = roomParts(claimed.claim.room);
-    const to: Recipient = { address: claimed.chat.address, kind: claimed.chat.kind, threadId };
-    return parts.deliver.typing(channel, claimed.chat.id, to, turn.personaId);
+    return parts.deliver.typing(channel, claimed.chat.id, recipientIn(claimed), turn.personaId);
   }
 
   /** Whoever aborted it has ended it in the store, too; at shutdown it stays unfinished and is taken up again. */

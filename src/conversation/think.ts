@@ -4,7 +4,6 @@
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
-import { roomParts } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { TurnStore } from '../core/store.js';
 import type { Step, StoredMessage } from '../core/transcript.js';
@@ -17,7 +16,7 @@ import type { Ending } from './finish.js';
 import { stepMessages, tokensOf } from './history.js';
 import { createLive, type Live, NOT_LIVE } from './live.js';
 import { faceOf } from './presence.js';
-import { replyOf } from './reply.js';
+import { recipientIn, replyOf } from './reply.js';
 import type { Showing } from './showing.js';
 import { runTurn, type TurnOutcome, type TurnParts } from './turn.js';
 
@@ -124,7 +123,6 @@ function liveFor(parts: ThinkParts, begun: Begun, context: Context, lateByHours:
   const canShow =
     channel.preview !== undefined || (channel.edit !== undefined && channel.remove !== undefined);
   if (!canShow || !parts.streams(channel.name)) return NOT_LIVE;
-  const { threadId } = roomParts(claim.room);
   const face = faceOf(chat, personas, turn.personaId);
   const said = {
     ...{ turnId: turn.id, personaId: turn.personaId, speaker: context.persona.name, face },
@@ -134,7 +132,7 @@ function liveFor(parts: ThinkParts, begun: Begun, context: Context, lateByHours:
     { show: parts.deliver.show, clock: parts.clock },
     {
       ...{ turnId: turn.id, room: claim.room, chatId: chat.id, channel },
-      to: { address: chat.address, kind: chat.kind, threadId },
+      to: recipientIn(claimed),
       deliveriesOf: (text) => replyOf(channel, said, text),
     },
   );

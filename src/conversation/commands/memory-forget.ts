@@ -53,7 +53,8 @@ export async function carryOut(call: CommandCall, parts: CommandParts, text: str
   const { phrase } = wanted;
   const found = await search(command, phrase, parts);
   if (isNothing(found) && command.tries === 1) return { text: NOWHERE };
-  for (let pass = 0; pass < PASSES; pass++) {
+  let gone = false;
+  for (let pass = 0; pass < PASSES && !gone; pass++) {
     await endWork(call, parts);
     await parts.memory.erase(command.chat.id, phrase);
     await parts.media.remove(await parts.store.filesWithWords(command.chat.id, phrase));
@@ -61,15 +62,12 @@ export async function carryOut(call: CommandCall, parts: CommandParts, text: str
     await parts.recall.forget(command.chat.id);
     // What began meanwhile may have read it, and may have written it.
     await endWork(call, parts);
-    if (isNothing(await search(command, phrase, parts))) {
-      await parts.store.endErasing(command.chat.id, phrase, FORGOTTEN);
-      return {
-        text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.`,
-      };
-    }
+    gone = isNothing(await search(command, phrase, parts));
   }
   await parts.store.endErasing(command.chat.id, phrase, FORGOTTEN);
-  return { text: 'I removed it, but something keeps writing it back. Please try again in a moment.' };
+  if (!gone)
+    return { text: 'I removed it, but something keeps writing it back. Please try again in a moment.' };
+  return { text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.` };
 }
 
 /** Whether an end of the process has kept this command from answering, when it had lost the text itself already. */
