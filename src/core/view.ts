@@ -81,19 +81,7 @@ export interface ViewStore {
   /** Whether a chat has rooms beside this one. */
   hasOtherRooms(room: RoomId): Promise<boolean>;
 
-  /**
-   * The window as it stands: the newest messages behind `windowAfter` and the reset mark, at most `limit` that
-   * were said to the persona or by it, and beside them at most `overheard` that were not. What is named in `except`
-   * (message ids: what is being answered) is left out. Costs the same however long the transcript is.
-   */
-  window(ask: {
-    room: RoomId;
-    personaId: PersonaId;
-    limit: number;
-    overheard: number;
-    except: readonly number[];
-  }): Promise<Span & { view: ViewRecord }>;
-  /** As `window`, but the oldest between two places (`after` exclusive, `upTo` inclusive), whatever the window is. */
+  /** As `RouteStore.window`, but the oldest between two places (`after` exclusive, `upTo` inclusive), whatever the window is. */
   span(ask: {
     room: RoomId;
     personaId: PersonaId;
@@ -121,8 +109,8 @@ export interface ViewStore {
     now: number;
   }): Promise<boolean>;
 
-  /** Archives of these channels' chats that are not settled. */
-  openArchives(channels: string[]): Promise<ArchivedSpan[]>;
+  /** Archives that are not settled: of one view, or of these channels' chats. */
+  openArchives(of: { room: RoomId; personaId: PersonaId } | { channels: string[] }): Promise<ArchivedSpan[]>;
   /** The file says now what the store does. */
   settleArchive(chatId: ChatId, file: string): Promise<void>;
   /** Of an archive whose window never moved: its row goes, the file is the caller's to remove. */
