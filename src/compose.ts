@@ -6,10 +6,12 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { toJSONSchema } from 'zod';
 import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
+import { createDeliver } from './conversation/deliver/deliver.js';
+import { sayAside } from './conversation/deliver/say.js';
+import { toolSet } from './conversation/turn/tools.js';
 import type { Media } from './core/attachments.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -19,7 +21,7 @@ import { Fault } from './core/errors.js';
 import type { Log, Metrics } from './core/log.js';
 import type { ModelClient } from './core/model.js';
 import type { Store } from './core/store.js';
-import type { AnyTool } from './core/tool.js';
+import type { AnyTool, ToolsFor } from './core/tool.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createArchives } from './groups/archive.js';
 import { createChatFiles } from './groups/chat-files.js';
@@ -52,6 +54,8 @@ export interface Wishes {
   show(picture: string): void;
   /** Whether the configured platforms and the HTTP listener run, or the terminal chat alone. */
   platforms: boolean;
+  /** Under which name it claims things in the store: of the lock it holds, so that no other living process has it. */
+  owner: string;
 }
 
 export interface TerminalWishes {
@@ -74,7 +78,15 @@ export function openStore(
   });
 }
 
-export async function compose({ config, log, version, terminal, platforms, show }: Wishes): Promise<Gateway> {
+export async function compose({
+  config,
+  log,
+  version,
+  terminal,
+  platforms,
+  show,
+  owner,
+}: Wishes): Promise<Gateway> {
   const clock = systemClock;
   const newId = randomUUID;
   const metrics = createMetrics();
@@ -94,13 +106,6 @@ export async function compose({ config, log, version, terminal, platforms, show 
     ...{ file: join(config.dataDir, 'recall.db'), feed: store, embedder, clock, zone, log },
     files: createRecallFiles({ groupsDir, archives, log }),
   });
-  const flushTools = memoryTools(memory);
-  const send = sendMessage({
-    ...{ groupsDir, mediaFolder: join(config.dataDir, 'media') },
-    post: (ask) => conversation.sayAside(ask),
-  });
-  const tools: AnyTool[] = [...flushTools, searchMemory(recall, zone), send];
-
   const serving = platforms ? await createPlatforms({ config, store, personas, log, show }) : NO_PLATFORMS;
   const channels = new Map(serving.all.map((channel) => [channel.name, channel]));
   if (terminal) {
@@ -108,23 +113,45 @@ export async function compose({ config, log, version, terminal, platforms, show 
     channels.set('terminal', await createTerminalChannel(config, terminal, log, settled));
   }
 
+  const settings = {
+    contextTokens: config.model.contextTokens,
+    maxOutputTokens: config.model.maxOutputTokens,
+    maxToolRounds: config.model.maxToolRounds,
+    ...config.conversation,
+    natural: config.personas.natural,
+    caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
+    maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
+  };
+  const deliver = createDeliver({ store, owner, channels, chatFiles, settings, clock, log, metrics });
   const conversation = createConversation({
-    ...{ store, personas, chatFiles, memory, archives, model, channels, clock, log, metrics, newId, zone },
+    store,
+    owner,
+    channels,
+    deliver,
+    personas,
+    chatFiles,
+    memory,
+    archives,
+    recall,
+    model,
     media: await createMediaOf(config, log),
-    ...{ recall, tools, toolDescriptions: tools.map(describeTool) },
-    flushTools: { tools: flushTools, descriptions: flushTools.map(describeTool) },
-    settings: {
-      contextTokens: config.model.contextTokens,
-      maxOutputTokens: config.model.maxOutputTokens,
-      maxToolRounds: config.model.maxToolRounds,
-      ...config.conversation,
-      natural: config.personas.natural,
-      caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
-    },
+    toolsFor: toolsOf(memoryTools(memory), [
+      searchMemory(recall, zone),
+      sendMessage({
+        groupsDir,
+        mediaFolder: join(config.dataDir, 'media'),
+        post: (aside) => sayAside({ store, channels, deliver, personas, clock }, aside),
+      }),
+    ]),
+    settings,
     rulesFor: (channel) => optionsOf(config, channel).access,
     streams: (channel) => optionsOf(config, channel).streaming,
-    maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
+    zone,
+    clock,
+    newId,
     newPairingCode,
+    log,
+    metrics,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
   });
 
@@ -142,7 +169,7 @@ export async function compose({ config, log, version, terminal, platforms, show 
   };
 
   return createGateway({
-    ...{ store, channels, conversation, clock, log },
+    ...{ store, owner, channels, conversation, clock, log },
     background: [
       async () => {
         void chatFiles.prepare();
@@ -258,9 +285,11 @@ function userName(): string {
   }
 }
 
-function describeTool({ name, description, parameters }: AnyTool) {
-  const { $schema: _, ...schema } = toJSONSchema(parameters);
-  return { name, description, parameters: schema };
+/** Which tools a turn has: a memory flush the memory tools, every other turn all. */
+function toolsOf(memory: AnyTool[], others: AnyTool[]): ToolsFor {
+  const forFlushes = toolSet(memory);
+  const forAnswers = toolSet([...memory, ...others]);
+  return ({ kind }) => (kind === 'flush' ? forFlushes : forAnswers);
 }
 
 /** 8 upper-case letters without I and O, which people take for digits. */

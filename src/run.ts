@@ -25,6 +25,7 @@ export async function start(configFile: string | undefined, version: string): Pr
   await run({
     ...{ config, log, version, show },
     locks: [lock, terminalLock],
+    owner: 'gateway',
     platforms: true,
     terminal: terminalLock && { interactive: true, lendTo },
     // With platforms to serve, leaving the prompt is no reason to stop.
@@ -45,6 +46,7 @@ export async function chat(configFile: string | undefined, version: string): Pro
   await run({
     ...{ config, log, version, show },
     locks: [lock],
+    owner: 'terminal',
     platforms: false,
     terminal: { interactive, lendTo },
     endsWithTerminal: true,
@@ -77,21 +79,29 @@ async function run(order: {
   version: string;
   show(picture: string): void;
   locks: (DataLock | null)[];
+  /** Whoever holds the locks goes by this name in the store. */
+  owner: string;
   platforms: boolean;
   terminal: Omit<TerminalWishes, 'onEnd'> | null;
   endsWithTerminal: boolean;
 }): Promise<void> {
-  const { config, log, version, platforms, show } = order;
-  // What a library throws from a listener of its own must not end everybody's chats.
-  let survives: (error: unknown) => void = () => {};
-  process.on('uncaughtException', (err) => {
-    log.error({ err }, 'something threw where nobody listens');
-    survives(err);
-  });
-  process.on('unhandledRejection', (err) => {
-    log.error({ err }, 'something failed where nobody listens');
-    survives(err);
-  });
+  const { config, log, version, platforms, show, owner } = order;
+  // What a platform's library throws from a listener of its own must not end everybody's chats. After a fault of our own
+  // nobody knows what state we are in, and a start takes up everything that was accepted.
+  let survives: (error: unknown) => boolean = () => false;
+  const uncaught = (err: unknown) => {
+    if (survives(err)) {
+      log.error({ err }, 'the library of a channel failed');
+      return;
+    }
+    log.error(
+      { err },
+      'an error that nothing handles; the process ends, and the next start goes on from here',
+    );
+    process.exit(1);
+  };
+  process.on('uncaughtException', uncaught);
+  process.on('unhandledRejection', uncaught);
 
   let end: (code: number) => void = () => {};
   const ended = new Promise<number>((resolve) => {
@@ -104,8 +114,8 @@ async function run(order: {
     ...order.terminal,
     onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
   };
-  const gateway = await compose({ config, log, version, platforms, show, terminal });
-  survives = gateway.uncaught;
+  const gateway = await compose({ config, log, version, platforms, show, terminal, owner });
+  survives = gateway.survives;
   try {
     await gateway.start();
   } catch (error) {

@@ -4,6 +4,7 @@ import type { OutgoingFile } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Log } from './log.js';
 import type { Cause, SeenTier } from './memory.js';
+import type { ToolDescription } from './model.js';
 
 /** Made by the gateway for one turn, never by the model. Without one, every tool refuses. */
 export interface Authorisation {
@@ -78,8 +79,16 @@ export interface TurnKind {
   channel: string;
 }
 
-/** The tools of one turn. The same array for the same set, so that what is derived from it is made once. */
-export type ToolsFor = (turn: TurnKind) => readonly AnyTool[];
+/** The tools of one turn, and how a model is told of them. */
+export interface ToolSet {
+  tools: readonly AnyTool[];
+  descriptions: ToolDescription[];
+  /** About what these take of the model's window, tokens. */
+  tokens: number;
+}
+
+/** Chooses the tools of a turn. It is asked in every turn: sets are made once. */
+export type ToolsFor = (turn: TurnKind) => ToolSet;
 
 export interface Tool<Parameters> {
   name: string;

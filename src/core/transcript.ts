@@ -42,6 +42,15 @@ export interface StoredReply {
   personaId: PersonaId | null;
 }
 
+/** What an author is called, for people. */
+export function authorName(
+  author: StoredMessage['author'],
+  nameOf: (personaId: PersonaId) => string = (id) => id,
+): string {
+  if (author.kind === 'gateway') return author.about;
+  return author.kind === 'person' ? author.name : nameOf(author.id);
+}
+
 /** How a reaction stands in the transcript: a quiet message, as a reply to what a persona said. */
 export function reactionText(sign: string): string {
   return `(reacts with ${sign})`;

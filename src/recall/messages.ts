@@ -154,5 +154,6 @@ function indexed(message: HeardMessage, personaId: string) {
 }
 
 export function authorName({ author }: HeardMessage): string {
+  if (author.kind === 'gateway') return author.about;
   return author.kind === 'person' ? author.name : author.id;
 }

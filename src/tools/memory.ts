@@ -32,7 +32,6 @@ function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
     description: 'Reads the principles, your whole memory file, or one day of the daily log.',
     parameters: readParameters,
     risk: 'low',
-    repeatable: true,
     execute: (parameters, context) =>
       withoutFaults(name, context, async () => {
         const allowed = authorise(context, parameters);
@@ -70,7 +69,6 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
     description: 'Adds a line to the daily log of the chat.',
     parameters: writeParameters,
     risk: 'medium',
-    repeatable: false,
     execute: (parameters, context) =>
       withoutFaults(
         name,

@@ -29,7 +29,6 @@ export function searchMemory(recall: Recall, zone: Zone): Tool<z.infer<typeof pa
       'however long ago. Use it before you say that you do not know or do not remember.',
     parameters,
     risk: 'low',
-    repeatable: true,
     async execute({ query, limit = DEFAULT_HITS, since, until }, context) {
       if (context.authorisation === undefined)
         return failed('Permission denied: this call carries no authorisation.');

@@ -45,7 +45,6 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
       'what must be said before you go on working, or for another chat.',
     parameters,
     risk: 'medium',
-    repeatable: false,
     async execute({ text = '', attachment_path: path = '', chat_id }, context) {
       const allowed = authorise(context, { chat_id });
       if (!allowed.ok) return failed(allowed.reason);
@@ -62,7 +61,7 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
 
       const key = keyOf([turnId, chatId, text, path]);
       const file = found?.file ?? null;
-      const outcome = await parts.post({ chatId, personaId, turnId, key, text, file });
+      const outcome = await parts.post({ chatId, personaId, turnId, room: context.room, key, text, file });
       if (outcome === 'unknown chat') {
         return failed(`Nothing was sent: nobody has ever written in a chat ${JSON.stringify(chatId)}.`);
       }

@@ -35,7 +35,6 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
     description: 'Reads a tier of your memory (MEMORY.md), whole, as it stands now.',
     parameters: readParameters,
     risk: 'low',
-    repeatable: true,
     execute: (parameters, context) =>
       withoutFaults(name, context, async () => {
         const allowed = authorise(context, parameters);
@@ -61,7 +60,6 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
       'long-term pattern, tier 2 when projects change, tier 3 often; not a todo list. Never secrets.',
     parameters: writeParameters,
     risk: 'medium',
-    repeatable: false,
     execute: (parameters, context) =>
       withoutFaults(
         name,

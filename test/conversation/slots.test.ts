@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createSlots } from '../../src/conversation/slots.js';
+import { createSlots } from '../../src/conversation/rooms/scheduler.js';
 import { manualClock } from '../fakes/clock.js';
 
 /** Lets everything run that waits for nothing but its turn. */

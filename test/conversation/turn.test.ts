@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { runTurn, type TurnParts } from '../../src/conversation/turn.js';
+import { runTurn, type TurnParts } from '../../src/conversation/turn/turn.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { ModelClient, ModelRequest, ToolCall } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';

@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
+import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
+import type { Settings } from '../../src/conversation/services.js';
+import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
 import type { Channel, Part, Reception, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
@@ -36,6 +39,7 @@ export interface SentPart {
 export interface Workbench {
   folder: string;
   conversation: Conversation;
+  deliver: Deliver;
   store: Store;
   memory: Memory;
   sent: SentPart[];
@@ -69,7 +73,9 @@ export interface WorkbenchOptions {
   media?: Media;
   /** Offers the real memory tools. */
   memoryTools?: boolean;
-  settings?: Partial<Parameters<typeof createConversation>[0]['settings']>;
+  settings?: Partial<Settings>;
+  /** Under which name it claims things in the store. */
+  owner?: string;
   folder?: string;
   tools?: AnyTool[];
   maxPages?: number;
@@ -108,8 +114,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...{ groupsDir, alone, clock, newId, versions: store, log: quietLog },
     budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
   });
-  const tools = [...(options.memoryTools ? memoryTools(memory) : []), ...(options.tools ?? [])];
-  const toolDescriptions = tools.map(({ name, description }) => ({ name, description, parameters: {} }));
+  const tools = toolSet([...(options.memoryTools ? memoryTools(memory) : []), ...(options.tools ?? [])]);
 
   const channel: Channel = {
     name: 'test',
@@ -141,36 +146,57 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     },
     check: async () => ({ identity: 'test', warnings: [] }),
   };
+  const settings: Settings = {
+    contextTokens: 100_000,
+    maxOutputTokens: 1_000,
+    overheardMessages: 50,
+    compactAfterMessages: 200,
+    keepRecentMessages: 80,
+    debounceMs: 0,
+    maxToolRounds: 25,
+    natural: false,
+    caps: { rounds: 3, replies: 8 },
+    maxAgeMs: 24 * 3_600_000,
+    ...options.settings,
+  };
+  const owner = options.owner ?? 'test';
+  const channels = new Map([['test', channel]]);
+  const chatFiles = createChatFiles({ groupsDir, log: quietLog });
+  const personas = createPersonas({ groupsDir, clock, log: quietLog });
+  const common = { store, owner, channels, chatFiles, settings, clock, log: quietLog, metrics: quietMetrics };
+  const deliver = createDeliver(common);
   const conversation = createConversation({
-    ...{ store, clock, model, log: quietLog, metrics: quietMetrics, recall: options.recall ?? NO_RECALL },
-    media: options.media ?? NO_MEDIA,
-    channels: new Map([['test', channel]]),
-    personas: createPersonas({ groupsDir, clock, log: quietLog }),
-    chatFiles: createChatFiles({ groupsDir, log: quietLog }),
-    archives: createArchives({ groupsDir, zone, alone, log: quietLog }),
+    ...common,
+    deliver,
+    personas,
     memory,
-    ...{ zone, tools, toolDescriptions, flushTools: { tools, descriptions: toolDescriptions }, newId },
-    settings: {
-      ...{ contextTokens: 100_000, maxOutputTokens: 1_000, overheardMessages: 50 },
-      ...{ compactAfterMessages: 200, keepRecentMessages: 80, debounceMs: 0, maxToolRounds: 25 },
-      ...{ natural: false, caps: { rounds: 3, replies: 8 } },
-      ...options.settings,
-    },
+    archives: createArchives({ groupsDir, zone, alone, log: quietLog }),
+    recall: options.recall ?? NO_RECALL,
+    media: options.media ?? NO_MEDIA,
+    model,
+    toolsFor: () => tools,
     rulesFor: () => ({
-      ...{ direct: 'open', groups: 'open', chats: [], owners: [], controlChats: [], requireMention: true },
+      direct: 'open',
+      groups: 'open',
+      chats: [],
+      owners: [],
+      controlChats: [],
+      requireMention: true,
       ...options.rules,
     }),
-    maxAgeMs: 24 * 3_600_000,
+    streams: () => true,
+    zone,
+    newId,
     newPairingCode: () => 'ABCDEFGH',
     facts: { version: '0', model: 'm', startedAt: 0 },
   });
   const receive = (...events: InboundEvent[]) =>
     conversation.receive({ channel: 'test', account: 'bot', events });
-  conversation.takeUp(await store.recover(['test'], clock.now()));
+  conversation.takeUp(await store.recover({ owner, channels: ['test'], now: clock.now() }));
   conversation.takeUpWindows(['test']);
 
   return {
-    ...{ folder, conversation, store, memory, sent, sentIds, typed, asked, results },
+    ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, results },
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;
