@@ -1,16 +1,15 @@
-/** The pure pieces: texts cut and batched, answers and jobs read, vectors made comparable, documents in flight. */
+/** The pure parts: texts cut and batched, answers and jobs read, vectors made comparable, documents in the queue. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { estimateTokens } from '../../src/core/model.js';
-import { readAnswer } from '../../src/embedding/answer.js';
-import { createFlight } from '../../src/embedding/flight.js';
-import { asVector, toUnit } from '../../src/embedding/outcome.js';
+import { readAnswer } from '../../src/embedding/http.js';
 import { readJob, readReply, writeError, writeJob, writeVector } from '../../src/embedding/protocol.js';
+import { createQueueLimit } from '../../src/embedding/queue-limit.js';
 import { placeOf } from '../../src/embedding/server.js';
-import { fitting, halved, inBatches, MOST_TOKENS } from '../../src/embedding/texts.js';
+import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/vectors.js';
 
 const anyText = fc.string({ unit: 'binary', maxLength: 200 });
-const maker = { worker: 'w', model: 'm' };
+const replier = { worker: 'w', model: 'm' };
 
 describe('texts', () => {
   it('fit, are well formed, and are cut as little as needed', () => {
@@ -27,11 +26,6 @@ describe('texts', () => {
       }),
       { numRuns: 60 },
     );
-  });
-
-  it('get shorter when halved, and stay well formed', () => {
-    expect(halved('😀😀😀')).toBe('😀');
-    expect(halved('abcd')).toBe('ab');
   });
 
   it('stand in batches, all of them, in order', () => {
@@ -98,8 +92,8 @@ describe('an answer', () => {
       null,
       { kind: 'refused', tooLong: true },
     ],
-    [400, '{"detail":"no"}', null, { kind: 'refused', tooLong: false, passing: false, words: '400: no' }],
-    [500, 'json: unsupported value: NaN', null, { kind: 'refused', passing: true }],
+    [400, '{"detail":"no"}', null, { kind: 'refused', tooLong: false, transient: false, words: '400: no' }],
+    [500, 'json: unsupported value: NaN', null, { kind: 'refused', transient: true }],
     [404, '<html><body>Not <b>here</b></body></html>', null, { kind: 'broken', words: '404: Not here' }],
     [200, '{"data":[{"embedding":[1,NaN]}]}', null, { kind: 'vectors', vectors: [null] }],
     [200, '{"data":[{"embedding":[1,2]}]}', null, { kind: 'vectors', vectors: [[1, 2]] }],
@@ -130,10 +124,10 @@ describe('the protocol', () => {
   });
 
   it('reads the replies it writes', () => {
-    expect(readReply(writeVector('t', [1, 2], maker))).toEqual({
+    expect(readReply(writeVector('t', [1, 2], replier))).toEqual({
       ...{ kind: 'vector', taskId: 't', vector: [1, 2], model: 'm' },
     });
-    expect(readReply(writeError('t', 'no', maker))).toEqual({ kind: 'error', taskId: 't', words: 'no' });
+    expect(readReply(writeError('t', 'no', replier))).toEqual({ kind: 'error', taskId: 't', words: 'no' });
   });
 
   it.each([
@@ -155,22 +149,22 @@ describe('the protocol', () => {
   });
 });
 
-describe('documents in flight', () => {
+describe('documents in the queue', () => {
   it('are more when they come back quickly, few when they come back slowly', () => {
-    const flight = createFlight();
-    const fly = (ms: number) => {
-      const free = flight.free();
-      flight.left(free);
-      for (let n = 0; n < free; n++) flight.landed(ms);
+    const limit = createQueueLimit();
+    const fill = (ms: number) => {
+      const free = limit.free();
+      limit.pushed(free);
+      for (let n = 0; n < free; n++) limit.answered(ms);
       return free;
     };
-    expect(fly(100)).toBe(64);
-    for (let n = 0; n < 100; n++) fly(100);
-    expect(fly(500)).toBe(512);
-    expect(fly(2_000)).toBe(512);
-    expect(flight.free()).toBe(256);
-    for (let n = 0; n < 20; n++) fly(2_000);
-    expect(flight.free()).toBe(8);
+    expect(fill(100)).toBe(64);
+    for (let n = 0; n < 100; n++) fill(100);
+    expect(fill(500)).toBe(512);
+    expect(fill(2_000)).toBe(512);
+    expect(limit.free()).toBe(256);
+    for (let n = 0; n < 20; n++) fill(2_000);
+    expect(limit.free()).toBe(8);
   });
 });
 

@@ -1,17 +1,20 @@
 /** A connection to Redis that opens when it is first needed, says at once that it is lost, and comes back by itself. */
 import { Redis } from 'ioredis';
+import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import { placeOf } from './server.js';
 
-export interface RedisLink {
+export interface RedisConnection {
   /** Its commands reject at once while there is no connection; what was under way when it was lost rejects too. */
   readonly redis: Redis;
   readonly place: string;
-  /** Resolves when commands can be sent; throws at once when the latest try to connect failed. */
-  usable(): Promise<void>;
+  /** Resolves when commands can be sent; throws as soon as an attempt to connect has failed. */
+  connected(): Promise<void>;
   /** Resolves when commands can be sent, however long that takes, or when the signal aborts. */
-  back(signal: AbortSignal): Promise<void>;
-  lost(error?: unknown): Fault;
+  connectedAgain(signal: AbortSignal): Promise<void>;
+  isReady(): boolean;
+  /** What a failure means to whoever runs this. */
+  fault(error?: unknown): Fault;
   close(): void;
 }
 
@@ -19,10 +22,11 @@ const LONGEST_RETRY_MS = 2_000;
 const CONNECT_MS = 5_000;
 /** Longer than any command blocks. A connection on which nothing comes for this long is dead. */
 const SILENCE_MS = 15_000;
+const LOOK_AGAIN_MS = 100;
 
-export function openRedis(url: string, name: string): RedisLink {
+export function openRedis(url: string, name: string, clock: Clock): RedisConnection {
   let lastError: unknown;
-  let connecting: Promise<void> | null = null;
+  let attempt: Promise<void> | null = null;
   const redis = new Redis(url, {
     connectionName: name,
     lazyConnect: true,
@@ -37,8 +41,9 @@ export function openRedis(url: string, name: string): RedisLink {
     lastError = error;
   });
   const place = placeOf(url);
+  const isReady = () => redis.status === 'ready';
 
-  function lost(error: unknown = lastError): Fault {
+  function fault(error: unknown = lastError): Fault {
     const words = error instanceof Error && error.message ? error.message : 'the connection was lost';
     return new Fault(
       'embedding_unavailable',
@@ -47,52 +52,41 @@ export function openRedis(url: string, name: string): RedisLink {
     );
   }
 
-  /** Until it is connected, or the try that is under way has failed: for all who ask meanwhile. */
-  function settled(): Promise<void> {
-    connecting ??= new Promise((resolve) => {
+  function begin(): void {
+    // How it went is told by the events.
+    if (redis.status === 'wait') redis.connect().catch(() => {});
+  }
+
+  /** One promise for all who wait for the attempt that is under way. */
+  function attempted(): Promise<void> {
+    attempt ??= new Promise((resolve) => {
       const events = ['ready', 'close', 'end'] as const;
       const done = () => {
         for (const event of events) redis.off(event, done);
-        connecting = null;
+        attempt = null;
         resolve();
       };
       for (const event of events) redis.on(event, done);
     });
-    return connecting;
-  }
-
-  function isReady(): boolean {
-    return redis.status === 'ready';
-  }
-
-  function begin(): void {
-    // How it went is heard through the events.
-    if (redis.status === 'wait') redis.connect().catch(() => {});
+    return attempt;
   }
 
   return {
     redis,
     place,
-    lost,
+    isReady,
+    fault,
 
-    async usable() {
+    async connected() {
       begin();
-      if (redis.status === 'connecting' || redis.status === 'connect') await settled();
-      if (!isReady()) throw lost();
+      if (redis.status === 'connecting' || redis.status === 'connect') await attempted();
+      if (!isReady()) throw fault();
     },
 
-    async back(signal) {
+    async connectedAgain(signal) {
       begin();
-      if (isReady()) return;
-      let stop = () => {};
-      const aborted = new Promise<void>((resolve) => {
-        stop = resolve;
-      });
-      signal.addEventListener('abort', stop, { once: true });
-      while (!isReady() && redis.status !== 'end' && !signal.aborted) {
-        await Promise.race([settled(), aborted]);
-      }
-      signal.removeEventListener('abort', stop);
+      while (!isReady() && redis.status !== 'end' && !signal.aborted)
+        await clock.sleep(LOOK_AGAIN_MS, signal);
     },
 
     close: () => redis.disconnect(),
