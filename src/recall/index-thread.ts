@@ -1,32 +1,32 @@
-/** The gateway's side of the indexing thread: each verb a promise. A thread that died is started again when asked. */
+/** The gateway's side of the indexing thread: each call a promise. A thread that died is started again when asked. */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import type { IndexPort } from './index-port.js';
 import type { Answer, Ask, WorkerSettings } from './recall-worker.js';
-import type { Verbs } from './verbs.js';
 
-export type Index = {
-  [Verb in keyof Verbs]: (...values: Parameters<Verbs[Verb]>) => Promise<Awaited<ReturnType<Verbs[Verb]>>>;
+export type RemoteIndex = {
+  [Name in keyof IndexPort]: (
+    ...values: Parameters<IndexPort[Name]>
+  ) => Promise<Awaited<ReturnType<IndexPort[Name]>>>;
 };
 
+const NAMES = [
+  ...['views', 'dropView', 'keepOnly', 'newest', 'addMessages', 'files', 'dropFile', 'addFile'],
+  ...['search', 'forget', 'withoutVector', 'addVectors', 'counts', 'close'],
+] as (keyof IndexPort)[];
 /** A thread that dies at once is not started again and again. */
 const RESTART_AFTER_MS = 5_000;
-const VERBS: { [Verb in keyof Verbs]: true } = {
-  ...{ views: true, dropView: true, keepOnly: true, newest: true, addMessages: true },
-  ...{ files: true, dropFile: true, addFile: true, search: true, forget: true },
-  ...{ withoutVector: true, addVectors: true, counts: true, close: true },
-};
 
-export function startThread(options: {
-  entry: URL;
-  settings: WorkerSettings;
-  clock: Clock;
-  log: Log;
-  /** What was indexed is gone: it is to be told all anew. */
-  anew: () => void;
-}): Index {
-  const { entry, settings, clock, log } = options;
+/** `anew` is called when what was indexed is gone: all of it is to be indexed again. */
+export function startIndexThread(
+  entry: URL,
+  settings: WorkerSettings,
+  clock: Clock,
+  log: Log,
+  anew: () => void,
+): RemoteIndex {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let worker: Worker | null = null;
   let startedAt = Number.NEGATIVE_INFINITY;
@@ -47,7 +47,7 @@ export function startThread(options: {
     started.on('message', (answer: Answer) => {
       if (answer.kind === 'anew') {
         log.warn({ file: settings.file, reason: answer.reason }, 'the search index is made anew');
-        options.anew();
+        anew();
         return;
       }
       const asked = waiting.get(answer.id);
@@ -61,47 +61,42 @@ export function startThread(options: {
     );
     started.on('exit', () => {
       worker = null;
-      for (const { reject } of waiting.values())
-        reject(new Fault('internal', 'recall: the indexing thread ended'));
+      const ended = new Fault('internal', 'recall: the indexing thread ended');
+      for (const { reject } of waiting.values()) reject(ended);
       waiting.clear();
     });
-    if (restarted) options.anew();
+    if (restarted) anew();
     return started;
   }
 
-  function ask(verb: keyof Verbs, values: unknown[]): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      try {
-        worker ??= start();
-        const id = ++lastId;
-        waiting.set(id, { resolve, reject });
-        worker.ref();
-        worker.postMessage({ id, verb, values } satisfies Ask);
-      } catch (error) {
-        reject(error);
-      }
-    });
+  /** What it throws, its caller gets as a rejection. */
+  async function ask<Name extends keyof IndexPort>(
+    name: Name,
+    values: Parameters<IndexPort[Name]>,
+  ): Promise<Awaited<ReturnType<IndexPort[Name]>>> {
+    worker ??= start();
+    const running = worker;
+    const id = ++lastId;
+    running.ref();
+    running.postMessage({ id, name, values } satisfies Ask);
+    const answer = new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
+    return (await answer) as Awaited<ReturnType<IndexPort[Name]>>;
   }
 
-  const verbs = Object.keys(VERBS) as (keyof Verbs)[];
-  const index = Object.fromEntries(
-    verbs.map((verb) => [verb, (...values: unknown[]) => ask(verb, values)]),
-  ) as Index;
-  return {
-    ...index,
-    async close() {
-      const running = worker;
-      closing = true;
-      if (running === null || closed) {
-        closed = true;
-        return;
-      }
+  async function close(): Promise<void> {
+    const running = worker;
+    closing = true;
+    if (running !== null && !closed) {
       const ended = new Promise((resolve) => running.once('exit', resolve));
-      await index
-        .close()
-        .catch((error: Error) => log.warn({ error: error.message }, 'the search index was not closed'));
+      await ask('close', []).catch((error: Error) =>
+        log.warn({ error: error.message }, 'the search index was not closed'),
+      );
       closed = true;
       await ended;
-    },
-  };
+    }
+    closed = true;
+  }
+
+  const calls = NAMES.map((name) => [name, (...values: unknown[]) => ask(name, values as never)]);
+  return { ...Object.fromEntries(calls), close };
 }

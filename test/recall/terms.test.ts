@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
 import { datesIn } from '../../src/recall/dates.js';
-import { indexTerms, queryTerms } from '../../src/recall/words.js';
+import { indexTerms, queryTerms } from '../../src/recall/terms.js';
 
 const asked = (text: string) =>
   queryTerms(text, 50).map(({ text: term, begins }) => (begins ? `${term}*` : term));

@@ -4,22 +4,17 @@ import { OVER } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 
-export interface Upkeep {
-  start(): void;
-  /** There is something to do. While it works, it does so again afterwards. */
-  wake(): void;
-  /** Resolves when it has ended. */
-  stop(): Promise<void>;
-}
-
 const RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 30_000;
 
-export function createUpkeep(
+/** `restMs` says how long to wait before work that was woken after the last took so long. */
+export function createBackground(
   what: string,
-  { clock, log, gatherMs }: { clock: Clock; log: Log; gatherMs: number },
+  clock: Clock,
+  log: Log,
+  restMs: (tookMs: number) => number,
   work: (signal: AbortSignal) => Promise<void>,
-): Upkeep {
+) {
   const stopped = new AbortController();
   let running: Promise<void> | null = null;
   let ring = () => {};
@@ -30,13 +25,15 @@ export function createUpkeep(
       const woken = new Promise<void>((resolve) => {
         ring = resolve;
       });
+      const began = clock.now();
       try {
         await work(stopped.signal);
+        const tookMs = Math.max(0, clock.now() - began);
         failures = 0;
         if (stopped.signal.aborted) return;
         await woken;
         // What comes in a burst is worked on in one go.
-        await clock.sleep(gatherMs, stopped.signal);
+        await clock.sleep(restMs(tookMs), stopped.signal);
       } catch (error) {
         if (stopped.signal.aborted) return;
         if (failures++ === 0) log.warn({ error: describe(error) }, `${what} failed, and is tried again`);
@@ -46,11 +43,13 @@ export function createUpkeep(
   }
 
   return {
-    start() {
+    start(): void {
       running ??= run();
     },
+    /** There is something to do. While it works, it does so again afterwards. */
     wake: () => ring(),
-    async stop() {
+    /** Resolves when it has ended. */
+    async stop(): Promise<void> {
       stopped.abort(OVER);
       ring();
       await running;

@@ -15,7 +15,7 @@ export interface MessagePage {
   addressed: boolean;
   /** Where the index stood when the page was read; a page that begins elsewhere by now is not taken. */
   after: Place;
-  messages: { id: number; heardAfter: number; at: number; author: string; own: boolean; text: string }[];
+  messages: { id: number; heardAfter: number; at: number; author: string; text: string }[];
 }
 
 export interface FileText {
@@ -30,17 +30,16 @@ export type Ranked =
   | { kind: 'message'; messageId: number; relevance: number }
   | { kind: 'line'; recalled: Recalled };
 
-export interface WaitingPiece {
-  piece: number;
+export interface WaitingChunk {
+  chunk: number;
   scope: Scope;
   /** The message whose text it is, or the text. */
   messageId: number | null;
   text: string | null;
   author: string;
-  at: number | null;
 }
 
-export interface Verbs {
+export interface IndexPort {
   /** Where each stands. Views that are unknown, or were reset since, begin at the beginning. */
   views(views: { room: RoomId; scope: Scope; resetAt: number }[]): IndexedView[];
   /** The store no longer knows what the index holds of this view: it is dropped. */
@@ -49,8 +48,8 @@ export interface Verbs {
   keepOnly(views: { chatId: ChatId; personaId: PersonaId; room: RoomId }[], scopes: Scope[]): void;
   /** The newest indexed message of each view. */
   newest(views: { room: RoomId; scope: Scope }[]): ({ messageId: number; at: number } | null)[];
-  /** False when the index stands elsewhere by now, and the page was not taken. */
-  addMessages(page: MessagePage): boolean;
+  /** For each page, false when the index stands elsewhere by now, and the page was not taken. */
+  addMessages(pages: MessagePage[]): boolean[];
   /** Name and stamp of every indexed file of the scope. */
   files(scope: Scope): { file: string; stamp: string }[];
   dropFile(scope: Scope, file: string): void;
@@ -63,10 +62,10 @@ export interface Verbs {
     vector: { model: string; value: Float32Array } | null;
   }): { ranked: Ranked[]; byVectors: boolean };
   forget(chatId: ChatId): void;
-  /** Pieces without a vector of this model. */
-  withoutVector(model: string, most: number): WaitingPiece[];
+  /** Chunks without a vector of this model. */
+  withoutVector(model: string, most: number): WaitingChunk[];
   /** null: there will be none. */
-  addVectors(model: string, vectors: { piece: number; value: Float32Array | null }[]): void;
+  addVectors(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void;
   counts(model: string | null): { indexed: number; vectorsWaiting: number };
   close(): void;
 }

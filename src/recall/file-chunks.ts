@@ -1,10 +1,10 @@
 /**
- * Files of memory as pieces to find: the lines of MEMORY.md with their tier, the lines of daily logs with their day,
- * the messages of archives. Pure, and piece by piece: a file may be large.
+ * Files of memory as chunks to find: the lines of MEMORY.md with their tier, the lines of daily logs with their day,
+ * the messages of archives. Pure, and chunk by chunk: a file may be large.
  */
 import { localMidnight, type Zone } from '../core/dates.js';
 
-export interface FilePiece {
+export interface FileChunk {
   text: string;
   line: number;
   tier: 1 | 2 | 3 | null;
@@ -15,22 +15,22 @@ export interface FilePiece {
 }
 
 const NOON_MS = 12 * 3_600_000;
-/** Longer lines become several pieces: a hit shall be something that can be read. */
-const LONGEST_PIECE = 1_500;
+/** Longer lines become several chunks: a hit shall be something that can be read. */
+const LONGEST_CHUNK = 1_500;
 const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
 const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)\.md$/;
 const TIER = /^#{1,2}\s+Tier\s+([123])\b/i;
 
-export function filePieces(file: string, text: string, zone: Zone): Generator<FilePiece> {
-  if (file.startsWith('archive/')) return archivePieces(text, zone);
+export function fileChunks(file: string, text: string, zone: Zone): Generator<FileChunk> {
+  if (file.startsWith('archive/')) return archiveChunks(text, zone);
   const [, year, month, date] = DAY.exec(file) ?? [];
   const at =
     year === undefined ? null : localMidnight(Number(year), Number(month), Number(date), zone) + NOON_MS;
-  return linePieces(text, Number.isFinite(at) ? at : null, file.endsWith('MEMORY.md'));
+  return lineChunks(text, Number.isFinite(at) ? at : null, file.endsWith('MEMORY.md'));
 }
 
-function* linePieces(text: string, at: number | null, tiered: boolean): Generator<FilePiece> {
-  let tier: FilePiece['tier'] = null;
+function* lineChunks(text: string, at: number | null, tiered: boolean): Generator<FileChunk> {
+  let tier: FileChunk['tier'] = null;
   for (const { line, number } of lines(text)) {
     if (/^#{1,2}\s/.test(line)) {
       const named = TIER.exec(line)?.[1];
@@ -43,8 +43,8 @@ function* linePieces(text: string, at: number | null, tiered: boolean): Generato
   }
 }
 
-function* archivePieces(text: string, zone: Zone): Generator<FilePiece> {
-  let current: FilePiece | null = null;
+function* archiveChunks(text: string, zone: Zone): Generator<FileChunk> {
+  let current: FileChunk | null = null;
   for (const { line, number } of lines(text)) {
     const [, author = '', year, month, date, hour, minute, message] = HEADING.exec(line) ?? [];
     if (message !== undefined) {
@@ -69,16 +69,16 @@ function* lines(text: string): Generator<{ line: string; number: number }> {
   }
 }
 
-function* cut(piece: FilePiece): Generator<FilePiece> {
-  const text = piece.text.trim();
+function* cut(chunk: FileChunk): Generator<FileChunk> {
+  const text = chunk.text.trim();
   for (let from = 0; from < text.length; ) {
-    let until = Math.min(text.length, from + LONGEST_PIECE);
+    let until = Math.min(text.length, from + LONGEST_CHUNK);
     if (until < text.length) {
       const space = text.lastIndexOf(' ', until);
-      if (space > from + LONGEST_PIECE / 2) until = space;
+      if (space > from + LONGEST_CHUNK / 2) until = space;
       else if (/[\uD800-\uDBFF]/.test(text[until - 1] ?? '')) until--;
     }
-    yield { ...piece, text: text.slice(from, until).trim() };
+    yield { ...chunk, text: text.slice(from, until).trim() };
     from = until;
   }
 }

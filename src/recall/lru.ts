@@ -1,28 +1,24 @@
 /** Keeps what was used last, up to a size. */
-export interface Cache<K, V> {
-  get(key: K): V | undefined;
-  /** The newest is kept whatever its size. */
-  set(key: K, value: V, size: number): void;
-  delete(key: K): void;
-  clear(): void;
-}
-
-export function createCache<K, V>(mostSize: number): Cache<K, V> {
+export function createLru<K, V>(mostSize: number) {
   const kept = new Map<K, { value: V; size: number }>();
   let total = 0;
+
   function remove(key: K): void {
     total -= kept.get(key)?.size ?? 0;
     kept.delete(key);
   }
+
   return {
-    get(key) {
+    delete: remove,
+    get(key: K): V | undefined {
       const entry = kept.get(key);
       if (entry === undefined) return undefined;
       kept.delete(key);
       kept.set(key, entry);
       return entry.value;
     },
-    set(key, value, size) {
+    /** The newest is kept whatever its size. */
+    set(key: K, value: V, size: number): void {
       remove(key);
       kept.set(key, { value, size });
       total += size;
@@ -31,8 +27,7 @@ export function createCache<K, V>(mostSize: number): Cache<K, V> {
         remove(oldest);
       }
     },
-    delete: remove,
-    clear() {
+    clear(): void {
       kept.clear();
       total = 0;
     },

@@ -1,22 +1,9 @@
 /**
  * Keeps the index up with the files of memory. What the asker's scope needs is indexed before the search, as long as
- * it is small; the rest waits its turn in the background, and until then its former text is found.
+ * it is small; the rest follows in the background, and until then its former text is found.
  */
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
-import type { Index } from './thread.js';
-
-export interface Files {
-  /**
-   * Before a search: what is small and has changed. The rest is put on the list of what waits. True where anything
-   * had changed.
-   */
-  refresh(scope: Scope): Promise<boolean>;
-  /** All files of all scopes are to be looked at. */
-  again(): void;
-  forget(chatId: string): void;
-  waiting(): number;
-  catchUp(signal: AbortSignal): Promise<void>;
-}
+import type { RemoteIndex } from './index-thread.js';
 
 const SMALL_BYTES = 256 * 1024;
 /** So much is indexed before a search, even if each file is small. */
@@ -24,14 +11,12 @@ const AT_ONCE_BYTES = 512 * 1024;
 const AT_ONCE_FILES = 40;
 const MOST_KNOWN_SCOPES = 2_000;
 
-export function createFiles({ files, index }: { files: RecallFiles; index: Index }): Files {
+export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
   /** By scope, what the index holds of it: file and stamp. */
   const known = new Map<string, Map<string, string>>();
   const refreshing = new Map<string, Promise<boolean>>();
   const waiting = new Map<string, { scope: Scope; file: RecallFile }>();
-  /** How often all files were asked for, and for which of those they were looked at. */
-  let asked = 1;
-  let looked = 0;
+  let allWaits = true;
   let busy = false;
 
   async function indexedFiles(scope: Scope): Promise<Map<string, string>> {
@@ -47,7 +32,8 @@ export function createFiles({ files, index }: { files: RecallFiles; index: Index
     return read;
   }
 
-  async function compare(scope: Scope): Promise<RecallFile[]> {
+  /** Those that have changed; those that are gone are dropped. */
+  async function changedFiles(scope: Scope): Promise<RecallFile[]> {
     const [there, indexed] = [await files.list(scope), await indexedFiles(scope)];
     const names = new Set(there.map(({ file }) => file));
     for (const file of [...indexed.keys()]) {
@@ -58,7 +44,7 @@ export function createFiles({ files, index }: { files: RecallFiles; index: Index
     return there.filter(({ file, stamp }) => indexed.get(file) !== stamp);
   }
 
-  async function take(scope: Scope, { file, stamp }: RecallFile): Promise<void> {
+  async function indexFile(scope: Scope, { file, stamp }: RecallFile): Promise<void> {
     waiting.delete(keyOf(scope, file));
     const text = await files.read(scope, file);
     if (text === null) return;
@@ -68,52 +54,62 @@ export function createFiles({ files, index }: { files: RecallFiles; index: Index
   }
 
   async function refreshNow(scope: Scope): Promise<boolean> {
-    let bytes = 0;
-    let count = 0;
     // What is named by date counts from the newest on.
-    const changed = (await compare(scope)).sort((a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1));
-    for (const file of changed) {
+    const changed = (await changedFiles(scope)).sort(
+      (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
+    );
+    let bytes = 0;
+    for (const [n, file] of changed.entries()) {
       bytes += file.bytes;
-      count++;
-      if (file.bytes <= SMALL_BYTES && bytes <= AT_ONCE_BYTES && count <= AT_ONCE_FILES)
-        await take(scope, file);
+      if (file.bytes <= SMALL_BYTES && bytes <= AT_ONCE_BYTES && n < AT_ONCE_FILES)
+        await indexFile(scope, file);
       else waiting.set(keyOf(scope, file.file), { scope, file });
     }
     return changed.length > 0;
   }
 
   return {
-    refresh(scope) {
+    /**
+     * Before a search: indexes what is small and has changed, and notes the rest as waiting. True where anything had
+     * changed.
+     */
+    refresh(scope: Scope): Promise<boolean> {
       const key = keyOf(scope);
       const running = refreshing.get(key) ?? refreshNow(scope).finally(() => refreshing.delete(key));
       refreshing.set(key, running);
       return running;
     },
 
-    again() {
+    /** All files of all scopes are to be looked at. */
+    again(): void {
       known.clear();
-      asked++;
+      allWaits = true;
     },
 
-    forget(chatId) {
+    forget(chatId: string): void {
       for (const key of known.keys()) if (JSON.parse(key)[0] === chatId) known.delete(key);
     },
 
-    waiting: () => waiting.size + (busy ? 1 : 0) + (looked < asked ? 1 : 0),
+    waiting: () => waiting.size + (busy ? 1 : 0) + (allWaits ? 1 : 0),
 
-    async catchUp(signal) {
-      while (!signal.aborted && (looked < asked || waiting.size > 0)) {
-        if (looked < asked) {
-          const asking = asked;
-          for (const scope of await files.scopes()) {
-            if (signal.aborted) return;
-            for (const file of await compare(scope)) waiting.set(keyOf(scope, file.file), { scope, file });
-          }
-          looked = asking;
-        }
+    async catchUp(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted && (allWaits || waiting.size > 0)) {
+        const all = allWaits;
+        allWaits = false;
         busy = true;
         try {
-          for (const { scope, file } of [...waiting.values()]) if (!signal.aborted) await take(scope, file);
+          for (const scope of all ? await files.scopes() : []) {
+            if (signal.aborted) return;
+            for (const file of await changedFiles(scope)) {
+              waiting.set(keyOf(scope, file.file), { scope, file });
+            }
+          }
+          for (const { scope, file } of [...waiting.values()]) {
+            if (!signal.aborted) await indexFile(scope, file);
+          }
+        } catch (error) {
+          allWaits ||= all;
+          throw error;
         } finally {
           busy = false;
         }

@@ -1,24 +1,16 @@
 /**
  * The index's file. Everything in it is derived: one that cannot be read, or that another version made, is removed
- * and made anew. Pieces are numbered by scope, so that one scope's stand together wherever they are sorted.
+ * and made anew. Chunks are numbered by scope, so that one scope's stand together wherever they are sorted.
  */
 import { rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 
-export interface IndexDatabase {
-  readonly raw: Database.Database;
-  prepare(sql: string): Database.Statement;
-  /** All or nothing; waits for another process that writes. */
-  write<T>(work: () => T): T;
-  /** Whether the path still leads to the file that is open. */
-  inPlace(): boolean;
-  close(): void;
-}
+export type IndexDatabase = ReturnType<typeof open>;
 
 /** Grows with every change of the tables and of how text becomes terms. */
-const VERSION = 1;
+const VERSION = 2;
 
-/** A scope's pieces are numbered from its number times this: messages by their ids, then lines of files. */
+/** A scope's chunks are numbered from its number times this: messages by their ids, then lines of files. */
 export const SCOPE_SPAN = 2 ** 32;
 export const FIRST_LINE = 2 ** 31;
 
@@ -46,11 +38,11 @@ const TABLES = `
     addressed_id INTEGER NOT NULL DEFAULT 0,
     overheard_after INTEGER NOT NULL DEFAULT 0,
     overheard_id INTEGER NOT NULL DEFAULT 0,
-    pieces INTEGER NOT NULL DEFAULT 0
+    chunks INTEGER NOT NULL DEFAULT 0
   );
   CREATE INDEX origin_name ON origin (scope, kind, name);
   CREATE INDEX origin_state ON origin (state) WHERE state <> ${WHOLE};
-  CREATE TABLE piece (
+  CREATE TABLE chunk (
     id INTEGER PRIMARY KEY,
     origin INTEGER NOT NULL,
     at INTEGER,
@@ -63,11 +55,11 @@ const TABLES = `
     tier INTEGER,
     message INTEGER
   );
-  CREATE INDEX piece_embedded ON piece (embedded);
-  CREATE INDEX piece_origin ON piece (origin);
+  CREATE INDEX chunk_embedded ON chunk (embedded);
+  CREATE INDEX chunk_origin ON chunk (origin);
   CREATE TABLE model (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
-  CREATE TABLE vector (piece INTEGER NOT NULL, model INTEGER NOT NULL, value BLOB NOT NULL);
-  CREATE UNIQUE INDEX vector_piece ON vector (piece, model);
+  CREATE TABLE vector (chunk INTEGER NOT NULL, model INTEGER NOT NULL, value BLOB NOT NULL);
+  CREATE UNIQUE INDEX vector_chunk ON vector (chunk, model);
   CREATE VIRTUAL TABLE words USING fts5(terms, content = '', contentless_delete = 1, tokenize = 'ascii');
   CREATE TABLE chore (what TEXT PRIMARY KEY);
 `;
@@ -101,9 +93,28 @@ export function isUnusable(error: unknown): boolean {
 
 class OtherVersion extends Error {}
 
-function open(file: string, held: unknown[]): IndexDatabase {
+function open(file: string, held: unknown[]) {
   const raw = new Database(file, { timeout: 10_000 });
-  held.push(raw);
+  const statements = new Map<string, Database.Statement>();
+  held.push(raw, statements);
+
+  /** Each statement is made once and kept. */
+  function prepare(sql: string): Database.Statement {
+    const statement = statements.get(sql) ?? raw.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  }
+  const row = <T>(sql: string, ...values: unknown[]) => prepare(sql).get(...values) as T | undefined;
+  const rows = <T>(sql: string, ...values: unknown[]) => prepare(sql).all(...values) as T[];
+  const change = (sql: string, ...values: unknown[]) => prepare(sql).run(...values);
+  const number = (sql: string, ...values: unknown[]) => row<{ n: number }>(sql, ...values)?.n ?? 0;
+  const transaction = raw.transaction((work: () => unknown) => work());
+  /** All or nothing; waits for another process that writes. */
+  const write = <T>(work: () => T) => transaction.immediate(work) as T;
+  const version = () => number('SELECT user_version AS n FROM pragma_user_version');
+  /** By whoever keeps something in memory, what it has seen. */
+  const seen = new WeakMap<object, number>();
+
   try {
     raw.exec(`
       PRAGMA journal_mode = WAL;
@@ -112,45 +123,40 @@ function open(file: string, held: unknown[]): IndexDatabase {
       PRAGMA cache_size = -65536;
       PRAGMA journal_size_limit = 67108864;
     `);
-    const prepare = keeper(raw, held);
-    const version = () =>
-      (prepare('SELECT user_version AS n FROM pragma_user_version').get() as { n: number }).n;
-    const write = raw.transaction((work: () => unknown) => work());
     if (version() === 0) {
-      write.immediate(() => {
+      write(() => {
         if (version() === 0) raw.exec(`${TABLES}; PRAGMA user_version = ${VERSION};`);
       });
     }
-    if (version() !== VERSION)
+    if (version() !== VERSION) {
       throw new OtherVersion(`it was made by version ${version()}, this is ${VERSION}`);
+    }
     raw.exec(
       `CREATE VIRTUAL TABLE IF NOT EXISTS temp.occurrence USING fts5vocab('main', 'words', 'instance')`,
     );
-    prepare('SELECT count(*) FROM (SELECT 1 FROM origin, piece, vector, words LIMIT 1)').get();
+    row('SELECT count(*) FROM (SELECT 1 FROM origin, chunk, vector, words LIMIT 1)');
     const opened = statSync(file).ino;
     return {
       raw,
       prepare,
-      write: <T>(work: () => T) => write.immediate(work) as T,
+      row,
+      rows,
+      change,
+      number,
+      write,
+      /** Whether the path still leads to the file that is open. */
       inPlace: () => statSync(file, { throwIfNoEntry: false })?.ino === opened,
+      /** Whether another process has written since this was asked for last: then nothing kept in memory is certain. */
+      writtenElsewhere(keeper: object): boolean {
+        const now = number('SELECT data_version AS n FROM pragma_data_version');
+        const before = seen.get(keeper);
+        seen.set(keeper, now);
+        return before !== now;
+      },
       close: () => raw.close(),
     };
   } catch (error) {
     raw.close();
     throw error;
   }
-}
-
-/** Each statement is made once and kept. */
-function keeper(raw: Database.Database, held: unknown[]): (sql: string) => Database.Statement {
-  const kept = new Map<string, Database.Statement>();
-  held.push(kept);
-  return (sql) => {
-    let statement = kept.get(sql);
-    if (statement === undefined) {
-      statement = raw.prepare(sql);
-      kept.set(sql, statement);
-    }
-    return statement;
-  };
 }
