@@ -88,7 +88,7 @@ export interface Breaker {
   close(): void;
 }
 
-/** In a row; one alone may be chance. */
+/** In a row; a single one may be chance. */
 const FAILURES = 2;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 15_000;

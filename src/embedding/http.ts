@@ -87,7 +87,7 @@ export function readAnswer(posted: Posted, count: number, now: number): Answer {
   if (status === 400 || status === 422) {
     return { kind: 'refused', words, tooLong: TOO_LONG.test(text), transient: false };
   }
-  // So a backend fails on one text: Ollama with 500 when it makes NaN, text-embeddings-inference with 424.
+  // How servers fail on a single text: Ollama with 500 when it makes NaN, text-embeddings-inference with 424.
   if (status === 500 || status === 424) {
     return { kind: 'refused', words, tooLong: TOO_LONG.test(text), transient: true };
   }
@@ -115,7 +115,7 @@ function readVectors(text: string, count: number): Answer {
   return { kind: 'vectors', vectors };
 }
 
-/** Servers word their errors in different fields; a page of a proxy is told without its tags. */
+/** Servers word their errors in different fields; of a proxy's HTML page the text is left. */
 function reasonIn(text: string): string {
   const body = parsed(text);
   const found = [body, isRecord(body) ? body.error : undefined].filter(isRecord);

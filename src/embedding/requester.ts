@@ -182,7 +182,7 @@ function createRequester(options: RequesterOptions): VectorSource {
     if (inQueue.length > 0 && commands.isReady()) {
       const removal = commands.redis.pipeline();
       for (const { job } of inQueue) removal.lrem(queue, 1, job);
-      // Where that fails, the connection is lost: then a worker does them in vain.
+      // If that fails, the connection is lost, and a worker does these jobs for nothing.
       removal.exec().catch(() => {});
     }
     pushDocuments();

@@ -1,6 +1,6 @@
 /**
  * An OpenAI-compatible embedding server: called by the gateway itself, or by a worker beside the GPU. A batch that
- * is refused is asked for in halves, until the text at fault stands alone.
+ * is refused is sent again in halves, until the text at fault is alone.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import { cutAt } from '../core/cut.js';
@@ -82,7 +82,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
     return outcomes;
   }
 
-  /** A text that was refused by itself: shortened, asked for again, and in the end believed to be at fault. */
+  /** A text that was refused by itself: shortened, tried again, and in the end considered to be at fault. */
   async function embedAlone(text: string, refused: Refused, call: Call): Promise<Outcome> {
     let words = refused.words;
     if (refused.tooLong && text.length > SHORT) {

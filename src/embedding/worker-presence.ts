@@ -79,7 +79,7 @@ export function createWorkerPresence(
     );
   }
 
-  /** To the front, the first in front again. In one go: others wait at the queue and take what comes first. */
+  /** To the front of the queue, in their old order; in one transaction, because other workers wait there. */
   function moveBack(change: ChainableCommander, list: string, jobs: number): void {
     for (let n = 0; n < jobs; n++) change.lmove(list, keys.queue, 'RIGHT', 'LEFT');
   }

@@ -84,7 +84,7 @@ export async function runWorker(options: WorkerOptions, signal: AbortSignal): Pr
   });
   const batches = new Set<Promise<void>>();
   const crashes: unknown[] = [];
-  /** Taking was cut off: in our list may lie jobs that nobody knows of. */
+  /** Taking was cut off: our list may hold jobs that we never received. */
   let mayHaveLost = false;
 
   const beginToStop = () => stop.abort(OVER);
@@ -117,7 +117,7 @@ export async function runWorker(options: WorkerOptions, signal: AbortSignal): Pr
     const batch = jobs
       .work(taken)
       .catch((error: unknown) => {
-        // Nothing that is foreseen ends here. As after any death, others take the jobs over, and count it.
+        // Only a defect ends here. The worker stops; as after any death, others take over its jobs and count it.
         crashes.push(error);
         beginToStop();
       })

@@ -80,14 +80,14 @@ export function createChunks(db: IndexDatabase) {
       { text: null, line: null, tier: null, message: null, ...file, ...chunk },
     );
     if (added.changes === 0) {
-      // What was dropped may not be cleared away yet, and the store may use its number again.
+      // A dropped chunk with the same number may not be cleared away yet: the store may use a number again.
       const sql = `SELECT 1 FROM chunk JOIN origin ON origin.number = chunk.origin
                    WHERE chunk.id = ? AND origin.state = ${DEAD}`;
       if (row(sql, chunk.id) === undefined) return false;
       clearChunk(chunk.id);
       return addChunk(chunk, terms, file);
     }
-    // The scope stands in every term: what is read of the index of words is one scope's and nothing else.
+    // Every term begins with its scope, so that a search reads the entries of one scope and nothing else.
     const text = terms.map((term) => `${chunk.scope}x${term}`).join(' ');
     change('INSERT INTO words (rowid, terms) VALUES (CAST(? AS INTEGER), ?)', chunk.id, text);
     return true;
@@ -121,7 +121,7 @@ export function createChunks(db: IndexDatabase) {
     change('DELETE FROM chunk WHERE id = ?', id);
   }
 
-  /** The index of words only marks what is deleted; merged into one, it holds nothing of it any more. */
+  /** The index of words only marks what is deleted; after it is merged into one, nothing of that is left. */
   function merge(): boolean {
     const pending = row<{ what: string }>('SELECT what FROM chore');
     if (pending === undefined) return false;

@@ -1,5 +1,5 @@
 /**
- * Files of memory as chunks to find: the lines of MEMORY.md with their tier, the lines of daily logs with their day,
+ * Memory files as chunks to search: the lines of MEMORY.md with their tier, the lines of daily logs with their day,
  * the messages of archives. Pure, and chunk by chunk: a file may be large.
  */
 import { localMidnight, type Zone } from '../core/dates.js';
@@ -15,7 +15,7 @@ export interface FileChunk {
 }
 
 const NOON_MS = 12 * 3_600_000;
-/** Longer lines become several chunks: a hit shall be something that can be read. */
+/** Longer lines become several chunks, so that a hit stays short enough to read. */
 const LONGEST_CHUNK = 1_500;
 const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
 const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)\.md$/;
@@ -36,7 +36,7 @@ function* lineChunks(text: string, at: number | null, tiered: boolean): Generato
       const named = TIER.exec(line)?.[1];
       tier = tiered && named !== undefined ? (Number(named) as 1 | 2 | 3) : null;
     }
-    // Headings say where things stand; what is said stands below them. Those of our own making say nothing.
+    // Headings only give structure; the content is below them.
     const said = line.trim();
     if (!/[\p{L}\p{N}]/u.test(said) || /^#{1,2}\s/.test(said)) continue;
     yield* cut({ text: said, line: number, tier, at, author: '', message: null });

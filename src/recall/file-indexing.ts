@@ -48,13 +48,13 @@ export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
     waiting.delete(keyOf(scope, file));
     const text = await files.read(scope, file);
     if (text === null) return;
-    // What is known may be begun anew meanwhile: then this file is to be compared again.
+    // `known` may be cleared in the meantime: then this file is compared again, and must not be noted here.
     const here = known.get(keyOf(scope));
     if (await index.addFile({ scope, file, stamp, text })) here?.set(file, stamp);
   }
 
   async function refreshNow(scope: Scope): Promise<boolean> {
-    // What is named by date counts from the newest on.
+    // Files named by date: the newest first.
     const changed = (await changedFiles(scope)).sort(
       (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
     );

@@ -1,6 +1,6 @@
 /**
- * Keeps the index up with the store: what each persona heard in each room, from where the index stands on. Begins with
- * all views at the start and when the index was made anew, then reads on in the rooms in which something was heard.
+ * Keeps the index up to date with the store: reads what each persona heard in each room from where it stopped before. At
+ * the start, and when the index was lost, it goes through all views; after that, through rooms where something was heard.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type RoomId, roomParts } from '../core/ids.js';
@@ -11,10 +11,10 @@ import type { RemoteIndex } from './index-thread.js';
 
 /** What is read of the store and handed to the index in one go: small enough that neither thread is held up. */
 const PAGE = 200;
-/** Reads of the store after which others on the gateway's thread get their turn. */
+/** After so many reads of the store, other work on the gateway's thread gets its turn. */
 const READS_AT_ONCE = 20;
 const ROOMS_AT_ONCE = 10;
-/** Views of one room, mostly one; what comes behind them in the order are those of others. */
+/** A room mostly has one view; the next one in the order is then another room's. */
 const FEW = 2;
 const MOST_POSITIONS = 5_000;
 
@@ -22,7 +22,7 @@ const MOST_POSITIONS = 5_000;
 interface Cursor {
   view: HeardView;
   addressed: boolean;
-  /** A page was refused once, because the index stood elsewhere. */
+  /** A page was refused once, because the index had moved on. */
   refused: boolean;
 }
 
@@ -54,12 +54,12 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
       views.map((view) => ({ ...scopeOf(view), room: view.room })),
       scopes,
     );
-    // A view that began meanwhile was on no page, and was taken for one that is gone.
+    // A view that began in the meantime was on no page, so `keepOnly` has dropped it.
     for (const room of meanwhile) rooms.add(room);
     meanwhile = null;
   }
 
-  /** A store that was made anew counts its messages from one again: what is indexed of the old one is void. */
+  /** A new store counts its messages from one again: what is indexed of the old one is void. */
   async function dropLost(views: HeardView[]): Promise<void> {
     const known = views.map((view) => ({ room: view.room, scope: scopeOf(view) }));
     for (const [n, newest] of (await index.newest(known)).entries()) {
@@ -126,7 +126,7 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
           if (position) position[cursor.addressed ? 'addressed' : 'overheard'] = last.place;
           if (page.messages.length === PAGE) cursors.push(cursor);
         } else {
-          // Another process was faster, or the view was reset. If it happens again, both will be told of again.
+          // Another process was faster, or the view was reset. If it happens twice, `heard` is called again later.
           positions.delete(keyOf(cursor.view));
           if (!cursor.refused) cursors.push({ ...cursor, refused: true });
         }

@@ -1,11 +1,11 @@
 /**
  * Ranks the chunks of one scope for one question. Words first (BM25), then what a conversation adds: an answer stands
- * beside its question, a subject fills a session, and who and when are often named. Pure.
+ * beside its question, a session is about one subject, and questions often name who and when. Pure.
  */
 import type { Span } from './dates.js';
 import type { ScopeTable } from './scope-table.js';
 
-/** Where a term occurs: positions on the table in ascending order, each as often as the term stands there. */
+/** Where a term occurs: positions in the table in ascending order, each as often as the term stands there. */
 export type Occurrences = Int32Array;
 
 export interface Question {
@@ -15,47 +15,48 @@ export interface Question {
   dates: Span[];
   /** Whether a chunk may be found at all. */
   wanted(index: number): boolean;
-  /** How near in meaning each chunk is, as a cosine; NaN where nobody knows. null: nobody was asked. */
+  /** How near in meaning each chunk is, as a cosine; NaN where it has no vector. null: searched by words only. */
   similar: Float32Array | null;
 }
 
 export interface Scored {
   index: number;
   score: number;
-  /** Of what the words of the question are worth, how much is met; above 1 with help of what stands around it. */
+  /** How much of the question's weight it matches; above 1 with the help of its neighbours. */
   share: number;
 }
 
 export const WEIGHTS = {
-  /** Saturation: messages are short, and a word said twice is hardly more than once. */
+  /** Saturation: messages are short, and a word said twice says hardly more than once. */
   k1: 0.7,
-  /** How much long ones pay for their length: little, they also say more. */
+  /** How much length costs: little, because long messages also say more. */
   b: 0.35,
-  /** Two terms that follow each other in the question tell more together than apart. */
+  /** Two terms that follow each other in the question say more together than apart. */
   pair: 0.5,
   /** The answer to a question follows it and need not repeat its words. */
   before: 0.5,
   /** And the question that an answer belongs to. */
   after: 0.1,
-  /** One further, in both directions: a subject is kept for a few messages. */
+  /** One further, in both directions: people stay with a subject for a few messages. */
   further: 0.2,
-  /** A session about the subject lends to everything said in it, at most this share of the best. */
+  /** A session about the subject raises everything said in it, by at most this share of the best score. */
   session: 0.7,
-  /** Said by whom the question names. */
+  /** Said by somebody whom the question names. */
   speaker: 1.3,
-  /** Said when the question says: who names a day means it. */
+  /** Said at the time that the question names. */
   date: 3,
-  /** A word or two carry little, whatever they match: they have this share of their score, a term more a bit more. */
+  /** A message of a word or two says little, whatever it matches: it keeps this share of its score. */
   short: 0.6,
+  /** For each term more, a little more. */
   shortStep: 0.02,
-  /** What is nearest in meaning has this share of what the best by words has. */
+  /** What is nearest in meaning gets this share of the best score by words. */
   meaning: 0.6,
-  /** In standard deviations from the scope's mean: where standing out begins, and how far it goes. */
+  /** In standard deviations from the scope's mean: where standing out begins, and over which range it grows. */
   meaningFrom: 1.5,
   meaningOver: 3,
 };
 
-/** Of a scope where very many chunks hold a word of the question, these are looked at closely. */
+/** Where very many chunks hold a word of the question, only so many are looked at closely. */
 const MOST_SEEDS = 3_000;
 const BINS = 1_024;
 
@@ -66,7 +67,7 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
   const { size } = table;
   if (size === 0) return [];
   const ideal = question.terms.reduce((sum, positions) => sum + rarity(size, distinct(positions)), 0);
-  // A question of one word that many use is met by chance.
+  // A question of one common word is matched by chance.
   const sure = Math.min(1, ideal / Math.log(1 + size));
   const own = wordScores(table, question.terms, weights);
   const sessions = sessionScores(table, question.terms);
@@ -98,8 +99,8 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
 }
 
 /**
- * Scores are added, not positions in two lists: in those, a weak list has as much to say as a strong one. What counts is
- * how far a chunk stands out among all of the scope: a model that tells nothing apart then moves nothing.
+ * Scores are added rather than ranks in two lists, where a weak list would count as much as a strong one. What counts is
+ * how far a chunk stands out from the rest of the scope: a model that cannot tell texts apart then changes nothing.
  */
 function addMeaning(
   table: ScopeTable,
@@ -177,7 +178,7 @@ function sessionScores(table: ScopeTable, terms: Occurrences[]): Float32Array {
   return scores;
 }
 
-/** What has a score, or stands within two of what has. Among very many, those with the best scores and around them. */
+/** Chunks with a score and up to two neighbours on each side; among very many, only around the best scores. */
 function reached(table: ScopeTable, own: Float32Array, best: number): Set<number> {
   const least = leastOf(own, best);
   const positions = new Set<number>();

@@ -1,6 +1,6 @@
 /**
- * Recall over one index: a search brings the asker's files up to date, ranks, and shows of messages only what the
- * store says may be seen. All else happens in the background. Step 4 of the route, and the tool `search_memory`.
+ * Recall over one index: a search first indexes the asker's changed files, then ranks, and returns only those
+ * messages that the store says may be seen. Everything else happens in the background. Step 4 of the route, and the tool `search_memory`.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
@@ -27,15 +27,15 @@ import { addMissingVectors, questionVector } from './vector-indexing.js';
 
 /** A search that takes longer answers with nothing. */
 const SEARCH_MS = 3_000;
-/** For files that changed just now: later ones are in the next answer. */
+/** How long a search waits for files that have just changed; what takes longer is found by the next one. */
 const REFRESH_MS = 500;
 const MOST_HITS = 100;
-/** Nobody looks at once for what was just said: it is in the window. What comes meanwhile is indexed in one go. */
+/** What was just said is still in the window, so indexing may wait, and what comes in the meantime is done together. */
 const GATHER_MS = 1_000;
-/** Under load, indexing is to take at most a sixth of the time, and comes later. */
+/** Under load the waits grow with the work, so that indexing takes at most a sixth of the time. */
 const REST_PER_WORK = 5;
 const LONGEST_REST_MS = 5_000;
-/** So many hits more are asked for: the store may not show all of them. */
+/** Extra hits to ask for, because the store may not show all of them. */
 const SPARE = 40;
 
 export function createRecall(options: {
@@ -115,7 +115,7 @@ export function createRecall(options: {
       const recalled =
         hit.kind === 'line' ? hit.recalled : fromMessage(hit, byId.get(hit.messageId), scope, query);
       if (recalled === null || recalled.text.trim() === '') return [];
-      // The same words of the same minute: an archive beside the store, or a message that was heard twice.
+      // The same words in the same minute: a message that is also in an archive, or was heard twice.
       const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
       if (shownAlready.has(key)) return [];
       shownAlready.add(key);

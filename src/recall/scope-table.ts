@@ -22,7 +22,7 @@ export interface ChunkFacts {
 const SESSION_GAP_MS = 3 * 3_600_000;
 /** Busy groups never fall silent, and files know no time: a session is no longer than this. */
 const SESSION_CHUNKS = 40;
-/** How far to look for a neighbour past what other threads said meanwhile. */
+/** How far to look for a neighbour among chunks of other rooms. */
 const NEIGHBOUR_REACH = 12;
 const MOST_AUTHORS = 60_000;
 

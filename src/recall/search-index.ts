@@ -1,4 +1,4 @@
-/** The index: all that it can do on one database file, for the thread that owns it. A broken file is made anew. */
+/** The index on one database file, for the thread that owns it. A broken file is removed and filled again. */
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
 import { isBehind } from '../core/view.js';
@@ -23,7 +23,7 @@ import { createVectors, type Vectors } from './vectors.js';
 export interface SearchIndex extends IndexPort {
   /** Does a part of what is left to clear away; false when nothing is. */
   tidy(): boolean;
-  /** Writes the file anew: in the unused parts of its pages, and in the log, stands what was deleted. */
+  /** Rewrites the file: the unused parts of its pages and its log still hold what was deleted. */
   scrub(): void;
 }
 
@@ -109,7 +109,7 @@ export function createSearchIndex(
         const origin = index.chunks.origin(scope, 'room', room);
         if (origin === null) return;
         drop(index, origin);
-        // Archives hold what the store has lost: they are read again without its messages.
+        // Archives may hold what the store has lost. They are read again, because their copies of its messages were skipped.
         const archives = index.chunks
           .origins(scope, 'file')
           .filter(({ name }) => name.startsWith('archive/'));
@@ -223,7 +223,7 @@ export function createSearchIndex(
 
   function wordsOf({ tables }: Open, scope: number, table: ScopeTable, query: RecallQuery) {
     const all = queryTerms(query.text, MOST_TERMS);
-    // A name says who spoke, and stands in every greeting: it is looked for only where nothing else is asked.
+    // A name says who spoke, and is in every greeting: it is only searched for where the question has no other words.
     const names = all.filter(({ text }) => table.authorsByTerm.has(text));
     const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
     const found = (others.length > 0 ? others : all).map((term) => {
@@ -234,7 +234,7 @@ export function createSearchIndex(
     const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
     return {
       terms: found.filter((positions) => positions !== null),
-      // Who names everybody names nobody.
+      // A question that names everybody prefers nobody.
       asked: asked.size < table.authorCount ? asked : new Set<number>(),
       dates: datesIn(query.text, query.now, zone),
     };
@@ -267,7 +267,7 @@ function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored):
   return [{ kind: 'line', recalled: { text, at, source, relevance } }];
 }
 
-/** For a word that nobody said: what begins like it. That finds endings that no rule knows, and slips at the end. */
+/** For a word that nobody said: words that begin like it, which finds unknown endings and slips at the end. */
 function wordsLike({ text, begins }: Term): Term | null {
   if (begins || text.length < 6 || !/^\p{L}+$/u.test(text)) return null;
   return { text: text.slice(0, Math.max(5, text.length - 3)), begins: true };

@@ -1,6 +1,6 @@
 /**
- * Text to the terms it is found by, in any script: words where a script parts them, overlapping groups of characters
- * where it does not. The same for what is indexed and for what is asked. Pure.
+ * Splits text of any script into the terms it is found by: words where the script separates them, overlapping groups of
+ * characters where it does not. The same for what is indexed and for what is asked. Pure.
  */
 import { isStopWord, stem } from './english.js';
 
@@ -11,14 +11,14 @@ export interface Term {
   begins: boolean;
 }
 
-/** A term is cut here: longer ones are noise, and must not bloat the index. */
+/** Longer terms are noise and are cut here. */
 const LONGEST_TERM = 40;
 /** So much of one text is looked at: a pasted book is found by its beginning. */
 const LONGEST_TEXT = 200_000;
 
-/** Runs of letters (with their marks) or digits. An apostrophe parts: "Mary's" is "mary". */
+/** Runs of letters (with their marks) or digits. An apostrophe separates: "Mary's" is "mary". */
 const RUN = /[\p{L}\p{M}]+|\p{N}+/gu;
-/** Scripts that write no spaces, or glue on what other languages write apart. */
+/** Scripts without spaces, or that attach what other languages write separately. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}ー\p{sc=Hangul}\p{sc=Bopomofo}]+/u;
 const SYLLABIC = /[\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]+/u;
 const CHUNKS = new RegExp(`(?<two>${UNSPACED.source})|(?<three>${SYLLABIC.source})|(?<word>.)`, 'u');
