@@ -26,8 +26,6 @@ interface Cursor {
   refused: boolean;
 }
 
-export type MessageIndexing = ReturnType<typeof createMessageIndexing>;
-
 export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, index: RemoteIndex) {
   const rooms = new Set<RoomId>();
   /** Rooms that were heard in while all views are looked at. */
