@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../src/core/clock.js';
 import type { Embedder } from '../src/core/embedder.js';
-import { createRedisEmbedder } from '../src/embedding/redis.js';
+import { createRedisEmbedder } from '../src/embedding/requester.js';
 import { redisIsInstalled, startRedis } from '../test/fakes/redis.js';
 
 const { values: options } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });

@@ -217,11 +217,11 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
   const { backend, baseUrl, apiKey, model, redisUrl, queue, timeoutSeconds } = config.embeddings;
   const common = { timeoutSeconds, clock: systemClock, log, newId: randomUUID };
   if (backend === 'http' && baseUrl !== null && model !== null) {
-    const { createHttpEmbedder } = await import('./embedding/http.js');
+    const { createHttpEmbedder } = await import('./embedding/server.js');
     return createHttpEmbedder({ ...common, baseUrl, apiKey, model });
   }
   if (backend === 'redis' && redisUrl !== null && model !== null) {
-    const { createRedisEmbedder } = await import('./embedding/redis.js');
+    const { createRedisEmbedder } = await import('./embedding/requester.js');
     return createRedisEmbedder({ ...common, redisUrl, queue, model, metrics });
   }
   return null;

@@ -34,13 +34,13 @@ interface Webhook {
 export interface Board {
   url: string;
   port: number;
-  /** Takes no new requests, lets those in flight end, and resolves. */
+  /** Takes no new requests, lets those under way end, and resolves. */
   close(): Promise<void>;
 }
 
 const MOST_BYTES = 1_000_000;
-/** How long requests in flight may take once the listener closes. */
-const PATIENCE_MS = 2000;
+/** How long requests under way may take once the listener closes. */
+const CLOSE_MS = 2000;
 
 export async function startBoard(options: BoardOptions): Promise<Board> {
   const server = await listen(createApp(options), options);
@@ -54,7 +54,7 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
       new Promise((resolve) => {
         const cut = setTimeout(
           () => 'closeAllConnections' in server && server.closeAllConnections(),
-          PATIENCE_MS,
+          CLOSE_MS,
         );
         server.close(() => {
           clearTimeout(cut);
@@ -84,15 +84,12 @@ function createApp(options: BoardOptions): Hono {
   app.get('/health', (context) => context.json({ status: 'ok' }));
 
   app.get('/ready', (context) => {
-    const channels = Object.entries(options.ready()).map(([name, status]) => [
+    const states = options.ready();
+    const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
       name,
-      {
-        connected: status.connected,
-        since: new Date(status.since).toISOString(),
-        last_error: status.lastError,
-      },
+      { connected, since: new Date(since).toISOString(), last_error: lastError },
     ]);
-    const ready = Object.values(options.ready()).every((status) => status.connected);
+    const ready = Object.values(states).every(({ connected }) => connected);
     const body = { status: ready ? 'ready' : 'not ready', channels: Object.fromEntries(channels) };
     return context.json(body, ready ? 200 : 503);
   });

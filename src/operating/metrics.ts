@@ -27,24 +27,15 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   deliveries_total: { help: 'Messages sent, refused or tried in vain', labels: ['channel', 'outcome'] },
 };
 
-const HISTOGRAMS: Record<HistogramName, { help: string; labels: string[]; buckets: number[] }> = {
-  turn_seconds: {
-    help: 'From claiming a room to its reply',
-    labels: [],
-    buckets: seconds(0.01, 600),
-  },
-  model_seconds: { help: 'One answer of the model', labels: [], buckets: seconds(0.01, 600) },
-  recall_seconds: { help: 'One search of memory', labels: [], buckets: seconds(0.001, 10) },
+const HISTOGRAMS: Record<HistogramName, { help: string; buckets: number[] }> = {
+  turn_seconds: { help: 'From claiming a room to its reply', buckets: seconds(0.01, 600) },
+  model_seconds: { help: 'One answer of the model', buckets: seconds(0.01, 600) },
+  recall_seconds: { help: 'One search of memory', buckets: seconds(0.001, 10) },
   embedding_seconds: {
     help: 'One request of the worker to the embedding server',
-    labels: [],
     buckets: seconds(0.01, 60),
   },
-  delivery_wait_seconds: {
-    help: 'From a reply being ready to its being sent',
-    labels: [],
-    buckets: seconds(0.001, 60),
-  },
+  delivery_wait_seconds: { help: 'From a reply being ready to its being sent', buckets: seconds(0.001, 60) },
 };
 
 const MOST_WAITING = 5000;
@@ -87,9 +78,9 @@ export function createMetrics(): RenderedMetrics {
       if (!(by >= 0 && by < Number.POSITIVE_INFINITY)) return;
       record((into) => into.counters.get(name)?.inc(pick(labels, COUNTERS[name].labels), by));
     },
-    observe(name, value, labels = {}) {
+    observe(name, value) {
       if (!Number.isFinite(value)) return;
-      record((into) => into.histograms.get(name)?.observe(pick(labels, HISTOGRAMS[name].labels), value));
+      record((into) => into.histograms.get(name)?.observe(value));
     },
     render: async () => (await load()).text(),
   };
@@ -109,8 +100,7 @@ async function build(): Promise<Loaded> {
   );
   const histograms = new Map(
     names(HISTOGRAMS).map((name) => {
-      const { help, labels, buckets } = HISTOGRAMS[name];
-      const options = { name: `coterie_${name}`, help, labelNames: labels, buckets, registers };
+      const options = { name: `coterie_${name}`, registers, ...HISTOGRAMS[name] };
       return [name, new prometheus.Histogram(options)];
     }),
   );

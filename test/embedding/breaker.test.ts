@@ -1,7 +1,7 @@
 /** The breaker, on a clock moved by hand. */
 import { expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
-import { createBreaker } from '../../src/embedding/breaker.js';
+import { createBreaker } from '../../src/embedding/embedder.js';
 import { manualClock } from '../fakes/clock.js';
 import { keptLog } from './support.js';
 

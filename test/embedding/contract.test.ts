@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import { createHttpEmbedder } from '../../src/embedding/http.js';
+import { createHttpEmbedder } from '../../src/embedding/server.js';
 import { embedderContract } from '../contract/embedder.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
 import { describeWithRedis } from '../harness/redis.js';

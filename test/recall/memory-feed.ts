@@ -20,13 +20,13 @@ export interface MemoryFeed extends RecallFeed {
   reset(room: RoomId, personaId: string): void;
   forget(chatId: string): void;
   edit(id: number, text: string): void;
-  asked: { visible: number };
+  asked: { visible: number; heardSince: number };
 }
 
 export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
   const views = new Map<string, HeardView & { messages: HeardMessage[] }>();
   let lastId = 0;
-  const asked = { visible: 0 };
+  const asked = { visible: 0, heardSince: 0 };
   const keyOf = (room: RoomId, personaId: string) => `${room}\0${personaId}`;
   const inOrder = () => [...views.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   const seen = (view: HeardView & { messages: HeardMessage[] }) =>
@@ -72,6 +72,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
       return page.slice(0, most).map(([, { room, personaId, resetAt }]) => ({ room, personaId, resetAt }));
     },
     async heardSince({ room, personaId, addressed, after, most }) {
+      asked.heardSince++;
       const view = views.get(keyOf(room, personaId));
       if (view === undefined) return [];
       const found: HeardMessage[] = [];

@@ -57,7 +57,7 @@ describe('the file of the index', () => {
     ],
     ['is from a newer version', async (file: string) => void (await version(file, 999))],
     ['is from an older version', async (file: string) => void (await version(file, -1))],
-    ['has other tables', async (file: string) => void (await change(file, 'DROP TABLE piece'))],
+    ['has other tables', async (file: string) => void (await change(file, 'DROP TABLE chunk'))],
   ])('is made anew, and said so, when it %s', async (_, harm) => {
     const { feed, file } = await indexedFile();
     await harm(file);
