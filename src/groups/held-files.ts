@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ChatId } from '../core/ids.js';
 import type { MemoryFile, MemoryOwner } from '../core/memory.js';
 import { archiveName, oldestFirst, parseArchiveName } from './archive-name.js';
-import { isDate } from './daily.js';
+import { isDailyName } from './daily.js';
 import { isMissing, namesIn, unavailable } from './disk.js';
 import type { Kind } from './erasure.js';
 import { archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
@@ -46,10 +46,7 @@ export async function filesIn({ path, name, kind, holds }: Holder): Promise<Held
 /** What one persona's memory in a chat consists of, as far as it is there and says anything. */
 export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
   const { chatId, personaId } = owner;
-  const days = (await namesIn(dailyFolder(groupsDir, chatId)))
-    .filter((name) => name.endsWith('.md') && isDate(name.slice(0, -'.md'.length)))
-    .sort()
-    .reverse();
+  const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDailyName).sort().reverse();
   const archives = (await namesIn(archiveFolder(groupsDir, chatId)))
     .map(parseArchiveName)
     .filter((name) => name !== null)

@@ -1,10 +1,11 @@
-/** Reading personas off the disk, each time anew: one, all of a chat, or the one that a name means. */
+/** Reading personas off the disk: one, all of a chat, or the one that a name means. */
 import { join } from 'node:path';
 import { describe } from '../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona } from '../core/persona.js';
 import { namesIn, readIfThere } from './disk.js';
+import { readUnlessUnchanged } from './file-cache.js';
 import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
 import { isPersonaId, slug } from './slug.js';
@@ -19,21 +20,26 @@ export interface PersonaReader {
   library(): Promise<PersonaId[]>;
 }
 
-/** How many parsed texts are kept. Most chats share a few: a fresh file, the library's. */
-const MAX_PARSED = 200;
-
 export function personaReader(groupsDir: string, log: Log): PersonaReader {
   const libraryFolder = join(groupsDir, 'personas');
-  /** By the text itself, so that it can never be out of date. */
-  const parsed = new Map<string, PersonaFile>();
+  const fileAt = readUnlessUnchanged<PersonaFile | null>(null, async (path) => {
+    const bytes = await readIfThere(path);
+    return bytes && readPersonaFile(bytes.toString('utf8'));
+  });
+  /** Folders that a persona may lie in, by the folder of their chat. */
+  const idsIn = readUnlessUnchanged<PersonaId[]>([], async (folder) =>
+    (await namesIn(folder)).filter((id) => id !== DEFAULT_PERSONA && isPersonaId(id)).sort(),
+  );
 
   return { list, get, find, library, asInLibrary };
 
   async function list(chatId: ChatId): Promise<Persona[]> {
-    const ids = (await names(chatFolder(groupsDir, chatId))).filter(isPersonaId);
-    const all = [DEFAULT_PERSONA, ...ids.filter((id) => id !== DEFAULT_PERSONA).sort()];
-    const found = await Promise.all(all.map((id) => get(chatId, id)));
-    return found.filter((persona) => persona !== null);
+    const found: Persona[] = [];
+    for (const id of [DEFAULT_PERSONA, ...(await listed(chatFolder(groupsDir, chatId), idsIn))]) {
+      const persona = await get(chatId, id);
+      if (persona !== null) found.push(persona);
+    }
+    return found;
   }
 
   async function get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null> {
@@ -62,7 +68,7 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
   }
 
   async function library(): Promise<PersonaId[]> {
-    const files = await names(libraryFolder);
+    const files = await listed(libraryFolder, namesIn);
     return files
       .filter((file) => file.endsWith('.md'))
       .map((file) => file.slice(0, -'.md'.length))
@@ -79,10 +85,8 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
   /** null when there is no such file. One that cannot be read says nothing, and the operator hears of it. */
   async function read(path: string): Promise<PersonaFile | null> {
     try {
-      const bytes = await readIfThere(path);
-      if (bytes === null) return null;
-      const file = parse(bytes.toString('utf8'));
-      if (file.faults.length > 0) {
+      const file = await fileAt(path);
+      if (file !== null && file.faults.length > 0) {
         log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
       }
       return file;
@@ -92,18 +96,9 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
     }
   }
 
-  function parse(text: string): PersonaFile {
-    const known = parsed.get(text);
-    if (known !== undefined) return known;
-    const file = readPersonaFile(text);
-    if (parsed.size >= MAX_PARSED) parsed.clear();
-    parsed.set(text, file);
-    return file;
-  }
-
-  async function names(folder: string): Promise<string[]> {
+  async function listed(folder: string, read: (folder: string) => Promise<string[]>): Promise<string[]> {
     try {
-      return await namesIn(folder);
+      return await read(folder);
     } catch (error) {
       log.warn(
         { path: folder, error: describe(error) },

@@ -1,4 +1,4 @@
-/** Personas on disk: the port of steps 3 and 4 and of `/persona`. PERSONA.md is the truth, read anew each time. */
+/** Personas on disk: the port of steps 3 and 4 and of `/persona`. PERSONA.md is the truth. */
 import { existsSync } from 'node:fs';
 import { type FileHandle, mkdir, open as openFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -6,7 +6,7 @@ import type { Archives } from '../core/archive.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
-import { isDate } from './daily.js';
+import { isDailyName } from './daily.js';
 import { isMissing, namesIn, readIfThere } from './disk.js';
 import { archiveFolder, chatFolder, dailyFolder, isChatId, memoryFile, personaFolder } from './paths.js';
 import { isPersonaId } from './slug.js';
@@ -26,7 +26,7 @@ export function createRecallFiles(options: {
     const [folder, name, ...more] = file.split('/');
     if (name === undefined || more.length > 0) return null;
     if (file === `${personaId}/MEMORY.md`) return memoryFile(groupsDir, { chatId, personaId });
-    if (folder === 'memory' && isDay(name)) return join(dailyFolder(groupsDir, chatId), name);
+    if (folder === 'memory' && isDailyName(name)) return join(dailyFolder(groupsDir, chatId), name);
     if (folder === 'archive' && name.endsWith('.md')) return join(archiveFolder(groupsDir, chatId), name);
     return null;
   }
@@ -58,7 +58,8 @@ export function createRecallFiles(options: {
     async list(scope) {
       const { chatId, personaId } = scope;
       const named = [`${personaId}/MEMORY.md`];
-      for await (const name of namesWith(dailyFolder(groupsDir, chatId), isDay)) named.push(`memory/${name}`);
+      for await (const name of namesWith(dailyFolder(groupsDir, chatId), isDailyName))
+        named.push(`memory/${name}`);
       const archived = await archives.list(chatId, personaId).catch((error) => {
         log.warn({ chat: chatId, why: describe(error) }, 'archives are passed over by recall');
         return [];
@@ -105,8 +106,4 @@ function isFolder(path: string): boolean {
     // Gone meanwhile, or a link that leads nowhere: no persona either way.
     return false;
   }
-}
-
-function isDay(name: string): boolean {
-  return name.endsWith('.md') && isDate(name.slice(0, -'.md'.length));
 }
