@@ -6,7 +6,7 @@ import { isMap, parseDocument, stringify } from 'yaml';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
-import { decode, encode } from './bytes.js';
+import { decode, encode } from './byte-text.js';
 import { splitFrontMatter } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
 

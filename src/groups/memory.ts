@@ -8,17 +8,17 @@ import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Memory, MemorySnapshot, SeenTier, Tier, VersionKeeper } from '../core/memory.js';
-import { fileUpdater } from './atomic.js';
 import { cut, hasMarker } from './budget.js';
-import { memoryChanges } from './changes.js';
-import { type Day, datesIn, digest } from './daily.js';
-import { namesIn, readIfThere } from './disk.js';
+import { type Day, datesIn, digest } from './daily-log.js';
+import { namesIn, readIfThere } from './file-access.js';
 import { readUnlessUnchanged } from './file-cache.js';
-import { forgetting } from './forgetting.js';
-import { filesOfOwner } from './held-files.js';
-import type { Alone } from './locks.js';
+import { forgetting } from './forget.js';
+import type { Exclusive } from './locks.js';
+import { filesOfOwner } from './memory-files.js';
+import { memoryWrites } from './memory-writes.js';
 import { archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
+import { fileUpdater } from './update-file.js';
 
 export interface MemoryBudgets {
   longTermMaxChars: number;
@@ -33,7 +33,7 @@ export interface MemoryOptions {
   budgets: MemoryBudgets;
   versions: VersionKeeper;
   /** Shared with the archives, in which memory erases. */
-  alone: Alone;
+  exclusive: Exclusive;
   clock: Pick<Clock, 'now'>;
   newId: () => string;
   log: Log;
@@ -43,8 +43,8 @@ const NOTHING = Buffer.alloc(0);
 const UNSEEN: SeenTier = { cut: true };
 
 export function createMemory(options: MemoryOptions): Memory {
-  const { groupsDir, budgets, versions, alone, clock, newId, log } = options;
-  const update = fileUpdater(alone);
+  const { groupsDir, budgets, versions, exclusive, clock, newId, log } = options;
+  const update = fileUpdater(exclusive);
   const principlesFile = join(groupsDir, 'AGENTS.md');
 
   const principlesIn = readUnlessUnchanged('', async (path) => (await textOf(path)).trim());
@@ -100,8 +100,8 @@ export function createMemory(options: MemoryOptions): Memory {
 
     files: (owner) => filesOfOwner(groupsDir, owner),
 
-    ...memoryChanges({ groupsDir, update, versions, clock, newId, log }),
-    ...forgetting({ groupsDir, update, alone, log }),
+    ...memoryWrites({ groupsDir, update, versions, clock, newId, log }),
+    ...forgetting({ groupsDir, update, exclusive, log }),
   };
 
   /** What cannot be read is `otherwise`, and the operator hears of it: a broken file never stops a reply. */

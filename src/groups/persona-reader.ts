@@ -4,7 +4,7 @@ import { describe } from '../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona } from '../core/persona.js';
-import { namesIn, readIfThere } from './disk.js';
+import { namesIn, readIfThere } from './file-access.js';
 import { readUnlessUnchanged } from './file-cache.js';
 import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';

@@ -3,8 +3,8 @@
  * on bytes: whatever else a person put into the file comes out of a write as it went in.
  */
 import type { Tier } from '../core/memory.js';
-import { BOM, decode, encode, endsLine } from './bytes.js';
-import { type Heading, isBlank, type OpenFence, outline } from './outline.js';
+import { BOM, decode, encode, endsLine } from './byte-text.js';
+import { findHeadings, type Heading, isBlank, type OpenFence } from './headings.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];
 
@@ -26,7 +26,7 @@ interface Section {
   closer: string | null;
 }
 
-export interface MemoryFile {
+export interface ParsedMemory {
   /** One character a byte, without `bom`. */
   source: string;
   bom: string;
@@ -44,11 +44,11 @@ const TITLE = `tier${SPACE}*(?:1${words('long')}|2${words('(?:mid|medium)')}|3${
 const TIER_TITLE = new RegExp(`^${TITLE}$`, 'i');
 const TIER_LINE = new RegExp(`^ {0,3}#{1,2}[ \\t]+${TITLE}[ \\t]*#*[ \\t]*$`);
 
-export function parseMemory(file: Buffer): MemoryFile {
+export function parseMemory(file: Buffer): ParsedMemory {
   const whole = file.toString('latin1');
   const bom = whole.startsWith(BOM) ? BOM : '';
   const source = whole.slice(bom.length);
-  const { headings, openFences } = outline(source, TIER_LINE);
+  const { headings, openFences } = findHeadings(source, TIER_LINE);
   const closers = new Map(openFences.map((fence) => [fence.at, fence.closer]));
   const sections = headings.map((heading, index): Section => {
     const end = headings[index + 1]?.start ?? source.length;
@@ -59,7 +59,7 @@ export function parseMemory(file: Buffer): MemoryFile {
 }
 
 /** A tier's text: trimmed, with plain line ends, pieces under equal headings joined. */
-export function tierText(file: MemoryFile, tier: Tier): string {
+export function tierText(file: ParsedMemory, tier: Tier): string {
   return file.sections
     .filter((section) => section.tier === tier)
     .map((section) => sectionText(file, section))
@@ -68,12 +68,12 @@ export function tierText(file: MemoryFile, tier: Tier): string {
 }
 
 /** The whole file as text, as a person would see it. */
-export function wholeText(file: MemoryFile): string {
+export function wholeText(file: ParsedMemory): string {
   return decode(file.source);
 }
 
 /** Whether nothing stands in it but headings. */
-export function isEmpty(file: MemoryFile): boolean {
+export function isEmpty(file: ParsedMemory): boolean {
   const { source, sections, preamble } = file;
   return (
     isBlank(preamble) && sections.every((section) => isBlank(source.slice(section.bodyStart, section.end)))
@@ -81,7 +81,7 @@ export function isEmpty(file: MemoryFile): boolean {
 }
 
 /** The tiers that have text beyond the first `visible` characters of the file. */
-export function tiersBeyond(file: MemoryFile, visible: number): Set<Tier> {
+export function tiersBeyond(file: ParsedMemory, visible: number): Set<Tier> {
   const beyond = new Set<Tier>();
   let before = decode(file.preamble).length;
   for (const { tier, start, bodyStart, end } of file.sections) {
@@ -98,7 +98,7 @@ export function tiersBeyond(file: MemoryFile, visible: number): Set<Tier> {
  * The part of a tier's whole text that is to stand in the first of its pieces, given that the others stay; null
  * when the text does not end with what they say.
  */
-export function firstPiece(file: MemoryFile, tier: Tier, text: string): string | null {
+export function firstPiece(file: ParsedMemory, tier: Tier, text: string): string | null {
   const others = file.sections.filter((section) => section.tier === tier).slice(1);
   const rest = tierText({ ...file, sections: others }, tier);
   if (rest === '') return text;
@@ -107,7 +107,7 @@ export function firstPiece(file: MemoryFile, tier: Tier, text: string): string |
 }
 
 /** The file with one tier's text replaced; a missing heading is added where one would look for it. */
-export function withTier(file: MemoryFile, tier: Tier, content: string): Buffer {
+export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffer {
   const { source, bom, sections, openFences } = file;
   const eol = /\r\n|\n|\r/.exec(source)?.[0] ?? '\n';
   const text = encode(content).replaceAll('\n', eol);
@@ -133,19 +133,41 @@ export function withTier(file: MemoryFile, tier: Tier, content: string): Buffer 
   return Buffer.from(bom + head + piece + source.slice(to), 'latin1');
 }
 
+/**
+ * Content as it may stand under a tier's heading: plain line ends, trimmed, headings of level 1 and 2 lowered to
+ * level 3, an open fence closed. So it can neither end its tier nor swallow the next.
+ */
+export function fitForTier(content: string): string {
+  const plain = content.replace(/\r\n?/g, '\n').trim();
+  const source = encode(plain);
+  let lowered = '';
+  let done = 0;
+  for (const heading of findHeadings(source, null).headings) {
+    lowered += source.slice(done, heading.start);
+    const title = decode(heading.title).trim();
+    lowered +=
+      (title === '' ? '###' : encode(`### ${title}`)) +
+      (endsLine(source.slice(0, heading.bodyStart)) ? '\n' : '');
+    done = heading.bodyStart;
+  }
+  lowered += source.slice(done);
+  const open = findHeadings(lowered, null).openFences[0];
+  return decode(open ? `${lowered}\n${open.closer}` : lowered);
+}
+
 function tierOf(heading: Heading): Tier | null {
   const number = TIER_TITLE.test(heading.title) ? /[123]/.exec(heading.title)?.[0] : undefined;
   return TIERS.find((tier) => String(tier) === number) ?? null;
 }
 
-function sectionText(file: MemoryFile, section: Section): string {
+function sectionText(file: ParsedMemory, section: Section): string {
   const raw = file.source.slice(section.bodyStart, section.end);
   const whole = section.closer === null ? raw : raw + (endsLine(raw) ? '' : '\n') + section.closer;
   return decode(whole).replace(/\r\n?/g, '\n').trim();
 }
 
 /** A text in the place of another, with the blank lines that a person left around that one; empty where none was. */
-function asSpaced({ source }: MemoryFile, { bodyStart, end }: Section, text: string): string {
+function asSpaced({ source }: ParsedMemory, { bodyStart, end }: Section, text: string): string {
   const raw = source.slice(bodyStart, end);
   let first = 0;
   let at = 0;
@@ -170,7 +192,7 @@ function body(text: string, eol: string, last: boolean, lineEnded: boolean): str
 }
 
 /** After the nearest tier with a lower number, else before the nearest with a higher one, else at the end. */
-function placeFor(file: MemoryFile, tier: Tier): number {
+function placeFor(file: ParsedMemory, tier: Tier): number {
   for (const lower of TIERS.filter((other) => other < tier).reverse()) {
     const section = file.sections.findLast((section) => section.tier === lower);
     if (section) return section.end;

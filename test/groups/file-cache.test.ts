@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { namesIn, readIfThere } from '../../src/groups/disk.js';
+import { namesIn, readIfThere } from '../../src/groups/file-access.js';
 import { readUnlessUnchanged } from '../../src/groups/file-cache.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { groupsFolder, listeningLog, memoryIn } from './support.js';

@@ -18,7 +18,7 @@ export interface OpenFence {
   closer: string;
 }
 
-export interface Outline {
+export interface Headings {
   headings: Heading[];
   openFences: OpenFence[];
 }
@@ -37,7 +37,7 @@ const CONTAINER = /^ {0,3}(?:>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))/;
  * A fence hides the headings in it. One that is never closed would hide all the rest; where `breaksOpenFence`
  * is given, the next line that matches it ends such a fence and counts as a heading.
  */
-export function outline(source: string, breaksOpenFence: RegExp | null): Outline {
+export function findHeadings(source: string, breaksOpenFence: RegExp | null): Headings {
   const headings: Heading[] = [];
   const openFences: OpenFence[] = [];
   const candidate = new RegExp(CANDIDATE.source, 'gm');

@@ -1,7 +1,7 @@
 /** The daily log of a chat: one file a day, one line an entry. Here the pure part: dates, entries, the digest. */
 import { LINE_END } from '../core/entry.js';
 import { cut } from './budget.js';
-import { BOM, decode, linesOf } from './bytes.js';
+import { BOM, decode, linesOf } from './byte-text.js';
 
 /** A day of the log, as far as a prompt shows it. */
 export interface Day {

@@ -1,6 +1,17 @@
 /** Reading files that somebody else may have put there: a directory, a pipe or a link loop is a Fault, not a hang. */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { setImmediate as nextPass } from 'node:timers/promises';
 import { Fault } from '../core/errors.js';
 
 /** Larger ones are no memory; reading them for each turn would stop everything else. */
@@ -66,6 +77,24 @@ export async function namesIn(folder: string): Promise<string[]> {
   } catch (error) {
     if (isMissing(error)) return [];
     throw unavailable('read', folder, error);
+  }
+}
+
+/** What lies where a path leads; null when nothing does. */
+export function statIfThere(path: string): Stats | null {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) ?? null;
+  } catch (error) {
+    throw unavailable('read', path, error);
+  }
+}
+
+/** The items one by one, so that others are served after so many of them. */
+export async function* unhurried<Item>(items: Iterable<Item>, atOnce: number): AsyncGenerator<Item> {
+  let n = 0;
+  for (const item of items) {
+    yield item;
+    if (++n % atOnce === 0) await nextPass();
   }
 }
 
