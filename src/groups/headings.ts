@@ -1,7 +1,6 @@
 /**
- * The headings of level 1 and 2 in a Markdown text, and the code fences left open in it. Works on UTF-8 bytes
- * as a string of one character each (`latin1`), so that every offset is a byte and nothing is decoded twice.
- * It looks only at lines that could matter: a file of megabytes costs milliseconds.
+ * The headings of level 1 and 2 in a Markdown text, and the code fences left open in it. Works on UTF-8 bytes as a
+ * string of one character each (see `byte-text.ts`), so that every offset is a byte and nothing is decoded twice.
  */
 
 export interface Heading {
@@ -23,15 +22,18 @@ export interface Headings {
   openFences: OpenFence[];
 }
 
-/** The beginning of `## x`, a line of `=` or `-` that may underline a heading, a code fence (also in a list item). */
-const CANDIDATE =
-  /^ {0,3}(?:(?<hashes>#{1,2})(?=[ \t\r\n]|$)|(?:=+|-+)[ \t]*$|(?<bullets>(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?<fence>`{3,}|~{3,}))/;
-
-/** What a paragraph cannot go on over: any heading, or a thematic break. */
-const BREAK = /^ {0,3}(?:#{1,6}(?:[ \t]|$)|([-*_])[ \t]*(?:\1[ \t]*){2,}$)/;
-
-/** What opens a quotation or a list item: a line of `-` below does not make it a heading. */
+const HASHES = /^ {0,3}#{1,2}(?=[ \t]|$)/;
+const UNDERLINE = /^ {0,3}(?:=+|-+)[ \t]*$/;
+/** Also in a list item. */
+const FENCE = /^ {0,3}(?<bullets>(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?<fence>`{3,}|~{3,})/;
+/** What a paragraph cannot go on over: a blank line, any heading, or a thematic break. */
+const BREAK = /^(?:[ \t]*$| {0,3}(?:#{1,6}(?:[ \t]|$)|([-*_])[ \t]*(?:\1[ \t]*){2,}$))/;
+/** What opens a quotation or a list item: the text after it belongs to that up to the next break. */
 const CONTAINER = /^ {0,3}(?:>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))/;
+/** Indented lines are code where no paragraph goes on. */
+const CODE = /^(?: {4}| {0,3}\t)/;
+/** Begins like none of all these. */
+const PLAIN = /^[^\s#=`~*+_>\d-]/;
 
 /**
  * A fence hides the headings in it. One that is never closed would hide all the rest; where `breaksOpenFence`
@@ -40,34 +42,37 @@ const CONTAINER = /^ {0,3}(?:>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))/;
 export function findHeadings(source: string, breaksOpenFence: RegExp | null): Headings {
   const headings: Heading[] = [];
   const openFences: OpenFence[] = [];
-  const candidate = new RegExp(CANDIDATE.source, 'gm');
-  const breaker = breaksOpenFence === null ? null : new RegExp(breaksOpenFence.source, 'gim');
+  const lineAt = lineReader(source);
   /** A fence of this length and more was looked for to the end and never closed. */
   const neverClosed: Record<string, number> = {};
-  /** No paragraph reaches back over this. */
-  let floor = 0;
-  /** Up to here it is the text of a list item or quotation that goes on; so is what follows without a break. */
-  let lazyUntil = -1;
+  /** Where the paragraph began that a line below could make a heading. */
+  let paragraph: number | null = null;
+  let inContainer = false;
 
-  for (let match = candidate.exec(source); match !== null; match = candidate.exec(source)) {
-    const { hashes, bullets, fence } = match.groups ?? {};
-    const line = source.slice(match.index, lineEnd(source, match.index));
-    const after = skipLineEnd(source, match.index + line.length);
-    if (fence !== undefined) {
-      // Backticks with another backtick behind them on the line are code within a sentence.
-      if (fence.startsWith('`') && line.includes('`', match[0].length)) continue;
-      candidate.lastIndex = floor = bullets ? endOfListFence(after, line, fence) : endOfFence(after, fence);
-    } else if (hashes !== undefined) {
-      headings.push({ start: match.index, bodyStart: after, title: atxTitle(line) });
-      floor = after;
-    } else {
-      const start = paragraphBefore(source, floor, lazyUntil, match.index);
-      if (start === 'lazy' && !BREAK.test(line)) lazyUntil = after;
-      if (start === null || start === 'lazy') continue;
-      const title = trimBlanks(source.slice(start, match.index).replace(/[ \t]*[\r\n]+[ \t]*/g, ' '));
-      headings.push({ start, bodyStart: after, title });
-      floor = after;
+  for (let at = 0; at < source.length; ) {
+    const start = at;
+    const { text, next } = lineAt(start);
+    at = next;
+    if (PLAIN.test(text)) {
+      if (!inContainer) paragraph ??= start;
+      continue;
     }
+    const { bullets, fence } = FENCE.exec(text)?.groups ?? {};
+    if (fence !== undefined && !isCodeInSentence(text, fence)) {
+      at = bullets ? endOfListFence(next, text, fence) : endOfFence(next, fence);
+    } else if (HASHES.test(text)) {
+      headings.push({ start, bodyStart: next, title: hashTitle(text) });
+    } else if (paragraph !== null && UNDERLINE.test(text)) {
+      const title = source.slice(paragraph, start).replace(/[ \t]*[\r\n]+[ \t]*/g, ' ');
+      headings.push({ start: paragraph, bodyStart: next, title: trimBlanks(title) });
+    } else if (!BREAK.test(text)) {
+      if (CONTAINER.test(text)) inContainer = true;
+      if (inContainer) paragraph = null;
+      else if (!CODE.test(text)) paragraph ??= start;
+      continue;
+    }
+    paragraph = null;
+    inContainer = false;
   }
   return { headings, openFences };
 
@@ -77,11 +82,11 @@ export function findHeadings(source: string, breaksOpenFence: RegExp | null): He
       const closing = new RegExp(`^ {0,3}${mark}{${fence.length},}[ \\t]*$`, 'gm');
       closing.lastIndex = from;
       const closed = closing.exec(source);
-      if (closed !== null) return skipLineEnd(source, closed.index + closed[0].length);
+      if (closed !== null) return lineAt(closed.index).next;
       neverClosed[mark] = fence.length;
     }
-    if (breaker !== null) breaker.lastIndex = from;
-    const at = breaker?.exec(source)?.index ?? source.length;
+    let at = from;
+    while (at < source.length && !breaksOpenFence?.test(lineAt(at).text)) at = lineAt(at).next;
     openFences.push({ at, closer: fence });
     return at;
   }
@@ -92,10 +97,8 @@ export function findHeadings(source: string, breaksOpenFence: RegExp | null): He
     const indent = ' '.repeat(column);
     const closing = new RegExp(`^ {0,${column + 3}}${fence.charAt(0)}{${fence.length},}[ \\t]*$`);
     for (let at = from; at < source.length; ) {
-      const text = source.slice(at, lineEnd(source, at));
-      const next = skipLineEnd(source, at + text.length);
-      const blank = /^[ \t]*$/.test(text);
-      if (!blank && !text.startsWith(indent) && !text.startsWith('\t')) return at;
+      const { text, next } = lineAt(at);
+      if (!/^[ \t]*$/.test(text) && !text.startsWith(indent) && !text.startsWith('\t')) return at;
       if (closing.test(text)) return next;
       at = next;
     }
@@ -109,50 +112,26 @@ export function isBlank(piece: string): boolean {
   return !/[^ \t\r\n]/.test(piece.replace(/^ {0,3}#{3,6}(?=[ \t\r\n]|$)[^\r\n]*/gm, ''));
 }
 
-function atxTitle(line: string): string {
+/** The line that begins at an offset, without its line end, and where the next begins. */
+function lineReader(source: string): (start: number) => { text: string; next: number } {
+  const line = /([^\r\n]*)(?:\r\n|\n|\r)?/y;
+  return (start) => {
+    line.lastIndex = start;
+    const text = line.exec(source)?.[1] ?? '';
+    return { text, next: line.lastIndex };
+  };
+}
+
+/** Backticks with another backtick behind them on the line. */
+function isCodeInSentence(line: string, fence: string): boolean {
+  return fence.startsWith('`') && line.includes('`', line.indexOf(fence) + fence.length);
+}
+
+function hashTitle(line: string): string {
   return trimBlanks(line.replace(/^ *#+/, '').replace(/(^|[ \t])#+[ \t]*$/, ''));
 }
 
 /** Not `trim`: a byte that looks like a no-break space is the end of another character. */
 function trimBlanks(text: string): string {
   return text.replace(/^[ \t]+|[ \t]+$/g, '');
-}
-
-/** Where the paragraph begins whose last line ends right before `at`; null when none does, or none of its own. */
-function paragraphBefore(
-  source: string,
-  floor: number,
-  lazyUntil: number,
-  at: number,
-): number | 'lazy' | null {
-  const starts: number[] = [];
-  for (let end = at; end > floor; ) {
-    if (end === lazyUntil) return 'lazy';
-    const start = lineStartBefore(source, floor, end);
-    const line = source.slice(start, end).replace(/[\r\n]+$/, '');
-    if (/^[ \t]*$/.test(line) || BREAK.test(line)) break;
-    if (CONTAINER.test(line)) return 'lazy';
-    starts.push(start);
-    end = start;
-  }
-  // Indented lines at its beginning are code, not text.
-  return starts.reverse().find((start) => !/^(?: {4}| {0,3}\t)/.test(source.slice(start, start + 4))) ?? null;
-}
-
-function lineStartBefore(source: string, floor: number, end: number): number {
-  let at = end - 1;
-  if (at > floor && source[at] === '\n' && source[at - 1] === '\r') at--;
-  while (at > floor && source[at - 1] !== '\n' && source[at - 1] !== '\r') at--;
-  return at;
-}
-
-function lineEnd(source: string, from: number): number {
-  let at = from;
-  while (at < source.length && source[at] !== '\n' && source[at] !== '\r') at++;
-  return at;
-}
-
-function skipLineEnd(source: string, at: number): number {
-  if (source[at] === '\r' && source[at + 1] === '\n') return at + 2;
-  return source[at] === '\n' || source[at] === '\r' ? at + 1 : at;
 }
