@@ -15,19 +15,16 @@ import { archiveFolder } from './paths.js';
 import { removeLeftOvers } from './temporary-files.js';
 import { followLinks, type UpdateFile } from './update-file.js';
 
-export interface ForgettingOptions {
-  groupsDir: string;
-  update: UpdateFile;
-  exclusive: Exclusive;
-  log: Log;
-}
-
 /** How many files are looked at in one pass of the event loop. */
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
-export function forgetting(options: ForgettingOptions): Pick<Memory, 'find' | 'erase'> {
-  const { groupsDir, update, exclusive, log } = options;
+export function forgetting(
+  groupsDir: string,
+  update: UpdateFile,
+  exclusive: Exclusive,
+  log: Log,
+): Pick<Memory, 'find' | 'erase'> {
   return { find, erase };
 
   async function find(chatId: ChatId, phrase: Phrase, most: number): Promise<FoundLine[]> {

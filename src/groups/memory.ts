@@ -101,7 +101,7 @@ export function createMemory(options: MemoryOptions): Memory {
     files: (owner) => filesOfOwner(groupsDir, owner),
 
     ...memoryWrites({ groupsDir, update, versions, clock, newId, log }),
-    ...forgetting({ groupsDir, update, exclusive, log }),
+    ...forgetting(groupsDir, update, exclusive, log),
   };
 
   /** What cannot be read is `otherwise`, and the operator hears of it: a broken file never stops a reply. */

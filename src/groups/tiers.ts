@@ -113,7 +113,7 @@ export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffe
   const text = encode(content).replaceAll('\n', eol);
   const section = sections.find((section) => section.tier === tier);
 
-  const from = section?.bodyStart ?? placeFor(file, tier);
+  const from = section?.bodyStart ?? positionFor(file, tier);
   const to = section?.end ?? from;
   const last = to === source.length;
 
@@ -128,8 +128,8 @@ export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffe
   head += source.slice(done, from);
 
   const piece = section
-    ? asSpaced(file, section, text) || body(text, eol, last, endsLine(head))
-    : gapAfter(head, eol) + encode(HEADING_LINES[tier]) + eol + body(text, eol, last, true);
+    ? withSameSpace(file, section, text) || spaced(text, eol, last, endsLine(head))
+    : gapAfter(head, eol) + encode(HEADING_LINES[tier]) + eol + spaced(text, eol, last, true);
   return Buffer.from(bom + head + piece + source.slice(to), 'latin1');
 }
 
@@ -156,8 +156,8 @@ export function fitForTier(content: string): string {
 }
 
 function tierOf(heading: Heading): Tier | null {
-  const number = TIER_TITLE.test(heading.title) ? /[123]/.exec(heading.title)?.[0] : undefined;
-  return TIERS.find((tier) => String(tier) === number) ?? null;
+  const number = TIER_TITLE.test(heading.title) ? Number(/[123]/.exec(heading.title)?.[0]) : 0;
+  return TIERS.find((tier) => tier === number) ?? null;
 }
 
 function sectionText(file: ParsedMemory, section: Section): string {
@@ -167,32 +167,26 @@ function sectionText(file: ParsedMemory, section: Section): string {
 }
 
 /** A text in the place of another, with the blank lines that a person left around that one; empty where none was. */
-function asSpaced({ source }: ParsedMemory, { bodyStart, end }: Section, text: string): string {
-  const raw = source.slice(bodyStart, end);
-  let first = 0;
-  let at = 0;
-  for (; at < raw.length && isSpace(raw[at]); at++) if (raw[at] !== ' ' && raw[at] !== '\t') first = at + 1;
-  if (text === '' || at === raw.length) return '';
-  let behind = raw.length;
-  while (isSpace(raw[behind - 1])) behind--;
-  const gap = raw.slice(behind);
+function withSameSpace({ source }: ParsedMemory, { bodyStart, end }: Section, text: string): string {
+  const was = source.slice(bodyStart, end);
+  if (text === '' || !/[^ \t\r\n]/.test(was)) return '';
+  const linesBefore = /^(?:[ \t]*[\r\n])*/.exec(was)?.[0] ?? '';
+  let textEnd = was.length;
+  while (/[ \t\r\n]/.test(was.charAt(textEnd - 1))) textEnd--;
+  const gap = was.slice(textEnd);
   // A heading that is underlined would take a line right before it into itself.
   const safe = end === source.length || /^ {0,3}#{1,2}(?:[ \t\r\n]|$)/.test(source.slice(end, end + 6));
-  return safe || /^[ \t]*(?:\r\n|\n|\r(?!\n))[ \t]*[\r\n]/.test(gap) ? raw.slice(0, first) + text + gap : '';
-}
-
-function isSpace(character: string | undefined): boolean {
-  return character === ' ' || character === '\t' || character === '\n' || character === '\r';
+  return safe || /^[ \t]*(?:\r\n|\n|\r(?!\n))[ \t]*[\r\n]/.test(gap) ? linesBefore + text + gap : '';
 }
 
 /** A tier's text between its heading and the next, with one blank line around it. */
-function body(text: string, eol: string, last: boolean, lineEnded: boolean): string {
+function spaced(text: string, eol: string, last: boolean, lineEnded: boolean): string {
   if (text === '') return last ? '' : eol;
   return (lineEnded ? '' : eol) + eol + text + eol + (last ? '' : eol);
 }
 
 /** After the nearest tier with a lower number, else before the nearest with a higher one, else at the end. */
-function placeFor(file: ParsedMemory, tier: Tier): number {
+function positionFor(file: ParsedMemory, tier: Tier): number {
   for (const lower of TIERS.filter((other) => other < tier).reverse()) {
     const section = file.sections.findLast((section) => section.tier === lower);
     if (section) return section.end;
