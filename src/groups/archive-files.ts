@@ -6,14 +6,15 @@ import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ArchiveFile, Archives } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
-import { describe, Fault } from '../core/errors.js';
+import { Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import { archiveName, nameTime, parseArchiveName } from './archive-name.js';
-import { readHeadText, withMark } from './archive-text.js';
+import { type ReadHead, readHeadText } from './archive-text.js';
 import { writeArchive } from './archive-writer.js';
-import { namesIn, readHead, unavailable, unhurried } from './file-access.js';
+import { namesIn, readIfThere, readOr, unavailable, unhurried } from './file-access.js';
 import { readUnlessUnchanged } from './file-cache.js';
+import { withFrontMatterKey } from './front-matter.js';
 import type { Exclusive } from './locks.js';
 import { archivesOf } from './memory-files.js';
 import { archiveFolder, fromHere } from './paths.js';
@@ -39,8 +40,8 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
   /** Paths that were given out; their files may not be there yet. */
   const reserved = new Set<string>();
   /** null where it is not the beginning of an archive. */
-  const headAt = readUnlessUnchanged('missing', async (path) => {
-    const bytes = readHead(path, HEAD_BYTES);
+  const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
+    const bytes = await readIfThere(path, HEAD_BYTES);
     return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
   });
 
@@ -71,7 +72,7 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
       const path = pathOf(chatId, file);
       await update(path, (bytes) => {
         if (bytes === null) return null;
-        const marked = withMark(bytes, mark);
+        const marked = withFrontMatterKey(bytes, mark, true);
         if (marked === null)
           log.warn({ path, mark }, 'an archive is not marked, for its front matter cannot be read');
         return marked;
@@ -103,16 +104,11 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
     shownPath: (chatId, file) => fromHere(pathOf(chatId, file)),
   };
 
-  async function headOf(path: string): Promise<ReturnType<typeof readHeadText>> {
-    try {
-      const head = await headAt(path);
-      if (head === 'missing') return null;
-      if (head === null) log.warn({ path }, 'an archive is passed over, for its front matter cannot be read');
-      return head;
-    } catch (error) {
-      log.warn({ path, error: describe(error) }, 'an archive is passed over, for it cannot be read');
-      return null;
-    }
+  async function headOf(path: string): Promise<ReadHead | null> {
+    const message = 'an archive is passed over, for it cannot be read';
+    const head = await readOr('missing', path, headAt, log, message);
+    if (head === null) log.warn({ path }, 'an archive is passed over, for its front matter cannot be read');
+    return head === 'missing' ? null : head;
   }
 
   function pathOf(chatId: ChatId, file: string): string {

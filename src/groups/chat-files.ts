@@ -9,7 +9,7 @@ import { describe, Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
-import { namesIn, readIfThere, unhurried } from './file-access.js';
+import { namesIn, readIfThere, readOr, unhurried } from './file-access.js';
 import { chatFolder, isChatId } from './paths.js';
 import { fileUpdater } from './update-file.js';
 import { withKey } from './yaml-edit.js';
@@ -89,17 +89,9 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
   }
 
   async function aliasesOf(chatId: ChatId): Promise<ChatId[]> {
-    const path = fileOf(chatId);
-    try {
-      const source = (await readIfThere(path))?.toString('utf8') ?? '';
-      return source.includes('ids') ? idsIn(source) : [];
-    } catch (error) {
-      log.warn(
-        { path, error: describe(error) },
-        'further ids of a chat are passed over, for they cannot be read',
-      );
-      return [];
-    }
+    const message = 'further ids of a chat are passed over, for they cannot be read';
+    const source = (await readOr(null, fileOf(chatId), readIfThere, log, message))?.toString('utf8') ?? '';
+    return source.includes('ids') ? idsIn(source) : [];
   }
 }
 

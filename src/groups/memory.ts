@@ -5,12 +5,11 @@
  */
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.js';
-import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Memory, MemorySnapshot, SeenTier, Tier, VersionKeeper } from '../core/memory.js';
 import { cut, hasMarker } from './budget.js';
 import { type Day, datesIn, digest } from './daily-log.js';
-import { namesIn, readIfThere } from './file-access.js';
+import { namesIn, readIfThere, readOr } from './file-access.js';
 import { readUnlessUnchanged } from './file-cache.js';
 import { forgetting } from './forget.js';
 import type { Exclusive } from './locks.js';
@@ -104,18 +103,13 @@ export function createMemory(options: MemoryOptions): Memory {
     ...forgetting(groupsDir, update, exclusive, log),
   };
 
-  /** What cannot be read is `otherwise`, and the operator hears of it: a broken file never stops a reply. */
-  async function forPrompt<Value>(
+  /** A file that cannot be read never stops a reply. */
+  function forPrompt<Value>(
     path: string,
     read: (path: string) => Promise<Value>,
     otherwise: Value,
   ): Promise<Value> {
-    try {
-      return await read(path);
-    } catch (error) {
-      log.warn({ path, error: describe(error) }, 'counted as empty in the prompt, for it cannot be read');
-      return otherwise;
-    }
+    return readOr(otherwise, path, read, log, 'counted as empty in the prompt, for it cannot be read');
   }
 }
 

@@ -4,7 +4,8 @@
  */
 import { isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml';
 import type { Persona } from '../core/persona.js';
-import { beginsFrontMatter, splitFrontMatter } from './front-matter.js';
+import { BOM, encode } from './byte-text.js';
+import { beginsFrontMatter, splitFrontMatter, withFrontMatterKey } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
 
 /** What a file says itself; null or empty where it leaves something out. */
@@ -93,20 +94,21 @@ export function freshPersonaFile(name: string, from: string | null): string {
   return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
 }
 
-/** The file with another model; null when its front matter cannot be edited with certainty. */
-export function withModel(file: string, model: string): string | null {
-  const parts = splitFrontMatter(file);
-  if (parts === null) {
-    if (beginsFrontMatter(file)) return null;
-    const bom = file.startsWith('\uFEFF') ? '\uFEFF' : '';
-    const eol = file.includes('\r\n') ? '\r\n' : '\n';
-    const matter = withKey('', 'model', model)?.trimEnd();
-    return matter === undefined ? null : `${bom}---${eol}${matter}${eol}---${eol}${file.slice(bom.length)}`;
-  }
-  const matter = withKey(parts.matter, 'model', model);
-  if (matter === null) return null;
-  const edited = parts.opening + matter + parts.rest;
-  return readPersonaFile(edited).model === model ? edited : null;
+/** The file with another model and every other byte as it was; null when it cannot be edited with certainty. */
+export function withModel(file: Buffer, model: string): Buffer | null {
+  const text = file.toString('utf8');
+  const edited = beginsFrontMatter(text) ? withFrontMatterKey(file, 'model', model) : withMatter(file, model);
+  return edited !== null && readPersonaFile(edited.toString('utf8')).model === model ? edited : null;
+}
+
+function withMatter(file: Buffer, model: string): Buffer | null {
+  const source = file.toString('latin1');
+  const bom = source.startsWith(BOM) ? BOM : '';
+  const eol = source.includes('\r\n') ? '\r\n' : '\n';
+  const matter = withKey('', 'model', model)?.trimEnd();
+  if (matter === undefined) return null;
+  const top = `${bom}---${eol}${encode(matter)}${eol}---${eol}`;
+  return Buffer.from(top + source.slice(bom.length), 'latin1');
 }
 
 /** What the own file leaves out is the library's; a name that only repeats the id says nothing of its own. */

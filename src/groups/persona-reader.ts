@@ -1,10 +1,9 @@
 /** Reading personas off the disk: one, all of a chat, or the one that a name means. */
 import { join } from 'node:path';
-import { describe } from '../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona } from '../core/persona.js';
-import { namesIn, readIfThere } from './file-access.js';
+import { namesIn, readIfThere, readOr } from './file-access.js';
 import { readUnlessUnchanged } from './file-cache.js';
 import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
@@ -84,27 +83,20 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
 
   /** null when there is no such file. One that cannot be read says nothing, and the operator hears of it. */
   async function read(path: string): Promise<PersonaFile | null> {
-    try {
-      const file = await fileAt(path);
-      if (file !== null && file.faults.length > 0) {
-        log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
-      }
-      return file;
-    } catch (error) {
-      log.warn({ path, error: describe(error) }, 'a persona file cannot be read; it counts as empty');
-      return NO_FILE;
+    const file = await readOr(
+      NO_FILE,
+      path,
+      fileAt,
+      log,
+      'a persona file cannot be read; it counts as empty',
+    );
+    if (file !== null && file.faults.length > 0) {
+      log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
     }
+    return file;
   }
 
-  async function listed(folder: string, read: (folder: string) => Promise<string[]>): Promise<string[]> {
-    try {
-      return await read(folder);
-    } catch (error) {
-      log.warn(
-        { path: folder, error: describe(error) },
-        'personas cannot be listed, for their folder cannot be read',
-      );
-      return [];
-    }
+  function listed(folder: string, read: (folder: string) => Promise<string[]>): Promise<string[]> {
+    return readOr([], folder, read, log, 'personas cannot be listed, for their folder cannot be read');
   }
 }

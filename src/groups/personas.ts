@@ -94,10 +94,9 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
 
     let editable = false;
     await update(fileOf(chatId, persona.id, 'PERSONA.md'), (bytes) => {
-      const file = bytes?.toString('utf8') ?? freshPersonaFile(persona.id, null);
-      const edited = withModel(file, wanted);
+      const edited = withModel(bytes ?? Buffer.from(freshPersonaFile(persona.id, null)), wanted);
       editable = edited !== null;
-      return edited === null ? null : Buffer.from(edited, 'utf8');
+      return edited;
     });
     if (!editable) {
       return refuse(

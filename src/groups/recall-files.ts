@@ -1,13 +1,12 @@
 /** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing else's. */
 import { join } from 'node:path';
 import type { Archives } from '../core/archive.js';
-import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import { parseArchiveName } from './archive-name.js';
 import { isDailyName } from './daily-log.js';
-import { namesIn, readIfThere, statIfThere, unhurried } from './file-access.js';
-import { chatFolder, dailyFolder, isChatId } from './paths.js';
+import { namesIn, readIfThere, readOr, statIfThere, unhurried } from './file-access.js';
+import { archiveFolder, chatFolder, dailyFolder, isChatId } from './paths.js';
 import { isPersonaId } from './slug.js';
 
 /** How many folders or files are looked at in one pass of the event loop. */
@@ -34,10 +33,13 @@ export function createRecallFiles(options: {
 
     async list({ chatId, personaId }) {
       const days = (await namesOf(dailyFolder(groupsDir, chatId))).filter(isDailyName);
-      const archived = await archives.list(chatId, personaId).catch((error) => {
-        log.warn({ chat: chatId, why: describe(error) }, 'archives are passed over by recall');
-        return [];
-      });
+      const archived = await readOr(
+        [],
+        archiveFolder(groupsDir, chatId),
+        () => archives.list(chatId, personaId),
+        log,
+        PASSED_OVER,
+      );
       const names = [
         `${personaId}/MEMORY.md`,
         ...days.map((name) => `memory/${name}`),
@@ -54,24 +56,16 @@ export function createRecallFiles(options: {
     async read(scope, file) {
       if (!isOf(scope, file)) return null;
       const path = join(chatFolder(groupsDir, scope.chatId), file);
-      try {
-        return (await readIfThere(path))?.toString('utf8') ?? null;
-      } catch (error) {
-        log.warn({ path, why: describe(error) }, 'passed over by recall, for it cannot be read');
-        return null;
-      }
+      return (await readOr(null, path, readIfThere, log, PASSED_OVER))?.toString('utf8') ?? null;
     },
   };
 
   async function namesOf(folder: string): Promise<string[]> {
-    try {
-      return (await namesIn(folder)).sort();
-    } catch (error) {
-      log.warn({ path: folder, why: describe(error) }, 'passed over by recall, for it cannot be read');
-      return [];
-    }
+    return (await readOr([], folder, namesIn, log, PASSED_OVER)).sort();
   }
 }
+
+const PASSED_OVER = 'passed over by recall, for it cannot be read';
 
 /** Whether `list` may have named it. */
 function isOf({ personaId }: Scope, file: string): boolean {
