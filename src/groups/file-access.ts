@@ -97,6 +97,15 @@ export function statIfThere(path: string): Stats | null {
   }
 }
 
+/** `unclear` where a link loop or missing access keeps us from telling. */
+export function isFolder(path: string, unclear: boolean): boolean {
+  try {
+    return statIfThere(path)?.isDirectory() ?? false;
+  } catch {
+    return unclear;
+  }
+}
+
 /** The items one by one, so that others are served after so many of them. */
 export async function* unhurried<Item>(items: Iterable<Item>, atOnce: number): AsyncGenerator<Item> {
   let n = 0;

@@ -4,7 +4,7 @@ import type { ChatId } from '../core/ids.js';
 import type { MemoryFile, MemoryOwner } from '../core/memory.js';
 import { archiveName, oldestFirst, parseArchiveName } from './archive-name.js';
 import { isDailyName } from './daily-log.js';
-import { namesIn, statIfThere } from './file-access.js';
+import { isFolder, namesIn, statIfThere } from './file-access.js';
 import type { Kind } from './forget-in-file.js';
 import { archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
 import { isReserved } from './slug.js';
@@ -27,7 +27,8 @@ export async function memoryFolders(groupsDir: string, chatId: ChatId): Promise<
   return [
     ...names
       .map((name): MemoryFolder => ({ path: join(chat, name), name, kind: 'memory', holds: isMemory }))
-      .filter(({ path }) => mayBeFolder(path)),
+      // What cannot be told counts as one: whoever looks into it will say what is wrong.
+      .filter(({ path }) => isFolder(path, true)),
     { path: dailyFolder(groupsDir, chatId), name: 'memory', kind: 'daily', holds: isText },
     { path: archiveFolder(groupsDir, chatId), name: 'archive', kind: 'archive', holds: isText },
   ];
@@ -44,13 +45,11 @@ export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promi
   const { chatId, personaId } = owner;
   const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDailyName).sort().reverse();
   const archives = (await archivesOf(groupsDir, owner)).reverse();
-  const files = [
+  const rest = [...days.map((name) => `memory/${name}`), ...archives.map((name) => `archive/${name}`)];
+  return [
     { file: `${personaId}/MEMORY.md`, path: memoryFile(groupsDir, owner) },
-    ...[...days.map((name) => `memory/${name}`), ...archives.map((name) => `archive/${name}`)].map((file) => {
-      return { file, path: join(chatFolder(groupsDir, chatId), file) };
-    }),
-  ];
-  return files.filter(({ path }) => {
+    ...rest.map((file) => ({ file, path: join(chatFolder(groupsDir, chatId), file) })),
+  ].filter(({ path }) => {
     const found = statIfThere(path);
     return found?.isFile() && found.size > 0;
   });
@@ -64,13 +63,4 @@ export async function archivesOf(groupsDir: string, { chatId, personaId }: Memor
     .filter((name) => name.personaId === personaId)
     .sort(oldestFirst)
     .map(archiveName);
-}
-
-/** Also what cannot be told: whoever looks into it will say what is wrong. */
-function mayBeFolder(path: string): boolean {
-  try {
-    return statIfThere(path)?.isDirectory() ?? false;
-  } catch {
-    return true;
-  }
 }

@@ -23,7 +23,6 @@ import type { RecordedChange, UpdateFile } from './update-file.js';
 
 export interface MemoryWritesOptions {
   groupsDir: string;
-  update: UpdateFile;
   versions: VersionKeeper;
   clock: Pick<Clock, 'now'>;
   newId: () => string;
@@ -33,10 +32,9 @@ export interface MemoryWritesOptions {
 type TakenBack = Awaited<ReturnType<Memory['takeBack']>>;
 
 export function memoryWrites(
-  options: MemoryWritesOptions,
+  { groupsDir, versions, clock, newId, log }: MemoryWritesOptions,
+  update: UpdateFile,
 ): Pick<Memory, 'writeTier' | 'appendDaily' | 'takeBack'> {
-  const { groupsDir, update, versions, clock, newId, log } = options;
-
   return {
     async writeTier(owner, tier, content, seen, { cause, signal }) {
       if (hasMarker(content)) return { kind: 'refused', reason: CUT_CONTENT };

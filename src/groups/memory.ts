@@ -4,9 +4,7 @@
  * that an operator's edit counts at once and is never lost.
  */
 import { join } from 'node:path';
-import type { Clock } from '../core/clock.js';
-import type { Log } from '../core/log.js';
-import type { Memory, MemorySnapshot, SeenTier, Tier, VersionKeeper } from '../core/memory.js';
+import type { Memory, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
 import { cut, hasMarker } from './budget.js';
 import { type Day, datesIn, digest } from './daily-log.js';
 import { namesIn, readIfThere, readOr } from './file-access.js';
@@ -14,7 +12,7 @@ import { readUnlessUnchanged } from './file-cache.js';
 import { forgetting } from './forget.js';
 import type { Exclusive } from './locks.js';
 import { filesOfOwner } from './memory-files.js';
-import { memoryWrites } from './memory-writes.js';
+import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';
 import { archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
 import { fileUpdater } from './update-file.js';
@@ -27,22 +25,17 @@ export interface MemoryBudgets {
   dailyMaxChars: number;
 }
 
-export interface MemoryOptions {
-  groupsDir: string;
+export interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
-  versions: VersionKeeper;
   /** Shared with the archives, in which memory erases. */
   exclusive: Exclusive;
-  clock: Pick<Clock, 'now'>;
-  newId: () => string;
-  log: Log;
 }
 
 const NOTHING = Buffer.alloc(0);
 const UNSEEN: SeenTier = { cut: true };
 
 export function createMemory(options: MemoryOptions): Memory {
-  const { groupsDir, budgets, versions, exclusive, clock, newId, log } = options;
+  const { groupsDir, budgets, exclusive, log } = options;
   const update = fileUpdater(exclusive);
   const principlesFile = join(groupsDir, 'AGENTS.md');
 
@@ -99,7 +92,7 @@ export function createMemory(options: MemoryOptions): Memory {
 
     files: (owner) => filesOfOwner(groupsDir, owner),
 
-    ...memoryWrites({ groupsDir, update, versions, clock, newId, log }),
+    ...memoryWrites(options, update),
     ...forgetting(groupsDir, update, exclusive, log),
   };
 

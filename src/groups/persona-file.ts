@@ -38,11 +38,10 @@ export function readPersonaFile(file: string): PersonaFile {
     const faults = beginsFrontMatter(file) ? ['the front matter has no closing line of ---'] : [];
     return { ...NO_FILE, character: file.trim(), faults };
   }
-  const faults: string[] = [];
-  const document = parseDocument(parts.matter);
-  for (const error of document.errors) faults.push(error.message.split('\n')[0] ?? error.code);
-  if (document.contents !== null && !isMap(document.contents))
-    faults.push('the front matter should be lines of "key: value"');
+  const { contents, errors } = parseDocument(parts.matter);
+  const faults = errors.map((error) => error.message.split('\n')[0] ?? error.code);
+  const map = isMap(contents) ? contents : null;
+  if (contents !== null && map === null) faults.push('the front matter should be lines of "key: value"');
   return {
     name: text('name'),
     model: text('model'),
@@ -55,34 +54,38 @@ export function readPersonaFile(file: string): PersonaFile {
   };
 
   function value(key: string): unknown {
-    const found: unknown = document.has(key) ? document.get(key) : undefined;
-    return found ?? undefined;
+    return map?.get(key) ?? null;
+  }
+
+  function fault(message: string): null {
+    faults.push(message);
+    return null;
   }
 
   function text(key: string): string | null {
     const found = value(key);
-    if (typeof found === 'string' || typeof found === 'number') return oneLine(found) || null;
-    if (found !== undefined) faults.push(`"${key}" should be a text`);
-    return null;
+    if (isText(found)) return oneLine(found) || null;
+    return found === null ? null : fault(`"${key}" should be a text`);
   }
 
   function temperature(): number | null {
     const found = value('temperature');
-    if (found === undefined) return null;
-    if (typeof found === 'number' && found >= 0 && found <= 2) return found;
-    faults.push('"temperature" should be a number from 0 to 2');
-    return null;
+    if (found === null || (typeof found === 'number' && found >= 0 && found <= 2)) return found;
+    return fault('"temperature" should be a number from 0 to 2');
   }
 
   function aliases(): string[] | null {
     const found = value('aliases');
-    if (found === undefined) return null;
+    if (found === null) return null;
     const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : [found];
-    const names = list.filter((item) => typeof item === 'string' || typeof item === 'number');
-    if (names.length === list.length) return names.map(oneLine).filter((name) => name !== '');
-    faults.push('"aliases" should be a list of names');
-    return null;
+    if (!list.every(isText)) return fault('"aliases" should be a list of names');
+    return list.map(oneLine).filter((name) => name !== '');
   }
+}
+
+/** Numbers, too: a name such as 007. */
+function isText(value: unknown): value is string | number {
+  return typeof value === 'string' || typeof value === 'number';
 }
 
 function oneLine(value: string | number): string {

@@ -9,17 +9,7 @@ import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
 import { isPersonaId, slug } from './slug.js';
 
-export interface PersonaReader {
-  list(chatId: ChatId): Promise<Persona[]>;
-  get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
-  find(chatId: ChatId, name: string): Promise<Persona | null>;
-  /** A persona that no chat has said anything of. */
-  asInLibrary(personaId: PersonaId): Promise<Persona>;
-  /** The ids of the personas in the library, sorted. */
-  library(): Promise<PersonaId[]>;
-}
-
-export function personaReader(groupsDir: string, log: Log): PersonaReader {
+export function personaReader(groupsDir: string, log: Log) {
   const libraryFolder = join(groupsDir, 'personas');
   const fileAt = readUnlessUnchanged<PersonaFile | null>(null, async (path) => {
     const bytes = await readIfThere(path);
@@ -62,34 +52,29 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
     );
   }
 
+  /** A persona that no chat has said anything of. */
   async function asInLibrary(personaId: PersonaId): Promise<Persona> {
     return inherit(personaId, null, NO_FILE, await libraryFile(personaId));
   }
 
+  /** The ids of the personas in the library, sorted. */
   async function library(): Promise<PersonaId[]> {
-    const files = await listed(libraryFolder, namesIn);
+    const files = (await listed(libraryFolder, namesIn)).filter((file) => file.endsWith('.md'));
     return files
-      .filter((file) => file.endsWith('.md'))
       .map((file) => file.slice(0, -'.md'.length))
       .filter(isPersonaId)
       .sort();
   }
 
   async function libraryFile(personaId: PersonaId): Promise<PersonaFile> {
-    return isPersonaId(personaId)
-      ? ((await read(join(libraryFolder, `${personaId}.md`))) ?? NO_FILE)
-      : NO_FILE;
+    const file = isPersonaId(personaId) ? await read(join(libraryFolder, `${personaId}.md`)) : null;
+    return file ?? NO_FILE;
   }
 
   /** null when there is no such file. One that cannot be read says nothing, and the operator hears of it. */
   async function read(path: string): Promise<PersonaFile | null> {
-    const file = await readOr(
-      NO_FILE,
-      path,
-      fileAt,
-      log,
-      'a persona file cannot be read; it counts as empty',
-    );
+    const message = 'a persona file cannot be read; it counts as empty';
+    const file = await readOr(NO_FILE, path, fileAt, log, message);
     if (file !== null && file.faults.length > 0) {
       log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
     }

@@ -5,7 +5,7 @@ import type { Log } from '../core/log.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import { parseArchiveName } from './archive-name.js';
 import { isDailyName } from './daily-log.js';
-import { namesIn, readIfThere, readOr, statIfThere, unhurried } from './file-access.js';
+import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from './file-access.js';
 import { archiveFolder, chatFolder, dailyFolder, isChatId } from './paths.js';
 import { isPersonaId } from './slug.js';
 
@@ -25,7 +25,7 @@ export function createRecallFiles(options: {
       for await (const chatId of unhurried((await namesOf(groupsDir)).filter(isChatId), AT_ONCE)) {
         const folder = chatFolder(groupsDir, chatId);
         for await (const personaId of unhurried((await namesOf(folder)).filter(isPersonaId), AT_ONCE)) {
-          if (isFolder(join(folder, personaId))) found.push({ chatId, personaId });
+          if (isFolder(join(folder, personaId), false)) found.push({ chatId, personaId });
         }
       }
       return found;
@@ -33,13 +33,8 @@ export function createRecallFiles(options: {
 
     async list({ chatId, personaId }) {
       const days = (await namesOf(dailyFolder(groupsDir, chatId))).filter(isDailyName);
-      const archived = await readOr(
-        [],
-        archiveFolder(groupsDir, chatId),
-        () => archives.list(chatId, personaId),
-        log,
-        PASSED_OVER,
-      );
+      const folder = archiveFolder(groupsDir, chatId);
+      const archived = await readOr([], folder, () => archives.list(chatId, personaId), log, PASSED_OVER);
       const names = [
         `${personaId}/MEMORY.md`,
         ...days.map((name) => `memory/${name}`),
@@ -84,14 +79,5 @@ function stampOf(path: string): { stamp: string; bytes: number } | null {
   } catch {
     // A link loop, a folder without access: reading it says so to the operator.
     return { stamp: 'unreadable', bytes: 0 };
-  }
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return statIfThere(path)?.isDirectory() ?? false;
-  } catch {
-    // A link that leads in a circle: no persona.
-    return false;
   }
 }

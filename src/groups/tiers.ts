@@ -186,16 +186,16 @@ function spaced(text: string, eol: string, last: boolean, lineEnded: boolean): s
 }
 
 /** After the nearest tier with a lower number, else before the nearest with a higher one, else at the end. */
-function positionFor(file: ParsedMemory, tier: Tier): number {
-  for (const lower of TIERS.filter((other) => other < tier).reverse()) {
-    const section = file.sections.findLast((section) => section.tier === lower);
+function positionFor({ sections, source }: ParsedMemory, tier: Tier): number {
+  for (let lower = tier - 1; lower >= 1; lower--) {
+    const section = sections.findLast((section) => section.tier === lower);
     if (section) return section.end;
   }
-  for (const higher of TIERS.filter((other) => other > tier)) {
-    const section = file.sections.find((section) => section.tier === higher);
+  for (let higher = tier + 1; higher <= 3; higher++) {
+    const section = sections.find((section) => section.tier === higher);
     if (section) return section.start;
   }
-  return file.source.length;
+  return source.length;
 }
 
 /** The line ends after which the next line stands alone, with a blank one before it. */
