@@ -23,7 +23,7 @@ import type { ModelClient } from './core/model.js';
 import type { Store } from './core/store.js';
 import type { AnyTool, ToolsFor } from './core/tool.js';
 import { createGateway, type Gateway } from './gateway.js';
-import { createArchives } from './groups/archive.js';
+import { createArchives } from './groups/archive-files.js';
 import { createChatFiles } from './groups/chat-files.js';
 import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
@@ -93,11 +93,11 @@ export async function compose({
   const { groupsDir } = config;
   const store = await openStore(config, log);
   const zone = createZone(config.timezone);
-  const alone = locks();
+  const exclusive = locks();
   const memory = createMemory({
-    ...{ groupsDir, budgets: config.memory, versions: store, alone, clock, newId, log },
+    ...{ groupsDir, budgets: config.memory, versions: store, exclusive, clock, newId, log },
   });
-  const archives = createArchives({ groupsDir, zone, alone, log });
+  const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log });
   const chatFiles = createChatFiles({ groupsDir, log });
   const model = await createModel(config, store, log);

@@ -26,8 +26,8 @@ export function personaName(personas: Persona[], id: PersonaId): string {
 export type PersonaRefusal = { ok: false; reason: string };
 
 /**
- * Personas as files under `groups/<chat_id>/<persona_id>/`. Every read goes to the disk, so that an operator's
- * edit is in the next reply. A broken front matter never throws: the fields that can be read are, the rest is
+ * Personas as files under `groups/<chat_id>/<persona_id>/`. An operator's edit is in the very next
+ * reply. A broken front matter never throws: the fields that can be read are, the rest is
  * as if left out, and the operator is warned in the log.
  */
 export interface Personas {

@@ -40,7 +40,9 @@ export function searchMemory(recall: Recall, zone: Zone): Tool<z.infer<typeof pa
       const result = await recall.search(
         { chatId, personaId },
         {
-          ...{ text: query, limit, now: context.now },
+          text: query,
+          limit,
+          now: context.now,
           ...(since ? { since: startOf(since, zone) } : {}),
           ...(until ? { until: startOf(until, zone, 1) } : {}),
         },

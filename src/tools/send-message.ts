@@ -10,7 +10,7 @@ import type { ChatId } from '../core/ids.js';
 import type { Aside, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { done, failed } from './results.js';
-import { findSendable, newestIn } from './sendable.js';
+import { findFile, newestFiles } from './sendable-files.js';
 
 export interface SendMessageParts {
   /** Puts it into the outbox; what has this key already is passed over. */
@@ -54,7 +54,7 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
       if (text.trim() === '' && path === '')
         return failed('There is nothing to send: give a text, or a file.');
 
-      const found = path === '' ? null : await findSendable(path, rootsOf(parts, chatId, context));
+      const found = path === '' ? null : await findFile(path, rootsOf(parts, chatId, context));
       if (found?.kind === 'forbidden') return failed(FORBIDDEN);
       if (found?.kind === 'missing') return missing(parts, chatId, context);
       if (context.signal.aborted) return failed('Stopped: nothing was sent.');
@@ -91,7 +91,7 @@ async function missing(
   { timezone }: ToolContext,
 ): Promise<ToolResult> {
   const zone = createZone(timezone);
-  const files = await newestIn(join(mediaFolder, chatId), MOST_LISTED);
+  const files = await newestFiles(join(mediaFolder, chatId), MOST_LISTED);
   const lines = files.map(({ name, bytes, at }) => `${name} (${bytes} bytes, came ${zone.time(at)})`);
   const list =
     lines.length === 0

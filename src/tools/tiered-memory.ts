@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { Memory, SeenTier, Tier } from '../core/memory.js';
 import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';
-import { keptOut } from './kept-out.js';
-import { done, failed, fits, shown, unsaved, withoutFaults } from './results.js';
+import { done, failed, fits, runTool, shown, unsaved } from './results.js';
+import { refuseSecret } from './secret-refusal.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];
 
@@ -36,7 +36,7 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
     parameters: readParameters,
     risk: 'low',
     execute: (parameters, context) =>
-      withoutFaults(name, context, async () => {
+      runTool(name, context, async () => {
         const allowed = authorise(context, parameters);
         if (!allowed.ok) return failed(allowed.reason);
         if (parameters.tier !== undefined) {
@@ -61,7 +61,7 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
     parameters: writeParameters,
     risk: 'medium',
     execute: (parameters, context) =>
-      withoutFaults(
+      runTool(
         name,
         context,
         async () => {
@@ -69,7 +69,7 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
           if (!allowed.ok) return failed(allowed.reason);
           const { tier, content } = parameters;
           const seen = context.seen.get(seenKey(allowed.target.chatId, allowed.target.personaId, tier));
-          const refusal = await keptOut(name, content, textOf(seen), context);
+          const refusal = await refuseSecret(name, content, textOf(seen), context);
           if (refusal !== null) return refusal;
           if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
           return write(memory, allowed.target, tier, content, seen, context);

@@ -19,7 +19,7 @@ import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/cor
 import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool } from '../../src/core/tool.js';
-import { createArchives } from '../../src/groups/archive.js';
+import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
@@ -109,9 +109,9 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
 
   const newId = () => `id-${++lastId}`;
   const zone = createZone('UTC');
-  const alone = locks();
+  const exclusive = locks();
   const memory = createMemory({
-    ...{ groupsDir, alone, clock, newId, versions: store, log: quietLog },
+    ...{ groupsDir, exclusive, clock, newId, versions: store, log: quietLog },
     budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
   });
   const tools = toolSet([...(options.memoryTools ? memoryTools(memory) : []), ...(options.tools ?? [])]);
@@ -170,7 +170,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     deliver,
     personas,
     memory,
-    archives: createArchives({ groupsDir, zone, alone, log: quietLog }),
+    archives: createArchives({ groupsDir, zone, exclusive, log: quietLog }),
     recall: options.recall ?? NO_RECALL,
     media: options.media ?? NO_MEDIA,
     model,

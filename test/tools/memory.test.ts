@@ -168,6 +168,22 @@ describe('whole files', () => {
     );
   });
 
+  it('does not count what somebody wrote while the whole file was read as seen', async () => {
+    const { memory, context, read, groups } = await setUp({ [OWN]: '## Tier 1\ntea\n' });
+    const [, writeTier, readMemory] = memoryTools({
+      ...memory,
+      async readAll(owner) {
+        const text = await memory.readAll(owner);
+        await writeFile(join(groups, OWN), '## Tier 1\nby hand\n');
+        return text;
+      },
+    });
+    const shown = await readMemory?.execute({ scope: 'chat' } as never, context);
+    expect(shown?.content).toBe('## Tier 1\ntea\n');
+    const written = await writeTier?.execute({ tier: 1, content: 'tea, black' } as never, context);
+    expect(written).toMatchObject({ failed: true, unsaved: true });
+    expect(await read(OWN)).toBe('## Tier 1\nby hand\n');
+  });
   it('global is read-only', async () => {
     const { call, read } = await setUp({ 'AGENTS.md': 'Be kind.\n' });
     for (const scope of ['global', 'chat', 'else']) {

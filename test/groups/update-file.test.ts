@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fileUpdater } from '../../src/groups/atomic.js';
+import { fileUpdater } from '../../src/groups/update-file.js';
 import { groupsFolder } from './support.js';
 
 describe('fileUpdater', () => {

@@ -2,15 +2,13 @@
  * Writing an archive without holding it: the messages go into one temporary file as they come; then the head,
  * which counts them, and that file go into another, which becomes the archive.
  */
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
 import { type Extent, headText, messageText } from './archive-text.js';
-import { codeOf, unavailable } from './disk.js';
-import { openTemporary, type Temporary } from './temporary.js';
-
-const CHUNK_BYTES = 256 * 1024;
+import { codeOf, unavailable } from './file-access.js';
+import { openTemporary, type Temporary } from './temporary-files.js';
 
 export async function writeArchive(
   path: string,
@@ -23,26 +21,17 @@ export async function writeArchive(
     return openTemporary(path);
   });
   try {
-    const extent = await writeBody(path, body.file, pages, zone);
-    await onDisk(path, () => writeWhole(path, headText(head, extent, zone), body.file));
+    let extent: Extent | null = null;
+    for await (const page of pages) {
+      extent = page.reduce(extended, extent);
+      const text = page.map((message) => messageText(message, zone)).join('');
+      await onDisk(path, () => body.file.appendFile(text));
+    }
+    const start = headText(head, extent, zone);
+    await onDisk(path, () => writeWhole(path, start, body));
   } finally {
     await discard(body);
   }
-}
-
-async function writeBody(
-  path: string,
-  body: FileHandle,
-  pages: AsyncIterable<ArchivedMessage[]>,
-  zone: Zone,
-): Promise<Extent | null> {
-  let extent: Extent | null = null;
-  for await (const page of pages) {
-    extent = page.reduce(extended, extent);
-    const text = page.map((message) => messageText(message, zone)).join('');
-    await onDisk(path, () => body.appendFile(text));
-  }
-  return extent;
 }
 
 function extended(extent: Extent | null, { sentAt }: ArchivedMessage): Extent {
@@ -54,16 +43,12 @@ function extended(extent: Extent | null, { sentAt }: ArchivedMessage): Extent {
   };
 }
 
-async function writeWhole(path: string, head: string, body: FileHandle): Promise<void> {
+async function writeWhole(path: string, head: string, body: Temporary): Promise<void> {
   const whole = await openTemporary(path);
   try {
-    await whole.file.appendFile(head);
-    const chunk = Buffer.alloc(CHUNK_BYTES);
-    for (let at = 0; ; ) {
-      const { bytesRead } = await body.read(chunk, 0, chunk.length, at);
-      if (bytesRead === 0) break;
-      await whole.file.appendFile(chunk.subarray(0, bytesRead));
-      at += bytesRead;
+    await whole.file.writeFile(head);
+    for await (const chunk of body.file.createReadStream({ start: 0, autoClose: false })) {
+      await whole.file.writeFile(chunk);
     }
     await whole.file.sync();
     await rename(whole.path, path);
@@ -72,17 +57,17 @@ async function writeWhole(path: string, head: string, body: FileHandle): Promise
     throw error;
   }
   await whole.file.close();
+  // The name of a new file is on the disk only when its folder is; of a new folder, when that above is.
   await syncFolder(dirname(path));
   await syncFolder(dirname(dirname(path)));
 }
 
-/** The name of a new file is on the disk only when its folder is. */
 async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
     await handle.sync().finally(() => handle.close());
   } catch (error) {
-    // Some file systems know no such thing; there is nothing more to be had of them.
+    // Some file systems cannot do this for folders; there is nothing more to be had of them.
     if (!['EINVAL', 'EPERM', 'EISDIR', 'ENOTSUP'].includes(codeOf(error))) throw error;
   }
 }

@@ -1,13 +1,9 @@
 /** The daily log of a chat: one file a day, one line an entry. Here the pure part: dates, entries, the digest. */
 import { LINE_END } from '../core/entry.js';
 import { cut } from './budget.js';
-import { BOM, decode, linesOf } from './bytes.js';
+import { BOM, decode, linesOf } from './byte-text.js';
 
-export interface DailyBudget {
-  dailyPerDayMaxChars: number;
-  dailyMaxChars: number;
-}
-
+/** A day of the log, as far as a prompt shows it. */
 export interface Day {
   date: string;
   text: string;
@@ -20,23 +16,24 @@ export function isDate(date: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(date);
 }
 
-/** The days that a folder has files of, up to and including `today`, newest first. */
-export function daysUpTo(fileNames: string[], today: string): string[] {
+/** The name of a file of the daily log. */
+export function isDailyName(name: string): boolean {
+  return name.endsWith('.md') && isDate(name.slice(0, -'.md'.length));
+}
+
+/** The days that a folder has files of, newest first. */
+export function datesIn(fileNames: string[]): string[] {
   return fileNames
-    .filter((name) => name.endsWith('.md'))
+    .filter(isDailyName)
     .map((name) => name.slice(0, -'.md'.length))
-    .filter((date) => isDate(date) && date <= today)
     .sort()
     .reverse();
 }
 
 /** The days as they go into a prompt. Headings and the markers of single days count into the whole. */
-export function digest(days: Day[], budget: DailyBudget): string {
-  const blocks = days.map(({ date, text }) => {
-    const shown = cut(text, budget.dailyPerDayMaxChars, 'daily-per-day-max-chars').text;
-    return `--- ${date} ---\n${shown}`;
-  });
-  return cut(blocks.join('\n\n'), budget.dailyMaxChars, 'daily-max-chars').text;
+export function digest(days: Day[], maxChars: number): string {
+  const blocks = days.map(({ date, text }) => `--- ${date} ---\n${text}`);
+  return cut(blocks.join('\n\n'), maxChars, 'daily-max-chars').text;
 }
 
 /** Whether an entry stands in the file as a line of its own. */

@@ -3,8 +3,8 @@ import { lstat, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile }
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
-import { fileUpdater } from '../../src/groups/atomic.js';
 import { locks } from '../../src/groups/locks.js';
+import { fileUpdater } from '../../src/groups/update-file.js';
 import { BY_TURN, groupsFolder, listeningLog, memoryIn, versionShelf } from './support.js';
 
 const CHAT = 'telegram_-100';
@@ -20,14 +20,14 @@ async function chatWith(files: Record<string, string>) {
   }
   const log = listeningLog();
   const versions = versionShelf();
-  const alone = locks();
-  const memory = memoryIn(groups, {}, { log, versions, alone });
+  const exclusive = locks();
+  const memory = memoryIn(groups, {}, { log, versions, exclusive });
   return {
     groups,
     pathOf,
     log,
     versions,
-    alone,
+    exclusive,
     memory,
     read: (file: string) => readFile(pathOf(file), 'utf8'),
   };
@@ -176,10 +176,10 @@ describe('erase', () => {
   });
 
   it('loses nothing that is written at the same time, through the same locks', async () => {
-    const { memory, groups, alone, read, versions } = await chatWith({
+    const { memory, groups, exclusive, read, versions } = await chatWith({
       'luna/MEMORY.md': 'my secret word\nkeep\n',
     });
-    const update = fileUpdater(alone);
+    const update = fileUpdater(exclusive);
     await Promise.all([
       memory.erase(CHAT, SECRET),
       memory.writeTier(OWNER, 1, 'tea', { text: '' }, BY_TURN),

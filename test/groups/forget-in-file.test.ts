@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
-import { linesOf } from '../../src/groups/bytes.js';
-import { type Kind, linesHolding, withoutPhrase } from '../../src/groups/erasure.js';
+import { linesOf } from '../../src/groups/byte-text.js';
+import { forgetIn, type Kind } from '../../src/groups/forget-in-file.js';
 
 const without = (text: string, kind: Kind, phrase: string) =>
-  withoutPhrase(Buffer.from(text), kind, phraseOf(phrase)).toString();
+  forgetIn(Buffer.from(text), kind, phraseOf(phrase)).left.toString();
 const holding = (text: string, kind: Kind, phrase: string) =>
-  linesHolding(Buffer.from(text), kind, phraseOf(phrase));
+  forgetIn(Buffer.from(text), kind, phraseOf(phrase)).lines;
 
 describe('MEMORY.md and the daily log without a phrase', () => {
   it('lose the lines it stands in, and no other byte', () => {
@@ -43,11 +43,11 @@ describe('MEMORY.md and the daily log without a phrase', () => {
 
   it('keep bytes that are no UTF-8', () => {
     const file = Buffer.from([0xff, 0x0a, 0x61, 0xc3, 0x0a, 0xc3, 0xa9, 0x0d, 0x0a, 0x80]);
-    expect(withoutPhrase(file, 'memory', phraseOf('É'))).toEqual(
+    expect(forgetIn(file, 'memory', phraseOf('É')).left).toEqual(
       Buffer.from([0xff, 0x0a, 0x61, 0xc3, 0x0a, 0x80]),
     );
     const archive = Buffer.concat([file, Buffer.from('\n\n## A · 2026-11-22 10:15 <!-- m1 -->\n\nsecret\n')]);
-    const erased = withoutPhrase(archive, 'archive', phraseOf('secret'));
+    const erased = forgetIn(archive, 'archive', phraseOf('secret')).left;
     expect(erased.subarray(0, file.length)).toEqual(file);
     expect(erased.toString()).toContain(FORGOTTEN);
   });
@@ -55,8 +55,9 @@ describe('MEMORY.md and the daily log without a phrase', () => {
   it('are the same where it does not stand', () => {
     for (const kind of ['memory', 'daily', 'archive'] as const) {
       const file = Buffer.from('## Tier 1\nx\n');
-      expect(withoutPhrase(file, kind, phraseOf('y'))).toBe(file);
-      expect(linesHolding(file, kind, phraseOf('y'))).toEqual([]);
+      const { lines, left } = forgetIn(file, kind, phraseOf('y'));
+      expect(left).toBe(file);
+      expect(lines).toEqual([]);
     }
   });
 });

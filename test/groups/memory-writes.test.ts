@@ -5,8 +5,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Tier, Version } from '../../src/core/memory.js';
-import { fitForTier } from '../../src/groups/tier-content.js';
-import { NEW_MEMORY, parseMemory, tierText, withTier } from '../../src/groups/tiers.js';
+import { fitForTier, NEW_MEMORY, parseMemory, tierText, withTier } from '../../src/groups/tiers.js';
 import { BY_TURN, CAUSE, groupsFolder, listeningLog, memoryIn, NOW, versionShelf } from './support.js';
 
 const OWNER = { chatId: 'terminal_local', personaId: 'luna' };

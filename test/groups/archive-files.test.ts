@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { ArchivedMessage, ArchiveHead } from '../../src/core/archive.js';
 import { createZone } from '../../src/core/dates.js';
 import { phraseOf } from '../../src/core/phrase.js';
-import { createArchives } from '../../src/groups/archive.js';
+import { createArchives } from '../../src/groups/archive-files.js';
 import { archiveName, parseArchiveName } from '../../src/groups/archive-name.js';
 import { isoTime } from '../../src/groups/archive-text.js';
 import { locks } from '../../src/groups/locks.js';
@@ -26,10 +26,10 @@ async function setUp() {
   const groups = await groupsFolder();
   const folder = join(groups, CHAT, 'archive');
   const log = listeningLog();
-  const alone = locks();
-  const archives = createArchives({ groupsDir: groups, zone: createZone('Europe/Vienna'), alone, log });
+  const exclusive = locks();
+  const archives = createArchives({ groupsDir: groups, zone: createZone('Europe/Vienna'), exclusive, log });
   const read = (file = NAME) => readFile(join(folder, file), 'utf8');
-  return { groups, folder, log, alone, archives, read };
+  return { groups, folder, log, exclusive, archives, read };
 }
 
 async function* pagesOf(...pages: ArchivedMessage[][]): AsyncGenerator<ArchivedMessage[]> {
@@ -160,8 +160,8 @@ Hi!
   });
 
   it('is waited for by forgetting', async () => {
-    const { archives, groups, alone, read } = await setUp();
-    const memory = memoryIn(groups, {}, { alone });
+    const { archives, groups, exclusive, read } = await setUp();
+    const memory = memoryIn(groups, {}, { exclusive });
     let proceed = () => {};
     const gate = new Promise<void>((resolve) => {
       proceed = resolve;

@@ -1,11 +1,23 @@
 /** Reading files that somebody else may have put there: a directory, a pipe or a link loop is a Fault, not a hang. */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { Fault } from '../core/errors.js';
+import { setImmediate as nextPass } from 'node:timers/promises';
+import { describe, Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
 
 /** Larger ones are no memory; reading them for each turn would stop everything else. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** A turn reads a dozen small files. The way to the thread pool and back costs several times what reading does. */
+/** Of a small file the way to the thread pool and back costs several times what reading does. */
 const SMALL_BYTES = 256 * 1024;
 
 const HINTS: Record<string, string> = {
@@ -20,8 +32,11 @@ const HINTS: Record<string, string> = {
   EROFS: 'the file system is read-only',
 };
 
-/** The bytes of a text file, or null when there is none. Throws Fault `memory_unavailable` for the rest. */
-export async function readIfThere(path: string): Promise<Buffer | null> {
+/**
+ * The bytes of a text file, or only so many of its first; null when there is none. Throws Fault `memory_unavailable`
+ * for the rest.
+ */
+export async function readIfThere(path: string, first?: number): Promise<Buffer | null> {
   try {
     // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -29,6 +44,10 @@ export async function readIfThere(path: string): Promise<Buffer | null> {
       const found = fstatSync(file);
       if (found.isDirectory()) throw unavailable('read', path, { code: 'EISDIR' });
       if (!found.isFile()) throw unusable(path, 'it is a pipe or a device; move it away');
+      if (first !== undefined) {
+        const bytes = Buffer.alloc(Math.min(first, found.size));
+        return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, 0));
+      }
       if (found.size > MAX_BYTES) throw unusable(path, 'it is larger than 64 MB; shorten it');
       const bytes = found.size <= SMALL_BYTES ? readFileSync(file) : await readFile(path);
       if (isUtf16(bytes)) throw unusable(path, 'it is UTF-16; save it as UTF-8');
@@ -43,19 +62,19 @@ export async function readIfThere(path: string): Promise<Buffer | null> {
   }
 }
 
-/** The first bytes of a file, or null when there is none. */
-export function readHead(path: string, most: number): Buffer | null {
+/** What `read` makes of a path; where it fails, `otherwise`, and the operator hears of it. */
+export async function readOr<Value>(
+  otherwise: Value,
+  path: string,
+  read: (path: string) => Promise<Value>,
+  log: Log,
+  message: string,
+): Promise<Value> {
   try {
-    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const head = Buffer.alloc(most);
-      return head.subarray(0, readSync(file, head, 0, most, 0));
-    } finally {
-      closeSync(file);
-    }
+    return await read(path);
   } catch (error) {
-    if (isMissing(error)) return null;
-    throw unavailable('read', path, error);
+    log.warn({ path, error: describe(error) }, message);
+    return otherwise;
   }
 }
 
@@ -66,6 +85,33 @@ export async function namesIn(folder: string): Promise<string[]> {
   } catch (error) {
     if (isMissing(error)) return [];
     throw unavailable('read', folder, error);
+  }
+}
+
+/** What lies where a path leads; null when nothing does. */
+export function statIfThere(path: string): Stats | null {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) ?? null;
+  } catch (error) {
+    throw unavailable('read', path, error);
+  }
+}
+
+/** `unclear` where a link loop or missing access keeps us from telling. */
+export function isFolder(path: string, unclear: boolean): boolean {
+  try {
+    return statIfThere(path)?.isDirectory() ?? false;
+  } catch {
+    return unclear;
+  }
+}
+
+/** The items one by one, so that others are served after so many of them. */
+export async function* unhurried<Item>(items: Iterable<Item>, atOnce: number): AsyncGenerator<Item> {
+  let n = 0;
+  for (const item of items) {
+    yield item;
+    if (++n % atOnce === 0) await nextPass();
   }
 }
 

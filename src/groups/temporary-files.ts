@@ -4,7 +4,7 @@
  */
 import { type FileHandle, lstat, open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf, isMissing, namesIn, unavailable } from './disk.js';
+import { codeOf, isMissing, namesIn, unavailable } from './file-access.js';
 
 export interface Temporary {
   path: string;

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import markdownIt from 'markdown-it';
 import { describe, expect, it } from 'vitest';
-import { isBlank, outline } from '../../src/groups/outline.js';
+import { findHeadings, isBlank } from '../../src/groups/headings.js';
 
-const starts = (source: string) => outline(source, null).headings.map((heading) => heading.start);
-const titles = (source: string) => outline(source, null).headings.map((heading) => heading.title);
+const starts = (source: string) => findHeadings(source, null).headings.map((heading) => heading.start);
+const titles = (source: string) => findHeadings(source, null).headings.map((heading) => heading.title);
 
-describe('outline', () => {
+describe('findHeadings', () => {
   it('finds headings of level 1 and 2, and no deeper ones', () => {
     expect(titles('# a\n## b ##\n### c\n   ## d\n    ## code\n#no\n##\n')).toEqual(['a', 'b', 'd', '']);
   });
@@ -29,8 +29,8 @@ describe('outline', () => {
   });
 
   it('tells what would close a fence that is left open', () => {
-    expect(outline('a\n~~~~ js\n## x\n', null).openFences).toEqual([{ at: 15, closer: '~~~~' }]);
-    expect(outline('```\n## x\n## Stop\n## y\n', /^## Stop$/)).toEqual({
+    expect(findHeadings('a\n~~~~ js\n## x\n', null).openFences).toEqual([{ at: 15, closer: '~~~~' }]);
+    expect(findHeadings('```\n## x\n## Stop\n## y\n', /^## Stop$/)).toEqual({
       headings: [
         { start: 9, bodyStart: 17, title: 'Stop' },
         { start: 17, bodyStart: 22, title: 'y' },
@@ -85,8 +85,8 @@ describe('outline', () => {
   it('reads megabytes in a moment', () => {
     const source = '## a\n\ntext\n---\n- item\n```x\n'.repeat(400_000);
     const before = performance.now();
-    outline(source, /^## b$/);
-    outline(`- item\n${'lazy\n===\n'.repeat(100_000)}`, null);
+    findHeadings(source, /^## b$/);
+    findHeadings(`- item\n${'lazy\n===\n'.repeat(100_000)}`, null);
     expect(performance.now() - before).toBeLessThan(5_000);
   });
 });

@@ -4,26 +4,28 @@
  */
 import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setImmediate as nextPass } from 'node:timers/promises';
 import type { ArchiveFile, Archives } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
-import { describe, Fault } from '../core/errors.js';
+import { Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
-import { archiveName, nameTime, oldestFirst, parseArchiveName } from './archive-name.js';
-import { readHeadText, withMark } from './archive-text.js';
-import { writeArchive } from './archive-write.js';
-import { fileUpdater } from './atomic.js';
-import { namesIn, readHead, unavailable } from './disk.js';
-import type { Alone } from './locks.js';
+import { archiveName, nameTime, parseArchiveName } from './archive-name.js';
+import { type ReadHead, readHeadText } from './archive-text.js';
+import { writeArchive } from './archive-writer.js';
+import { namesIn, readIfThere, readOr, unavailable, unhurried } from './file-access.js';
+import { readUnlessUnchanged } from './file-cache.js';
+import { withFrontMatterKey } from './front-matter.js';
+import type { Exclusive } from './locks.js';
+import { archivesOf } from './memory-files.js';
 import { archiveFolder, fromHere } from './paths.js';
-import { removeLeftOvers } from './temporary.js';
+import { removeLeftOvers } from './temporary-files.js';
+import { fileUpdater } from './update-file.js';
 
 export interface ArchivesOptions {
   groupsDir: string;
   zone: Zone;
   /** Shared with memory, which erases in the same files. */
-  alone: Alone;
+  exclusive: Exclusive;
   log: Log;
 }
 
@@ -33,10 +35,15 @@ const AT_ONCE = 50;
 /** How many names that were given out are kept in memory; two of one moment come close together. */
 const KNOWN_NAMES = 1_000;
 
-export function createArchives({ groupsDir, zone, alone, log }: ArchivesOptions): Archives {
-  const update = fileUpdater(alone);
-  /** Names whose files are not there yet, perhaps. */
-  const given = new Set<string>();
+export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOptions): Archives {
+  const update = fileUpdater(exclusive);
+  /** Paths that were given out; their files may not be there yet. */
+  const reserved = new Set<string>();
+  /** null where it is not the beginning of an archive. */
+  const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
+    const bytes = await readIfThere(path, HEAD_BYTES);
+    return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
+  });
 
   return {
     async newName(head) {
@@ -44,9 +51,9 @@ export function createArchives({ groupsDir, zone, alone, log }: ArchivesOptions)
       for (let number = 1; ; number++) {
         const file = archiveName({ time: nameTime(zone, head.at), number, personaId: head.personaId });
         const path = pathOf(head.chatId, file);
-        if (there.has(file) || given.has(path)) continue;
-        if (given.size >= KNOWN_NAMES) given.clear();
-        given.add(path);
+        if (there.has(file) || reserved.has(path)) continue;
+        if (reserved.size >= KNOWN_NAMES) reserved.clear();
+        reserved.add(path);
         return file;
       }
     },
@@ -54,8 +61,8 @@ export function createArchives({ groupsDir, zone, alone, log }: ArchivesOptions)
     async write(head, file, pages) {
       const path = pathOf(head.chatId, file);
       // Under the folder's lock: what is forgotten meanwhile must not stand in a file that appears afterwards.
-      await alone(archiveFolder(groupsDir, head.chatId), async () => {
-        // Of a copy that a crash cut off nobody knows any more.
+      await exclusive(archiveFolder(groupsDir, head.chatId), async () => {
+        // No later write would know of a copy that a crash cut off: its name is never used again.
         await removeLeftOvers(dirname(path), (name) => parseArchiveName(name) !== null);
         await writeArchive(path, head, pages, zone);
       });
@@ -65,7 +72,7 @@ export function createArchives({ groupsDir, zone, alone, log }: ArchivesOptions)
       const path = pathOf(chatId, file);
       await update(path, (bytes) => {
         if (bytes === null) return null;
-        const marked = withMark(bytes, mark);
+        const marked = withFrontMatterKey(bytes, mark, true);
         if (marked === null)
           log.warn({ path, mark }, 'an archive is not marked, for its front matter cannot be read');
         return marked;
@@ -74,10 +81,10 @@ export function createArchives({ groupsDir, zone, alone, log }: ArchivesOptions)
 
     async remove(chatId, file) {
       const path = pathOf(chatId, file);
-      await alone(archiveFolder(groupsDir, chatId), async () => {
+      await exclusive(archiveFolder(groupsDir, chatId), async () => {
         await removeLeftOvers(dirname(path), (name) => name === file);
         try {
-          // In one go: nobody marks the file between looking at it and writing it back.
+          // Synchronous: nobody marks the file between looking at it and writing it back.
           rmSync(path, { force: true });
         } catch (error) {
           throw unavailable('write', path, error);
@@ -86,18 +93,10 @@ export function createArchives({ groupsDir, zone, alone, log }: ArchivesOptions)
     },
 
     async list(chatId, personaId) {
-      const folder = archiveFolder(groupsDir, chatId);
-      const names = (await namesIn(folder))
-        .map(parseArchiveName)
-        .filter((name) => name?.personaId === personaId)
-        .filter((name) => name !== null)
-        .sort(oldestFirst);
       const found: ArchiveFile[] = [];
-      for (const [n, name] of names.entries()) {
-        if (n % AT_ONCE === AT_ONCE - 1) await nextPass();
-        const file = archiveName(name);
-        const head = headOf(join(folder, file));
-        if (head !== null && head.personaId === personaId) found.push({ file, ...head });
+      for await (const file of unhurried(await archivesOf(groupsDir, { chatId, personaId }), AT_ONCE)) {
+        const head = await headOf(pathOf(chatId, file));
+        if (head?.personaId === personaId) found.push({ file, ...head });
       }
       return found;
     },
@@ -105,18 +104,11 @@ export function createArchives({ groupsDir, zone, alone, log }: ArchivesOptions)
     shownPath: (chatId, file) => fromHere(pathOf(chatId, file)),
   };
 
-  function headOf(path: string): ReturnType<typeof readHeadText> {
-    try {
-      const bytes = readHead(path, HEAD_BYTES);
-      const head = bytes && readHeadText(bytes.toString('utf8'));
-      if (bytes !== null && head === null) {
-        log.warn({ path }, 'an archive is passed over, for its front matter cannot be read');
-      }
-      return head;
-    } catch (error) {
-      log.warn({ path, error: describe(error) }, 'an archive is passed over, for it cannot be read');
-      return null;
-    }
+  async function headOf(path: string): Promise<ReadHead | null> {
+    const message = 'an archive is passed over, for it cannot be read';
+    const head = await readOr('missing', path, headAt, log, message);
+    if (head === null) log.warn({ path }, 'an archive is passed over, for its front matter cannot be read');
+    return head === 'missing' ? null : head;
   }
 
   function pathOf(chatId: ChatId, file: string): string {

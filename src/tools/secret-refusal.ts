@@ -2,8 +2,8 @@
 import type { ToolContext, ToolResult } from '../core/tool.js';
 import { failed } from './results.js';
 
-/** null when the content holds none, but for those that stand in `known`, the text it replaces. */
-export async function keptOut(
+/** null when the content holds no secret that is not in `known`, the text it replaces. */
+export async function refuseSecret(
   name: string,
   content: string,
   known: string,

@@ -5,46 +5,43 @@ import { setImmediate as nextPass } from 'node:timers/promises';
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
-import type { FoundLine, Memory } from '../core/memory.js';
+import type { FoundLine, Memory, MemoryFile } from '../core/memory.js';
 import type { Phrase } from '../core/phrase.js';
-import type { UpdateFile } from './atomic.js';
-import { readIfThere } from './disk.js';
-import { linesHolding, withoutPhrase } from './erasure.js';
-import { filesIn, foldersOfChat, type HeldFile } from './held-files.js';
-import { followLinks } from './links.js';
-import type { Alone } from './locks.js';
+import { readIfThere } from './file-access.js';
+import { forgetIn, type Kind } from './forget-in-file.js';
+import type { Exclusive } from './locks.js';
+import { filesIn, memoryFolders } from './memory-files.js';
 import { archiveFolder } from './paths.js';
-import { removeLeftOvers } from './temporary.js';
-
-export interface ForgettingOptions {
-  groupsDir: string;
-  update: UpdateFile;
-  alone: Alone;
-  log: Log;
-}
+import { removeLeftOvers } from './temporary-files.js';
+import { followLinks, type UpdateFile } from './update-file.js';
 
 /** How many files are looked at in one pass of the event loop. */
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
-export function forgetting(options: ForgettingOptions): Pick<Memory, 'find' | 'erase'> {
-  const { groupsDir, update, alone, log } = options;
+export function forgetting(
+  groupsDir: string,
+  update: UpdateFile,
+  exclusive: Exclusive,
+  log: Log,
+): Pick<Memory, 'find' | 'erase'> {
   return { find, erase };
 
   async function find(chatId: ChatId, phrase: Phrase, most: number): Promise<FoundLine[]> {
     const found: FoundLine[] = [];
     const failures: unknown[] = [];
-    let seen = 0;
-    for (const { file, path, kind } of await allFiles(chatId, failures)) {
-      if (found.length >= most) break;
-      if (++seen % AT_ONCE === 0) await nextPass();
-      await tried(failures, async () => {
-        const bytes = await readIfThere(path);
-        const lines = bytes === null ? [] : linesHolding(bytes, kind, phrase);
+    const failed = (error: unknown): undefined => void failures.push(error);
+    let looked = 0;
+    for (const folder of await memoryFolders(groupsDir, chatId)) {
+      for (const { file, path } of (await filesIn(folder).catch(failed)) ?? []) {
+        if (found.length >= most) break;
+        if (++looked % AT_ONCE === 0) await nextPass();
+        const bytes = await readIfThere(path).catch(failed);
+        const lines = bytes ? forgetIn(bytes, folder.kind, phrase).lines : [];
         found.push(...lines.slice(0, most - found.length).map((text) => ({ file, text })));
-      });
+      }
     }
-    // Without any, nobody can say that it stands nowhere.
+    // Where nothing was found, a file that could not be read may hold it all the same.
     if (found.length === 0) failIfAny('look for words to be forgotten', failures);
     for (const error of failures) {
       log.warn({ error: describe(error) }, 'passed over while looking for words to be forgotten');
@@ -55,32 +52,22 @@ export function forgetting(options: ForgettingOptions): Pick<Memory, 'find' | 'e
   async function erase(chatId: ChatId, phrase: Phrase): Promise<string[]> {
     const changed: string[] = [];
     const failures: unknown[] = [];
+    const failed = (error: unknown): undefined => void failures.push(error);
+    const eraseIn = async ({ file, path }: MemoryFile, kind: Kind) => {
+      if (await update(path, (bytes) => bytes && forgetIn(bytes, kind, phrase).left)) changed.push(file);
+      await removeBesideTarget(path);
+    };
     // No archive is written meanwhile, so none appears with the words after the folder was looked through.
-    await alone(archiveFolder(groupsDir, chatId), async () => {
-      for (const held of await allFiles(chatId, failures)) {
-        await tried(failures, async () => {
-          if (await eraseIn(held, phrase)) changed.push(held.file);
-          await removeBesideTarget(held.path);
-        });
-      }
-      for (const folder of await foldersOfChat(groupsDir, chatId)) {
-        await tried(failures, () => removeLeftOvers(folder.path, folder.holds));
+    await exclusive(archiveFolder(groupsDir, chatId), async () => {
+      for (const folder of await memoryFolders(groupsDir, chatId)) {
+        for (const each of (await filesIn(folder).catch(failed)) ?? []) {
+          await eraseIn(each, folder.kind).catch(failed);
+        }
+        await removeLeftOvers(folder.path, folder.holds).catch(failed);
       }
     });
     failIfAny('forget', failures);
     return changed;
-  }
-
-  async function allFiles(chatId: ChatId, failures: unknown[]): Promise<HeldFile[]> {
-    const files: HeldFile[] = [];
-    for (const folder of await foldersOfChat(groupsDir, chatId)) {
-      await tried(failures, async () => void files.push(...(await filesIn(folder))));
-    }
-    return files;
-  }
-
-  function eraseIn({ path, kind }: HeldFile, phrase: Phrase): Promise<boolean> {
-    return update(path, (bytes) => bytes && withoutPhrase(bytes, kind, phrase));
   }
 }
 
@@ -89,14 +76,6 @@ async function removeBesideTarget(path: string): Promise<void> {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
   const target = await followLinks(path);
   await removeLeftOvers(dirname(target), (name) => name === basename(target));
-}
-
-async function tried(failures: unknown[], work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    failures.push(error);
-  }
 }
 
 function failIfAny(what: string, failures: unknown[]): void {
