@@ -1,5 +1,5 @@
 /** The memory tools: tiers (beside), whole files, principles to read, the daily log to read and add to. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { entryLine } from '../core/entry.js';
 import type { Memory } from '../core/memory.js';
 import { type AnyTool, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
