@@ -246,10 +246,7 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       log,
       quirks,
     });
-  const first = client(server);
-  // Before anything is taken up: loading stops the event loop.
-  await first.warm();
-  return withFallbacks(first, fallbacks.map(client), log);
+  return withFallbacks(client(server), fallbacks.map(client), log);
 }
 
 async function createTerminalChannel(

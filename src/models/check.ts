@@ -1,7 +1,7 @@
 /** `doctor` asks a model server: does it answer, take tools, count tokens, and read a long prompt to its end? */
 import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
-import type { Answer } from './assembly.js';
+import type { Answer } from './answer.js';
 import type { Quirk } from './quirks.js';
 
 const LONG_PROMPT_TOKENS = 6000;

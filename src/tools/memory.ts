@@ -1,5 +1,5 @@
 /** `read_memory` and `write_memory`: principles, a whole MEMORY.md, the daily log; and the list of the memory tools. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { entryLine } from '../core/entry.js';
 import type { Memory } from '../core/memory.js';
 import { type AnyTool, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';

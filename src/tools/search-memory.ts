@@ -2,7 +2,7 @@
  * `search_memory`: what was said and noted before, in whatever words. The scope is the caller's own, made by the
  * gateway: there is no parameter for another chat or persona.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { localMidnight, type Zone } from '../core/dates.js';
 import type { Recall } from '../core/recall.js';
 import { recalledLine } from '../core/recalled.js';

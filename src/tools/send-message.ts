@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { createZone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
 import type { Aside, Tool, ToolContext, ToolResult } from '../core/tool.js';

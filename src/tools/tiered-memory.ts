@@ -1,5 +1,5 @@
 /** `read_tiered_memory` and `write_tiered_memory`: one tier of a persona's MEMORY.md, seen before it is replaced. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Memory, SeenTier, Tier } from '../core/memory.js';
 import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';

@@ -1,10 +1,11 @@
 /** What a stream tells while an answer is written: growing text, and a restart where it does not go on. */
+import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
-import { Fault } from '../../src/core/errors.js';
 import type { ModelEvent } from '../../src/core/model.js';
+import { attempt } from '../../src/models/attempt.js';
 import { visibleSoFar, withoutReasoning } from '../../src/models/reasoning.js';
-import { type StreamEnd, telling } from '../../src/models/telling.js';
+import { manualClock } from '../fakes/clock.js';
 import type { FakeModelOptions } from '../fakes/model.js';
 import { ask, type Bench, openBench, outcome } from './helpers.js';
 
@@ -12,11 +13,6 @@ let bench: Bench | undefined;
 afterEach(async () => {
   await bench?.fake.close();
   bench = undefined;
-});
-
-const done = (text: string): StreamEnd => ({
-  ...{ kind: 'done', calls: [], usage: null, model: 'm', truncated: false },
-  text,
 });
 
 async function eventsOf(stream: AsyncIterable<ModelEvent>): Promise<ModelEvent[]> {
@@ -36,23 +32,39 @@ function readAlong(events: ModelEvent[]): string[] {
   });
 }
 
-test('whatever is shown and however fast, what was told ends as the text of the end (property)', async () => {
-  const shown = fc.array(fc.record({ text: fc.string({ maxLength: 6 }), pause: fc.boolean() }));
+test('however an answer is cut into pieces, what was told ends as its text (property)', async () => {
+  const words = fc.constantFrom(
+    '<think>',
+    '</think>',
+    '<thinking>',
+    '</thinking>',
+    ' hm ',
+    'Tea',
+    '\n',
+    '<',
+    '',
+  );
   await fc.assert(
-    fc.asyncProperty(shown, fc.option(fc.string()), async (texts, last) => {
-      const events = await eventsOf(
-        telling(async (shows) => {
-          for (const { text, pause } of texts) {
-            shows(text);
-            if (pause) await new Promise((resolve) => setImmediate(resolve));
-          }
-          return last === null ? { kind: 'failed', fault: new Fault('internal', 'x') } : done(last);
-        }),
-      );
-      const ends = events.filter(({ kind }) => kind === 'done' || kind === 'failed');
-      expect(ends).toHaveLength(1);
-      expect(events.at(-1)).toBe(ends[0]);
-      if (last !== null) expect(readAlong(events).at(-1) ?? '').toBe(last);
+    fc.asyncProperty(fc.array(words, { maxLength: 12 }), fc.string(), async (pieces, before) => {
+      const lines = [
+        ...pieces.map((content) => ({ delta: { content } })),
+        { delta: {}, finish_reason: 'stop' },
+      ];
+      const body = lines.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+      const writing = attempt({
+        post: async () => Readable.from(body),
+        body: '{}',
+        takenIds: () => new Set(),
+        silenceMs: 60_000,
+        // What an attempt that was given up has shown.
+        shown: { text: before },
+        clock: manualClock(),
+        signal: new AbortController().signal,
+      });
+      const events: ModelEvent[] = before === '' ? [] : [{ kind: 'text', delta: before }];
+      let next = await writing.next();
+      for (; !next.done; next = await writing.next()) events.push(next.value);
+      expect(readAlong(events).at(-1) ?? '').toBe(next.value.text);
       for (const event of events) if (event.kind === 'text') expect(event.delta).not.toBe('');
     }),
   );
@@ -90,6 +102,9 @@ test('text comes while the server writes', async () => {
     if (text === 'Tea is') break;
   }
   expect(text).toBe('Tea is');
+  // Nobody reads it any more.
+  await expect.poll(() => on.fake.requests[0]?.abandoned).toBe(true);
+  expect(on.clock.sleeping()).toEqual([]);
 });
 
 test('reasoning is never told, in a field of its own or between tags, also where only its end is marked', async () => {
@@ -111,10 +126,10 @@ test('reasoning is never told, in a field of its own or between tags, also where
 test('an attempt that broke off is void: the next begins anew', async () => {
   const cut = { text: 'Tea is go', chunkSize: 3, cutAfter: 2 };
   const on = await open((_body, n) => (n === 0 ? cut : { text: 'Coffee.', chunkSize: 3 }));
-  const telling = eventsOf(stream(on));
+  const reading = eventsOf(stream(on));
   await on.clock.asleep(500);
   await on.clock.advance(500);
-  const events = await telling;
+  const events = await reading;
   const before = events.findIndex(({ kind }) => kind === 'restart');
   expect(readAlong(events.slice(0, before)).at(-1)).toBe('Tea is');
   expect(readAlong(events).at(-1)).toBe('Coffee.');

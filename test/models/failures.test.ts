@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { verdictOn, waitBefore } from '../../src/models/verdict.js';
+import { classify, retryDelay } from '../../src/models/failures.js';
 
 const answered = (status: number | undefined, words = '', more = {}) =>
-  verdictOn({ kind: 'answered', status, words, ...more });
+  classify({ kind: 'answered', status, words, ...more });
 
 describe('what a failure means', () => {
   test.each([408, 409, 429, 500, 502, 503, 524, 529, undefined])('%s passes: it is asked again', (status) => {
@@ -27,9 +27,9 @@ describe('what a failure means', () => {
   });
 
   test('silence is not repeated, a broken connection or answer is', () => {
-    expect(verdictOn({ kind: 'silent', words: '' }).retry).toBe(false);
-    expect(verdictOn({ kind: 'unreachable', words: '' }).retry).toBe(true);
-    expect(verdictOn({ kind: 'broken', words: '' }).retry).toBe(true);
+    expect(classify({ kind: 'silent', words: '' }).retry).toBe(false);
+    expect(classify({ kind: 'unreachable', words: '' }).retry).toBe(true);
+    expect(classify({ kind: 'broken', words: '' }).retry).toBe(true);
   });
 
   /** As OpenAI, vLLM, llama.cpp, Ollama, OpenRouter, Gemini, Mistral, Anthropic's proxies, SGLang, LM Studio say it. */
@@ -80,13 +80,13 @@ describe('what a failure means', () => {
 describe('how long to wait', () => {
   const error = { kind: 'answered' as const, words: '' };
   test('longer each time, up to eight seconds', () => {
-    expect([1, 2, 3, 4, 5, 6, 60].map((n) => waitBefore(n, error, () => 0))).toEqual([
+    expect([1, 2, 3, 4, 5, 6, 60].map((n) => retryDelay(n, error, () => 0))).toEqual([
       500, 1000, 2000, 4000, 8000, 8000, 8000,
     ]);
-    expect(waitBefore(1, error, () => 1)).toBe(375);
+    expect(retryDelay(1, error, () => 1)).toBe(375);
   });
   test('what the server asks for', () => {
-    expect(waitBefore(1, { ...error, retryAfterMs: 0 }, () => 1)).toBe(0);
-    expect(waitBefore(5, { ...error, retryAfterMs: 3000 }, () => 1)).toBe(3000);
+    expect(retryDelay(1, { ...error, retryAfterMs: 0 }, () => 1)).toBe(0);
+    expect(retryDelay(5, { ...error, retryAfterMs: 3000 }, () => 1)).toBe(3000);
   });
 });

@@ -23,8 +23,7 @@ interface PartialCall {
   arguments: string;
 }
 
-/** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
-export function createAssembly(takenIds: ReadonlySet<string>) {
+export function createAnswer() {
   let text = '';
   let usage: Usage | null = null;
   let model: string | null = null;
@@ -33,13 +32,12 @@ export function createAssembly(takenIds: ReadonlySet<string>) {
   const byIndex = new Map<number, PartialCall>();
 
   function addCall(piece: Record<string, unknown>) {
-    const described = record(piece.function) ?? piece;
+    const named = record(piece.function) ?? piece;
     const index = typeof piece.index === 'number' ? piece.index : null;
     const id = word(piece.id) ?? '';
-    const name = word(described.name)?.trim() ?? '';
-    const given = described.arguments;
-    const whole = record(given) !== null;
-    const args = whole ? JSON.stringify(given) : (word(given) ?? '');
+    const name = word(named.name)?.trim() ?? '';
+    const whole = record(named.arguments) !== null;
+    const args = whole ? JSON.stringify(named.arguments) : (word(named.arguments) ?? '');
 
     let call = index === null ? calls.at(-1) : byIndex.get(index);
     if (call === undefined || beginsAnother(call, { id, name, args, index })) {
@@ -79,8 +77,10 @@ export function createAssembly(takenIds: ReadonlySet<string>) {
 
     finish: () => finish,
 
-    answer(): Answer {
-      return { text: withoutReasoning(text), calls: named(calls, takenIds), usage, model, finish };
+    /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
+    complete(takenIds: () => ReadonlySet<string>): Answer {
+      const callable = calls.length === 0 ? [] : callableOf(calls, takenIds());
+      return { text: withoutReasoning(text), calls: callable, usage, model, finish };
     },
   };
 }
@@ -100,7 +100,7 @@ function beginsAnother(
 }
 
 /** Calls that can be made: with a name, an id of their own, and arguments. */
-function named(calls: PartialCall[], takenIds: ReadonlySet<string>): ToolCall[] {
+function callableOf(calls: PartialCall[], takenIds: ReadonlySet<string>): ToolCall[] {
   const taken = new Set(takenIds);
   return calls
     .filter((call) => call.name !== '')

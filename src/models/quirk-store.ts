@@ -10,26 +10,26 @@ import { QUIRKS, type Quirk } from './quirks.js';
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** Where the book is kept: one text, which several servers' books may share. */
+/** Where it is stored: one text, which the clients of several servers may share. */
 export interface QuirkStorage {
   load(): Promise<string | null>;
   save(value: string): Promise<void>;
 }
 
-/** Never throws: a book that cannot be read or written only costs a refused request. */
-export interface QuirkBook {
+/** Never throws: where nothing can be read or written, that only costs a refused request. */
+export interface QuirkStore {
   refused(key: string): Promise<ReadonlySet<Quirk>>;
   add(key: string, quirk: Quirk): Promise<void>;
   forget(key: string): Promise<void>;
 }
 
-interface Page {
+interface Entry {
   since: number;
   refused: Quirk[];
 }
 
-export function createQuirkBook(storage: QuirkStorage, clock: Clock, log: Log): QuirkBook {
-  const pages = new Map<string, Page>();
+export function createQuirkStore(storage: QuirkStorage, clock: Clock, log: Log): QuirkStore {
+  const entries = new Map<string, Entry>();
   let loading: Promise<void> | undefined;
 
   async function stored(): Promise<Record<string, unknown>> {
@@ -39,8 +39,8 @@ export function createQuirkBook(storage: QuirkStorage, clock: Clock, log: Log): 
   async function readOnce() {
     try {
       for (const [key, value] of Object.entries(await stored())) {
-        const page = pageOf(value);
-        if (page !== null) pages.set(key, page);
+        const entry = entryOf(value);
+        if (entry !== null) entries.set(key, entry);
       }
     } catch (error) {
       log.warn({ error: describe(error) }, 'what model servers refuse could not be read; it is learnt again');
@@ -52,13 +52,13 @@ export function createQuirkBook(storage: QuirkStorage, clock: Clock, log: Log): 
     return loading;
   }
 
-  async function keep(key: string) {
+  async function save(key: string) {
     try {
-      // Read again: another server's client may have written its own pages meanwhile.
+      // Read again: another server's client may have written its own entries meanwhile.
       const all = await stored();
-      const page = pages.get(key);
-      if (page === undefined) delete all[key];
-      else all[key] = page;
+      const entry = entries.get(key);
+      if (entry === undefined) delete all[key];
+      else all[key] = entry;
       await storage.save(JSON.stringify(all));
     } catch (error) {
       log.warn({ error: describe(error) }, 'what a model server refuses could not be kept');
@@ -68,29 +68,29 @@ export function createQuirkBook(storage: QuirkStorage, clock: Clock, log: Log): 
   return {
     async refused(key) {
       await loaded();
-      const page = pages.get(key);
-      if (page !== undefined && clock.now() - page.since > WEEK_MS) pages.delete(key);
-      return new Set(pages.get(key)?.refused);
+      const entry = entries.get(key);
+      if (entry !== undefined && clock.now() - entry.since > WEEK_MS) entries.delete(key);
+      return new Set(entries.get(key)?.refused);
     },
 
     async add(key, quirk) {
       await loaded();
-      const page = pages.get(key) ?? { since: clock.now(), refused: [] };
-      if (page.refused.includes(quirk)) return;
-      pages.set(key, { ...page, refused: [...page.refused, quirk] });
-      await keep(key);
+      const entry = entries.get(key) ?? { since: clock.now(), refused: [] };
+      if (entry.refused.includes(quirk)) return;
+      entries.set(key, { ...entry, refused: [...entry.refused, quirk] });
+      await save(key);
     },
 
     async forget(key) {
       await loaded();
-      if (pages.delete(key)) await keep(key);
+      if (entries.delete(key)) await save(key);
     },
   };
 }
 
-function pageOf(value: unknown): Page | null {
-  const page = record(value);
-  if (page === null || typeof page.since !== 'number' || !Array.isArray(page.refused)) return null;
-  const refused = QUIRKS.filter((quirk) => (page.refused as unknown[]).includes(quirk));
-  return { since: page.since, refused };
+function entryOf(value: unknown): Entry | null {
+  const entry = record(value);
+  if (entry === null || typeof entry.since !== 'number' || !Array.isArray(entry.refused)) return null;
+  const refused = QUIRKS.filter((quirk) => (entry.refused as unknown[]).includes(quirk));
+  return { since: entry.since, refused };
 }

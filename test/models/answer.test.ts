@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAssembly } from '../../src/models/assembly.js';
+import { createAnswer } from '../../src/models/answer.js';
 
 function assembled(deltas: object[], takenIds: string[] = []) {
-  const assembly = createAssembly(new Set(takenIds));
-  for (const delta of deltas) assembly.add({ choices: [{ index: 0, delta }] });
-  return assembly.answer();
+  const answer = createAnswer();
+  for (const delta of deltas) answer.add({ choices: [{ index: 0, delta }] });
+  return answer.complete(() => new Set(takenIds));
 }
 
 const piece = (more: object, described: object) => ({ ...more, function: described });
@@ -130,11 +130,11 @@ describe('text', () => {
   test('no shape makes it throw', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.array(fc.jsonValue()), (chunks, deltas) => {
-        const assembly = createAssembly(new Set());
-        for (const chunk of chunks) assembly.add(chunk);
-        for (const delta of deltas) assembly.add({ choices: [{ delta }] });
-        for (const call of deltas) assembly.add({ choices: [{ delta: { tool_calls: [call] } }] });
-        for (const call of assembly.answer().calls) expect(call.name).not.toBe('');
+        const answer = createAnswer();
+        for (const chunk of chunks) answer.add(chunk);
+        for (const delta of deltas) answer.add({ choices: [{ delta }] });
+        for (const call of deltas) answer.add({ choices: [{ delta: { tool_calls: [call] } }] });
+        for (const call of answer.complete(() => new Set()).calls) expect(call.name).not.toBe('');
       }),
     );
   });
