@@ -70,7 +70,9 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   const name = `Person ${person}`;
   const now = YESTERDAY + n;
   await store.receive({
-    ...{ channel: 'telegram', account: ACCOUNT, now },
+    channel: 'telegram',
+    account: ACCOUNT,
+    now,
     receipts: [
       {
         kind: 'message',
@@ -79,7 +81,9 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
         platformMessageId: `past-${n}`,
         sender: { id, name, administrator: false },
         text: `This was said long ago, as number ${n}.`,
-        ...{ sentAt: now, mentionsBot: false, replyTo: null },
+        sentAt: now,
+        mentionsBot: false,
+        replyTo: null,
       },
     ],
   });
@@ -92,17 +96,28 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   await store.beginTurn({
     claim,
     turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: claimed.waiting.map((message) => message.id) },
-    ...{ noted: [], hearers, now },
+    noted: [],
+    hearers,
+    now,
   });
   await store.finishTurn({
-    ...{ claim, turnId, outcome: 'answered', reply, hearers, now },
+    claim,
+    turnId,
+    outcome: 'answered',
+    reply,
+    hearers,
+    now,
     usage: { inputTokens: 1000, outputTokens: 10 },
     measured: null,
     given: null,
     deliveries: [
       {
-        ...{ origin: `turn:${turnId}`, personaId: DEFAULT_PERSONA, speaker: 'default', part: 0 },
-        ...{ body: { text: reply, marks: [] }, replyTo: null },
+        origin: `turn:${turnId}`,
+        personaId: DEFAULT_PERSONA,
+        speaker: 'default',
+        part: 0,
+        body: { text: reply, marks: [] },
+        replyTo: null,
       },
     ],
   });

@@ -31,7 +31,9 @@ export interface Running extends Measurable {
   toPlatform: number[];
   perSecond: number[];
   burstPerSecond: number[];
+  /** Processor time of a message among many, and of one that comes alone. */
   cpuMs: (number | null)[];
+  aloneCpuMs: (number | null)[];
   idleMb: number | null;
   faults: Answered;
 }
@@ -58,7 +60,14 @@ export async function begin<Begun extends Measurable>(subject: Begun): Promise<B
   await subject.servers.oneByOne({ people: [1], each: 1 });
   await pause(REST_MS);
   return {
-    ...{ ...subject, bot, toModel: [], toPlatform: [], perSecond: [], burstPerSecond: [], cpuMs: [] },
+    ...subject,
+    bot,
+    toModel: [],
+    toPlatform: [],
+    perSecond: [],
+    burstPerSecond: [],
+    cpuMs: [],
+    aloneCpuMs: [],
     idleMb: bot.memory()?.now ?? null,
     faults: { messages: 0, lost: 0, doubled: 0, outOfOrder: 0 },
   };
@@ -73,7 +82,9 @@ export async function measure(subjects: Running[], sizes: Sizes): Promise<void> 
       note(subject, await subject.servers.conversations({ people, each: 2 }));
     }
     for (const subject of subjects) {
+      const before = subject.bot.cpuMs();
       const found = await subject.servers.oneByOne(sizes.timed ?? { people, each: 1 });
+      subject.aloneCpuMs.push(cpuPerMessage(subject.bot, before, found.messages));
       subject.toModel.push(...found.toModel);
       subject.toPlatform.push(...found.toPlatform);
       note(subject, found);
@@ -81,9 +92,8 @@ export async function measure(subjects: Running[], sizes: Sizes): Promise<void> 
     for (const subject of subjects) {
       const before = subject.bot.cpuMs();
       const found = await subject.servers.conversations({ people, each });
-      const after = subject.bot.cpuMs();
+      subject.cpuMs.push(cpuPerMessage(subject.bot, before, found.messages));
       subject.perSecond.push(found.messages / found.seconds);
-      subject.cpuMs.push(before === null || after === null ? null : (after - before) / found.messages);
       note(subject, found);
     }
     for (const subject of subjects) {
@@ -95,7 +105,13 @@ export async function measure(subjects: Running[], sizes: Sizes): Promise<void> 
   await pause(REST_MS);
 }
 
-export function figures({ toModel, toPlatform, perSecond, burstPerSecond, cpuMs, idleMb, bot }: Running) {
+function cpuPerMessage(bot: Bot, before: number | null, messages: number): number | null {
+  const after = bot.cpuMs();
+  return before === null || after === null ? null : (after - before) / messages;
+}
+
+export function figures(run: Running) {
+  const { toModel, toPlatform, perSecond, burstPerSecond, cpuMs, aloneCpuMs, idleMb, bot } = run;
   return {
     toModel: median(toModel),
     toModelLate: quantile(toModel, 0.95),
@@ -104,6 +120,7 @@ export function figures({ toModel, toPlatform, perSecond, burstPerSecond, cpuMs,
     perSecond: median(perSecond),
     burstPerSecond: median(burstPerSecond),
     cpuMs: medianOf(cpuMs),
+    aloneCpuMs: medianOf(aloneCpuMs),
     idleMb,
     peakMb: bot.memory()?.peak ?? null,
   };

@@ -60,16 +60,19 @@ function sentence(id: number, shortest: number, longest: number): string {
 function feedOf(messages: number, chats: number): RecallFeed {
   const room = (chat: number) => `bench_${String(chat).padStart(7, '0')}`;
   const message = (id: number): HeardMessage => ({
-    ...{
-      id,
-      room: room((id - 1) % chats),
-      text: sentence(id, 3, 25),
-      sentAt: START + id * 60_000 * 20,
-      receivedAt: 0,
-    },
+    id,
+    room: room((id - 1) % chats),
+    text: sentence(id, 3, 25),
+    sentAt: START + id * 60_000 * 20,
+    receivedAt: 0,
     author: { kind: 'person', id: 'bench_1', name: id % 2 ? 'Ann' : 'Bob', administrator: false },
-    ...{ platformMessageId: null, mentionsBot: false, replyTo: null, edited: false, turnId: null },
-    ...{ place: { heardAfter: id - 1, messageId: id }, addressed: true },
+    platformMessageId: null,
+    mentionsBot: false,
+    replyTo: null,
+    edited: false,
+    turnId: null,
+    place: { heardAfter: id - 1, messageId: id },
+    addressed: true,
   });
   return {
     async heardViews(after, most) {

@@ -6,22 +6,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { systemClock } from '../src/core/clock.js';
 import type { Store } from '../src/core/store.js';
 import { openSqliteStore } from '../src/store/sqlite/open.js';
 import { quietLog } from '../test/harness/quiet.js';
 import { median, table } from './figures.js';
+import { readOptions } from './options.js';
 
-const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean', default: false } },
-  strict: false,
-});
+const { quick } = readOptions();
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 const PERSONAS = ['default', 'luna', 'max', 'nova', 'ada'];
 const ROOM = 'telegram_-1';
-const MESSAGES = options.quick ? 1_000 : 5_000;
-const RUNS = options.quick ? 20 : 100;
+const MESSAGES = quick ? 1_000 : 5_000;
+const RUNS = quick ? 20 : 100;
 const NOW = Date.UTC(2026, 0, 15);
 /** As a turn asks for it. */
 const WINDOW = { room: ROOM, limit: 800, overheard: 50, except: [] };
@@ -30,15 +27,20 @@ async function say(store: Store, n: number): Promise<void> {
   const sender = { id: 'telegram_1', name: 'Anna', administrator: false };
   const text = `Luna, Max, Nova, Ada: this is number ${n} of many, and it is about as long as what people write.`;
   await store.receive({
-    ...{ channel: 'telegram', account: 'bench', now: NOW + n },
+    channel: 'telegram',
+    account: 'bench',
+    now: NOW + n,
     receipts: [
       {
-        ...{
-          kind: 'message',
-          chat: { id: ROOM, address: '-1', kind: 'group', title: 'Garden' },
-          threadId: null,
-        },
-        ...{ platformMessageId: String(n), sender, text, sentAt: NOW + n, mentionsBot: false, replyTo: null },
+        kind: 'message',
+        chat: { id: ROOM, address: '-1', kind: 'group', title: 'Garden' },
+        threadId: null,
+        platformMessageId: String(n),
+        sender,
+        text,
+        sentAt: NOW + n,
+        mentionsBot: false,
+        replyTo: null,
       },
     ],
   });
@@ -53,14 +55,15 @@ async function say(store: Store, n: number): Promise<void> {
   const of = { claim: claimed.claim, hearers: PERSONAS, now: NOW + n };
   await store.beginTurn({ ...of, turn, noted: [] });
   await store.finishTurn({
-    ...{
-      ...of,
-      addressed: PERSONAS,
-      turnId: turn.id,
-      outcome: 'answered',
-      reply: `Yes, that was number ${n}.`,
-    },
-    ...{ deliveries: [], usage: null, measured: null, given: null },
+    ...of,
+    addressed: PERSONAS,
+    turnId: turn.id,
+    outcome: 'answered',
+    reply: `Yes, that was number ${n}.`,
+    deliveries: [],
+    usage: null,
+    measured: null,
+    given: null,
   });
 }
 

@@ -6,6 +6,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import type { Server } from 'node:http';
 import { echo, startFakeModel } from '../test/fakes/model.js';
 import { startFakeTelegram } from '../test/fakes/telegram.js';
+import { answerCalls } from './answer-calls.js';
 import { type Answered, checkAnswers, textOf } from './answers.js';
 
 /** Where the bot finds them. */
@@ -28,7 +29,7 @@ export interface Throughput extends Answered {
 }
 
 /** What another process may ask of this one; arguments and results are plain data. */
-export interface Verbs {
+export interface ServerCalls {
   addresses(): Addresses;
   /** Says one message; nobody needs to listen yet. */
   say(person: number, text: string): void;
@@ -120,7 +121,7 @@ async function check(from: number): Promise<Answered> {
   return answers;
 }
 
-const verbs: Verbs = {
+const calls: ServerCalls = {
   addresses: () => ({ telegram: telegram.url, token: telegram.token, model: model.url }),
 
   say(person, text) {
@@ -244,13 +245,4 @@ const verbs: Verbs = {
 subscribe('http.server.request.start', (message) => {
   (message as { server: Server }).server.keepAliveTimeout = KEEP_ALIVE_MS;
 });
-process.on('message', async ({ id, verb, given }: { id: number; verb: keyof Verbs; given: unknown[] }) => {
-  try {
-    const call = verbs[verb] as (...given: unknown[]) => unknown;
-    process.send?.({ id, result: await call(...given) });
-  } catch (error) {
-    process.send?.({ id, error: String(error) });
-  }
-});
-process.on('disconnect', () => process.exit());
-process.send?.('ready');
+answerCalls(calls);
