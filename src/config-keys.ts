@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import { isLoopback } from './board/loopback.js';
 import { discordOptions } from './channels/discord/options.js';
-import { expected, truth } from './channels/option-words.js';
+import { expected, truth } from './channels/kit/options.js';
 import { telegramOptions } from './channels/telegram/options.js';
 import { whatsappOptions } from './channels/whatsapp/options.js';
 

@@ -1,6 +1,6 @@
 /** The platforms that are configured. Each one's library is loaded only here, and only then. */
 import { randomUUID } from 'node:crypto';
-import { named } from './channels/named.js';
+import { named } from './channels/kit/named.js';
 import type { Config } from './config.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -31,8 +31,7 @@ export async function createTelegramChannel({
   const { createTelegram } = await import('./channels/telegram/channel.js');
   return createTelegram({
     ...{ options, log, clock: systemClock },
-    initialCursor: (account) => store.cursor('telegram', account),
-    wantsQuietListening: options.access.groups !== 'closed',
+    cursor: (account) => store.cursor('telegram', account),
   });
 }
 

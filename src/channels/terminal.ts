@@ -7,8 +7,8 @@ import type { Channel, ChannelLimits, ChannelStatus, Part, Receive, Recipient } 
 import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { findFile } from './kit/outgoing.js';
 import { parse } from './markdown/parse.js';
-import { findFile } from './outgoing.js';
 import { asText } from './terminal/file.js';
 import { createPipe } from './terminal/pipe.js';
 import { createPrompt } from './terminal/prompt.js';

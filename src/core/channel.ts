@@ -130,6 +130,14 @@ export interface CommandVerb {
   rest?: { name: string; description: string; required: boolean; suggest?: 'persona' };
 }
 
+/** Where a platform calls us, for the HTTP listener. */
+export interface Webhook {
+  /** `/telegram/webhook` */
+  path: string;
+  /** Takes one call when the secret is right. Resolves to an HTTP status; never rejects. */
+  handle(body: unknown, secret: string | null): Promise<number>;
+}
+
 export interface Channel {
   /** Letters only; the first part of every id of this channel. */
   readonly name: string;
@@ -200,6 +208,9 @@ export interface Channel {
    * then begins its connection anew. The process goes on.
    */
   survives?(error: unknown): boolean;
+
+  /** Where the platform hands in by calling us; left out where we ask it. */
+  readonly webhook?: Webhook;
 
   /** For `doctor`: logs in and returns what an operator should know. Throws with the reason when it cannot. */
   check?(): Promise<{ identity: string; warnings: string[] }>;

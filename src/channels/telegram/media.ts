@@ -1,4 +1,5 @@
 /** What a message holds beside words: its file, and what is told in words of what is neither. Pure. */
+import { sizeInWords } from '../../core/bytes.js';
 import type { Attachment } from '../../core/message.js';
 import type { Content } from './update.js';
 
@@ -16,8 +17,8 @@ export function attachmentsIn(content: Content): Attachment[] {
   return [];
 }
 
-/** What Telegram tells of a file to every bot alike; its id is another one to each. */
-export function filesMarked(content: Content): string[] {
+/** What every bot is told alike of a message's files; the id of a file is another one for each bot. */
+export function fileMarksIn(content: Content): string[] {
   const { photo = [], voice, video, video_note, animation, audio, document } = content;
   return [...photo, voice, video, video_note, animation, audio, document]
     .map((file) => file?.file_unique_id)
@@ -112,8 +113,5 @@ function seconds(duration: number | undefined): string | undefined {
 }
 
 function size(bytes: number | undefined): string | undefined {
-  if (bytes === undefined) return undefined;
-  if (bytes < 1000) return `${bytes} bytes`;
-  if (bytes < 1_000_000) return `${Math.round(bytes / 1000)} kB`;
-  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+  return bytes === undefined ? undefined : sizeInWords(bytes);
 }

@@ -1,9 +1,9 @@
 /**
- * Ids of messages as the rest of the gateway knows them. In a supergroup every bot calls a message by one number;
- * elsewhere each has numbers of its own. What only a persona's bot knows is that bot's id, a colon and its number. Pure.
+ * Ids of messages as the rest of the gateway knows them. In a supergroup a message has the same number for every bot;
+ * elsewhere each bot has numbers of its own: there, an id is the id of a persona's bot, a colon and the number. Pure.
  */
 import type { Address } from '../../core/message.js';
-import type { OurBot } from './ours.js';
+import type { OurBot } from './mentions.js';
 
 /** Supergroups and channels have ids from here down. */
 const SHARED_BELOW = -1_000_000_000_000;
@@ -14,14 +14,14 @@ interface MessageId {
   number: number;
 }
 
-/** null for what is none of a message (what somebody pressed). */
+/** null for an id that is none of a message (a button that was pressed). */
 export function readMessageId(id: string): MessageId | null {
   const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
   if (number === undefined) return null;
   return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
 }
 
-/** What one of our bots calls its own. */
+/** The id of a message that one of our bots knows by that number. */
 export function messageIdOf(
   { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
   number: number | string,
@@ -29,7 +29,7 @@ export function messageIdOf(
   return personaId === undefined ? String(number) : `${id}:${number}`;
 }
 
-/** Whether all bots call the messages of a chat by the same numbers. */
+/** Whether all bots have the same numbers for the messages of a chat. */
 export function isShared(chat: Address): boolean {
   const id = Number(chat);
   // The name of a public group, or of a channel, stands for its id.

@@ -1,7 +1,6 @@
-/** `channels.telegram` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
+/** The keys below `channels.telegram` of config.yaml that only Telegram has. */
 import * as z from 'zod';
-import type { PersonaId } from '../../core/ids.js';
-import { expected, rate } from '../option-words.js';
+import { type Camel, expected, rate } from '../kit/options.js';
 
 const PUBLIC_API = 'https://api.telegram.org';
 
@@ -31,6 +30,7 @@ export const telegramOptions = z
         .regex(/^[A-Za-z0-9_-]{1,256}$/, expected('1 to 256 letters, digits, _ or -'))
         .nullable()
         .default(null),
+      // Persona id and the token of that persona's own bot.
       persona_tokens: z
         .record(z.string(), personaToken, expected('persona ids with the token of a bot each'))
         .default({}),
@@ -56,16 +56,7 @@ export const telegramOptions = z
     }
   });
 
-/** The same in the words of the code. */
-export interface TelegramOptions {
-  token: string;
-  /** Without a slash at its end. */
-  apiRoot: string;
-  mode: 'polling' | 'webhook';
-  webhookUrl: string | null;
-  webhookSecret: string | null;
-  /** Of personas that have a bot of their own. */
-  personaTokens: Readonly<Record<PersonaId, string>>;
-  messagesPerSecond: number;
-  perChatBurst: number;
-}
+/** `access` is there for every channel. Whether groups are served makes a difference to what Telegram must allow. */
+export type TelegramOptions = Camel<z.output<typeof telegramOptions>> & {
+  access: { groups: 'listed' | 'open' | 'closed' };
+};

@@ -25,8 +25,6 @@ export class TransportError extends Error {
 export interface Transport {
   /** As much of `fetch` as grammY uses: JSON, and forms with files. */
   fetch: typeof fetch;
-  /** The body of what lies there; null as soon as it is larger than `maxBytes`. Throws TransportError. */
-  download(url: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Buffer | null>;
   close(): void;
 }
 
@@ -106,46 +104,9 @@ export function createTransport(apiRoot: string): Transport {
     });
   }
 
-  function download(
-    url: string,
-    { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
-  ): Promise<Buffer | null> {
-    return new Promise((resolve, reject) => {
-      const broken = (error: NodeJS.ErrnoException) =>
-        reject(new TransportError(wordsFor(error, signal), false, null));
-      const sent = request(url, { agent, signal });
-      sent.on('error', broken);
-      sent.on('response', (response) => {
-        const status = response.statusCode ?? 0;
-        const pieces: Buffer[] = [];
-        let size = 0;
-        const giveUp = () => {
-          sent.destroy();
-          resolve(null);
-        };
-        response.on('error', broken);
-        if (status !== 200) {
-          response.resume();
-          reject(new TransportError(`the file's address answers with HTTP ${status}`, true, status));
-        } else if (Number(response.headers['content-length']) > maxBytes) {
-          giveUp();
-        } else {
-          response.on('data', (piece: Buffer) => {
-            pieces.push(piece);
-            size += piece.length;
-            if (size > maxBytes) giveUp();
-          });
-          response.on('end', () => resolve(Buffer.concat(pieces)));
-        }
-      });
-      sent.end();
-    });
-  }
-
   return {
     // grammY asks a response for nothing but its JSON.
     fetch: call as unknown as typeof fetch,
-    download,
     close: () => agent.destroy(),
   };
 }

@@ -3,7 +3,7 @@ import type { GroupMetadata } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import { isSamePerson, type Person, personOf } from './jid.js';
 
 const MOST_TITLES = 2_000;

@@ -6,7 +6,7 @@ import type { BinaryNode, WAMessage } from '@whiskeysockets/baileys';
 import type { Receive, Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { InboundEvent } from '../../core/message.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import { accountOf } from './account.js';
 import type { Groups } from './groups.js';
 import { inbound } from './inbound.js';

@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { State } from '../state.js';
+import type { State } from '../kit/state.js';
 import { type Closing, closingOf, pauseAfter } from './closing.js';
 import type { Connection } from './connection.js';
 import { type Credentials, isLinked } from './credentials.js';

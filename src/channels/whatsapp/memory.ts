@@ -1,7 +1,7 @@
 /** What is remembered of people and of what was said, as long as the process lives and within bounds. */
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import { cutAt } from '../../core/cut.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import type { Person } from './jid.js';
 
 const MOST_PEOPLE = 5_000;

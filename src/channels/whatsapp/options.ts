@@ -1,10 +1,11 @@
-/** `channels.whatsapp` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
+/** The keys below `channels.whatsapp` of config.yaml that only WhatsApp has. */
 import * as z from 'zod';
-import { expected, rate, truth } from '../option-words.js';
+import { type Camel, expected, rate, truth } from '../kit/options.js';
 
 export const whatsappOptions = z.object(
   {
     enabled: truth().default(false),
+    // null: WhatsApp's own.
     web_socket_url: z
       .url({
         protocol: /^wss?$/,
@@ -18,11 +19,4 @@ export const whatsappOptions = z.object(
   expected('keys and values'),
 );
 
-/** The same in the words of the code. */
-export interface WhatsAppOptions {
-  enabled: boolean;
-  /** null: WhatsApp's own. */
-  webSocketUrl: string | null;
-  messagesPerSecond: number;
-  perChatBurst: number;
-}
+export type WhatsAppOptions = Camel<z.output<typeof whatsappOptions>>;

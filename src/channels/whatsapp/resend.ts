@@ -6,8 +6,8 @@ import type { proto, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import type { Part } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Bounded } from '../bounded.js';
-import { readOutgoing } from '../outgoing.js';
+import type { Bounded } from '../kit/bounded.js';
+import { readOutgoing } from '../kit/outgoing.js';
 import { keyOf } from './own-ids.js';
 import { contentOf, UPLOADS } from './send.js';
 

@@ -1,15 +1,16 @@
 /**
  * Drafts: what a persona is writing, shown in a private chat as no message yet, with a button to stop it. Where
- * Telegram does not take one, none is tried again by this process.
+ * Telegram does not take one, this process tries none again.
  */
 import type { Part, Recipient, SendOptions } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
-import type { Bot } from './bot.js';
+import { bounded } from '../kit/bounded.js';
+import type { Bot } from './bots.js';
 import { type Failure, isLockedOut, isMethodUnknown, isNotThere } from './failure.js';
-import { mended } from './mend.js';
 import { draftRequest } from './outbound.js';
+import { callRepaired } from './send.js';
 
-export interface Previews {
+export interface Drafts {
   /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
   show(
     bot: Bot,
@@ -21,19 +22,21 @@ export interface Previews {
 
 const MOST_CHATS = 10_000;
 
-export function createPreviews(log: Log): Previews {
-  /** The server knows no drafts. */
-  let unknown = false;
-  const refused = new Set<string>();
+export function createDrafts(log: Log): Drafts {
+  let isKnownToServer = true;
+  /** By bot and chat. */
+  const refused = bounded<string, true>(MOST_CHATS);
 
   return {
     async show(bot, to, part, { key, signal }) {
-      const place = `${bot.our()?.id}/${to.address}`;
-      if (to.kind !== 'direct' || part.file !== undefined || unknown || refused.has(place)) return false;
+      const where = `${bot.our()?.id}/${to.address}`;
+      if (to.kind !== 'direct' || part.file !== undefined || !isKnownToServer || refused.get(where)) {
+        return false;
+      }
       const request = draftRequest(to, part, key);
       if (request === null) return false;
       const { api } = bot;
-      const done = await mended({ api, log }, request, (draft) =>
+      const done = await callRepaired({ api, log }, request, (draft) =>
         api.call((raw, ended) => raw.sendMessageDraft(draft, ended), { signal }),
       );
       if (!('failure' in done)) return true;
@@ -42,9 +45,9 @@ export function createPreviews(log: Log): Previews {
       log.debug({ channel: 'telegram', reason }, 'a draft was not shown');
       // A flood or an outage passes, and the next draft shows what this one did not.
       if (code === null || code === 429 || code >= 500) return true;
-      if (isMethodUnknown(failure)) unknown = true;
+      if (isMethodUnknown(failure)) isKnownToServer = false;
       else if (isLockedOut(failure) || isNotThere(failure)) return { failure };
-      else if (refused.size < MOST_CHATS) refused.add(place);
+      else refused.set(where, true);
       return false;
     },
   };

@@ -1,33 +1,44 @@
 /**
- * What goes out, by the bot that is to say it. Where that one is not let, another of ours says it: the name then
- * stands before the text, where it is to be seen who speaks.
+ * What goes out, sent by the bot whose words it is. Where that bot is not allowed to, another of ours sends it, with
+ * the speaker's name before the text where several may speak.
  */
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import type { Bot } from './bot.js';
-import type { Bots } from './bots.js';
-import { editText, removeMessage } from './edit.js';
+import { named } from '../kit/named.js';
+import { type Bot, type Bots, logFields } from './bots.js';
+import { createDrafts } from './drafts.js';
 import { type Failure, isLockedOut, isNotThere } from './failure.js';
-import type { Sent } from './mend.js';
 import { messageIdOf, numberFor, readMessageId } from './message-id.js';
 import { chatId, numeric } from './outbound.js';
 import type { Presence } from './presence.js';
-import { createPreviews } from './preview.js';
-import { send } from './send.js';
-import { whose } from './supervise.js';
-import { inVoiceOf, speakerOf, voicesFor } from './voices.js';
+import { deleteMessage, editPart, type Sent, sendPart } from './send.js';
 
-type Speaking = Required<Pick<Channel, 'send' | 'edit' | 'remove' | 'preview' | 'setTyping'>>;
+type Sending = Required<Pick<Channel, 'send' | 'edit' | 'remove' | 'preview' | 'setTyping'>>;
+type Speaker = Pick<SendOptions, 'speaker' | 'face' | 'leads'>;
 
-export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log }): Speaking {
+export function createSending(parts: { bots: Bots; presence: Presence; log: Log }): Sending {
   const { bots, presence, log } = parts;
-  const previews = createPreviews(log);
+  const drafts = createDrafts(log);
 
-  /** Whether another bot may do better; remembered. */
+  /**
+   * Best first, never empty: the persona's own bot; for the gateway's own words in a direct chat the one that was
+   * spoken to; the main bot; and where that is not there either, whichever is.
+   */
+  function botsFor({ address, kind }: Recipient, speaker: PersonaId | undefined): Bot[] {
+    const own = speaker === undefined ? undefined : bots.ofPersona(speaker);
+    const lastToHear = presence.lastToHear(address);
+    const first = speaker === undefined && kind === 'direct' ? lastToHear : own;
+    const order = [first, bots.main, lastToHear, ...bots.personas].filter((bot) => bot !== undefined);
+    const each = [...new Set(order)];
+    const present = each.filter((bot) => !presence.isAbsent(bot, address));
+    return present.length > 0 ? present : each;
+  }
+
+  /** Whether another bot may do better; then this one is remembered as absent. */
   function isElsewhere(bot: Bot, to: Recipient, failure: Failure | undefined): boolean {
     if (failure === undefined) return false;
-    // A persona's bot with a broken token takes nobody's voice; without the main one there is none.
+    // Without a persona's bot that has a broken token, the main one speaks for it; without the main one nobody does.
     const lockedOut = bot.personaId !== null && isLockedOut(failure);
     if (!lockedOut && !isNotThere(failure)) return false;
     presence.absent(bot, to.address);
@@ -38,7 +49,7 @@ export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log
     const our = bot.our();
     const { replyTo, signal } = options;
     const number = replyTo === null ? null : numberFor(our ?? { id: 0 }, to.address, replyTo);
-    const said = await send({ api: bot.api, log }, to, inVoiceOf(bot, part, options), {
+    const said = await sendPart({ api: bot.api, log }, to, withNameUnlessOwn(bot, part, options), {
       replyTo: number === null ? null : String(number),
       signal,
     });
@@ -57,14 +68,14 @@ export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log
   return {
     async send(to, part, options) {
       let refused: SendResult | null = null;
-      for (const bot of voicesFor({ bots, presence }, to, speakerOf(options))) {
+      for (const bot of botsFor(to, speakerOf(options))) {
         const said = await sendBy(bot, to, part, options);
         if (!isElsewhere(bot, to, said.failure)) return said.result;
         // What the main bot was told says most.
         if (refused === null || bot.personaId === null) refused = said.result;
-        const { reason } = said.failure ?? {};
         if (bots.personas.length === 0) continue;
-        log.debug({ channel: 'telegram', ...whose(bot.personaId), reason }, 'a bot is not let speak there');
+        const { reason } = said.failure ?? {};
+        log.debug({ ...logFields(bot.personaId), reason }, 'a bot is not allowed to speak in a chat');
       }
       return refused ?? { kind: 'refused', reason: 'no bot of ours is there' };
     },
@@ -73,9 +84,9 @@ export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log
       const author = authorOf(platformMessageId);
       if (author === null) return { kind: 'refused', reason: 'no bot of ours has sent this message' };
       const { bot, number } = author;
+      const shown = withNameUnlessOwn(bot, part, options);
       const { signal } = options;
-      const shown = inVoiceOf(bot, part, options);
-      return editText({ api: bot.api, log }, to, shown, { number, platformMessageId, signal });
+      return editPart({ api: bot.api, log }, to, shown, { number, platformMessageId, signal });
     },
 
     async remove(to, platformMessageId, { signal }) {
@@ -83,7 +94,7 @@ export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log
       if (author === null) return;
       const { bot, number } = author;
       try {
-        await removeMessage(bot, to, { number, signal });
+        await deleteMessage(bot.api, to, { number, signal });
       } catch (error) {
         const { reason } = bot.api.failure(error);
         log.debug({ channel: 'telegram', reason }, 'a message was not taken back');
@@ -91,8 +102,8 @@ export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log
     },
 
     async preview(to, part, options) {
-      for (const bot of voicesFor({ bots, presence }, to, speakerOf(options))) {
-        const shown = await previews.show(bot, to, inVoiceOf(bot, part, options), options);
+      for (const bot of botsFor(to, speakerOf(options))) {
+        const shown = await drafts.show(bot, to, withNameUnlessOwn(bot, part, options), options);
         if (typeof shown === 'boolean') return shown;
         if (!isElsewhere(bot, to, shown.failure)) return false;
       }
@@ -100,7 +111,7 @@ export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log
     },
 
     async setTyping(to, personaId?: PersonaId) {
-      const [bot = bots.main] = voicesFor({ bots, presence }, to, personaId);
+      const [bot = bots.main] = botsFor(to, personaId);
       const thread = numeric(to.threadId);
       const payload = { chat_id: chatId(to.address), action: 'typing' as const };
       const topic = thread === null ? {} : { message_thread_id: thread };
@@ -113,4 +124,14 @@ export function createSpeaking(parts: { bots: Bots; presence: Presence; log: Log
       }
     },
   };
+}
+
+function speakerOf({ speaker, face }: Speaker): PersonaId | undefined {
+  return speaker ?? face?.personaId;
+}
+
+/** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */
+function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
+  const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
+  return isOwn ? part : named(part, speaker);
 }

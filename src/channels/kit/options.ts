@@ -1,6 +1,14 @@
 /** What the options of channels are made of, and the words of their faults: never with the value in them, for it may be a secret. */
 import * as z from 'zod';
 
+/** `snake_case` keys of one level as `camelCase`: the options of config.yaml as the code has them. */
+export type Camel<Section> = {
+  [Key in keyof Section as Key extends string ? CamelWord<Key> : Key]: Section[Key];
+};
+type CamelWord<Word extends string> = Word extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelWord<Tail>>}`
+  : Word;
+
 export function expected(what: string) {
   return {
     error: (issue: { input?: unknown }) =>

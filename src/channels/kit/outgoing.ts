@@ -1,7 +1,8 @@
 /** A file to be sent, as it is on the disk at that moment; or why it cannot be sent, in words for the operator. */
 import { readFile, stat } from 'node:fs/promises';
-import type { OutgoingFile, SendResult } from '../core/channel.js';
-import { describe } from '../core/errors.js';
+import { sizeInWords } from '../../core/bytes.js';
+import type { OutgoingFile, SendResult } from '../../core/channel.js';
+import { describe } from '../../core/errors.js';
 
 type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
 export type Found = { kind: 'found' } | NotSent;
@@ -48,10 +49,7 @@ async function sizeOf(file: OutgoingFile): Promise<number | NotSent> {
 
 function tooLarge(file: OutgoingFile, size: number, { bytes, platform }: Limit): NotSent {
   const most = `${platform} takes at most ${bytes / 1_000_000} MB`;
-  return refused(
-    file,
-    `has ${(size / 1_000_000).toFixed(1)} MB, and ${most}; make it smaller, or take it from the disk`,
-  );
+  return refused(file, `has ${sizeInWords(size)}, and ${most}; make it smaller, or take it from the disk`);
 }
 
 function unreadable(file: OutgoingFile, error: unknown): NotSent {

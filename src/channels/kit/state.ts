@@ -1,6 +1,6 @@
 /** What the channel says of itself: connected or not, since when, and what was wrong last. */
-import type { ChannelStatus } from '../core/channel.js';
-import type { Clock } from '../core/clock.js';
+import type { ChannelStatus } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
 
 export interface State {
   up(): void;

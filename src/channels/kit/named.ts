@@ -1,5 +1,5 @@
 /** Who speaks, where a platform has no face of its own for a persona: the name in bold before the text. Pure. */
-import type { Face, Part } from '../core/channel.js';
+import type { Face, Part } from '../../core/channel.js';
 
 /** Between the name and the text; `compose` was asked to keep room for both. */
 const BREAK = '\n';
