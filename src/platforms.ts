@@ -56,7 +56,7 @@ export async function createWhatsAppChannel({ config, store, log, show }: Omit<P
   return createWhatsApp({
     ...{ ...common, options, log },
     state: whatsAppState(store),
-    initialCursor: (account) => store.cursor('whatsapp', account),
+    cursor: (account) => store.cursor('whatsapp', account),
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
       return sent === null ? null : named(sent.body, { face: sent.face, leads: sent.part === 0 });

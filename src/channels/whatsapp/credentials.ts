@@ -12,15 +12,7 @@ import {
   type SignalDataSet,
   type SignalDataTypeMap,
 } from '@whiskeysockets/baileys';
-
-/** The facet of the store that is this channel's. */
-export interface ChannelState {
-  /** Those of the names that are there. */
-  get(names: string[]): Promise<Map<string, string>>;
-  /** All of them or none; null removes. On the disk when it resolves. */
-  set(values: ReadonlyMap<string, string | null>): Promise<void>;
-  clear(): Promise<void>;
-}
+import type { ChannelState } from '../../core/channel-host.js';
 
 export interface Credentials {
   auth: AuthenticationState;

@@ -2,22 +2,27 @@
  * Taking in: what was decrypted is stored before anybody, the library and WhatsApp included, goes on with it (see
  * `signal.ts`). What the library hands out in other ways, it hands out too late for that, and it is stored at once.
  */
-import type { BinaryNode, WAMessage } from '@whiskeysockets/baileys';
+import {
+  type BinaryNode,
+  decodeMessageNode,
+  proto,
+  unpadRandomMax16,
+  type WAMessage,
+} from '@whiskeysockets/baileys';
 import type { Receive, Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { InboundEvent } from '../../core/message.js';
 import { bounded } from '../kit/bounded.js';
 import { accountOf } from './account.js';
+import type { Cache } from './cache.js';
+import { contentOf, labelOf, saidIn } from './content.js';
 import type { Groups } from './groups.js';
 import { inbound } from './inbound.js';
 import { isGroup, personOf, plainJid, userOf } from './jid.js';
-import type { Memory } from './memory.js';
+import type { Me } from './origin.js';
 import { isOwnId } from './own-ids.js';
 import { type Context, readMessage } from './payload.js';
 import type { ReadReceipts } from './receipts.js';
-import { contentOf, labelOf, saidIn } from './said.js';
-import type { Me } from './scene.js';
-import { messageIn } from './stanza.js';
 
 /** How many messages are remembered as taken. */
 const MOST_TAKEN = 2_000;
@@ -28,7 +33,7 @@ const MOST_TAKEN = 2_000;
 const LATE_BY_MS = 600_000;
 
 export interface IntakeParts {
-  memory: Memory;
+  cache: Cache;
   groups: Groups;
   receipts: ReadReceipts;
   clock: Clock;
@@ -56,7 +61,7 @@ export interface Intake {
   idle(): Promise<void>;
 }
 
-export function createIntake({ memory, groups, receipts, clock, receive }: IntakeParts): Intake {
+export function createIntake({ cache, groups, receipts, clock, receive }: IntakeParts): Intake {
   const taken = bounded<string, true>(MOST_TAKEN);
   const storing = new Set<Promise<Reception>>();
   let newest = 0;
@@ -69,10 +74,10 @@ export function createIntake({ memory, groups, receipts, clock, receive }: Intak
     const event = inbound(message, {
       me,
       sentByUs: (id) => isOwnId(to.mark, id),
-      otherForm: memory.otherForm,
-      nameOf: memory.nameOf,
+      otherForm: cache.otherForm,
+      nameOf: cache.nameOf,
       titleOf: groups.titleOf,
-      authorOf: memory.authorOf,
+      authorOf: cache.authorOf,
       manages: groups.manages,
     });
     if (event === null) return;
@@ -108,22 +113,25 @@ export function createIntake({ memory, groups, receipts, clock, receive }: Intak
     const addresses = [chat.address, chat.otherAddress];
     const content = contentOf(message.message);
     const text = event.text || (content ? labelOf(content) : '');
-    memory.met(personOf(sender.address, sender.otherAddress), sender.name);
-    memory.heard(addresses, { key: message.key, text, author: sender.address });
+    cache.notePerson(personOf(sender.address, sender.otherAddress), sender.name);
+    cache.noteMessage(addresses, { key: message.key, text, author: sender.address });
     const context: Context | undefined = (content && saidIn(content)?.context) ?? undefined;
-    memory.disappearing(addresses, context?.expiration ?? 0);
+    cache.noteLifetime(addresses, context?.expiration ?? 0);
   }
 
   /** Who somebody is by their other address, where the message does not tell. */
   async function lookUp({ key }: WAMessage, lookup: Lookup): Promise<void> {
     const jid = plainJid(key.participant || key.remoteJid);
-    if (jid === null || isGroup(jid) || memory.otherForm(jid) !== null) return;
+    if (jid === null || isGroup(jid) || cache.otherForm(jid) !== null) return;
     const alternative = plainJid(key.participantAlt ?? key.remoteJidAlt);
     if (alternative !== null) return;
     const name = jid.endsWith('@lid') ? `${userOf(jid)}_reverse` : userOf(jid);
     const user = (await lookup([name]))[name];
     if (user === undefined) return;
-    memory.met(personOf(jid, jid.endsWith('@lid') ? `${user}@s.whatsapp.net` : `${user}@lid`), undefined);
+    cache.notePerson(
+      personOf(jid, jid.endsWith('@lid') ? `${user}@s.whatsapp.net` : `${user}@lid`),
+      undefined,
+    );
   }
 
   return {
@@ -149,4 +157,31 @@ export function createIntake({ memory, groups, receipts, clock, receive }: Intak
 
 function nameOf({ key }: WAMessage): string {
   return `${plainJid(key.remoteJid)} ${key.id}`;
+}
+
+/**
+ * A message as it was decrypted, with what stands on its envelope, in the library's form. null for one that cannot be
+ * read: the library finds that out, too, and acts on it.
+ */
+function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage | null {
+  try {
+    const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');
+    const content = proto.Message.decode(unpadRandomMax16(plaintext));
+    return {
+      ...fullMessage,
+      key: { ...fullMessage.key, ...otherAddressOf(stanza, fullMessage) },
+      // What our phone sent is wrapped once more.
+      message: content.deviceSentMessage?.message ?? content,
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** In what our own account sent, the library takes the sender's other address for the chat's. */
+function otherAddressOf({ attrs }: BinaryNode, { key }: WAMessage): { remoteJidAlt?: string } {
+  if (!key.fromMe || !attrs.recipient) return {};
+  const other =
+    attrs.recipient_pn ?? attrs.peer_recipient_pn ?? attrs.recipient_lid ?? attrs.peer_recipient_lid;
+  return other === undefined ? {} : { remoteJidAlt: other };
 }

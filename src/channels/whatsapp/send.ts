@@ -13,13 +13,14 @@ import type { Part, Recipient, SendResult } from '../../core/channel.js';
 import { type Clock, OVER } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { onAbort } from '../kit/abort.js';
 import type { Bounded } from '../kit/bounded.js';
 import { readOutgoing } from '../kit/outgoing.js';
 import type { Ack } from './acks.js';
+import type { Cache } from './cache.js';
 import { statusOf } from './closing.js';
 import type { Connection } from './connection.js';
 import { libraryLog } from './library-log.js';
-import type { Memory } from './memory.js';
 import { messageContent } from './outbound.js';
 
 /** What WhatsApp takes as a document is much more; what people wait for on a phone is not. */
@@ -35,7 +36,7 @@ const FINAL = new Set([400, 401, 403, 404, 405, 406, 410]);
 const RESTRICTED = 463;
 
 export interface Sender {
-  memory: Memory;
+  cache: Cache;
   /** What was sent lately, by id: a peer that could not read it asks for it again. */
   sent: Bounded<string, proto.IMessage>;
   clock: Clock;
@@ -97,14 +98,14 @@ export function contentOf(
 }
 
 function messageOf(
-  { memory }: Sender,
+  { cache }: Sender,
   socket: WASocket,
   to: Recipient,
   content: proto.IMessage,
   { id, replyTo }: { id: string; replyTo: string | null },
 ): proto.IMessage {
-  const quoted = replyTo === null ? null : memory.quotable(to.address, replyTo);
-  const seconds = memory.disappearsAfter(to.address);
+  const quoted = replyTo === null ? null : cache.quotable(to.address, replyTo);
+  const seconds = cache.lifetimeOf(to.address);
   const quotation: WAMessage | null = quoted && { key: quoted.key, message: { conversation: quoted.text } };
   const { message } = generateWAMessageFromContent(to.address, content, {
     userJid: socket.user?.id ?? '',
@@ -123,15 +124,14 @@ async function within(
   work: Promise<Outcome>,
 ): Promise<Outcome> {
   const over = new AbortController();
-  const end = () => over.abort(OVER);
-  signal.addEventListener('abort', end, { once: true });
+  const unlisten = onAbort(signal, () => over.abort(OVER));
   const waited = clock
     .sleep(ms, over.signal)
     .then((): Outcome => (signal.aborted ? { kind: 'cancelled' } : { kind: 'late' }));
   try {
     return await Promise.race([work, waited]);
   } finally {
-    signal.removeEventListener('abort', end);
+    unlisten();
     over.abort(OVER);
   }
 }

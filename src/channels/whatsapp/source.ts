@@ -4,8 +4,8 @@
  */
 import type { MediaType } from '@whiskeysockets/baileys';
 import { flag, oneOf, record, text } from '../read.js';
+import type { File } from './content.js';
 import type { Envelope, Media } from './payload.js';
-import type { File } from './said.js';
 
 /** Under which name WhatsApp derives the keys of a file. */
 const MEDIA_TYPES = {

@@ -1,4 +1,4 @@
-/** Who wrote where: chat and sender of a message, by all that is known of them. Pure, and total. */
+/** Where a message comes from: its chat and its sender, by all that is known of them. Pure, and total. */
 import type { InboundChat, InboundMessage } from '../../core/message.js';
 import { addressesOf, isGroup, isSamePerson, numberOf, type Person, personOf, plainJid } from './jid.js';
 import type { Envelope } from './payload.js';
@@ -25,15 +25,15 @@ export interface Known {
   manages(group: string, person: Person): boolean;
 }
 
-/** Who wrote where. */
-export interface Scene {
+/** Who wrote where, and when. */
+export interface Origin {
   chat: InboundChat;
   sender: InboundMessage['sender'];
   person: Person;
   sentAt: number;
 }
 
-export function sceneOf(envelope: Envelope, known: Known): Scene | null {
+export function originOf(envelope: Envelope, known: Known): Origin | null {
   const { key, messageTimestamp, pushName, verifiedBizName } = envelope;
   const { me } = known;
   const remote = plainJid(key.remoteJid);
@@ -78,7 +78,7 @@ export function nameOf({ phone, lid }: Person, known: Known): string | null {
   return (phone && known.nameOf(phone)) || (lid && known.nameOf(lid)) || null;
 }
 
-export function titleOf({ chat, sender, person }: Scene, known: Known): string {
+export function titleOf({ chat, sender, person }: Origin, known: Known): string {
   if (chat.kind === 'group') return known.titleOf(chat.address) ?? chat.address;
   const other = personOf(chat.address, chat.otherAddress);
   if (!sender.self || isSamePerson(person, chat.address)) return sender.name;

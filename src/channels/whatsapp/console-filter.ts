@@ -1,8 +1,7 @@
 /**
- * libsignal writes whole sessions, private keys among them, to the console. It calls the one console that all share,
- * and takes no logger, so there are three ways: patch its functions (a copy of its code, wrong with its next version),
- * load it through a wrapper of our own (Node's loader, for every module), or stand before the console and let through
- * what others write. The last leaves everybody else's code as it is; a call costs one short stack trace.
+ * libsignal writes whole sessions, private keys among them, to the console. It takes no logger, so the console itself
+ * is filtered: what libsignal writes is left out, what others write goes through. (To patch libsignal's functions, or
+ * to load it through a wrapper, would depend on its code or touch every module.) A call costs one short stack trace.
  */
 import type { Log } from '../../core/log.js';
 
@@ -10,26 +9,29 @@ const METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const;
 const LIBSIGNAL = /[\\/]node_modules[\\/](libsignal|@whiskeysockets[\\/]baileys)[\\/]/;
 
 /** Until the returned function is called, what libsignal says goes to the log: that it said something, not what. */
-export function hushLibsignal(log: Log): () => void {
+export function silenceLibsignal(log: Log): () => void {
   const shared = globalThis.console;
-  let hushing = true;
+  let filtering = true;
   const undo = METHODS.map((method) => {
     const original = shared[method];
-    function standingBefore(this: unknown, ...said: unknown[]): void {
-      if (hushing && isFromLibsignal(standingBefore)) {
-        log.debug({ channel: 'whatsapp', method, about: subjectOf(said[0]) }, 'libsignal spoke');
+    function filtered(this: unknown, ...said: unknown[]): void {
+      if (filtering && isFromLibsignal(filtered)) {
+        log.debug(
+          { channel: 'whatsapp', method, about: subjectOf(said[0]) },
+          'libsignal wrote to the console',
+        );
       } else {
         original.apply(this, said);
       }
     }
-    shared[method] = standingBefore;
+    shared[method] = filtered;
     return () => {
-      // Somebody who stood before us since then keeps calling us: then we only let through.
-      if (shared[method] === standingBefore) shared[method] = original;
+      // If somebody has replaced our function since, it may still call us: then everything goes through.
+      if (shared[method] === filtered) shared[method] = original;
     };
   });
   return () => {
-    hushing = false;
+    filtering = false;
     for (const one of undo) one();
   };
 }

@@ -1,11 +1,13 @@
 /**
  * Keeps connected: a connection that ends is followed by a new one, at once or after a pause, without an end. That
- * nobody has linked us yet, that the phone threw us out, and that WhatsApp is not there are states to come out of.
+ * nobody has linked us yet, that the phone removed us, and that WhatsApp is not there are states to come out of.
  */
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { onAbort } from '../kit/abort.js';
 import type { State } from '../kit/state.js';
+import { type Setback, supervise } from '../kit/supervise.js';
 import { type Closing, closingOf, pauseAfter } from './closing.js';
 import type { Connection } from './connection.js';
 import { type Credentials, isLinked } from './credentials.js';
@@ -17,7 +19,7 @@ const UNDISPUTED_AFTER_MS = 600_000;
 /** Credentials that cannot be saved are the only copy. */
 const SAVE_AGAIN_MS = 5_000;
 
-export interface Keeping {
+interface Parts {
   credentials(): Promise<Credentials>;
   /** Makes a connection. `opened` is to be called when it is logged in. */
   connect(credentials: Credentials, opened: () => void): Promise<Connection>;
@@ -29,7 +31,7 @@ export interface Keeping {
   signal: AbortSignal;
 }
 
-export interface Keeper {
+export interface Reconnecting {
   /** The connection that is logged in. */
   open(): Connection | null;
   /** Ends the connection that there is; a new one follows. */
@@ -38,32 +40,26 @@ export interface Keeper {
   run(): Promise<void>;
 }
 
-export function createKeeper(parts: Keeping): Keeper {
+export function createReconnecting(parts: Parts): Reconnecting {
   const { state, clock, log, signal } = parts;
   let current: Connection | null = null;
   let isOpen = false;
+  let last: Closing['kind'] | null = null;
 
-  async function run(): Promise<void> {
-    let before = 0;
-    let last: Closing['kind'] | null = null;
-    while (!signal.aborted) {
-      const beganAt = clock.now();
-      const closing = await liveOnce();
-      if (signal.aborted) break;
-      const lasted = clock.now() - beganAt;
-      const good = lasted >= (closing.kind === 'replaced' ? UNDISPUTED_AFTER_MS : GOOD_AFTER_MS);
-      before = good || closing.kind !== last ? 0 : before + 1;
-      last = closing.kind;
-      const pauseMs = pauseAfter(closing, before);
-      state.down(closing.words);
-      tell(closing, pauseMs);
-      await clock.sleep(pauseMs, signal);
-    }
-    state.down('the gateway stops');
+  async function round(): Promise<Setback & Closing> {
+    const beganAt = clock.now();
+    const closing = await connectOnce();
+    isOpen = false;
+    current = null;
+    const lasted = clock.now() - beganAt;
+    const wasGood = lasted >= (closing.kind === 'replaced' ? UNDISPUTED_AFTER_MS : GOOD_AFTER_MS);
+    const first = wasGood || closing.kind !== last;
+    last = closing.kind;
+    return { ...closing, first, pauseMs: (failures) => pauseAfter(closing, failures) };
   }
 
   /** One connection, from beginning to end. */
-  async function liveOnce(): Promise<Closing> {
+  async function connectOnce(): Promise<Closing> {
     try {
       const credentials = await parts.credentials();
       const connection = await parts.connect(credentials, () => {
@@ -71,27 +67,23 @@ export function createKeeper(parts: Keeping): Keeper {
         state.up();
       });
       current = connection;
-      const onAbort = () => connection.end(new Error('the gateway stops'));
-      signal.addEventListener('abort', onAbort, { once: true });
-      if (signal.aborted) onAbort();
-      const reason = await connection.ended;
+      const unlisten = onAbort(signal, () => connection.end(new Error('the gateway stops')));
+      const error = await connection.ended;
       isOpen = false;
       current = null;
-      signal.removeEventListener('abort', onAbort);
-      const closing = reasonOf(reason, credentials);
-      if (closing.kind !== 'logged out') await saved(credentials);
+      unlisten();
+      const closing = closingOfLink(error, credentials);
+      if (closing.kind !== 'logged out') await save(credentials);
       // What the library still does for this connection must not undo what the next one writes.
       credentials.retire();
       if (closing.kind === 'logged out') await parts.forget();
       return closing;
     } catch (error) {
-      isOpen = false;
-      current = null;
-      return { kind: 'interrupted', words: describe(error) };
+      return { kind: 'interrupted', reason: describe(error) };
     }
   }
 
-  async function saved(credentials: Credentials): Promise<void> {
+  async function save(credentials: Credentials): Promise<void> {
     for (;;) {
       try {
         return await credentials.settled();
@@ -107,8 +99,8 @@ export function createKeeper(parts: Keeping): Keeper {
     }
   }
 
-  function tell({ kind, words }: Closing, pauseMs: number): void {
-    const fields = { channel: 'whatsapp', reason: words, pauseMs };
+  function tell({ kind }: Closing, { reason, pauseMs }: { reason: string; pauseMs: number }): void {
+    const fields = { channel: 'whatsapp', reason, pauseMs };
     if (kind === 'restart' || kind === 'unscanned') log.debug(fields, 'a new connection to WhatsApp is due');
     else if (kind === 'logged out') {
       log.error(
@@ -123,13 +115,16 @@ export function createKeeper(parts: Keeping): Keeper {
   return {
     open: () => (isOpen ? current : null),
     renew: (reason) => current?.end(reason),
-    run,
+    async run() {
+      await supervise({ round, log: tell, state, clock, signal });
+      state.down('the gateway stops');
+    },
   };
 }
 
-/** Who was never let in cannot have been thrown out. */
-function reasonOf(error: unknown, { auth }: Credentials): Closing {
+/** "Logged out" before anybody has linked us means that WhatsApp refuses to link us now. */
+function closingOfLink(error: unknown, { auth }: Credentials): Closing {
   const closing = closingOf(error);
   if (closing.kind !== 'logged out' || isLinked(auth.creds)) return closing;
-  return { kind: 'interrupted', words: 'WhatsApp refuses to link this gateway just now (401)' };
+  return { kind: 'interrupted', reason: 'WhatsApp refuses to link this gateway just now (401)' };
 }

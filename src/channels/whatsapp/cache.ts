@@ -1,4 +1,4 @@
-/** What is remembered of people and of what was said, as long as the process lives and within bounds. */
+/** What is remembered of people and messages while the process runs: names, addresses, what a reply may quote. */
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import { cutAt } from '../../core/cut.js';
 import { bounded } from '../kit/bounded.js';
@@ -14,28 +14,28 @@ export interface Quotable {
   text: string;
 }
 
-export interface Memory {
-  met(person: Person, name: string | undefined): void;
+export interface Cache {
+  notePerson(person: Person, name: string | undefined): void;
   nameOf(jid: string): string | null;
   otherForm(jid: string): string | null;
-  heard(chat: (string | undefined)[], message: Quotable & { author: string }): void;
+  noteMessage(addresses: (string | undefined)[], message: Quotable & { author: string }): void;
   quotable(chat: string, id: string): Quotable | null;
   authorOf(chat: string, id: string): string | null;
-  /** For how many seconds what is said in a chat stays there; 0: for good. */
-  disappearing(chat: (string | undefined)[], seconds: number): void;
-  disappearsAfter(chat: string): number;
+  /** For how many seconds messages of a chat stay there ("disappearing messages"); 0: for good. */
+  noteLifetime(addresses: (string | undefined)[], seconds: number): void;
+  lifetimeOf(chat: string): number;
 }
 
-export function createMemory(): Memory {
+export function createCache(): Cache {
   const names = bounded<string, string>(MOST_PEOPLE);
   const forms = bounded<string, string>(2 * MOST_PEOPLE);
   const messages = bounded<string, Quotable & { author: string }>(MOST_MESSAGES);
   const lifetimes = bounded<string, number>(MOST_PEOPLE);
-  const at = (chat: string, id: string) => `${chat} ${id}`;
-  const message = (chat: string, id: string) => messages.get(at(chat, id)) ?? null;
+  const keyOf = (chat: string, id: string) => `${chat} ${id}`;
+  const message = (chat: string, id: string) => messages.get(keyOf(chat, id)) ?? null;
 
   return {
-    met({ phone, lid }, name) {
+    notePerson({ phone, lid }, name) {
       if (phone !== null && lid !== null) {
         forms.set(phone, lid);
         forms.set(lid, phone);
@@ -44,20 +44,20 @@ export function createMemory(): Memory {
     },
     nameOf: (jid) => names.get(jid) ?? null,
     otherForm: (jid) => forms.get(jid) ?? null,
-    heard(chat, { key, text, author }) {
+    noteMessage(addresses, { key, text, author }) {
       if (!key.id) return;
       const kept = { key, author, text: cutAt(text, LONGEST_QUOTE) };
-      for (const address of chat) if (address !== undefined) messages.set(at(address, key.id), kept);
+      for (const address of addresses) if (address !== undefined) messages.set(keyOf(address, key.id), kept);
     },
     quotable: message,
     authorOf: (chat, id) => message(chat, id)?.author ?? null,
-    disappearing(chat, seconds) {
-      for (const address of chat) {
+    noteLifetime(addresses, seconds) {
+      for (const address of addresses) {
         if (address === undefined) continue;
         if (seconds > 0) lifetimes.set(address, seconds);
         else lifetimes.delete(address);
       }
     },
-    disappearsAfter: (chat) => lifetimes.get(chat) ?? 0,
+    lifetimeOf: (chat) => lifetimes.get(chat) ?? 0,
   };
 }
