@@ -40,7 +40,6 @@ import { sendMessage } from './tools/send-message.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const HOUR_MS = 3_600_000;
-const NO_PLATFORMS: Awaited<ReturnType<typeof createPlatforms>> = { all: [], webhook: undefined };
 
 export interface Wishes {
   config: Config;
@@ -101,8 +100,8 @@ export async function compose({ config, log, version, terminal, platforms, show 
   });
   const tools: AnyTool[] = [...flushTools, searchMemory(recall, zone), send];
 
-  const serving = platforms ? await createPlatforms({ config, store, personas, log, show }) : NO_PLATFORMS;
-  const channels = new Map(serving.all.map((channel) => [channel.name, channel]));
+  const serving = platforms ? await createPlatforms(config, { store, personas, log, show }) : [];
+  const channels = new Map(serving.map((channel) => [channel.name, channel]));
   if (terminal) {
     const settled = () => conversation.idle('terminal');
     channels.set('terminal', await createTerminalChannel(config, terminal, log, settled));
@@ -133,9 +132,9 @@ export async function compose({ config, log, version, terminal, platforms, show 
     const listener = await startBoard({
       ...config.board,
       // Whoever leaves the prompt has not made the gateway unready.
-      ready: () => Object.fromEntries(serving.all.map((channel) => [channel.name, channel.status()])),
+      ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
       metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
-      webhook: serving.webhook,
+      webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
       log,
     });
     return listener.close;

@@ -9,7 +9,6 @@ import { extract, list } from 'tar';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { ARCHIVE, INSIDE, type Manifest } from './backup.js';
-import { isRecord } from './keys.js';
 
 export interface RestoreSummary {
   /** When the backup was made, ISO 8601, and by which version. */
@@ -110,10 +109,10 @@ function isOurs(path: string): boolean {
 }
 
 async function readManifest(archive: string, file: string): Promise<Manifest> {
-  const manifest: unknown = await readFile(file, 'utf8')
+  const manifest: Partial<Manifest> | null = await readFile(file, 'utf8')
     .then(JSON.parse)
     .catch(() => null);
-  if (!isRecord(manifest) || manifest.format !== ARCHIVE.format || typeof manifest.version !== 'number') {
+  if (manifest?.format !== ARCHIVE.format || typeof manifest.version !== 'number') {
     throw new Fault('configuration', `${archive} cannot be restored: it is no backup made by coterie`);
   }
   if (manifest.version > ARCHIVE.version) {

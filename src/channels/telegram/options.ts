@@ -1,30 +1,23 @@
 /** The keys below `channels.telegram` of config.yaml that only Telegram has. */
 import * as z from 'zod';
-import { type Camel, expected, rate } from '../kit/options.js';
+import { apiAddress, type Camel, choice, expected, rate, webAddress } from '../kit/options.js';
 
-const PUBLIC_API = 'https://api.telegram.org';
-
+const TOKEN = expected("a bot's token, as @BotFather gave it");
 const token = z
-  .string(expected("a bot's token, as @BotFather gave it"))
+  .string(TOKEN)
   .trim()
-  .regex(/^[^\s/?#]+$/, expected("a bot's token, as @BotFather gave it"));
+  .regex(/^[^\s/?#]+$/, TOKEN);
 
 /** The bot's id stands before the colon; messages that only it knows are named by it. */
-const personaToken = token.regex(/^\d{1,15}:/, expected("a bot's token, as @BotFather gave it"));
+const personaToken = token.regex(/^\d{1,15}:/, TOKEN);
 
 export const telegramOptions = z
   .object(
     {
       token,
-      api_root: z
-        .url({ protocol: /^https?$/, ...expected(`the address of a Bot API server, like ${PUBLIC_API}`) })
-        .transform((address) => address.replace(/\/+$/, ''))
-        .default(PUBLIC_API),
-      mode: z.enum(['polling', 'webhook'], expected('one of polling, webhook')).default('polling'),
-      webhook_url: z
-        .url({ protocol: /^https?$/, ...expected('the public address that leads to /telegram/webhook') })
-        .nullable()
-        .default(null),
+      api_root: apiAddress('the address of a Bot API server', 'https://api.telegram.org'),
+      mode: choice('polling', 'webhook').default('polling'),
+      webhook_url: webAddress('the public address that leads to /telegram/webhook').nullable().default(null),
       webhook_secret: z
         .string(expected('1 to 256 letters, digits, _ or -'))
         .regex(/^[A-Za-z0-9_-]{1,256}$/, expected('1 to 256 letters, digits, _ or -'))

@@ -1,16 +1,12 @@
 /** The keys below `channels.whatsapp` of config.yaml that only WhatsApp has. */
 import * as z from 'zod';
-import { type Camel, expected, rate, truth } from '../kit/options.js';
+import { address, type Camel, expected, rate, truth } from '../kit/options.js';
 
 export const whatsappOptions = z.object(
   {
     enabled: truth().default(false),
     // null: WhatsApp's own.
-    web_socket_url: z
-      .url({
-        protocol: /^wss?$/,
-        ...expected('the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat'),
-      })
+    web_socket_url: address('the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat', /^wss?$/)
       .nullable()
       .default(null),
     messages_per_second: rate().default(5),
