@@ -123,7 +123,7 @@ function reactionOf(reaction: Reaction, receiver: Receiver): InboundEvent | null
 }
 
 /** A custom emoji comes as a number that says nothing, a paid one is a star. */
-function signOf({ type, emoji }: { type: string | undefined; emoji: string | undefined }): string {
+function signOf({ type, emoji }: { type: string; emoji?: string | undefined }): string {
   return emoji || (type === 'paid' ? '⭐' : 'an emoji');
 }
 

@@ -3,15 +3,7 @@
  * and total.
  */
 import { normalizeMessageContent } from '@whiskeysockets/baileys';
-import {
-  type Contact,
-  type Content,
-  type Context,
-  type Media,
-  NO_CONTEXT,
-  type Place,
-  readContent,
-} from './payload.js';
+import { type Contact, type Content, type Context, type Media, type Place, readContent } from './payload.js';
 
 export interface Said {
   words: string;
@@ -128,5 +120,5 @@ function contextOf(content: Content): Context {
   for (const part of Object.values(content)) {
     if (typeof part === 'object' && 'contextInfo' in part && part.contextInfo) return part.contextInfo;
   }
-  return NO_CONTEXT;
+  return {};
 }
