@@ -1,11 +1,11 @@
 /**
- * A part as platforms take it that have their markup within the text: line by line, each line in runs over which
- * the same styles hold, and blocks of code between the lines. Emphasis over a line's end is on both lines, for not
+ * A part as lines, for platforms that have their markup within the text: each line in runs with the same styles
+ * throughout, and blocks of code between the lines. Emphasis that crosses the end of a line is on both lines, since not
  * every platform lets it go on.
  */
 import type { Mark, Part } from '../../core/channel.js';
 import { addSpaced, isBlank, type Run, type Style } from './runs.js';
-import { endOf, stretchesOf } from './stretches.js';
+import { endOf, spansOf } from './spans.js';
 
 export type Block =
   | { kind: 'line'; quoted: boolean; runs: Run[] }
@@ -17,7 +17,7 @@ export function blocksOf(part: Part): Block[] {
   const blocks: Block[] = [];
   let runs: Run[] = [];
   let quoted = false;
-  /** Where the last block of code ended: the line end right behind it belongs to it. */
+  /** Where the last block of code ended: the line end right after it belongs to it. */
   let fenced = -1;
 
   function endLine(): void {
@@ -28,7 +28,7 @@ export function blocksOf(part: Part): Block[] {
     quoted = false;
   }
 
-  for (const { start, end, marks } of stretchesOf(part)) {
+  for (const { start, end, marks } of spansOf(part)) {
     if (start < fenced) continue;
     const pre = marks.find((mark) => mark.kind === 'pre');
     if (pre !== undefined) {
@@ -46,7 +46,7 @@ export function blocksOf(part: Part): Block[] {
       const shown = text.slice(at, to);
       addSpaced(runs, style, shown);
       const endsHere = to < end && to !== fenced;
-      // An empty line in the midst of a quote is of it, too.
+      // An empty line in the middle of a quote belongs to it, too.
       if (inQuote && (shown.trim() !== '' || (endsHere && isBlank(runs)))) quoted = true;
       if (endsHere) endLine();
       at = to + 1;
@@ -60,7 +60,7 @@ function isQuoted(block: Block | undefined): boolean {
   return block?.kind === 'line' && block.quoted;
 }
 
-/** Empty lines at the end of a quote are behind it. */
+/** Empty lines at the end of a quote do not belong to it. */
 function endQuote(blocks: Block[]): void {
   for (let at = blocks.length - 1; at >= 0; at -= 1) {
     const block = blocks[at];

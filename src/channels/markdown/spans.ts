@@ -1,7 +1,7 @@
-/** A part in stretches, over each of which the same marks hold: what every rendering begins with. */
+/** A part in spans, each with the same marks throughout: what every rendering begins with. */
 import type { Mark, Part } from '../../core/channel.js';
 
-export interface Stretch {
+export interface Span {
   start: number;
   end: number;
   /** The outer ones first. */
@@ -9,7 +9,7 @@ export interface Stretch {
 }
 
 /** Of the whole text, in order, none empty. Marks may come in any order, cross, and reach beyond the text. */
-export function stretchesOf({ text, marks }: Part): Stretch[] {
+export function spansOf({ text, marks }: Part): Span[] {
   const waiting = marks
     .filter((mark) => mark.length > 0)
     .sort((one, other) => one.offset - other.offset || other.length - one.length);
@@ -21,7 +21,7 @@ export function stretchesOf({ text, marks }: Part): Stretch[] {
   }
   edges.sort();
 
-  const stretches: Stretch[] = [];
+  const spans: Span[] = [];
   let open: Mark[] = [];
   let next = 0;
   let start = 0;
@@ -32,10 +32,10 @@ export function stretchesOf({ text, marks }: Part): Stretch[] {
       open = [...open, mark];
       next += 1;
     }
-    stretches.push({ start, end, marks: open });
+    spans.push({ start, end, marks: open });
     start = end;
   }
-  return stretches;
+  return spans;
 }
 
 export function endOf(mark: Mark): number {

@@ -1,33 +1,33 @@
-/** Words, code and addresses as Discord shows them unchanged. */
+/** Text, code and addresses, escaped so that Discord shows them unchanged. Pure. */
 import type { Run } from './runs.js';
 
-/** Invisible, and no letter of a name: what Discord has no backslash for is held apart with it. */
+/** An invisible character that separates what would be markup, where Discord knows no backslash. */
 export const GAP = '\u200b';
 
 /** `]` only within a link's label: elsewhere it ends nothing. */
-const SIGNS = /[\\*_~`|<[]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
-const SIGNS_IN_LABEL = /[\\*_~`|<[\]]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
+const SPECIAL = /[\\*_~`|<[]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
+const SPECIAL_IN_LABEL = /[\\*_~`|<[\]]|(?<=<)@|:(?=\/\/|[\w+-]+:)/g;
 
 /** So that `<@1>`, `:smile:` and `https://` stay text. `@everyone` cannot be escaped by a backslash. */
 export function escaped(text: string, isLabel = false): string {
-  const written = text.replace(isLabel ? SIGNS_IN_LABEL : SIGNS, '\\$&');
+  const written = text.replace(isLabel ? SPECIAL_IN_LABEL : SPECIAL, '\\$&');
   return written.includes('@') ? written.replace(/@(?=everyone|here)/g, `@${GAP}`) : written;
 }
 
-const FRONT = /^(\s*)(?:((?:#+|-#|[-+])(?=\s|$)|>)|(\d+)(?=\.(?:\s|$)))/;
+const START = /^(\s*)(?:((?:#+|-#|[-+])(?=\s|$)|>)|(\d+)(?=\.(?:\s|$)))/;
 
 /** At the beginning of a line, where headings, lists, quotes and small print begin. */
-export function frontEscaped(text: string): string {
-  return text.replace(FRONT, (_all, space: string, sign?: string, number?: string) =>
-    sign === undefined ? `${space}${number}\\` : `${space}\\${sign}`,
+export function startEscaped(text: string): string {
+  return text.replace(START, (_all, space: string, marker?: string, number?: string) =>
+    marker === undefined ? `${space}${number}\\` : `${space}\\${marker}`,
   );
 }
 
-/** Three backticks would be a fence, so no two stand together within two. */
+/** Three backticks would be a fence, so no two may follow each other inside a span of two. */
 export function codeSpan(code: string): string {
   if (!code.includes('`')) return `\`${code}\``;
-  const held = code.replace(/`(?=`)/g, `\`${GAP}`);
-  return `\`\`${held.startsWith('`') ? ' ' : ''}${held}${held.endsWith('`') ? ' ' : ''}\`\``;
+  const separated = code.replace(/`(?=`)/g, `\`${GAP}`);
+  return `\`\`${separated.startsWith('`') ? ' ' : ''}${separated}${separated.endsWith('`') ? ' ' : ''}\`\``;
 }
 
 /** In letters of its name, generously. */
@@ -40,11 +40,11 @@ export interface Piece {
 }
 
 /**
- * Addresses that Discord makes links by itself. No backslash may stand in one, and it goes on to the next space: so
- * it stands in angle brackets where there is none, and behind a colon, with which it would look like an emoji. Where
- * that cannot be it is words. `before` and `after` are what stands beside it.
+ * Splits text at the addresses that Discord makes links of by itself. None may have a backslash in it, and to Discord
+ * it goes on to the next space: so it is put into angle brackets where no space follows, and after a colon, with which
+ * it would look like an emoji. Where that is impossible it stays text. `before` and `after` are its neighbours.
  */
-export function addressesApart({ text, styles }: Run, before: string, after: string): Piece[] {
+export function splitAtAddresses({ text, styles }: Run, before: string, after: string): Piece[] {
   if (!text.includes('://')) return [{ kind: 'words', text }];
   const pieces: Piece[] = [];
   let from = 0;
@@ -52,7 +52,7 @@ export function addressesApart({ text, styles }: Run, before: string, after: str
     const address = withoutEnd(found[0]);
     const end = found.index + found[0].length;
     const isEnd = end < text.length ? text[end] !== '<' : /^(?:\s|$)/.test(after);
-    // What is emphasised behind one that cannot be: its signs would be taken for a part of it.
+    // The markers of emphasis after it would be taken for a part of the address.
     const isLast = styles.length === 0 || end === found.index + address.length || !/[*~\\]/.test(address);
     const isAlone =
       isEnd && isLast && !/:[\w+-]*$/.test((before + text.slice(0, found.index)).slice(-LONGEST_EMOJI));
@@ -69,7 +69,7 @@ function isAddress(text: string): boolean {
   return /\/\/.+[^.,:;"'\]]$/.test(text) && !/@(?:everyone|here)/.test(text);
 }
 
-/** Punctuation behind it belongs to the sentence, and so does a bracket that was not opened in it. */
+/** Punctuation after it belongs to the sentence, and so does a bracket that was not opened in it. */
 function withoutEnd(address: string): string {
   let end = address.length;
   while (end > 0 && isPunctuation(address, end - 1)) end -= 1;

@@ -1,4 +1,4 @@
-/** Where to cut: the best place within a room. See the order at the top of `cut.ts`. */
+/** Where to cut: the best position within a room. See the order at the top of `cut.ts`. */
 import { once } from './once.js';
 import { type Range, rangeBrokenAt } from './ranges.js';
 
@@ -17,8 +17,8 @@ export interface Room {
 
 const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
 
-/** The end of the piece that begins at `start`: always behind it. Every search stays within the room. */
-export function placeToCut(text: string, { start, end, room, limit, fences, unbroken }: Room): number {
+/** The end of the piece that begins at `start`: always after it. Every search stays within the room. */
+export function positionToCut(text: string, { start, end, room, limit, fences, unbroken }: Room): number {
   const last = start + room;
   if (end <= last) return end;
   const window = text.slice(start, last + 2);
@@ -33,7 +33,7 @@ export function placeToCut(text: string, { start, end, room, limit, fences, unbr
     return null;
   }
 
-  // A fence that is cut anyway goes on where it stands, right behind what introduces it.
+  // A fence that must be cut anyway begins in this message, right after what introduces it.
   const cutAnyway = rangeBrokenAt(fences, last);
   if (cutAnyway !== undefined && cutAnyway.end - cutAnyway.start > limit) {
     const line = lastOf('\n', [unbroken]);
@@ -70,7 +70,7 @@ function withinWord(text: string, start: number, last: number, whole: Range[][])
   return betweenGraphemes(text, start, last) ?? betweenCodePoints(text, last);
 }
 
-/** Far longer than anything one would want to keep whole: a family of emoji has 11 units. */
+/** Far longer than any grapheme worth keeping whole: a family of emoji has 11 units. */
 const LOOK_BACK = 100;
 
 function betweenGraphemes(text: string, start: number, last: number): number | null {
