@@ -230,7 +230,7 @@ async function createTerminalChannel(
   log: Log,
   settled: () => Promise<void>,
 ): Promise<Channel> {
-  const { createTerminal } = await import('./channels/terminal.js');
+  const { createTerminal } = await import('./channels/terminal/channel.js');
   const terminal = createTerminal({
     input: process.stdin,
     output: process.stdout,

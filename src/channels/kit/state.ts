@@ -4,7 +4,8 @@ import type { Clock } from '../../core/clock.js';
 
 export interface State {
   up(): void;
-  down(reason: string): void;
+  /** null: nothing was wrong. */
+  down(reason: string | null): void;
   status(): ChannelStatus;
 }
 

@@ -2,16 +2,18 @@
  * The terminal as a channel, the reference for all others: one direct chat, `terminal_local`, at a prompt or
  * through a pipe. Steps 1 and 7 of the route meet it here.
  */
+import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import type { Channel, ChannelLimits, ChannelStatus, Part, Receive, Recipient } from '../core/channel.js';
-import type { Clock } from '../core/clock.js';
-import { describe } from '../core/errors.js';
-import type { Log } from '../core/log.js';
-import { findFile } from './kit/outgoing.js';
-import { parse } from './markdown/parse.js';
-import { asText } from './terminal/file.js';
-import { createPipe } from './terminal/pipe.js';
-import { createPrompt } from './terminal/prompt.js';
+import type { Channel, ChannelLimits, Part, Receive, Recipient } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { onAbort } from '../kit/abort.js';
+import { findFile } from '../kit/outgoing.js';
+import { createState } from '../kit/state.js';
+import { parse } from '../markdown/parse.js';
+import { createPipe } from './pipe.js';
+import { createPrompt } from './prompt.js';
 
 export interface TerminalOptions {
   input: Readable;
@@ -49,13 +51,12 @@ export function createTerminal(options: TerminalOptions): Terminal {
     ? createPrompt({ ...options, warn: (error, message) => log.warn({ err: error }, message) })
     : createPipe(options);
   const ended = new AbortController();
-  let status: ChannelStatus = { connected: false, since: clock.now(), lastError: null };
+  const state = createState(clock);
   let reading: Promise<void> = Promise.resolve();
   let over = false;
 
   function finish(failure: unknown): void {
-    const lastError = failure === null ? null : describe(failure);
-    status = { connected: false, since: clock.now(), lastError };
+    state.down(failure === null ? null : describe(failure));
     if (over) return;
     over = true;
     if (!ended.signal.aborted) options.onEnd(failure);
@@ -117,9 +118,9 @@ export function createTerminal(options: TerminalOptions): Terminal {
       return [interactive && colours ? parse(markdown) : { text: markdown, marks: [] }];
     },
     async start(receive, signal) {
-      signal.addEventListener('abort', () => ended.abort());
-      if (signal.aborted) return ended.abort();
-      status = { connected: true, since: clock.now(), lastError: null };
+      onAbort(signal, () => ended.abort());
+      if (signal.aborted) return;
+      state.up();
       reading = converse(receive, ended.signal);
     },
     async send(to, part, { personaName }) {
@@ -139,8 +140,19 @@ export function createTerminal(options: TerminalOptions): Terminal {
       await dialogue.close();
       await reading;
     },
-    status: () => status,
+    status: state.status,
     ...(dialogue.thinking ? { setTyping: async () => dialogue.thinking?.(), preview } : {}),
     interject: dialogue.interject,
   };
+}
+
+/**
+ * The part as text alone: a file is on this machine already, so it is said where. In its name, what would steer the
+ * terminal or begin a line becomes a `?`.
+ */
+function asText({ text, marks, file }: Part): Part {
+  if (file === undefined) return { text, marks };
+  const where = `File ${file.name}: ${resolve(file.path)}`.replace(/\p{Cc}/gu, '?');
+  const between = text === '' || text.endsWith('\n') ? '' : '\n';
+  return { text: `${text}${between}${where}`, marks };
 }
