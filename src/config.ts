@@ -1,6 +1,6 @@
 /**
  * The configuration: found, read, checked as a whole and resolved, before anything else starts. Every fault is
- * told at once, with file, line, key and what was expected. Which keys there are stands in `config-keys.ts`.
+ * reported at once, with file, line, key and what was expected. `config-keys.ts` has the keys.
  */
 import { access, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -18,6 +18,14 @@ type Descriptor = (typeof CHANNELS)[number];
 /** Keys as in config.yaml, in camel case; paths are absolute, defaults filled in. */
 export type Config = ReturnType<typeof resolveConfig>;
 
+interface From {
+  argumentPath?: string | undefined;
+  environment: Record<string, string | undefined>;
+  workingDirectory: string;
+  /** Whether a person reads the log, for the default of `log.format`. */
+  terminal?: boolean;
+}
+
 export interface LoadedConfig {
   config: Config;
   warnings: string[];
@@ -25,23 +33,14 @@ export interface LoadedConfig {
   file: string | null;
 }
 
-/** `terminal` says whether logs are read by a person, for the default of `log.format`. */
-export async function loadConfig(from: {
-  argumentPath?: string | undefined;
-  environment: Record<string, string | undefined>;
-  workingDirectory: string;
-  terminal?: boolean;
-}): Promise<LoadedConfig> {
+export async function loadConfig(from: From): Promise<LoadedConfig> {
   const file = await findFile(from);
   if (file === null) {
     return { config: resolveConfig(configKeys.parse({}), from.workingDirectory, from), warnings: [], file };
   }
   const source = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new Fault(
-      'configuration',
-      `The configuration file ${file} cannot be read: ${describe(error)}`,
-      error,
-    );
+    const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
+    throw new Fault('configuration', message, error);
   });
   // Only here, so that a start without a file does not pay for the parser.
   const { readYaml } = await import('./operating/yaml.js');
@@ -80,7 +79,7 @@ export async function loadConfig(from: {
   return { config: resolveConfig(parsed.data, dirname(file), from), warnings, file };
 }
 
-/** Options that are secrets wherever they stand, beside those that the channels name. */
+/** Options that are secrets wherever they are, and those that the channels name. */
 const SECRETS = new Set<string>(['apiKey', 'token', ...CHANNELS.flatMap(({ secrets }) => secrets)]);
 
 /** Everything that may never be seen in a log: the secret options, and passwords in addresses. */
@@ -102,12 +101,7 @@ export function processConfig(argumentPath: string | undefined, terminal = false
 }
 
 /** --config, else COTERIE_CONFIG, else ./config.yaml; a file that was named must be there. */
-async function findFile(from: {
-  argumentPath?: string | undefined;
-  environment: Record<string, string | undefined>;
-  workingDirectory: string;
-}): Promise<string | null> {
-  const { argumentPath, environment, workingDirectory } = from;
+async function findFile({ argumentPath, environment, workingDirectory }: From): Promise<string | null> {
   const named = argumentPath ?? (environment.COTERIE_CONFIG || undefined);
   const file = resolve(workingDirectory, named ?? 'config.yaml');
   const there = await access(file).then(
@@ -120,11 +114,7 @@ async function findFile(from: {
   throw new Fault('configuration', `There is no configuration file at ${file}, which ${source} names.`);
 }
 
-function resolveConfig(
-  keys: Keys,
-  base: string,
-  { terminal, workingDirectory }: { terminal?: boolean; workingDirectory: string },
-) {
+function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }: From) {
   const { transcription, channels, access } = keys;
   const { base_url, api_key, name, fallbacks, ...model } = keys.model;
   return {
@@ -203,14 +193,14 @@ function systemZone(): string {
   return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
-/** The password of `https://user:password@host`, as it stands there and as it is meant. */
+/** The password of `https://user:password@host`, as it is written there and decoded. */
 function passwordsIn(text: string): string[] {
   const password = URL.canParse(text) ? new URL(text).password : '';
   if (password === '') return [];
   try {
     return [password, decodeURIComponent(password)];
   } catch {
-    // A lone % in it: then it is meant as it stands.
+    // It holds a lone %, so it is not encoded.
     return [password];
   }
 }

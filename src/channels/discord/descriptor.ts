@@ -1,3 +1,4 @@
+/** Discord, for the list of channels. */
 import { describeChannel } from '../kit/descriptor.js';
 import { discordOptions } from './options.js';
 

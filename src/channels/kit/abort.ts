@@ -1,4 +1,4 @@
-/** What is aborted from outside: a signal of the caller's ends work here, too. */
+/** Links signals: the caller's aborts work of ours, too. */
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../core/clock.js';
 

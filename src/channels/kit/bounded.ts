@@ -1,4 +1,4 @@
-/** A memory that holds so many things and then forgets the oldest. */
+/** A map of at most so many entries: beyond that the oldest is forgotten. */
 export interface Bounded<Key, Value> {
   get(key: Key): Value | undefined;
   /** Also makes it the newest. */

@@ -1,4 +1,4 @@
-/** What a channel is to the rest of the gateway, before its platform's library is loaded. */
+/** A channel as the rest of the gateway knows it, without loading its platform's library. */
 import type * as z from 'zod';
 import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';

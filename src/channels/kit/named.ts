@@ -1,10 +1,10 @@
-/** Who speaks, where a platform has no face of its own for a persona: the name in bold before the text. Pure. */
+/** The speaker's name in bold before the text, where a platform cannot show another name and picture. Pure. */
 import type { Face, Part } from '../../core/channel.js';
 
-/** Between the name and the text; `compose` was asked to keep room for both. */
+/** Between the name and the text; `compose` keeps room for both. */
 const BREAK = '\n';
 
-/** The part as it is sent: with the name before it where it leads and a face is to be shown. */
+/** With the name before it, if it is the first part and it is to be seen who speaks. */
 export function named(part: Part, { face, leads }: { face?: Face | undefined; leads?: boolean }): Part {
   if (face === undefined || !leads) return part;
   const { text, marks } = part;

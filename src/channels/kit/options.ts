@@ -1,4 +1,4 @@
-/** What options are made of, and the words of their faults: never with the value in them, for it may be a secret. */
+/** Types of options, and what is said where a value is wrong: never the value itself, which may be a secret. */
 import * as z from 'zod';
 
 /** `snake_case` keys of one level as `camelCase`: the options of config.yaml as the code has them. */

@@ -1,4 +1,4 @@
-/** A file to be sent, as it is on the disk at that moment; or why it cannot be sent, in words for the operator. */
+/** Reads a file that is to be sent; where that cannot be, says why, in words for the operator. */
 import { readFile, stat } from 'node:fs/promises';
 import { sizeInWords } from '../../core/bytes.js';
 import type { OutgoingFile, SendResult } from '../../core/channel.js';
@@ -14,7 +14,7 @@ export interface Limit {
   platform: string;
 }
 
-/** What passes by itself: somebody else holds too much just now. */
+/** Errors that pass by themselves: too much is open just now. */
 const PASSING = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOMEM', 'ABORT_ERR']);
 
 /** For a channel that only says where the file is. */
@@ -30,7 +30,7 @@ export async function readOutgoing(file: OutgoingFile, limit: Limit, signal: Abo
   if (size > limit.bytes) return tooLarge(file, size, limit);
   try {
     const bytes = await readFile(file.path, { signal });
-    // It may have grown since it was looked at.
+    // It may have grown since its size was read.
     return bytes.length > limit.bytes ? tooLarge(file, bytes.length, limit) : { kind: 'read', bytes };
   } catch (error) {
     return unreadable(file, error);

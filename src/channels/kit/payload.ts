@@ -1,6 +1,6 @@
 /**
- * Reading payloads that come from outside. They grow, and their fields are other people's: a field of another form than
- * expected counts as absent, and only where an essential one is missing is the payload nothing to us.
+ * Reads payloads of platforms. Their form changes, and strangers fill in their fields: a field of another form than
+ * expected counts as absent, and only where an essential one is missing is the payload passed over.
  */
 import * as z from 'zod';
 

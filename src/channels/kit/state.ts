@@ -1,4 +1,4 @@
-/** What the channel says of itself: connected or not, since when, and what was wrong last. */
+/** The status of a channel: connected or not, since when, and what was wrong last. */
 import type { ChannelStatus } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 

@@ -6,7 +6,7 @@ import { type Download, download } from '../kit/download.js';
 import { type Credentials, type Failure, failureOf } from './failure.js';
 import { createTransport } from './transport.js';
 
-/** grammY's types name the signal of an older library; any standard one will do. */
+/** grammY's types want the signal of an older library; any standard one works. */
 type GrammySignal = NonNullable<Parameters<Api['raw']['getMe']>[0]>;
 
 /** A call that is not answered by then is given up. */
@@ -19,11 +19,11 @@ const LIBRARY_TIMEOUT_SECONDS = 1_200;
 export interface BotApi {
   /** Runs a call with a signal that aborts with the caller's, or after a time. */
   call<T>(run: (api: Api['raw'], ended: GrammySignal) => Promise<T>, limits?: CallLimits): Promise<T>;
-  /** The file at a path that `getFile` told. Never rejects. */
+  /** Downloads the file at a path that `getFile` gave. Never rejects. */
   download(path: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Download>;
   /** What went wrong with one of its calls. */
   failure(error: unknown): Failure;
-  /** Breaks what is under way. */
+  /** Cuts off calls that are under way. */
   close(): void;
 }
 

@@ -1,4 +1,4 @@
-/** For `doctor`: logs in, and names what Telegram's settings forbid. */
+/** For `doctor`: logs in, and warns of settings at Telegram that are in the way. */
 import type { Bot, Bots } from './bots.js';
 import type { TelegramOptions } from './options.js';
 
@@ -44,7 +44,7 @@ export async function check(
   };
 }
 
-/** What is wrong with a persona's bot is a warning: without it the main one speaks for the persona. */
+/** A fault of a persona's bot is only a warning: without it the main bot speaks for the persona. */
 async function checkPersona(
   { api, personaId }: Bot,
   servesGroups: boolean,

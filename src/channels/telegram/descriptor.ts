@@ -1,3 +1,4 @@
+/** Telegram, for the list of channels. */
 import { describeChannel } from '../kit/descriptor.js';
 import { telegramOptions } from './options.js';
 

@@ -23,7 +23,7 @@ interface Receiver {
   ours: readonly OurBot[];
 }
 
-/** A move is told in the old chat and in the new one; of one batch it is one event. */
+/** Telegram reports a move in the old chat and in the new one; within one batch it becomes one event. */
 export function inbound(
   updates: readonly unknown[],
   bot: OurBot,
@@ -102,28 +102,28 @@ function editOf(message: Message, receiver: Receiver): InboundEvent | null {
   };
 }
 
-/** Telegram tells all the emoji that somebody has put to a message: of these, the newest. */
+/** An update has all the emoji that somebody has put to a message: of these, the newest one. */
 function reactionOf(reaction: Reaction, receiver: Receiver): InboundEvent | null {
   const { chat, message_id: number, user: from, actor_chat: as, date = 0 } = reaction;
   const sender = senderOf({ chat, from, sender_chat: as, author_signature: undefined }, receiver);
-  const before = (reaction.old_reaction ?? []).map(signOf);
-  const sign = (reaction.new_reaction ?? []).map(signOf).findLast((each) => !before.includes(each));
-  if (sender === null || sign === undefined || chat.type === 'channel') return null;
+  const before = (reaction.old_reaction ?? []).map(emojiOf);
+  const emoji = (reaction.new_reaction ?? []).map(emojiOf).findLast((each) => !before.includes(each));
+  if (sender === null || emoji === undefined || chat.type === 'channel') return null;
   const { administrator: _, ...person } = sender;
-  // Where all bots have the same number for it, it is not told which of them sent it.
+  // Where all bots have the same number for a message, the update does not tell which of them sent it.
   const all = sameToAll(chat) ? receiver.ours.map((bot) => messageIdOf(bot, number)) : [];
   return {
     kind: 'reaction',
     chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
     sender: person,
     platformMessageIds: [...new Set([idOf(number, chat, receiver.bot), ...all])],
-    sign,
+    sign: emoji,
     sentAt: date * 1000,
   };
 }
 
-/** A custom emoji comes as a number that says nothing, a paid one is a star. */
-function signOf({ type, emoji }: { type: string; emoji?: string | undefined }): string {
+/** A custom emoji comes as a number without meaning, a paid one is a star. */
+function emojiOf({ type, emoji }: { type: string; emoji?: string | undefined }): string {
   return emoji || (type === 'paid' ? '⭐' : 'an emoji');
 }
 
@@ -146,15 +146,15 @@ function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, 
   return stop;
 }
 
-/** A reply outside of topics carries a thread id, too, and is none; the general topic has none. */
+/** A reply outside of topics has a thread id, too, but is in no thread; the general topic has none. */
 function threadOf(message: Message): string | null {
   const { is_topic_message, message_thread_id } = message;
   return is_topic_message && message_thread_id !== undefined ? String(message_thread_id) : null;
 }
 
 /**
- * Who speaks; null for bots. Who posts as a chat (an anonymous administrator as the group itself, a channel's
- * post in its discussion group) comes from a stand-in of Telegram's that is a bot.
+ * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
+ * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
  */
 function senderOf(
   message: Author & Pick<Message, 'chat'>,
@@ -182,11 +182,11 @@ function nameOf(user: Pick<User, 'id' | 'first_name' | 'last_name' | 'username'>
 type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addresses'>;
 
 /**
- * Words and files. What has neither has a label in a direct chat, where somebody waits for an answer; without one it
- * is nothing.
+ * Words and files. What has neither gets a label in a direct chat, where somebody waits for an answer; what has no
+ * label either is nothing.
  */
 function saidIn(message: Message, receiver: Receiver): Said | null {
-  // Only the bot that was told of a file may fetch it.
+  // Only the bot that received a file may fetch it.
   const files = attachmentsIn(message).map((file) => ({
     ...file,
     source: messageIdOf(receiver.bot, file.source),
@@ -226,7 +226,7 @@ function wordsOf(content: Content): string {
   return content.text || content.caption || '';
 }
 
-/** A message in a topic "answers" the service message that opened the topic: that is no reply. */
+/** In a topic, Telegram calls every message a reply to the service message that opened the topic: that is none. */
 function replyOf(message: Message, receiver: Receiver): ReplyTo | null {
   const { chat, reply_to_message: replied } = message;
   if (replied === undefined || replied.forum_topic_created !== undefined) return null;

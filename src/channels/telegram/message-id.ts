@@ -5,11 +5,11 @@
 import type { Address } from '../../core/message.js';
 import type { OurBot } from './mentions.js';
 
-/** Supergroups and channels have ids from here down. */
+/** The ids of supergroups and channels are below this. */
 const SHARED_BELOW = -1_000_000_000_000;
 
 interface MessageId {
-  /** The persona's bot that knows it; null for the main one, and for all. */
+  /** The persona's bot that has this number for it; null for the main bot, and where all have the same. */
   bot: number | null;
   number: number;
 }
@@ -32,7 +32,7 @@ export function messageIdOf(
 /** Whether all bots have the same numbers for the messages of a chat. */
 export function isShared(chat: Address): boolean {
   const id = Number(chat);
-  // The name of a public group, or of a channel, stands for its id.
+  // A public group or channel may be addressed by its name.
   return Number.isNaN(id) || id < SHARED_BELOW;
 }
 
@@ -48,7 +48,7 @@ export function numberFor(
   return read.bot === own || isShared(chat) ? read.number : null;
 }
 
-/** The same for a file, which only the bot may fetch that was told of it. */
+/** The bot in the id of a file, which only the bot that received it may fetch, and the file's id for that bot. */
 export function readFileId(source: string): { bot: number | null; file: string } {
   const [, bot, file] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
   return bot === undefined || file === undefined ? { bot: null, file: source } : { bot: Number(bot), file };

@@ -1,13 +1,13 @@
 /**
- * The HTTP client under grammY: Node's own, with connections kept open. It tells apart what no platform library
- * tells (had the server all of it when it broke?), and costs less than `fetch` at the start and for each call.
+ * The HTTP client under grammY: Node's own, with connections kept open. Unlike any library it tells whether the server
+ * had all of a request when the connection broke, and it costs less than `fetch`, at the start and for each call.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { ReadableStream } from 'node:stream/web';
 
-/** No usable answer. The message never holds the address, for that holds the token. */
+/** No usable answer. The message never holds the address, which holds the token. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
 
@@ -28,9 +28,9 @@ export interface Transport {
   close(): void;
 }
 
-/** Shorter than servers keep an unused connection: one that the server just closed must not be used again. */
+/** Shorter than servers keep an unused connection, so that none is used that the server has just closed. */
 const IDLE_MS = 15_000;
-/** How much is encrypted at once: a large file must not hold up everything else. */
+/** How much is encrypted in one go: a large file must not block the event loop. */
 const PIECE_BYTES = 65_536;
 
 interface Call {
@@ -86,7 +86,7 @@ export function createTransport(apiRoot: string): Transport {
       sent.on('response', (response) => {
         status = response.statusCode ?? null;
         textOf(response).then((text) => {
-          // Answered before all of it was read: nobody waits for the rest.
+          // The server answered before it had read all of it, and does not want the rest.
           if (!whole) sent.destroy();
           resolve({ json: () => parsed(text, status) });
         }, broken);
@@ -105,7 +105,7 @@ export function createTransport(apiRoot: string): Transport {
   }
 
   return {
-    // grammY asks a response for nothing but its JSON.
+    // grammY uses nothing of a response but its JSON.
     fetch: call as unknown as typeof fetch,
     close: () => agent.destroy(),
   };
@@ -126,7 +126,7 @@ function sizeOf(pieces: Piece[]): number {
   return size;
 }
 
-/** Each when the connection has room for it. Until the last is on its way, nobody can have taken the request. */
+/** Each piece when the connection has room for it. Before the last one the server cannot have taken the request. */
 function* inTurn(pieces: Piece[], onLast: () => void): Generator<Piece> {
   for (const [index, piece] of pieces.entries()) {
     if (index === pieces.length - 1) onLast();
@@ -151,7 +151,7 @@ function parsed(text: string, status: number | null): unknown {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && 'ok' in value) return value;
   } catch {
-    // Told below: it makes no difference what it was instead.
+    // Reported below: it makes no difference what it was instead.
   }
   throw new TransportError(`the answer (HTTP ${status}) is not one of the Bot API`, true, status);
 }

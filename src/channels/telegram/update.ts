@@ -1,6 +1,6 @@
 /**
- * What we read of an update, and nothing else of it. Payloads come from outside: a field of another form than
- * expected counts as absent, and where an essential one is missing the update is nothing to us.
+ * What we read of an update. A field of another form than expected counts as absent, and where an essential one is
+ * missing the update is nothing to us.
  */
 import * as z from 'zod';
 import { flag, list, nested, reader, record, text, whole } from '../kit/payload.js';
@@ -24,7 +24,7 @@ const photoSize = record(
   { file_id: text, file_unique_id: text, file_size: whole, width: whole, height: whole },
 );
 
-/** What a message shows: its words, or the one thing it is instead of words. */
+/** What a message shows: its words, a file, or one other thing. */
 const content = {
   text,
   caption: text,
@@ -72,14 +72,14 @@ const message = record(
 /** Somebody pressed the button that ends the writing of a draft. */
 const stopped = record({ chat }, { message_thread_id: whole });
 
-const signs = list(record({ type: text }, { emoji: text }));
-/** Somebody has changed which signs they put to a message. */
+const reactions = list(record({ type: text }, { emoji: text }));
+/** Somebody has changed their reactions to a message. */
 const reaction = record(
   { chat, message_id: whole },
-  { user, actor_chat: chat, date: whole, old_reaction: signs, new_reaction: signs },
+  { user, actor_chat: chat, date: whole, old_reaction: reactions, new_reaction: reactions },
 );
 
-/** Unknown kinds of updates have none of them. */
+/** Updates of unknown kinds have none of these fields. */
 export const readUpdate = reader(
   record(
     {},

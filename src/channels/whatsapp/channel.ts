@@ -1,6 +1,6 @@
 /**
  * WhatsApp, as a linked device of somebody's phone: the first and the last step of the route. This file joins the
- * parts and holds no rule of its own.
+ * parts, and holds no rule of its own.
  */
 import type { proto } from '@whiskeysockets/baileys';
 import type { Channel, Receive } from '../../core/channel.js';

@@ -1,3 +1,4 @@
+/** WhatsApp, for the list of channels; and the QR code that links it. */
 import type { ChannelHost } from '../../core/channel-host.js';
 import { describeChannel } from '../kit/descriptor.js';
 import { whatsappOptions } from './options.js';

@@ -1,4 +1,4 @@
-/** One login: a connection whose messages go to the intake, and whose questions are answered. */
+/** One login: a connection, with its messages handed to the intake and the library's questions answered. */
 import type { BinaryNode, WAMessage, WASocket } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';

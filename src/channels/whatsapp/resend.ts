@@ -1,6 +1,6 @@
 /**
- * What we sent, for a peer whose phone could not read it and asks for it again: the library encrypts it anew. From
- * memory, else from the store, which knows it by the key in its id.
+ * What we sent, for a peer whose phone could not decrypt it and asks for it again: the library then encrypts it anew.
+ * Taken from memory, else from the store, by the key in the message's id.
  */
 import type { proto, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import type { Part } from '../../core/channel.js';
@@ -19,7 +19,7 @@ export interface Resending {
   signal: AbortSignal;
 }
 
-/** Never rejects: a message that cannot be had is not sent again. */
+/** Never rejects: a message that is not found is not sent again. */
 export function resending(
   { sent, sentPart, log, signal }: Resending,
   mark: string,

@@ -1,12 +1,12 @@
 /**
- * The library's encryption, in an order that survives `kill -9`. By itself the library moves a session on before
- * anybody has stored the message, tells WhatsApp that it arrived, and only then hands it out; and it writes a message
- * to the wire before the session that made it is on the disk. Here
- *   - what was decrypted is stored in the same transaction, before the session moves on: a message that was cut off
- *     comes again and can be decrypted again; one that is there already is recognised by its id;
+ * The library's encryption, in an order that survives `kill -9`. By itself the library advances a session before
+ * anybody has stored the message, acknowledges the message to WhatsApp, and only then hands it out; and it writes a
+ * message to the wire before the session that encrypted it is on the disk. Here
+ *   - what was decrypted is stored in the same transaction, before the session advances: a message whose handling was
+ *     cut off comes again and can be decrypted again; one that is stored already is recognised by its id;
  *   - what is encrypted is on the disk before it is on the wire: no key of the session is ever used twice;
  *   - one operation runs at a time: two that read the same session would each undo what the other wrote;
- *   - what is decrypted moves on the session that it was written for, and no other (restore-sessions.ts).
+ *   - a message advances the session that decrypted it, and no other (restore-sessions.ts).
  */
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
@@ -19,24 +19,25 @@ type Keys = Extract<Auth['keys'], { transaction: unknown }>;
 export interface BeforeUse {
   /** Resolves when messages may be taken in. One that waits for this counts as not received, and comes again. */
   mayTakeIn(): Promise<void>;
-  /** Stores what was decrypted. When it rejects, the session does not move on. */
+  /** Stores what was decrypted. When it rejects, the session does not advance. */
   decrypted(ciphertext: Uint8Array, plaintext: Uint8Array, keys: Keys): Promise<void>;
 }
 
 export function storingFirst(before: BeforeUse): MakeRepository {
   return (auth, logger, pnToLid) => {
     const keys = withTransactions(auth.keys);
-    /** A message on an existing session is being decrypted; never anything else at the same time. */
-    let trying = false;
-    const set = async (data: SignalDataSet) => keys.set(trying ? await withUnusedRestored(keys, data) : data);
+    /** A message on an existing session is being decrypted; nothing else happens at the same time. */
+    let isDecrypting = false;
+    const set = async (data: SignalDataSet) =>
+      keys.set(isDecrypting ? await withUnusedRestored(keys, data) : data);
     const inner = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(
       { ...auth, keys: { ...keys, set } },
       logger,
       pnToLid,
     );
     const alone = oneAtATime();
-    // Transactions are found through the async context. Out here there is none, so that an operation in the midst of
-    // a send commits by itself, and not when the send is over.
+    // The library finds the transaction it is in through the async context. Out here there is none, so an operation
+    // inside a send commits by itself, and not when the send is over.
     const outside = new AsyncResource('whatsapp-signal');
     const runAlone = <T>(work: () => Promise<T>) => outside.runInAsyncScope(() => alone(work));
 
@@ -51,7 +52,7 @@ export function storingFirst(before: BeforeUse): MakeRepository {
       );
     }
 
-    // A person's first messages would overtake each other while it is being noted who they are.
+    // A person's first messages would overtake each other while their two addresses are being noted.
     const { lidMapping } = inner;
     const note = lidMapping.storeLIDPNMappings.bind(lidMapping);
     const inTurn = oneAtATime();
@@ -61,11 +62,11 @@ export function storingFirst(before: BeforeUse): MakeRepository {
       ...inner,
       decryptMessage: (of) =>
         decrypt(of.jid, of.ciphertext, async () => {
-          trying = of.type === 'msg';
+          isDecrypting = of.type === 'msg';
           try {
             return await inner.decryptMessage(of);
           } finally {
-            trying = false;
+            isDecrypting = false;
           }
         }),
       decryptGroupMessage: (of) => decrypt(of.group, of.msg, () => inner.decryptGroupMessage(of)),
