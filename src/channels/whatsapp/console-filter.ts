@@ -8,7 +8,7 @@ import type { Log } from '../../core/log.js';
 const METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const;
 const LIBSIGNAL = /[\\/]node_modules[\\/](libsignal|@whiskeysockets[\\/]baileys)[\\/]/;
 
-/** Until the returned function is called, what libsignal says goes to the log: that it said something, not what. */
+/** Until the returned function is called, the log has a line whenever libsignal writes, without what it writes. */
 export function silenceLibsignal(log: Log): () => void {
   const shared = globalThis.console;
   let filtering = true;
@@ -45,7 +45,7 @@ function isFromLibsignal(below: () => void): boolean {
   return LIBSIGNAL.test(holder.stack ?? '');
 }
 
-/** Its own words stand first and are fixed; errors in them may hold anything. */
+/** The beginning of what it wrote, which is fixed text; the rest may hold anything. */
 function subjectOf(first: unknown): string {
   return typeof first === 'string' ? (/^[A-Za-z ]{1,60}/.exec(first)?.[0] ?? '') : typeof first;
 }

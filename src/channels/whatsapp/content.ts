@@ -1,6 +1,6 @@
 /**
- * What somebody said: a message's content as words and files. What is neither is told in words, in brackets. Pure,
- * and total.
+ * A message's content as words and files; what is neither becomes a label in brackets. Pure, and total: whatever the
+ * content holds, nothing throws.
  */
 import { normalizeMessageContent } from '@whiskeysockets/baileys';
 import { type Contact, type Content, type Context, type Media, type Place, readContent } from './payload.js';
@@ -16,7 +16,7 @@ export interface File {
   media: Media;
 }
 
-/** The content, out of the wrappers that make it disappear or show once. null where there is none. */
+/** The content, without the wrappers that make it disappear or be seen only once. null where there is none. */
 export function contentOf(message: unknown): Content | null {
   if (typeof message !== 'object' || message === null) return null;
   const content = readContent(normalizeMessageContent(message)) ?? null;
@@ -24,7 +24,7 @@ export function contentOf(message: unknown): Content | null {
   return wrapped ? (readContent(normalizeMessageContent(wrapped.message)) ?? null) : content;
 }
 
-/** null for what is no words to a persona: reactions, votes, calls, the traffic between devices. */
+/** null for what a persona cannot read: reactions, votes, calls, messages between devices. */
 export function saidIn(content: Content): Said | null {
   const file = fileIn(content);
   const words = file === null ? wordsOf(content) : (file.media.caption ?? '');
@@ -32,7 +32,7 @@ export function saidIn(content: Content): Said | null {
   return { words, files: file === null ? [] : [file], context: contextOf(content) };
 }
 
-/** For a quotation: its words, else what it is. */
+/** For a quotation: its words, else a label. */
 export function labelOf(content: Content): string {
   const said = saidIn(content);
   if (said === null) return '';
@@ -115,7 +115,7 @@ function contactIn({ displayName, vcard }: Contact): string {
   return [displayName, ...listed].filter(Boolean).join(', ');
 }
 
-/** Every kind of content may carry one. */
+/** Every kind of content may have one. */
 function contextOf(content: Content): Context {
   for (const part of Object.values(content)) {
     if (typeof part === 'object' && 'contextInfo' in part && part.contextInfo) return part.contextInfo;

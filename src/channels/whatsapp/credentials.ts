@@ -1,7 +1,7 @@
 /**
  * What makes us a linked device: the credentials under one name, each key of the Signal protocol under
- * `<type>-<id>`, and since when we are linked. Nothing of it is kept in memory beside what the library
- * holds: what is not on the disk is not there.
+ * `<type>-<id>`, and since when we are linked. Nothing of it is kept in memory, but for what the library
+ * holds: only what is on the disk counts.
  */
 import {
   type AuthenticationCreds,
@@ -59,7 +59,7 @@ export async function openCredentials(state: ChannelState): Promise<Credentials>
       ]);
     });
     saved = done;
-    // Whoever waits for `settled` is told; the library cannot be.
+    // A failure reaches whoever waits for `settled`; the library takes none.
     done.catch(() => {});
   }
 
@@ -119,7 +119,7 @@ function valuesOf(data: SignalDataSet): ReadonlyMap<string, string | null> {
   return values;
 }
 
-/** One type of key is a message of the protocol, with methods. */
+/** Keys of one type are objects with methods, which JSON does not keep. */
 function revived<Type extends keyof SignalDataTypeMap>(
   type: Type,
   value: SignalDataTypeMap[Type],

@@ -1,4 +1,4 @@
-/** What is known of groups: their titles, and who is in them. Asked of WhatsApp once, and kept until it changes. */
+/** The titles of groups, and who is in them and manages them. Asked of WhatsApp once, and kept until it changes. */
 import type { GroupMetadata } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
@@ -10,17 +10,17 @@ import { isSamePerson, type Person, personOf } from './jid.js';
 const MOST_TITLES = 2_000;
 const MOST_GROUPS = 200;
 const KEPT_MS = 600_000;
-/** After a question that failed, the next one about this group waits for so long. */
+/** After a question that failed, a group is not asked about again for so long. */
 const PATIENCE_MS = 60_000;
 
 export interface Groups {
-  /** null until it is known; then somebody has begun to ask. */
+  /** null until it is known; WhatsApp is then being asked. */
   titleOf(group: string): string | null;
   /** Throws when WhatsApp cannot be asked. */
   metadata(group: string): Promise<GroupMetadata>;
   /** Throws when WhatsApp cannot be asked. */
   isAdministrator(group: string, sender: string): Promise<boolean>;
-  /** As far as is known just now. */
+  /** As far as it is known now; WhatsApp is not asked. */
   manages(group: string, person: Person): boolean;
   changed(changes: Partial<GroupMetadata>[]): void;
   membersChanged(group: string): void;

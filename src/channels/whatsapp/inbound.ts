@@ -9,7 +9,7 @@ import { type Known, nameOf, type Origin, originOf, titleOf, whoIs } from './ori
 import { type Content, type Context, type Envelope, readMessage } from './payload.js';
 import { sourceOf } from './source.js';
 
-/** WhatsApp's numbers for what a service message does. */
+/** WhatsApp's numbers for the kinds of service messages. */
 const REVOKE = 0;
 const MESSAGE_EDIT = 14;
 
@@ -44,7 +44,7 @@ function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known)
 
 type Change = NonNullable<Content['protocolMessage']>;
 
-/** Somebody changed what they said, or took it back. */
+/** Somebody edited or deleted a message. */
 function changeIn(
   protocol: Change,
   { chat, sender, person, sentAt }: Origin,
@@ -74,7 +74,7 @@ function changeIn(
   };
 }
 
-/** Without an emoji, one was taken away. */
+/** Without an emoji, a reaction was taken away. */
 function reactionOf(
   { key, text: sign, senderTimestampMs }: NonNullable<Content['reactionMessage']>,
   { chat, sender, sentAt }: Origin,
@@ -116,8 +116,8 @@ function nameFor(jid: string, known: Known): string | null {
 }
 
 /**
- * Ours is what we sent, not what the account's holder typed on the phone, whose ids look otherwise. (What we sent
- * through an earlier link has another mark, but the same beginning.)
+ * Ours is what we sent, not what the owner of the account typed on the phone: ids of the phone look different. (What we
+ * sent through an earlier link has another mark in its id, but the same beginning.)
  */
 function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null {
   const { stanzaId, participant, quotedMessage } = context;

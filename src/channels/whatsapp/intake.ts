@@ -1,6 +1,6 @@
 /**
- * Taking in: what was decrypted is stored before anybody, the library and WhatsApp included, goes on with it (see
- * `signal.ts`). What the library hands out in other ways, it hands out too late for that, and it is stored at once.
+ * Takes in messages. What was decrypted is stored before the library goes on and WhatsApp hears that it arrived (see
+ * `signal.ts`). What the library hands out in other ways comes too late for that, and is stored at once.
  */
 import {
   type BinaryNode,
@@ -24,11 +24,11 @@ import { isOwnId } from './own-ids.js';
 import { type Context, readMessage } from './payload.js';
 import type { ReadReceipts } from './receipts.js';
 
-/** How many messages are remembered as taken. */
+/** How many messages are remembered as taken in. */
 const MOST_TAKEN = 2_000;
 /**
- * What comes late with an older time than what is stored already is history, but for this: a message that could not
- * be read is asked for again, and comes with its old time.
+ * A message that comes late and is older than what is stored already is history. But one that could not be decrypted is
+ * asked for again, and comes with its old time: so there is some tolerance.
  */
 const LATE_BY_MS = 600_000;
 
@@ -41,7 +41,7 @@ export interface IntakeParts {
   receive: Receive;
 }
 
-/** As whom one connection is logged in. */
+/** The account that one connection is logged in with. */
 export interface Login {
   me(): Me | null;
   mark: string;
@@ -82,7 +82,7 @@ export function createIntake({ cache, groups, receipts, clock, receive }: Intake
     });
     if (event === null) return;
     remember(event, message);
-    // Nobody's clock may put the mark into the future: what comes late until then would be history.
+    // A sender's clock must not move the cursor into the future: what comes late until then would count as history.
     const cursor = Math.max(newest, to.since, Math.min(sentAt, clock.now()));
     const reception = await store(event, { account: accountOf(me), cursor: String(cursor), late });
     newest = cursor;
@@ -119,7 +119,7 @@ export function createIntake({ cache, groups, receipts, clock, receive }: Intake
     cache.noteLifetime(addresses, context?.expiration ?? 0);
   }
 
-  /** Who somebody is by their other address, where the message does not tell. */
+  /** Looks up the sender's other address, where the message does not have it. */
   async function lookUp({ key }: WAMessage, lookup: Lookup): Promise<void> {
     const jid = plainJid(key.participant || key.remoteJid);
     if (jid === null || isGroup(jid) || cache.otherForm(jid) !== null) return;
@@ -161,7 +161,7 @@ function nameOf({ key }: WAMessage): string {
 
 /**
  * A message as it was decrypted, with what stands on its envelope, in the library's form. null for one that cannot be
- * read: the library finds that out, too, and acts on it.
+ * read: the library notices that, too, and asks for it again.
  */
 function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage | null {
   try {
@@ -170,7 +170,7 @@ function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage
     return {
       ...fullMessage,
       key: { ...fullMessage.key, ...otherAddressOf(stanza, fullMessage) },
-      // What our phone sent is wrapped once more.
+      // What our own phone sent is in one more wrapper.
       message: content.deviceSentMessage?.message ?? content,
     };
   } catch {
@@ -178,7 +178,7 @@ function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage
   }
 }
 
-/** In what our own account sent, the library takes the sender's other address for the chat's. */
+/** In what our own account sent, the library mistakes the sender's other address for that of the chat. */
 function otherAddressOf({ attrs }: BinaryNode, { key }: WAMessage): { remoteJidAlt?: string } {
   if (!key.fromMe || !attrs.recipient) return {};
   const other =

@@ -9,7 +9,7 @@ export interface Me extends Person {
   name: string | null;
 }
 
-/** What is known beside the message itself. */
+/** What is known apart from the message itself. */
 export interface Known {
   me: Me;
   /** Whether a message with this id was sent by us, not by another device of the account. */
@@ -19,9 +19,9 @@ export interface Known {
   /** What somebody calls themselves. */
   nameOf(jid: string): string | null;
   titleOf(group: string): string | null;
-  /** Who said a message in a chat; null where nobody remembers. */
+  /** Who wrote a message in a chat; null where it is not remembered. */
   authorOf(chat: string, id: string): string | null;
-  /** Whether they may take back what others said in a group. */
+  /** Whether they may delete what others wrote in a group. */
   manages(group: string, person: Person): boolean;
 }
 
@@ -59,7 +59,7 @@ export function originOf(envelope: Envelope, known: Known): Origin | null {
   };
 }
 
-/** With whom a direct chat is. In what our account sent, the second address may be our own. */
+/** The other person of a direct chat. In what our account sent, the second address may be our own. */
 function chatPersonOf(remote: string, alternative: string | undefined, known: Known): Person {
   const { me } = known;
   if (isSamePerson(me, remote)) return me;

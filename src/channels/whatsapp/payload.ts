@@ -1,6 +1,5 @@
 /**
- * What of WhatsApp's messages we read. They are other people's words, and the format grows: a field of another
- * form than expected counts as absent.
+ * What we read of WhatsApp's messages. A field of another form than expected counts as absent.
  */
 import * as z from 'zod';
 import { flag, list, nested, reader, record, text } from '../kit/payload.js';

@@ -1,6 +1,6 @@
 /**
- * What is needed to fetch a file of a message later, also after a restart: where it lies, the key that opens it,
- * and which message to ask for should it lie there no more. Opaque to everybody else.
+ * What is needed to fetch a file of a message later, also after a restart: where it is, its key, and the message by which
+ * it can be asked for again when it is gone. Opaque to everybody else.
  */
 import type { MediaType } from '@whiskeysockets/baileys';
 import * as z from 'zod';
@@ -8,7 +8,7 @@ import { flag, reader, record, text } from '../kit/payload.js';
 import type { File } from './content.js';
 import type { Envelope, Media } from './payload.js';
 
-/** Under which name WhatsApp derives the keys of a file. */
+/** The names with which WhatsApp derives the keys of files. */
 const MEDIA_TYPES = {
   image: 'image',
   voice: 'audio',
