@@ -73,7 +73,11 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
   try {
     const { pairByPhone } = await import('./channels/whatsapp/pair.js');
     const linked = await pairByPhone({
-      ...{ options, log, phone: number, clock: systemClock, signal: ending.signal },
+      options,
+      log,
+      phone: number,
+      clock: systemClock,
+      signal: ending.signal,
       state: stateOf(store, 'whatsapp'),
       show: (code) =>
         say(`On the phone: WhatsApp, Linked devices, Link with phone number instead. The code is ${code}`),

@@ -22,7 +22,10 @@ export async function start(configFile: string | undefined, version: string): Pr
   if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');
   if (!config.model.server) log.info({}, 'no model.name is configured: the built-in offline model answers');
   await run({
-    ...{ config, log, version, show },
+    config,
+    log,
+    version,
+    show,
     locks: [lock, terminalLock],
     platforms: true,
     terminal: terminalLock && { interactive: true, lendTo },
@@ -42,7 +45,10 @@ export async function chat(configFile: string | undefined, version: string): Pro
   }
   const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true;
   await run({
-    ...{ config, log, version, show },
+    config,
+    log,
+    version,
+    show,
     locks: [lock],
     platforms: false,
     terminal: { interactive, lendTo },
