@@ -42,7 +42,6 @@ import { sendMessage } from './tools/send-message.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const HOUR_MS = 3_600_000;
-const NO_PLATFORMS: Awaited<ReturnType<typeof createPlatforms>> = { all: [], webhook: undefined };
 
 export interface Wishes {
   config: Config;
@@ -106,8 +105,8 @@ export async function compose({
     ...{ file: join(config.dataDir, 'recall.db'), feed: store, embedder, clock, zone, log },
     files: createRecallFiles({ groupsDir, archives, log }),
   });
-  const serving = platforms ? await createPlatforms({ config, store, personas, log, show }) : NO_PLATFORMS;
-  const channels = new Map(serving.all.map((channel) => [channel.name, channel]));
+  const serving = platforms ? await createPlatforms(config, { store, personas, log, show }) : [];
+  const channels = new Map(serving.map((channel) => [channel.name, channel]));
   if (terminal) {
     const settled = () => conversation.idle('terminal');
     channels.set('terminal', await createTerminalChannel(config, terminal, log, settled));
@@ -160,9 +159,9 @@ export async function compose({
     const listener = await startBoard({
       ...config.board,
       // Whoever leaves the prompt has not made the gateway unready.
-      ready: () => Object.fromEntries(serving.all.map((channel) => [channel.name, channel.status()])),
+      ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
       metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
-      webhook: serving.webhook,
+      webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
       log,
     });
     return listener.close;
@@ -255,7 +254,7 @@ async function createTerminalChannel(
   log: Log,
   settled: () => Promise<void>,
 ): Promise<Channel> {
-  const { createTerminal } = await import('./channels/terminal.js');
+  const { createTerminal } = await import('./channels/terminal/channel.js');
   const terminal = createTerminal({
     input: process.stdin,
     output: process.stdout,

@@ -11,20 +11,13 @@ import { createPersonas } from './groups/personas.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
-import { createDiscordChannel, createTelegramChannel, createWhatsAppChannel } from './platforms.js';
+import { createPlatform, PLATFORMS } from './platforms.js';
 import { inspectSqlite, storedChannelState, withTraces } from './store/sqlite/inspect.js';
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
 
 /** A check that hangs is a finding, too. */
 const PATIENCE_MS = 60_000;
-/** Each, or null where it is not configured. */
-const CREATE = {
-  telegram: createTelegramChannel,
-  discord: createDiscordChannel,
-  whatsapp: createWhatsAppChannel,
-};
-const PLATFORMS = ['telegram', 'discord', 'whatsapp'] as const;
 const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
 export async function doctor(configFile: string | undefined, message?: string): Promise<void> {
@@ -164,8 +157,7 @@ async function checkPlatform(
   if (!config.channels[name]) return [ok('not configured')];
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const personas = createPersonas({ groupsDir: config.groupsDir, clock: systemClock, log });
-  const parts = { config, store, personas, log, show: () => {} };
-  const channel = await CREATE[name](parts);
+  const channel = await createPlatform(name, config, { store, personas, log, show: () => {} });
   if (!channel?.check) return [ok('cannot be checked')];
   try {
     const { identity, warnings } = await channel.check();

@@ -6,6 +6,7 @@ import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { type DataLock, takeLock } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
+import { hasPlatforms } from './platforms.js';
 
 export async function start(configFile: string | undefined, version: string): Promise<void> {
   const { config, log, lendTo, show } = await open(configFile);
@@ -20,16 +21,17 @@ export async function start(configFile: string | undefined, version: string): Pr
   const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
   if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');
   if (!config.model.server) log.info({}, 'no model.name is configured: the built-in offline model answers');
-  const { telegram, discord, whatsapp } = config.channels;
-  const alone = !telegram && !discord && !whatsapp;
   await run({
-    ...{ config, log, version, show },
+    config,
+    log,
+    version,
+    show,
     locks: [lock, terminalLock],
     owner: 'gateway',
     platforms: true,
     terminal: terminalLock && { interactive: true, lendTo },
     // With platforms to serve, leaving the prompt is no reason to stop.
-    endsWithTerminal: alone,
+    endsWithTerminal: !hasPlatforms(config),
   });
 }
 
@@ -44,7 +46,10 @@ export async function chat(configFile: string | undefined, version: string): Pro
   }
   const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true;
   await run({
-    ...{ config, log, version, show },
+    config,
+    log,
+    version,
+    show,
     locks: [lock],
     owner: 'terminal',
     platforms: false,

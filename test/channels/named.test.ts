@@ -1,8 +1,8 @@
 /** A name in bold before a text, on the platforms that have no face of its own for a persona. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { named } from '../../src/channels/kit/named.js';
 import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
-import { named } from '../../src/channels/named.js';
 import * as telegram from '../../src/channels/telegram/outbound.js';
 import * as whatsapp from '../../src/channels/whatsapp/outbound.js';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTerminal } from '../../src/channels/terminal.js';
+import { createTerminal } from '../../src/channels/terminal/channel.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTerminal, type Terminal, type TerminalOptions } from '../../src/channels/terminal.js';
+import { createTerminal, type Terminal, type TerminalOptions } from '../../src/channels/terminal/channel.js';
 import type { OutgoingFile } from '../../src/core/channel.js';
 import type { InboundBatch, InboundMessage } from '../../src/core/message.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';

@@ -1,7 +1,7 @@
 /** Who manages a guild, asked of Discord and remembered for some minutes; a no only for seconds. */
 import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import type { Api } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf } from './failure.js';

@@ -8,7 +8,7 @@ import type { Clock } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
-import { createState } from '../state.js';
+import { createState } from '../kit/state.js';
 import { createAdministrators } from './administrators.js';
 import { createAnswering } from './answering.js';
 import { createAnswers } from './answers.js';
@@ -41,7 +41,7 @@ export interface DiscordParts {
   personaNames(chat: Address): Promise<string[]>;
 }
 
-export type Discord = Required<Omit<Channel, 'preview'>>;
+export type Discord = Required<Omit<Channel, 'preview' | 'webhook'>>;
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/](?:discord\.js|@discordjs)[\\/]/;
 

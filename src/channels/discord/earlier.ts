@@ -5,7 +5,7 @@
  */
 import type { SendResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import type { Api } from './api.js';
 import { failureOf, isRefusal, sendResult } from './failure.js';
 import type { Identity } from './identity.js';

@@ -4,7 +4,7 @@
  */
 import type { Part, Recipient, SendOptions } from '../../core/channel.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
-import { named } from '../named.js';
+import { named } from '../kit/named.js';
 import { fits } from './outbound.js';
 
 /** The name of our webhooks, and of whoever speaks through one under a name that Discord does not take. */

@@ -1,6 +1,6 @@
 /** Files of a message in our words. `source` says all it takes to ask for them later, when the link has expired. */
 import type { Attachment } from '../../core/message.js';
-import { record, text } from '../read.js';
+import { reader, record, text } from '../kit/payload.js';
 import { id, type Message } from './payload.js';
 
 /** The message is a voice note. */
@@ -49,7 +49,7 @@ export interface Source {
   url: string;
 }
 
-const readSource = record({ channel: id, message: id, attachment: id, url: text }, {});
+const readSource = reader(record({ channel: id, message: id, attachment: id, url: text }, {}));
 
 /** null for what no attachment of ours says. */
 export function sourceOf(attachment: Attachment): Source | null {

@@ -7,7 +7,7 @@ import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { InboundEvent } from '../../core/message.js';
-import type { State } from '../state.js';
+import type { State } from '../kit/state.js';
 
 /** Live events that were stored together hold up nobody for long. */
 const MOST_AT_ONCE = 100;

@@ -5,7 +5,7 @@
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { InboundEdit, InboundEvent } from '../../core/message.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import { read } from './payload.js';
 
 /** How many are remembered; older ones go. */

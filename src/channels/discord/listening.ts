@@ -5,7 +5,7 @@ import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import type { Address, InboundEvent } from '../../core/message.js';
-import type { State } from '../state.js';
+import type { State } from '../kit/state.js';
 import type { Answers } from './answers.js';
 import type { Api } from './api.js';
 import { createCatchUp, type Room } from './catch-up.js';

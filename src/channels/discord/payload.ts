@@ -2,17 +2,19 @@
  * What we read of Discord's payloads, and nothing else of them. They come from outside: a field of another form than
  * expected counts as absent, and where an essential one is missing the payload is nothing to us.
  */
-import { flag, list, type Read, record, text, whole } from '../read.js';
+import * as z from 'zod';
+import { flag, list, reader, record, text, whole } from '../kit/payload.js';
 
 /** A snowflake: an id that grows with time. */
-export const id: Read<string> = (value) =>
-  typeof value === 'string' && /^\d{1,20}$/.test(value) ? value : undefined;
+export const id = z.string().regex(/^\d{1,20}$/);
 
-const number: Read<number> = (value) => (Number.isFinite(value) ? (value as number) : undefined);
+const number = z.number();
 
 /** A set of permissions: a number too large for JSON, as text. */
-const bits: Read<bigint> = (value) =>
-  typeof value === 'string' && /^\d{1,40}$/.test(value) ? BigInt(value) : undefined;
+const bits = z
+  .string()
+  .regex(/^\d{1,40}$/)
+  .transform(BigInt);
 
 const userFields = { username: text, global_name: text, bot: flag };
 const user = record({ id }, userFields);
@@ -83,7 +85,7 @@ const readReaction = record(
 );
 
 /** `/persona switch NAME` is an option of type 1 with one of type 3 in it. */
-const value: Read<string | number | boolean> = (given) => text(given) ?? number(given) ?? flag(given);
+const value = z.union([text, number, flag]);
 const option = record({ name: text }, { value, focused: flag });
 const channelFields = {
   type: whole,
@@ -138,32 +140,31 @@ const readApplication = record({ id }, { flags: whole });
 const readGateway = record({}, { session_start_limit: record({}, { remaining: whole, total: whole }) });
 
 export const read = {
-  message: readMessage,
-  sent: readSent,
-  webhook: readWebhook,
-  echo: readEcho,
-  where: readWhere,
-  deletion: readDeletion,
-  reaction: readReaction,
-  interaction: readInteraction,
-  channel: readChannel,
-  guild: readGuild,
-  ready: readReady,
-  roleChange: readRoleChange,
-  threads: readThreads,
-  user,
-  member: readMember,
-  answer: readAnswer,
-  callback: readCallback,
-  application: readApplication,
-  gateway: readGateway,
+  message: reader(readMessage),
+  sent: reader(readSent),
+  webhook: reader(readWebhook),
+  echo: reader(readEcho),
+  where: reader(readWhere),
+  deletion: reader(readDeletion),
+  reaction: reader(readReaction),
+  interaction: reader(readInteraction),
+  channel: reader(readChannel),
+  guild: reader(readGuild),
+  ready: reader(readReady),
+  roleChange: reader(readRoleChange),
+  threads: reader(readThreads),
+  user: reader(user),
+  member: reader(readMember),
+  answer: reader(readAnswer),
+  callback: reader(readCallback),
+  application: reader(readApplication),
+  gateway: reader(readGateway),
 };
 
-type Result<Reader> = Reader extends Read<infer T> ? T : never;
-export type Message = Result<typeof readMessage>;
+export type Message = z.output<typeof readMessage>;
 export type Content = Pick<Message, keyof typeof content>;
-export type Interaction = Result<typeof readInteraction>;
-export type User = Result<typeof user>;
-export type ChannelPayload = Result<typeof readChannel>;
-export type GuildPayload = Result<typeof readGuild>;
-export type Sent = Result<typeof readSent>;
+export type Interaction = z.output<typeof readInteraction>;
+export type User = z.output<typeof user>;
+export type ChannelPayload = z.output<typeof readChannel>;
+export type GuildPayload = z.output<typeof readGuild>;
+export type Sent = z.output<typeof readSent>;

@@ -4,7 +4,7 @@
  * there already.
  */
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import { readOutgoing } from '../outgoing.js';
+import { readOutgoing } from '../kit/outgoing.js';
 import type { Answers } from './answers.js';
 import { type Changer, edit, remove } from './change.js';
 import type { Earlier } from './earlier.js';

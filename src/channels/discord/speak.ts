@@ -4,7 +4,7 @@
  */
 import type { Recipient, SendResult } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import type { Api } from './api.js';
 import { type Author, NEUTRAL_NAME } from './face.js';
 import { CODE, type Failure, failureOf, isRefusal, sendResult } from './failure.js';

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
-import type { State } from '../state.js';
+import type { State } from '../kit/state.js';
 import { begin, type Life, type LifeParts } from './gateway.js';
 import { createPace } from './pace.js';
 

@@ -3,7 +3,7 @@
  * in this life; of anything else Discord is asked.
  */
 import type { Recipient, SendOptions } from '../../core/channel.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import type { Api } from './api.js';
 import { authorOf, readsAs } from './face.js';
 import type { Identity } from './identity.js';

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
 import type { Api } from './api.js';
 import { NEUTRAL_NAME } from './face.js';
 import { failureOf, isRefusal } from './failure.js';

@@ -1,4 +1,4 @@
-/** What the terminal channel asks of its two faces, the pipe and the prompt. */
+/** What the terminal channel reads from and writes to: a pipe, or a prompt with a person at it. */
 import type { Part } from '../../core/channel.js';
 
 export interface Dialogue {

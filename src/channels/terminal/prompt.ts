@@ -1,7 +1,7 @@
 /**
  * The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear
- * above it, line history, colours where the terminal has them, and a sign while the model works: the end of what it
- * has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
+ * above it, line history, colours where the terminal has them, and, while the model works, a spinner with the end of
+ * what it has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
@@ -12,7 +12,7 @@ import { loadHistory, MOST_LINES, saveHistory } from './history.js';
 
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
 const FRAME_MS = 120;
-/** Typing is announced again every few seconds; a sign that nobody renews goes out. */
+/** Typing is announced again every few seconds; a spinner that is not renewed goes out. */
 const THINKING_MS = 6000;
 
 export function createPrompt(parts: {
@@ -60,8 +60,8 @@ export function createPrompt(parts: {
       return idle;
     }
     const frame = FRAMES[Math.floor(clock.now() / FRAME_MS) % FRAMES.length];
-    const sign = endOf(written, Math.floor(columnsOf(output) / 2)) || 'thinking';
-    return colours ? `${styled(['36'], `${frame} ${sign}`)}  ${idle}` : `(${sign}) ${idle}`;
+    const shown = endOf(written, Math.floor(columnsOf(output) / 2)) || 'thinking';
+    return colours ? `${styled(['36'], `${frame} ${shown}`)}  ${idle}` : `(${shown}) ${idle}`;
   }
 
   function stopAnimation(): void {
@@ -91,18 +91,18 @@ export function createPrompt(parts: {
     if (signal.aborted) return;
     const prompt = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });
     line = prompt;
-    let armed = false;
+    let isWarned = false;
     prompt.on('history', (lines) => keepHistory(lines));
     prompt.on('SIGINT', () => {
-      if (armed && prompt.line === '') {
+      if (isWarned && prompt.line === '') {
         prompt.close();
       } else {
-        armed = true;
+        isWarned = true;
         clearTyped(prompt);
       }
     });
     prompt.on('line', (text) => {
-      armed = false;
+      isWarned = false;
       if (text.trim() !== '') taking = taking.then(() => takeIn(text, take));
       redraw();
     });
