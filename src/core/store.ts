@@ -104,6 +104,9 @@ export interface Delivery extends NewDelivery {
 /** A part of a reply that is shown before its text is final. */
 export interface ShownPart {
   body: Part;
+  /** As in `NewDelivery`. */
+  speaker: string;
+  face?: Face;
   /** `SendOptions.key` of the message that shows it. */
   key: string;
   /** null while it is being sent, and where nobody knows. */

@@ -198,6 +198,8 @@ export function createShowing(services: ShowingAsk): Showing {
         key: keyOf(turnId, delivery.part),
         platformMessageId: null,
         sentAt: clock.now(),
+        speaker: delivery.speaker,
+        ...(delivery.face === undefined ? {} : { face: delivery.face }),
       };
       shown.push(part);
       if (!(await store.show(turnId, shown))) return null;

@@ -37,6 +37,8 @@ export interface Accepted extends Received, Reception {
 /** What one batch leaves behind beside its receipts. */
 interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
   now: number;
+  /** The questions that its messages end: what follows in the same batch is no answer to them. */
+  ended: Set<number>;
 }
 
 /** How many strangers are remembered as told of. */
@@ -52,7 +54,7 @@ export async function receive(
 ): Promise<Accepted> {
   const { store, clock, metrics } = services;
   const { channel, account, cursor, cursorFor } = batch;
-  const intake: Intake = { now: clock.now(), turnedAway: [], posted: [] };
+  const intake: Intake = { now: clock.now(), turnedAway: [], posted: [], ended: new Set() };
   const receipts: Receipt[] = [];
   for (const event of batch.events) {
     const receipt = await receiptOf(services, strangers, batch, event, intake);
@@ -84,7 +86,7 @@ async function receiptOf(
   switch (event.kind) {
     case 'message': {
       const visitor = await askAtTheDoor(services, channel, event);
-      if (visitor.entry === 'enter') return messageReceipt(services, batch, event, visitor, intake.now);
+      if (visitor.entry === 'enter') return messageReceipt(services, batch, event, visitor, intake);
       await turnAway(services, strangers, channel, event, visitor, intake);
       return null;
     }
@@ -129,7 +131,7 @@ async function messageReceipt(
   { piledUp }: InboundBatch,
   message: InboundMessage,
   { chatId, senderId }: Visitor,
-  now: number,
+  { now, ended }: Intake,
 ): Promise<Receipt> {
   const { mentionsBot, replyTo, platformMessageId, threadId, sender, addresses } = message;
   const sentAt = message.sentAt || now;
@@ -155,7 +157,9 @@ async function messageReceipt(
   // Whatever it is, this person is not waited for any longer.
   const room = roomId(chatId, threadId);
   const asked = await services.store.question({ room, senderId, now });
-  const question = asked?.askedBy === platformMessageId ? null : asked;
+  const isOver = asked === null || asked.askedBy === platformMessageId || ended.has(asked.id);
+  const question = isOver ? null : asked;
+  if (question) ended.add(question.id);
   const ends = question === null ? {} : { endsQuestion: question.id };
   const yes = question !== null && isYes(message.text, mentionsBot) ? question.ifYes : null;
   const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot) ?? yes;
