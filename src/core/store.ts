@@ -33,6 +33,8 @@ export interface StoredTurn {
   /** Ends of the process while this turn was running. */
   crashes: number;
   steps: Step[];
+  /** What of its reply is shown already, in parts. */
+  shown: ShownPart[];
 }
 
 export interface Claim {
@@ -102,6 +104,9 @@ export interface Delivery extends NewDelivery {
 /** A part of a reply that is shown before its text is final. */
 export interface ShownPart {
   body: Part;
+  /** As in `NewDelivery`. */
+  speaker: string;
+  face?: Face;
   /** `SendOptions.key` of the message that shows it. */
   key: string;
   /** null while it is being sent, and where nobody knows. */
@@ -404,10 +409,10 @@ export interface RouteStore {
   /** The chat lives elsewhere now. */
   moveChat(chatId: ChatId, address: Address): Promise<void>;
   /**
-   * Something outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over. `precedes`:
-   * it is delivered before that entry.
+   * Something outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over: then false.
+   * `precedes`: it is delivered before that entry.
    */
-  post(post: Post): Promise<void>;
+  post(post: Post): Promise<boolean>;
 
   // ── the lane of commands
   /** Claims it and returns it; null when it is done already, or another living process has it. */
