@@ -7,7 +7,8 @@ import { getTableName, is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inspectSqlite } from '../../src/store/sqlite/inspect.js';
-import * as schema from '../../src/store/sqlite/schema.js';
+import * as said from '../../src/store/sqlite/schema.js';
+import * as work from '../../src/store/sqlite/schema-work.js';
 import { message, receive, waitingTexts } from '../contract/store/words.js';
 import { MIGRATIONS, openHere, type Place } from './place.js';
 
@@ -105,7 +106,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0005_rooms.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0006_claims.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });
@@ -155,7 +156,7 @@ describe('doctor sees', () => {
 });
 
 describe('the migrations', () => {
-  const tables = Object.values(schema).filter((value) => is(value, SQLiteTable));
+  const tables = Object.values({ ...said, ...work }).filter((value) => is(value, SQLiteTable));
 
   it.each(tables.map((table) => [getTableName(table), table] as const))(
     'make %s as the schema has it',
@@ -176,9 +177,14 @@ describe('the migrations', () => {
     },
   );
 
-  it.each(['heard', 'turn', 'step', 'usage'])('keep %s in the order of its key', async (name) => {
-    await (await place.open()).close();
-    const made = rawly((db) => db.prepare('select sql from sqlite_master where name = ?').pluck().get(name));
-    expect(made).toContain('WITHOUT ROWID');
-  });
+  it.each(['heard', 'turn', 'step', 'usage', 'archived', 'shown'])(
+    'keep %s in the order of its key',
+    async (name) => {
+      await (await place.open()).close();
+      const made = rawly((db) =>
+        db.prepare('select sql from sqlite_master where name = ?').pluck().get(name),
+      );
+      expect(made).toContain('WITHOUT ROWID');
+    },
+  );
 });

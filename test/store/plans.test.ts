@@ -11,14 +11,18 @@ import {
   begun,
   CHAT,
   chatAt,
+  claimed,
   command,
   delivery,
   edit,
   exchange,
   finish,
+  lease,
   message,
   NOW,
+  nextOf,
   receive,
+  recovered,
 } from '../contract/store/words.js';
 import { MIGRATIONS, openHere, type Place, silentLog } from './place.js';
 
@@ -28,7 +32,9 @@ const OF_WHAT_WAITS = [
   'turn_running',
   'turn_parked',
   'command_open',
-  'outbox_open',
+  'outbox_next',
+  'turn_suspended',
+  'turn_waits_for',
   'outbox_parked',
   'room_exchange',
 ];
@@ -36,7 +42,7 @@ const OF_WHAT_WAITS = [
  * Read whole: pairing and approvals are short, chats are counted for a status page, rooms looked at in a start,
  * `nearby` are the few lines that were heard next.
  */
-const READ_WHOLE = ['pairing', 'approval', 'chat', 'room', 'json_each', 'nearby'];
+const READ_WHOLE = ['pairing', 'approval', 'chat', 'room', 'json_each', 'nearby', 'question', 'shown'];
 
 /** Asked by `doctor` alone, in a process of its own. */
 const COUNTS_ALL_THAT_WAS_HEARD = /^\s*select\s+count\(\*\) filter .* as archived\s+from heard/s;
@@ -139,9 +145,8 @@ async function useEverything(store: Store): Promise<void> {
   await store.running(CHAT);
   await store.renew(turn.claim, NOW, 1);
   await store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c' });
-  await store.failAttempt(turn.claim, 't1');
-  const again = await store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: 1 });
-  if (!again) throw new Error('the turn is not there');
+  await store.fail(turn.claim, 't1');
+  const again = await claimed(store);
   await finish(store, again, 't1', {
     deliveries: reply('turn:t1'),
     usage: { inputTokens: 1, outputTokens: 1 },
@@ -152,7 +157,7 @@ async function useEverything(store: Store): Promise<void> {
   const { commands } = await receive(store, [message('10', 'd'), command('11', 'reset'), edit('10', 'e')]);
   await begun(store, 't3');
   const id = commands[0]?.id ?? 0;
-  await store.takeCommand(id);
+  await store.takeCommand(id, lease());
   await store.finishCommand({
     id,
     now: NOW,
@@ -165,16 +170,16 @@ async function useEverything(store: Store): Promise<void> {
   });
   await receive(store, [message('12', 'f')]);
   await begun(store, 't4');
-  const next = await store.next(CHAT);
-  await store.sending(next?.id ?? 0, NOW);
+  const next = await nextOf(store);
+  await store.sending(next?.id ?? 0, lease());
   await receive(store, [command('13', 'help')]);
-  await store.takeCommand(id + 1);
-  await store.recover(['test'], NOW);
-  await store.pending(['test']);
+  await store.takeCommand(id + 1, lease());
+  await recovered(store, 'me', NOW);
+  await store.pending({ owner: 'me', channels: ['test'], now: NOW });
   await store.retry(next?.id ?? 0, { notBefore: 0, uncertain: true, error: '' });
   await store.sent(next?.id ?? 0, '1', NOW);
-  await store.give(next?.id ?? 0, 'refused', '', NOW);
-  await store.move(CHAT, 'm');
+  await store.giveUp(next?.id ?? 0, 'refused', '', NOW);
+  await store.moveChat(CHAT, 'm');
   const to = {
     chatId: CHAT,
     channel: 'test',
@@ -224,7 +229,7 @@ async function useViews(store: Store): Promise<void> {
     ...{ measured: { counted: 1, estimated: 1 }, given: { memory: '', dailyLog: '', recalled: '' } },
     deliveries: [delivery('turn:v1', 'x')],
   });
-  await store.sent((await store.next(room))?.id ?? 0, 'p1', NOW);
+  await store.sent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);
   await store.given(room, personaId);
   await store.turnMessages('v1');
   await store.roomsHeard(room, personaId);
@@ -241,10 +246,10 @@ async function useViews(store: Store): Promise<void> {
   for (const ofRoom of [room, null]) {
     for (const ofPersona of [personaId, null]) await store.whereabouts(ofRoom, ofPersona);
   }
-  await store.openArchives(['test']);
+  await store.openArchives({ channels: ['test'] });
   const { commands } = await receive(store, [command('2', 'reset', '', { chat: chatAt(room) })]);
   const { id = 0 } = commands[0] ?? {};
-  await store.takeCommand(id);
+  await store.takeCommand(id, lease());
   await receive(store, [message('3', 'c', { chat: chatAt(room) })]);
   await begun(store, 'v2', { room });
   await store.finishCommand({

@@ -15,12 +15,12 @@ import {
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
 import { archived, chat, heard, room, view } from './schema.js';
-import { usageAdderOf } from './usage.js';
+import type { AddUsage } from './usage.js';
 import { setState, toSpan, type Views } from './views.js';
 
-export function viewStore(connection: Connection, views: Views): Omit<ViewStore, 'window' | 'span'> {
-  const { query, raw, read, write } = connection;
-  const addUsage = usageAdderOf(connection);
+export function viewStore(connection: Connection, views: Views, addUsage: AddUsage): Omit<ViewStore, 'span'> {
+  const { query, raw, read, patiently, write } = connection;
+  const revise = raw.prepare<[string]>('update room set revision = revision + 1 where id = ?');
   const otherRoom = raw.prepare<[object], { id: string }>(`
     select id from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
 
@@ -56,7 +56,7 @@ export function viewStore(connection: Connection, views: Views): Omit<ViewStore,
   }
 
   return {
-    view: (roomId, personaId) => read(() => views.find(roomId, personaId)),
+    view: (roomId, personaId) => patiently(() => views.find(roomId, personaId)),
 
     hasOtherRooms: (room) =>
       read(() => {
@@ -128,16 +128,28 @@ export function viewStore(connection: Connection, views: Views): Omit<ViewStore,
         // What was counted was another window: a count that was wrong must not hold for this one, too.
         const place = { windowHeard: moved.heardAfter, windowMessage: moved.messageId };
         change(seen, { ...place, summary, counted: null, estimated: null });
+        revise.run(seen.room);
         return true;
       }),
 
-    openArchives: (channels) =>
+    openArchives: (of) =>
       read(() =>
         query
           .select({ archived })
           .from(archived)
           .innerJoin(chat, eq(chat.id, archived.chatId))
-          .where(and(ne(archived.state, 'settled'), inArray(chat.channel, channels)))
+          .where(
+            and(
+              ne(archived.state, 'settled'),
+              'channels' in of
+                ? inArray(chat.channel, of.channels)
+                : and(
+                    eq(archived.chatId, roomParts(of.room).chatId),
+                    eq(archived.roomId, of.room),
+                    eq(archived.personaId, of.personaId),
+                  ),
+            ),
+          )
           .orderBy(archived.toHeard)
           .all()
           .map((row) => toSpan(row.archived)),

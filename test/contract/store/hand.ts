@@ -19,6 +19,7 @@ export function handOf(store: Store, room = CHAT, personaId = 'default') {
     },
     archive: (after: Place, to: Place, file = ARCHIVE) =>
       store.beginArchive({ chatId: CHAT, room, personaId, file, after, to }),
-    open: async () => (await store.openArchives(['test'])).map(({ file, state }) => `${file} ${state}`),
+    open: async () =>
+      (await store.openArchives({ channels: ['test'] })).map(({ file, state }) => `${file} ${state}`),
   };
 }

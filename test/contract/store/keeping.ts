@@ -11,12 +11,16 @@ import {
   begun,
   CHAT,
   chatAt,
+  claimed,
   command,
   delivery,
   exchange,
   finish,
+  lease,
+  looked,
   message,
   NOW,
+  nextOf,
   receive,
   windowTexts,
 } from './words.js';
@@ -41,7 +45,7 @@ export function keepingContract(under: StoreUnderTest): void {
     const [pending] = (await receive(under.store, [command(`c-${effect.versionId}`, 'memory', 'undo')]))
       .commands;
     const { id = 0 } = pending ?? {};
-    await under.store.takeCommand(id);
+    await under.store.takeCommand(id, lease());
     await under.store.finishCommand({ id, now: NOW, deliveries: [], effects: [effect] });
   }
 
@@ -127,13 +131,9 @@ export function keepingContract(under: StoreUnderTest): void {
 
   it('the messages of a turn are those it answers', async () => {
     await receive(under.store, [message('1', 'one'), message('2', 'two'), message('3', 'aside')]);
-    const turn = await under.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: 1 });
-    const [first = 0, second = 0, third = 0] = turn?.waiting.map(({ id }) => id) ?? [];
-    if (!turn) throw new Error('nothing waits');
-    const begin = { id: 't1', personaId: 'default', batch: [second, first] };
-    await under.store.beginTurn({
-      ...{ claim: turn.claim, turn: begin, noted: [third], hearers: ['luna'], now: NOW },
-    });
+    const [first = 0, second = 0, third = 0] = (await looked(under.store)).waiting.map(({ id }) => id);
+    const batch = [second, first];
+    const turn = await begun(under.store, 't1', { batch, noted: [third], hearers: ['luna'] });
     const texts = async (id: string) => (await under.store.turnMessages(id)).map(({ text }) => text);
     expect(await texts('t1'), 'while it runs').toEqual(['one', 'two']);
     await finish(under.store, turn, 't1');
@@ -221,7 +221,7 @@ export function keepingContract(under: StoreUnderTest): void {
       await exchange(under.store, 't1', 'hi', { deliveries });
       await erase();
       const left = [];
-      for (let next = await under.store.next(CHAT); next; next = await under.store.next(CHAT)) {
+      for (let next = await nextOf(under.store); next; next = await nextOf(under.store)) {
         left.push(next.body);
         await under.store.sent(next.id, `s${next.part}`, NOW);
       }
@@ -230,10 +230,10 @@ export function keepingContract(under: StoreUnderTest): void {
 
     it('go from commands, which do not count as a place where they stand', async () => {
       const [pending] = (await receive(under.store, [command('1', 'memory', `forget ${WORDS}`)])).commands;
-      await under.store.takeCommand(pending?.id ?? 0);
+      await under.store.takeCommand(pending?.id ?? 0, lease());
       expect(await count(), 'or asking for them would find them').toEqual({ messages: 0, others: 0 });
       await erase();
-      expect((await under.store.takeCommand(pending?.id ?? 0))?.argument).toBe('forget …');
+      expect((await under.store.takeCommand(pending?.id ?? 0, lease()))?.argument).toBe('forget …');
     });
 
     it('go from summaries and from what was given of memory, of every persona and room', async () => {
@@ -340,8 +340,8 @@ export function keepingContract(under: StoreUnderTest): void {
       await erase();
       expect(await count()).toEqual({ messages: 0, others: 0 });
       expect(await count('test_2')).toEqual({ messages: 0, others: 1 });
-      const again = await under.store.claim({ room: `${CHAT}/5`, owner: 'me', now: NOW, leaseMs: 1 });
-      expect(again?.turn?.steps).toEqual([{ ...answer, text: 'It is …' }]);
+      const again = await claimed(under.store, `${CHAT}/5`);
+      expect(again.turn?.steps).toEqual([{ ...answer, text: 'It is …' }]);
     });
 
     it('stay in every other chat, in each of these places', async () => {
@@ -366,8 +366,8 @@ export function keepingContract(under: StoreUnderTest): void {
         span: await under.store.span({ ...ask, upTo: { heardAfter: 99, messageId: 0 } }),
         view: await under.store.view('test_2', 'default'),
         given: await under.store.given('test_2', 'default'),
-        next: await under.store.next('test_2'),
-        command: (await under.store.takeCommand(1))?.argument,
+        next: await nextOf(under.store, 'test_2'),
+        command: (await under.store.takeCommand(1, lease()))?.argument,
         found: await count('test_2'),
       });
       const before = await everything();

@@ -221,9 +221,9 @@ export function moveContract(under: StoreUnderTest): void {
         { ...common, file: ARCHIVE, after: BEGINNING, to, state: 'unflushed' },
         { ...common, file: 'second.md', after: to, to: further, state: 'writing' },
       ];
-      expect(await under.store.openArchives(['test', 'other'])).toEqual(both);
-      expect(await under.store.openArchives(['other'])).toEqual([]);
-      expect(await under.store.openArchives([])).toEqual([]);
+      expect(await under.store.openArchives({ channels: ['test', 'other'] })).toEqual(both);
+      expect(await under.store.openArchives({ channels: ['other'] })).toEqual([]);
+      expect(await under.store.openArchives({ channels: [] })).toEqual([]);
     });
 
     it('is dropped while it is written, never after', async () => {

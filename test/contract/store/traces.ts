@@ -16,6 +16,7 @@ import {
   forget,
   message,
   NOW,
+  nextOf,
   overhear,
   receive,
 } from './words.js';
@@ -120,14 +121,14 @@ export function traceContract(under: StoreUnderTest): void {
       };
       await receive(under.store, [{ ...edited, text: 'new words', editedAt: NOW }]);
       await finish(under.store, turn, 't1', { deliveries: [delivery('turn:t1', 'part', { part: 0 })] });
-      const sent = await under.store.next(CHAT);
+      const sent = await nextOf(under.store);
       await under.store.sent(sent?.id ?? 0, 'p1', NOW);
       const texts = async (id: string) => (await byId(id)).map(({ message: { text } }) => text);
       expect(await texts('1')).toEqual(['new words', 'old words']);
       expect(await texts('p1')).toEqual(['reply of t1']);
       const notice = { chatId: CHAT, channel: 'test', address: '1', threadId: null, kind: 'group' } as const;
       await under.store.post({ ...notice, delivery: delivery('notice:1', 'x'), now: NOW });
-      await under.store.sent((await under.store.next(CHAT))?.id ?? 0, 'p2', NOW);
+      await under.store.sent((await nextOf(under.store))?.id ?? 0, 'p2', NOW);
       expect(await texts('p2'), 'no part of any conversation').toEqual([]);
     });
 

@@ -12,6 +12,7 @@ import {
   message,
   NOW,
   receive,
+  recovered,
   waitingTexts,
 } from './words.js';
 
@@ -40,7 +41,7 @@ export function upkeepContract(under: StoreUnderTest): void {
     const turn = await begun(under.store, 't2');
     await receive(under.store, [message('3', 'two', { chat: chatAt('test_2') })]);
     expect(await under.store.quieten()).toEqual({ deliveries: 1, messages: 2 });
-    expect(await under.store.recover(['test'], NOW)).toEqual({ rooms: [], commands: [], chats: [] });
+    expect(await recovered(under.store)).toEqual({ rooms: [], commands: [], chats: [], alarms: [] });
     expect(await under.store.census()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 1 });
     expect(await finish(under.store, turn, 't2')).toBe('lost');
     await receive(under.store, [message('4', 'three')]);
@@ -51,12 +52,15 @@ export function upkeepContract(under: StoreUnderTest): void {
     it('sees what this one wrote, and both agree on claims', async () => {
       const other = await under.another();
       await receive(under.store, [message('1', 'hi')]);
-      expect(await other.pending(['test'])).toMatchObject({ rooms: [CHAT] });
+      expect(await other.pending({ owner: 'me', channels: ['test'], now: NOW })).toMatchObject({
+        rooms: [CHAT],
+      });
       const turn = await begun(other, 't1');
-      const ask = { room: CHAT, owner: 'a third', now: NOW, leaseMs: 1 };
-      expect(await under.store.claim(ask)).toBeNull();
+      expect(await under.store.look(CHAT, 'a third', NOW)).toBeNull();
       expect(await finish(other, turn, 't1')).toBe('finished');
-      expect(await under.store.pending(['test'])).toMatchObject({ rooms: [] });
+      expect(await under.store.pending({ owner: 'me', channels: ['test'], now: NOW })).toMatchObject({
+        rooms: [],
+      });
     });
 
     it('is noticed when it writes, and not after watching ended', async () => {

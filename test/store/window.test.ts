@@ -1,4 +1,4 @@
-/** What was read lately is never shown as it was before somebody changed it. */
+/** A window is never shown as it was before somebody changed it. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';

@@ -1,7 +1,15 @@
 /** Where words of a chat stand in its rows. Ids, kinds and the names of people and tools are no words. */
-import { type Clean, fromAttachments, fromPart, fromReply, fromStep, fromText } from './without.js';
+import {
+  type Clean,
+  fromAttachments,
+  fromPart,
+  fromReply,
+  fromShown,
+  fromStep,
+  fromText,
+} from './erasers.js';
 
-export interface Shelf {
+export interface WordColumns {
   table: string;
   /** What `findWords` counts a row as; null for what only repeats things: commands, and what was sent of replies. */
   counts: 'messages' | 'others' | null;
@@ -23,7 +31,7 @@ const OF_THE_CHAT = '+chat_id = @chat';
 
 const along = (table: string, key: string) => ({ table, key, first: 0 });
 
-export const MESSAGES: Shelf = {
+export const MESSAGES: WordColumns = {
   table: 'message',
   counts: 'messages',
   key: ['id'],
@@ -32,7 +40,7 @@ export const MESSAGES: Shelf = {
   along: along('message', 'id'),
 };
 
-export const SHELVES: Shelf[] = [
+export const WORDS: WordColumns[] = [
   MESSAGES,
   {
     table: 'outbox',
@@ -77,6 +85,22 @@ export const SHELVES: Shelf[] = [
     along: null,
   },
   {
+    table: 'question',
+    counts: null,
+    key: ['id'],
+    words: { argument: fromText },
+    belongs: OF_ITS_ROOMS,
+    along: null,
+  },
+  {
+    table: 'shown',
+    counts: null,
+    key: ['turn_id'],
+    words: { parts: fromShown },
+    belongs: `exists (select 1 from turn where turn.id = turn_id and ${OF_ITS_ROOMS})`,
+    along: null,
+  },
+  {
     table: 'command',
     counts: null,
     key: ['id'],
@@ -87,7 +111,7 @@ export const SHELVES: Shelf[] = [
 ];
 
 /** The command that asks for all this holds the phrase itself, and needs it until everything else is done. */
-export const OPEN_COMMANDS: Shelf = {
+export const OPEN_COMMANDS: WordColumns = {
   table: 'command',
   counts: null,
   key: ['id'],

@@ -5,6 +5,7 @@
 import type { Part } from '../../core/channel.js';
 import type { StoredAttachment } from '../../core/media.js';
 import type { Phrase } from '../../core/phrase.js';
+import type { ShownPart } from '../../core/store.js';
 import type { Step, StoredReply } from '../../core/transcript.js';
 
 /** One phrase on its way out. */
@@ -52,12 +53,18 @@ export const fromAttachments = json<StoredAttachment[]>((attachments, eraser) =>
   }),
 );
 
-export const fromPart = json<Part>((part, eraser) => {
+export const fromPart = json<Part>(withoutInPart);
+
+export const fromShown = json<ShownPart[]>((parts, eraser) =>
+  parts.map((part) => ({ ...part, body: withoutInPart(part.body, eraser) })),
+);
+
+function withoutInPart(part: Part, eraser: Eraser): Part {
   const text = eraser.without(part.text);
   const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
   // Marks name places in a text that is another now.
   return { ...part, text, marks: inLink || text !== part.text ? [] : part.marks };
-});
+}
 
 export const fromStep = json<Step>((step, eraser) => {
   switch (step.kind) {
@@ -68,6 +75,7 @@ export const fromStep = json<Step>((step, eraser) => {
         calls: step.calls.map((call) => ({ ...call, arguments: fromForeign(call.arguments, eraser) })),
       };
     case 'call':
+    case 'waiting':
       return step;
     case 'result':
       return { ...step, content: fromForeign(step.content, eraser) };
