@@ -41,8 +41,8 @@ export interface Deliver {
 }
 
 export interface Lane {
-  /** Sends what is claimed already, and then whatever else waits, where that was not the last. */
-  send(first: Delivery, isLast: boolean): void;
+  /** Sends what is claimed already, the first of so many parts, and then whatever else waits. */
+  send(first: Delivery, parts: number): void;
   leave(): void;
 }
 
@@ -198,6 +198,7 @@ export function createDeliver(services: DeliverServices): Deliver {
 
   async function sendClaimed(delivery: Delivery, channel: Channel): Promise<boolean> {
     if (delivery.shown) await showing.rest(delivery.origin);
+    if (showing.isShown(delivery)) return noteShown(sender, delivery);
     // Nobody is answered what a power cut could still make us forget.
     await store.durable();
     return sendOne(sender, delivery, channel);
@@ -217,8 +218,10 @@ export function createDeliver(services: DeliverServices): Deliver {
       if (leave === null) return null;
       let isSending = false;
       return {
-        send(delivery, isLast) {
+        send(delivery, parts) {
           isSending = true;
+          // Of what was shown, something may have to be taken back behind it.
+          const isLast = parts === 1 && delivery.shown === undefined;
           void emptyLane(chatId, { delivery, isLast }, leave);
         },
         leave: () => void (isSending || leave()),

@@ -33,10 +33,10 @@ export async function sendOne(sender: Sender, delivery: Delivery, channel: Chann
 }
 
 /** What is shown is what is to be said: nothing is to be done any more. */
-export async function noteShown(sender: Sender, delivery: Delivery): Promise<void> {
+export async function noteShown(sender: Sender, delivery: Delivery): Promise<boolean> {
   sender.showing.forget(delivery);
   const platformMessageId = delivery.shown?.platformMessageId ?? '';
-  await note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
+  return note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
 }
 
 /** What stands there already becomes what is to stand there. */

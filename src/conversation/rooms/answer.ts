@@ -202,7 +202,7 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
       now: clock.now(),
     });
     if (finished === 'lost') return { kind: 'dropped' };
-    if (lane && finished.first) lane.send(finished.first, deliveries.length === 1);
+    if (lane && finished.first) lane.send(finished.first, deliveries.length);
     else deliver.wake(chat.id);
   } finally {
     lane?.leave();

@@ -40,7 +40,7 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
     .pluck();
   const commands = raw.prepare<[object], PendingCommand>(`
     select id, room_id as room from command
-    where finished_at is null and (state = 'waiting' or lease_owner is not @owner and lease_until <= @now)
+    where finished_at is null and (state = 'waiting' or not (${IS_OTHERS}))
     order by id`);
   const chats = raw
     .prepare<[object], string>(`
