@@ -108,21 +108,23 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     }
   }
 
-  /** An empty answer is asked for once more. */
-  async function* answer(request: ModelRequest, signal: AbortSignal): Asked {
-    const shown: Shown = { text: '' };
-    const first = yield* ask(request, signal, shown);
-    if (!isEmpty(first)) return first;
-    const second = first.finish === 'content_filter' ? first : yield* ask(request, signal, shown);
-    if (!isEmpty(second)) return second;
-    throw emptyAnswer(titleOf(request.model ?? server.name), second.finish);
-  }
-
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const shown: Shown = { text: '' };
     try {
-      const { text, calls, usage, model, finish } = yield* answer(request, signal);
-      const name = model ?? request.model ?? server.name;
-      yield { kind: 'done', text, calls, usage, model: name, truncated: finish === 'length' };
+      let answer = yield* ask(request, signal, shown);
+      // An empty answer is asked for once more.
+      if (isEmpty(answer) && answer.finish !== 'content_filter') answer = yield* ask(request, signal, shown);
+      const { text, calls, usage, finish } = answer;
+      const model = request.model ?? server.name;
+      if (isEmpty(answer)) throw emptyAnswer(titleOf(model), finish);
+      yield {
+        kind: 'done',
+        text,
+        calls,
+        usage,
+        model: answer.model ?? model,
+        truncated: finish === 'length',
+      };
     } catch (error) {
       yield { kind: 'failed', fault: asFault(error) };
     }
