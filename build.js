@@ -5,6 +5,7 @@
 import { chmodSync, readdirSync, rmSync } from 'node:fs';
 import { build } from 'esbuild';
 
+rmSync('dist/compile-cache', { recursive: true, force: true });
 for (const name of readdirSync('dist')) if (/\.js(\.map)?$/.test(name)) rmSync(`dist/${name}`);
 
 await build({
@@ -25,6 +26,10 @@ await build({
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   },
+  // Less source text to hold in memory. Names stay, so that stack traces can be read.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  lineLimit: 200,
   sourcemap: true,
   logLevel: 'warning',
 });

@@ -52,9 +52,10 @@ export async function* attempt(ask: {
   try {
     const body = await ask.post(ask.body, connection.signal);
     heard();
-    yield* eventsTo(shown, '');
+    for (const event of eventsTo(shown, '')) yield event;
     for await (const chunk of chunksOf(body, heard, clock)) {
-      if (answer.add(chunk)) yield* eventsTo(shown, answer.visible());
+      if (!answer.add(chunk)) continue;
+      for (const event of eventsTo(shown, answer.visible())) yield event;
     }
     open = false;
   } catch (error) {
@@ -76,17 +77,19 @@ export async function* attempt(ask: {
     });
   }
   const complete = answer.complete(ask.takenIds);
-  yield* eventsTo(shown, complete.text);
+  for (const event of eventsTo(shown, complete.text)) yield event;
   return complete;
 }
 
 /** The events that lead from what was shown to `text`: what is new, after a restart where it does not continue. */
-function* eventsTo(shown: Shown, text: string): Generator<ModelEvent> {
+function eventsTo(shown: Shown, text: string): ModelEvent[] {
+  const events: ModelEvent[] = [];
   if (!text.startsWith(shown.text)) {
     shown.text = '';
-    yield { kind: 'restart' };
+    events.push({ kind: 'restart' });
   }
   const delta = text.slice(shown.text.length);
   shown.text = text;
-  if (delta !== '') yield { kind: 'text', delta };
+  if (delta !== '') events.push({ kind: 'text', delta });
+  return events;
 }

@@ -2,7 +2,7 @@
 import { Fault, type FaultCode } from '../core/errors.js';
 import type { ServerErrorDetails } from './server-error.js';
 
-/** A server that asks to wait longer is not waited for: a fallback, or a person, is quicker. */
+/** A server that asks for a longer wait is not asked again: a fallback, or the person asking later, is quicker. */
 const LONGEST_WAIT_MS = 60_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_BACK_OFF_MS = 8_000;

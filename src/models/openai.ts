@@ -11,8 +11,8 @@ import { attempt, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
 import { classify, emptyAnswer, failedRequest, retryDelay, serverTitle, stoppedRequest } from './failures.js';
 import { createPost } from './http.js';
-import { createQuirkStore, type QuirkStorage } from './quirk-store.js';
-import { type Quirk, refusedParameter, refusedPictures } from './quirks.js';
+import { createQuirkStore, type Quirk, type QuirkStorage } from './quirk-store.js';
+import { refusedParameter, refusedPictures } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { chatRequest, createRequestWriter } from './request.js';
 import { ServerError } from './server-error.js';
@@ -108,21 +108,23 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     }
   }
 
-  /** An empty answer is asked for once more. */
-  async function* answer(request: ModelRequest, signal: AbortSignal): Asked {
-    const shown: Shown = { text: '' };
-    const first = yield* ask(request, signal, shown);
-    if (!isEmpty(first)) return first;
-    const second = first.finish === 'content_filter' ? first : yield* ask(request, signal, shown);
-    if (!isEmpty(second)) return second;
-    throw emptyAnswer(titleOf(request.model ?? server.name), second.finish);
-  }
-
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const shown: Shown = { text: '' };
     try {
-      const { text, calls, usage, model, finish } = yield* answer(request, signal);
-      const name = model ?? request.model ?? server.name;
-      yield { kind: 'done', text, calls, usage, model: name, truncated: finish === 'length' };
+      let answer = yield* ask(request, signal, shown);
+      // An empty answer is asked for once more.
+      if (isEmpty(answer) && answer.finish !== 'content_filter') answer = yield* ask(request, signal, shown);
+      const { text, calls, usage, finish } = answer;
+      const model = request.model ?? server.name;
+      if (isEmpty(answer)) throw emptyAnswer(titleOf(model), finish);
+      yield {
+        kind: 'done',
+        text,
+        calls,
+        usage,
+        model: answer.model ?? model,
+        truncated: finish === 'length',
+      };
     } catch (error) {
       yield { kind: 'failed', fault: asFault(error) };
     }

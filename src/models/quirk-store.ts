@@ -6,7 +6,21 @@ import type { Clock } from '../core/clock.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { parse, record } from './json.js';
-import { QUIRKS, type Quirk } from './quirks.js';
+
+/** What to leave out; `max_tokens` is then called `max_completion_tokens`. */
+export const QUIRKS = [
+  'max_tokens',
+  'max_completion_tokens',
+  'temperature',
+  'stream_options',
+  'stream',
+  'tools',
+  /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
+  'calls_without_tools',
+  'images',
+] as const;
+
+export type Quirk = (typeof QUIRKS)[number];
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 

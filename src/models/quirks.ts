@@ -1,23 +1,9 @@
 /**
  * What a model server does not take, recognised by the words of its refusal. Pure; `quirk-store.ts` remembers it.
  */
+import type { Quirk } from './quirk-store.js';
 import type { ChatRequest } from './request.js';
 import type { ServerErrorDetails } from './server-error.js';
-
-/** What to leave out; `max_tokens` is then called `max_completion_tokens`. */
-export const QUIRKS = [
-  'max_tokens',
-  'max_completion_tokens',
-  'temperature',
-  'stream_options',
-  'stream',
-  'tools',
-  /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
-  'calls_without_tools',
-  'images',
-] as const;
-
-export type Quirk = (typeof QUIRKS)[number];
 
 /** The parameters that are recognised by their name in the server's words. */
 const NAMED = ['max_completion_tokens', 'max_tokens', 'stream_options', 'temperature'] as const;

@@ -4,7 +4,7 @@
  */
 import type { ModelImage, ModelMessage, ModelRequest, ToolCall, ToolDescription } from '../core/model.js';
 import { parse, record } from './json.js';
-import type { Quirk } from './quirks.js';
+import type { Quirk } from './quirk-store.js';
 
 export interface ChatRequest {
   parameters: {
@@ -17,7 +17,7 @@ export interface ChatRequest {
   };
   messages: ModelMessage[];
   tools: ToolDescription[];
-  /** Whether pictures are sent; else the model is told of them in words. */
+  /** Whether pictures are sent; else a line of text stands in their place. */
   sendsImages: boolean;
 }
 
@@ -106,7 +106,7 @@ function messageParam(message: ModelMessage, sendsImages: boolean): object {
   }
 }
 
-/** A model that is not shown a picture is told of it, lest it makes one up. */
+/** Where pictures cannot be sent, a line says so; otherwise models make up what they show. */
 function userContent(
   { content, images = [] }: { content: string; images?: ModelImage[] },
   sendsImages: boolean,

@@ -1,4 +1,4 @@
-/** What can go wrong between us and a model server, in one shape, whoever noticed it. */
+/** What can go wrong between us and a model server, in one shape. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { record, word } from './json.js';
 
@@ -19,7 +19,7 @@ export interface ServerErrorDetails {
   shouldRetry?: boolean | undefined;
 }
 
-/** Stays inside this folder: it becomes a Fault before anybody else sees it. */
+/** Used inside this folder only; `openai.ts` turns it into a Fault. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
 

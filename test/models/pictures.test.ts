@@ -1,7 +1,8 @@
 /** Pictures in requests: as the server wants them, not at all where it takes none, and told in words then. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelImage, ModelRequest } from '../../src/core/model.js';
-import { type Quirk, refusedPictures } from '../../src/models/quirks.js';
+import type { Quirk } from '../../src/models/quirk-store.js';
+import { refusedPictures } from '../../src/models/quirks.js';
 import { chatRequest } from '../../src/models/request.js';
 import { answered, type Bench, fault, openBench, written } from './helpers.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ModelMessage, ModelRequest } from '../../src/core/model.js';
-import type { Quirk } from '../../src/models/quirks.js';
+import type { Quirk } from '../../src/models/quirk-store.js';
 import { chatRequest, createRequestWriter } from '../../src/models/request.js';
 import { LOOK_UP, written } from './helpers.js';
 

@@ -1,6 +1,6 @@
-/** What somebody wants of the offline model's memory, by the wording. English, and the commonest of some others. */
+/** What somebody wants the offline model to do with its memory, by the wording. English, and the commonest of some others. */
 
-export type Wish = { kind: 'save'; facts: string[] } | { kind: 'recall' } | { kind: 'talk' };
+export type Intent = { kind: 'save'; facts: string[] } | { kind: 'recall' } | { kind: 'talk' };
 
 const RECALL = [
   /\bwhat (do|can|did|have) you (still )?(remember|know about|know of|saved|stored|remembered|have in)/i,
@@ -20,7 +20,7 @@ const RECALL = [
   /你(还)?(记得|知道我)(些|的)?什么/,
 ];
 
-/** The start of a clause, so that "I remember that day" is no wish. */
+/** The start of a clause, so that "I remember that day" is no such request. */
 const START = String.raw`(?:^|[.!?,;:]\s*|\b(?:please|can you|could you|would you|will you|want you to|also|and)\s+)`;
 
 const SAVE = [
@@ -37,7 +37,7 @@ const SAVE = [
 const SAVE_CHINESE = /(?:^|[，。！？,.!?\s])请?(?:你)?(?:记住|别忘了)[，：,:\s]*(.+)/m;
 
 /** Pure. Asking wins over telling: "do you remember that I like tea?" is a question. */
-export function wishIn(said: string[]): Wish {
+export function intentOf(said: string[]): Intent {
   const facts: string[] = [];
   for (const text of said) {
     if (RECALL.some((wording) => wording.test(text))) return { kind: 'recall' };
