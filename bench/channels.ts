@@ -142,7 +142,7 @@ async function floor(name: string): Promise<Subject> {
 function logTo(servers: PlatformServers): (text: string) => void {
   return (text) => {
     if (text.includes('whatsapp qr: ')) void servers.logged(text);
-    else if (!/"level":(10|20|30)\b/.test(text)) console.error(text.trimEnd());
+    else if (!/"level":"(trace|debug|info)"/.test(text)) console.error(text.trimEnd());
   };
 }
 
