@@ -34,18 +34,21 @@ const processes = createProcesses();
 const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-'));
 let faulty = false;
 
-/** Is loaded into the bots' processes as it is, so no compiler has put it beside the fakes. */
-const AS_IT_IS = 'test/harness/whatsapp-media.mjs';
+/** Plain JavaScript that the bots load: tsc does not copy it. */
+const MEDIA_SCRIPT = 'test/harness/whatsapp-media.mjs';
 
 async function main(): Promise<void> {
-  await copyFile(new URL(`../../${AS_IT_IS}`, import.meta.url), new URL(`../${AS_IT_IS}`, import.meta.url));
+  await copyFile(
+    new URL(`../../${MEDIA_SCRIPT}`, import.meta.url),
+    new URL(`../${MEDIA_SCRIPT}`, import.meta.url),
+  );
   console.log(`${machine(node, folder)}\n`);
   for (const name of ['discord', 'whatsapp']) await beside(name);
 }
 
 async function beside(name: string): Promise<void> {
-  const us = await begun(await gateway(name));
-  const them = await begun(await floor(name));
+  const us = await beginConnected(await gateway(name));
+  const them = await beginConnected(await floor(name));
   await measure([us, them], sizes);
   const memory = await Promise.all([us, them].map(memoryWithMany));
   const rows: Row[] = [
@@ -71,12 +74,12 @@ async function beside(name: string): Promise<void> {
 }
 
 /** Runs, and has answered its first message. */
-function begun(subject: Subject): Promise<Subject & Running> {
+function beginConnected(subject: Subject): Promise<Subject & Running> {
   return begin({
     ...subject,
     servers: {
       ...callsOf(subject.servers),
-      // What is said before anybody is there is not heard on every platform.
+      // Not every platform keeps what is said before the bot is connected.
       async oneByOne(ask) {
         await subject.servers.connected();
         return subject.servers.oneByOne(ask);
@@ -85,7 +88,7 @@ function begun(subject: Subject): Promise<Subject & Running> {
   });
 }
 
-/** A proxy of another process has no keys of its own. */
+/** A proxy has no keys of its own that a spread would copy. */
 function callsOf(servers: PlatformServers): PlatformServers {
   const { addresses, logged, connected, oneByOne, conversations, burst, close } = servers;
   return { addresses, logged, connected, oneByOne, conversations, burst, close };
@@ -139,7 +142,7 @@ async function floor(name: string): Promise<Subject> {
 function logTo(servers: PlatformServers): (text: string) => void {
   return (text) => {
     if (text.includes('whatsapp qr: ')) void servers.logged(text);
-    else if (!/"level":(10|20|30)\b/.test(text)) console.error(text.trimEnd());
+    else if (!/"level":"(trace|debug|info)"/.test(text)) console.error(text.trimEnd());
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * A gateway's folder as years of use leave it: chats with a past, in the store and in `groups/`. Filled through
- * the product's own verbs; only their transactions are joined, or it would take minutes.
+ * Makes a gateway's folder as years of use leave it: chats with a past, in the store and in `groups/`. The store is
+ * filled through its own functions, many of them in one transaction, or it would take minutes.
  */
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ export async function fill(folder: string, past: PastChat[]): Promise<void> {
   await makeFolders(folder, past);
 }
 
-/** Who speaks, in which order: chats take turns until each has its messages. */
+/** Whose exchange is next: chats take turns until each has its messages. */
 function* exchangesOf(past: PastChat[]): Generator<number> {
   for (let n = 0; ; n += 2) {
     past = past.filter(({ messages }) => n < messages);
@@ -127,7 +127,7 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   await store.sent(delivery.id, `past-answer-${n}`, now);
 }
 
-/** As the gateway has done along the way: what the newest messages leave behind was flushed and summed up. */
+/** As the gateway would have done: what is older than the newest messages is flushed and summed up. */
 async function compact(store: Store, person: number): Promise<void> {
   const of = { room: platformId('telegram', String(person)), personaId: DEFAULT_PERSONA };
   const window = await store.window({ ...of, limit: KEPT + 1, overheard: 0, except: [] });

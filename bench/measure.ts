@@ -73,6 +73,22 @@ export async function begin<Begun extends Measurable>(subject: Begun): Promise<B
   };
 }
 
+/** Medians, and processor time per message. */
+export interface Fresh {
+  toModel: number;
+  toPlatform: number;
+  cpuMs: number | null;
+}
+
+/** One message after the other in a process that has just begun: most of its code is not compiled yet. */
+export async function measureFresh(run: Running, people: number[]): Promise<Fresh> {
+  const before = run.bot.cpuMs();
+  const found = await run.servers.oneByOne({ people, each: 3 });
+  const cpuMs = cpuPerMessage(run.bot, before, found.messages);
+  note(run, found);
+  return { toModel: median(found.toModel), toPlatform: median(found.toPlatform), cpuMs };
+}
+
 export async function measure(subjects: Running[], sizes: Sizes): Promise<void> {
   const { groups, each, burstEach, blocks } = sizes;
   for (let block = 0; block < blocks; block++) {

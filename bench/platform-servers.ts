@@ -1,6 +1,5 @@
 /**
- * As `servers.ts`, on any of the fake platforms that the tests run on: `node platform-servers.js discord`. What people
- * say is said here, and when it was taken is known here, on one clock with the fake model.
+ * As `servers.ts`, on any of the fake platforms that the tests run on: `node platform-servers.js discord`.
  */
 import { echo, startFakeModel } from '../test/fakes/model.js';
 import { discordPlatform } from '../test/harness/discord.js';
@@ -11,7 +10,7 @@ import { answerCalls } from './answer-calls.js';
 import { type Answered, checkAnswers, textOf } from './answers.js';
 import type { Overhead, Throughput } from './servers.js';
 
-/** What another process may ask of this one; arguments and results are plain data. */
+/** What another process may call; arguments and results are plain data. */
 export interface PlatformCalls {
   addresses(): {
     name: string;

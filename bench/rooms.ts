@@ -1,6 +1,6 @@
 /**
- * Part of `npm run bench`: what it takes to read a room of five personas with a long history, who answer one after the
- * other. The floor is the first of them; if each read the history anew, all five would take five times as long.
+ * Part of `npm run bench`: how long five personas of a room with a long history take to read it, one after the other.
+ * Compared with the first of them alone; if each read the history anew, all five would take five times as long.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -79,7 +79,7 @@ try {
   const first: number[] = [];
   const all: number[] = [];
   for (let run = 0; run < RUNS; run++) {
-    // Another process's word: what was read lately does not count any more.
+    // Another process writes, so that windows in memory are not valid any more.
     const other = await open();
     await say(other, MESSAGES + 1 + run);
     await other.close();

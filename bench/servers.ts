@@ -1,6 +1,6 @@
 /**
  * A fake Telegram and a fake model for one bot, in a process of their own, so that their work is not counted as
- * the bot's. What people say is said here too, for only here is every moment known on one clock.
+ * the bot's. What people say is said here too, so that all moments are taken from one clock.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import type { Server } from 'node:http';
@@ -28,7 +28,7 @@ export interface Throughput extends Answered {
   seconds: number;
 }
 
-/** What another process may ask of this one; arguments and results are plain data. */
+/** What another process may call; arguments and results are plain data. */
 export interface ServerCalls {
   addresses(): Addresses;
   /** Says one message; nobody needs to listen yet. */
@@ -66,7 +66,7 @@ const LATE_REPLY_MS = 150;
 /** Real servers keep unused connections for long; one that ends just when it is used again looks like a fault. */
 const KEEP_ALIVE_MS = 120_000;
 
-/** Makes an answer as long as what takes a model seconds; its end tells that it stands there whole. */
+/** Makes an answer long enough for a model to take seconds; its end shows that the answer is complete. */
 const FILLER = `\n${'and so on, '.repeat(100)}the end.`;
 
 const telegram = await startFakeTelegram();
