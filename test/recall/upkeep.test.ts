@@ -165,6 +165,13 @@ describe('two processes', () => {
     await two.indexed();
     expect(one.recall.status().indexed).toBe(2_002);
     expect(await one.find('heron')).toContain('the heron nests by the weir');
+    // Each remembers where the index stood when it wrote last, and the other has written since.
+    for (const [n, process] of [one, two, one, two].entries()) {
+      feed.say({ room: ROOM, heardBy: ['luna'], text: `a late gannet ${n}` });
+      await process.indexed();
+      expect(await process.find('gannet')).toContain(`a late gannet ${n}`);
+    }
+    expect(two.recall.status().indexed).toBe(2_006);
     expect(one.warnings).toEqual([]);
   });
 
