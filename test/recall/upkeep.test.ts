@@ -89,13 +89,14 @@ describe('the file of the index', () => {
     const { systemClock } = await import('../../src/core/clock.js');
     const { createZone } = await import('../../src/core/dates.js');
     const recall = createRecall({
-      ...{
-        file: join(folder, 'no', 'such', 'folder', 'recall.db'),
-        feed: told(3),
-        files: memoryFiles(),
-        embedder: null,
-      },
-      ...{ clock: systemClock, zone: createZone('UTC'), log, worker: worker.entry },
+      file: join(folder, 'no', 'such', 'folder', 'recall.db'),
+      feed: told(3),
+      files: memoryFiles(),
+      embedder: null,
+      clock: systemClock,
+      zone: createZone('UTC'),
+      log,
+      worker: worker.entry,
     });
     recall.start();
     expect(await recall.search(SCOPE, { text: 'heron', limit: 3, now: NOW })).toEqual({
@@ -195,9 +196,13 @@ describe('two processes', () => {
             zone: createZone('UTC'), log, worker: new URL(process.argv[3]) });
           recall.start();
           setInterval(() => {}, 1000);`,
-        ...{ resolveDir: folder, loader: 'ts' },
+        resolveDir: folder,
+        loader: 'ts',
       },
-      ...{ outfile: script, bundle: true, format: 'esm', platform: 'node' },
+      outfile: script,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
     });
     const file = join(await newFolder(), 'recall.db');
     for (const after of [300, 700]) {
