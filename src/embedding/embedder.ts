@@ -14,16 +14,12 @@ export function createEmbedder(
 ): Embedder {
   /** Of the vectors. The first answer decides it; another length means another model. */
   let length: number | null = null;
-  const breaker = createBreaker({
-    place: source.place,
-    async trial(signal) {
-      const outcomes = await source.embed([HARMLESS], { purpose: 'query', signal });
-      const [vector] = unitVectors(outcomes);
-      if (!vector) throw new Fault('embedding_unavailable', `${source.place} refuses even a harmless text.`);
-    },
-    clock,
-    log,
-  });
+  const breaker = createBreaker(source.place, tryHarmless, clock, log);
+
+  async function tryHarmless(signal: AbortSignal): Promise<void> {
+    const [vector] = unitVectors(await source.embed([HARMLESS], { purpose: 'query', signal }));
+    if (!vector) throw new Fault('embedding_unavailable', `${source.place} refuses even a harmless text.`);
+  }
 
   function unitVectors(outcomes: Outcome[]): (Float32Array | null)[] {
     const vectors = outcomes.map((outcome) => ('vector' in outcome ? outcome.vector : null));
@@ -81,13 +77,6 @@ function isBlank(text: string): boolean {
   return text.trim() === '';
 }
 
-export interface Breaker {
-  /** Throws at once while open. What `work` throws counts as a failure, unless the caller has given up. */
-  pass<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
-  state(): { kind: 'ok' } | { kind: 'failing'; since: number; reason: string };
-  close(): void;
-}
-
 /** In a row; a single one may be chance. */
 const FAILURES = 2;
 const FIRST_PAUSE_MS = 1_000;
@@ -96,14 +85,13 @@ const LONGEST_PAUSE_MS = 15_000;
 const SLOW_MS = 500;
 const SILENT_MS = 10_000;
 
-export function createBreaker(options: {
-  place: string;
-  /** One small request. Throws when it fails. */
-  trial(signal: AbortSignal): Promise<void>;
-  clock: Clock;
-  log: Log;
-}): Breaker {
-  const { place, trial, clock, log } = options;
+/** `trial` is one small request; it throws when it fails. */
+export function createBreaker(
+  place: string,
+  trial: (signal: AbortSignal) => Promise<void>,
+  clock: Clock,
+  log: Log,
+) {
   const closing = new AbortController();
   let failures: { count: number; since: number; reason: string } | null = null;
   let open = false;
@@ -146,7 +134,8 @@ export function createBreaker(options: {
   }
 
   return {
-    async pass(work, signal) {
+    /** Throws at once while open. What `work` throws counts as a failure, unless the caller has given up. */
+    async pass<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
       if (closing.signal.aborted) throw new Fault('embedding_unavailable', `${place} is not asked any more.`);
       if (open) {
         throw new Fault(
@@ -167,7 +156,7 @@ export function createBreaker(options: {
       }
     },
 
-    state: () =>
+    state: (): ReturnType<Embedder['state']> =>
       open && failures !== null
         ? { kind: 'failing', since: failures.since, reason: failures.reason }
         : { kind: 'ok' },

@@ -13,24 +13,19 @@ export interface Posted {
   text: string;
 }
 
-export interface Post {
-  /** Rejects with Node's own errors, whose messages name neither headers nor key. */
-  (path: string, body: object, signal: AbortSignal): Promise<Posted>;
-  close(): void;
-}
-
 /** Shorter than the five seconds for which common servers keep an unused connection. */
 const IDLE_MS = 4_000;
 /** A batch of the largest vectors there are is a tenth of this. */
 const MOST_BYTES = 128_000_000;
 
-export function createPost(baseUrl: string, apiKey: string | null): Post {
+export function createHttpClient(baseUrl: string, apiKey: string | null) {
   const base = baseUrl.replace(/\/+$/, '');
   const secure = base.startsWith('https:');
   const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
   const authorization = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
 
+  /** Rejects with Node's own errors, whose messages name neither headers nor key. */
   const post = (path: string, body: object, signal: AbortSignal) =>
     new Promise<Posted>((resolve, reject) => {
       const payload = Buffer.from(JSON.stringify(body));
@@ -60,7 +55,7 @@ export function createPost(baseUrl: string, apiKey: string | null): Post {
       sent.on('error', reject);
       sent.end(payload);
     });
-  return Object.assign(post, { close: () => agent.destroy() });
+  return { post, close: () => agent.destroy() };
 }
 
 export type Answer =

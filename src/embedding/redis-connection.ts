@@ -4,19 +4,7 @@ import type { Clock } from '../core/clock.js';
 import { Fault } from '../core/errors.js';
 import { placeOf } from './server.js';
 
-export interface RedisConnection {
-  /** Its commands reject at once while there is no connection; what was under way when it was lost rejects too. */
-  readonly redis: Redis;
-  readonly place: string;
-  /** Resolves when commands can be sent; throws as soon as an attempt to connect has failed. */
-  connected(): Promise<void>;
-  /** Resolves when commands can be sent, however long that takes, or when the signal aborts. */
-  connectedAgain(signal: AbortSignal): Promise<void>;
-  isReady(): boolean;
-  /** What a failure means to whoever runs this. */
-  fault(error?: unknown): Fault;
-  close(): void;
-}
+export type RedisConnection = ReturnType<typeof openRedis>;
 
 const LONGEST_RETRY_MS = 2_000;
 const CONNECT_MS = 5_000;
@@ -24,7 +12,7 @@ const CONNECT_MS = 5_000;
 const SILENCE_MS = 15_000;
 const LOOK_AGAIN_MS = 100;
 
-export function openRedis(url: string, name: string, clock: Clock): RedisConnection {
+export function openRedis(url: string, name: string, clock: Clock) {
   let lastError: unknown;
   let attempt: Promise<void> | null = null;
   const redis = new Redis(url, {
@@ -43,6 +31,7 @@ export function openRedis(url: string, name: string, clock: Clock): RedisConnect
   const place = placeOf(url);
   const isReady = () => redis.status === 'ready';
 
+  /** What a failure means to whoever runs this. */
   function fault(error: unknown = lastError): Fault {
     const words = error instanceof Error && error.message ? error.message : 'the connection was lost';
     return new Fault(
@@ -72,18 +61,21 @@ export function openRedis(url: string, name: string, clock: Clock): RedisConnect
   }
 
   return {
+    /** Its commands reject at once while there is no connection; what was under way when it was lost rejects too. */
     redis,
     place,
     isReady,
     fault,
 
-    async connected() {
+    /** Resolves when commands can be sent; throws as soon as an attempt to connect has failed. */
+    async connected(): Promise<void> {
       begin();
       if (redis.status === 'connecting' || redis.status === 'connect') await attempted();
       if (!isReady()) throw fault();
     },
 
-    async connectedAgain(signal) {
+    /** Resolves when commands can be sent, however long that takes, or when the signal aborts. */
+    async connectedAgain(signal: AbortSignal): Promise<void> {
       begin();
       while (!isReady() && redis.status !== 'end' && !signal.aborted)
         await clock.sleep(LOOK_AGAIN_MS, signal);

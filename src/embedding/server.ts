@@ -8,7 +8,7 @@ import type { Embedder } from '../core/embedder.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { createEmbedder } from './embedder.js';
-import { type Answer, createPost, readAnswer } from './http.js';
+import { type Answer, createHttpClient, readAnswer } from './http.js';
 import { fitting, HARMLESS, inBatches, type Outcome, type VectorSource } from './vectors.js';
 
 export interface EmbeddingServerOptions {
@@ -48,7 +48,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   const timeoutMs = options.timeoutSeconds * 1000;
   const place = placeOf(options.baseUrl);
   const title = `The embedding server at ${place} (model "${model}")`;
-  const post = createPost(options.baseUrl, options.apiKey);
+  const http = createHttpClient(options.baseUrl, options.apiKey);
   let batchSize = options.batchSize ?? 64;
 
   async function embed(texts: string[], { signal }: { signal: AbortSignal }): Promise<Outcome[]> {
@@ -134,7 +134,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
     });
     try {
       const body = { model, input: texts, encoding_format: 'float' };
-      return readAnswer(await post('/embeddings', body, connection.signal), texts.length, clock.now());
+      return readAnswer(await http.post('/embeddings', body, connection.signal), texts.length, clock.now());
     } catch (error) {
       if (signal.aborted) throw stopped();
       if (timedOut) throw down(`did not answer for ${options.timeoutSeconds} s`);
@@ -157,7 +157,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   return {
     place,
     embed,
-    close: async () => post.close(),
+    close: async () => http.close(),
   };
 }
 

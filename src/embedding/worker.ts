@@ -3,31 +3,24 @@
  * pushes the replies. Several may work on one queue. A job is kept in a list of its own until it is answered.
  */
 import { hostname } from 'node:os';
-import { type Clock, OVER } from '../core/clock.js';
+import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { type EmbeddingMetrics, queueKeys } from './protocol.js';
 import { openRedis, type RedisConnection } from './redis-connection.js';
-import { createEmbeddingServer } from './server.js';
+import { createEmbeddingServer, type EmbeddingServerOptions } from './server.js';
 import { createWorkerJobs } from './worker-jobs.js';
 import { createWorkerPresence, SHOW_EVERY_MS } from './worker-presence.js';
 
-export interface WorkerOptions {
+export interface WorkerOptions extends EmbeddingServerOptions {
   redisUrl: string;
   /** `queue:gpu_heavy` */
   queue: string;
-  /** The embedding server. */
-  baseUrl: string;
-  apiKey: string | null;
-  model: string;
-  /** For one request to the server. */
-  timeoutSeconds: number;
   batchSize: number;
   batchWindowMs: number;
   /** After `signal`, for the batches under way to be finished; what is not goes back to the queue. */
   shutdownSeconds: number;
   newId: () => string;
-  clock: Clock;
   log: Log;
   metrics: EmbeddingMetrics;
 }

@@ -89,30 +89,7 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
     ]);
     while (cursors.length > 0 && !signal.aborted) {
       await askForPositions(cursors.slice(0, READS_AT_ONCE));
-      const pages: { cursor: Cursor; page: MessagePage; last: HeardMessage }[] = [];
-      let messages = 0;
-      for (let reads = 0; reads < READS_AT_ONCE && messages < PAGE; reads++) {
-        const cursor = cursors[0];
-        const position = cursor && positions.get(keyOf(cursor.view));
-        if (cursor === undefined || position === undefined) break;
-        cursors.shift();
-        const { room, personaId, resetAt } = cursor.view;
-        const { addressed } = cursor;
-        const after = addressed ? position.addressed : position.overheard;
-        const heard = await feed.heardSince({ room, personaId, addressed, after, most: PAGE });
-        const last = heard.at(-1);
-        if (last === undefined) continue;
-        const page = {
-          scope: scopeOf(cursor.view),
-          room,
-          resetAt,
-          addressed,
-          after,
-          messages: heard.map(indexed),
-        };
-        pages.push({ cursor, page, last });
-        messages += heard.length;
-      }
+      const pages = await readPages(cursors);
       if (pages.length === 0) {
         await setImmediate();
         continue;
@@ -130,6 +107,28 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
         }
       }
     }
+  }
+
+  /** Takes off `cursors` those that it has read; what has no page has been read to its end. */
+  async function readPages(cursors: Cursor[]) {
+    const pages: { cursor: Cursor; page: MessagePage; last: HeardMessage }[] = [];
+    let messages = 0;
+    for (let reads = 0; reads < READS_AT_ONCE && messages < PAGE; reads++) {
+      const cursor = cursors[0];
+      const position = cursor && positions.get(keyOf(cursor.view));
+      if (cursor === undefined || position === undefined) break;
+      cursors.shift();
+      const { view, addressed } = cursor;
+      const { room, personaId, resetAt } = view;
+      const after = addressed ? position.addressed : position.overheard;
+      const heard = await feed.heardSince({ room, personaId, addressed, after, most: PAGE });
+      const last = heard.at(-1);
+      if (last === undefined) continue;
+      const page = { scope: scopeOf(view), room, resetAt, addressed, after, messages: heard.map(indexed) };
+      pages.push({ cursor, page, last });
+      messages += heard.length;
+    }
+    return pages;
   }
 
   async function askForPositions(cursors: Cursor[]): Promise<void> {

@@ -21,7 +21,6 @@ const RUN = /[\p{L}\p{M}]+|\p{N}+/gu;
 /** Scripts without spaces, or that attach what other languages write separately. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}ー\p{sc=Hangul}\p{sc=Bopomofo}]+/u;
 const SYLLABIC = /[\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]+/u;
-const CHUNKS = new RegExp(`(?<two>${UNSPACED.source})|(?<three>${SYLLABIC.source})|(?<word>.)`, 'u');
 const PARTS = new RegExp(
   `${UNSPACED.source}|${SYLLABIC.source}|(?:(?!${UNSPACED.source}|${SYLLABIC.source}).)+`,
   'gu',
@@ -51,9 +50,8 @@ function* terms(text: string, purpose: 'index' | 'query'): Generator<Term> {
     } else if (!/[^\p{N}]/u.test(run)) yield whole(run);
     else
       for (const [part] of run.matchAll(PARTS)) {
-        const chunks = CHUNKS.exec(part)?.groups;
-        if (chunks?.two !== undefined) yield* groups(part, 2, purpose);
-        else if (chunks?.three !== undefined) yield* groups(part, 3, purpose);
+        if (UNSPACED.test(part)) yield* groups(part, 2, purpose);
+        else if (SYLLABIC.test(part)) yield* groups(part, 3, purpose);
         else {
           const word = lightStem(folded(part));
           if (word !== '') yield whole(word);

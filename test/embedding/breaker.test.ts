@@ -9,15 +9,11 @@ function setUp() {
   const clock = manualClock();
   const log = keptLog();
   const server = { works: true, trials: 0, asked: 0 };
-  const breaker = createBreaker({
-    place: 'there',
-    async trial() {
-      server.trials += 1;
-      if (!server.works) throw new Error('still down');
-    },
-    clock,
-    log,
-  });
+  const trial = async () => {
+    server.trials += 1;
+    if (!server.works) throw new Error('still down');
+  };
+  const breaker = createBreaker('there', trial, clock, log);
   const pass = (signal = new AbortController().signal) =>
     breaker
       .pass(async () => {

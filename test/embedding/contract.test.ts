@@ -11,7 +11,12 @@ import { KEY, keptLog, openRedisEmbedder, startWorker } from './support.js';
 embedderContract('http', describe, async (server) => {
   const log = keptLog();
   const embedder = createHttpEmbedder({
-    ...{ baseUrl: server.url, apiKey: KEY, model: 'test-embed', timeoutSeconds: 1, clock: systemClock, log },
+    baseUrl: server.url,
+    apiKey: KEY,
+    model: 'test-embed',
+    timeoutSeconds: 1,
+    clock: systemClock,
+    log,
   });
   return { embedder, lines: log.lines, close: () => embedder.close() };
 });

@@ -1,6 +1,7 @@
 /** The pure parts: texts cut and batched, answers and jobs read, vectors made comparable, documents in the queue. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { cutAt } from '../../src/core/cut.js';
 import { estimateTokens } from '../../src/core/model.js';
 import { readAnswer } from '../../src/embedding/http.js';
 import { readJob, readReply, writeError, writeJob, writeVector } from '../../src/embedding/protocol.js';
@@ -26,6 +27,11 @@ describe('texts', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('stay well formed when the server refuses them as too long and they are cut in half', () => {
+    expect(cutAt('😀😀😀', 3)).toBe('😀');
+    expect(cutAt('abcd', 2)).toBe('ab');
   });
 
   it('stand in batches, all of them, in order', () => {
@@ -125,7 +131,10 @@ describe('the protocol', () => {
 
   it('reads the replies it writes', () => {
     expect(readReply(writeVector('t', [1, 2], replier))).toEqual({
-      ...{ kind: 'vector', taskId: 't', vector: [1, 2], model: 'm' },
+      kind: 'vector',
+      taskId: 't',
+      vector: [1, 2],
+      model: 'm',
     });
     expect(readReply(writeError('t', 'no', replier))).toEqual({ kind: 'error', taskId: 't', words: 'no' });
   });

@@ -58,8 +58,16 @@ export function startWorker(
   const stopping = new AbortController();
   const running = runWorker(
     {
-      ...{ apiKey: KEY, model: 'test-embed', timeoutSeconds: 1, batchSize: 64, batchWindowMs: 5 },
-      ...{ shutdownSeconds: 1, newId: randomUUID, clock: systemClock, log, metrics: counts },
+      apiKey: KEY,
+      model: 'test-embed',
+      timeoutSeconds: 1,
+      batchSize: 64,
+      batchWindowMs: 5,
+      shutdownSeconds: 1,
+      newId: randomUUID,
+      clock: systemClock,
+      log,
+      metrics: counts,
       ...given,
     },
     stopping.signal,
@@ -88,14 +96,12 @@ export function openRedisEmbedder(
   const log = keptLog();
   const counts = keptCounts();
   const embedder = createRedisEmbedder({
-    ...{
-      model: 'test-embed',
-      timeoutSeconds: 1,
-      newId: randomUUID,
-      clock: systemClock,
-      log,
-      metrics: counts,
-    },
+    model: 'test-embed',
+    timeoutSeconds: 1,
+    newId: randomUUID,
+    clock: systemClock,
+    log,
+    metrics: counts,
     ...given,
   });
   return { embedder, log, counts };

@@ -41,8 +41,16 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
         const view = views.get(key) ?? { room, personaId, resetAt: 0, messages: [] };
         views.set(key, view);
         view.messages.push({
-          ...{ id, room, text, sentAt: at ?? start + id * 60_000, receivedAt: 0, platformMessageId: null },
-          ...{ mentionsBot: false, replyTo: null, edited: false, turnId: null },
+          id,
+          room,
+          text,
+          sentAt: at ?? start + id * 60_000,
+          receivedAt: 0,
+          platformMessageId: null,
+          mentionsBot: false,
+          replyTo: null,
+          edited: false,
+          turnId: null,
           author:
             by === undefined
               ? { kind: 'person', id: `terminal_${author}`, name: author, administrator: false }

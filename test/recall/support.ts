@@ -24,7 +24,11 @@ export async function compileWorker(): Promise<{ entry: URL; remove(): Promise<v
   const binding = createRequire(import.meta.url).resolve('better-sqlite3');
   await build({
     entryPoints: [fileURLToPath(new URL('../../src/recall/recall-worker.ts', import.meta.url))],
-    ...{ outdir: folder, bundle: true, format: 'esm', platform: 'node', target: 'node20' },
+    outdir: folder,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
     plugins: [
       {
         name: 'binding',
@@ -81,7 +85,13 @@ export async function begin(
   const zone = createZone(given.zone ?? 'UTC');
   const embedder = given.embedder ?? null;
   const recall = createRecall({
-    ...{ file, feed, files, embedder, clock: systemClock, zone, log },
+    file,
+    feed,
+    files,
+    embedder,
+    clock: systemClock,
+    zone,
+    log,
     worker: entry,
   });
   onTestFinished(() => recall.stop());
@@ -98,7 +108,12 @@ export async function begin(
   };
   await indexed();
   return {
-    ...{ recall, feed, files, file, warnings, indexed },
+    recall,
+    feed,
+    files,
+    file,
+    warnings,
+    indexed,
     async find(text, { scope = SCOPE, ...more } = {}) {
       const { hits } = await recall.search(scope, { text, limit: 10, now: NOW, ...more });
       return hits.map((hit) => hit.text);

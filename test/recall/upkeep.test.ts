@@ -89,13 +89,14 @@ describe('the file of the index', () => {
     const { systemClock } = await import('../../src/core/clock.js');
     const { createZone } = await import('../../src/core/dates.js');
     const recall = createRecall({
-      ...{
-        file: join(folder, 'no', 'such', 'folder', 'recall.db'),
-        feed: told(3),
-        files: memoryFiles(),
-        embedder: null,
-      },
-      ...{ clock: systemClock, zone: createZone('UTC'), log, worker: worker.entry },
+      file: join(folder, 'no', 'such', 'folder', 'recall.db'),
+      feed: told(3),
+      files: memoryFiles(),
+      embedder: null,
+      clock: systemClock,
+      zone: createZone('UTC'),
+      log,
+      worker: worker.entry,
     });
     recall.start();
     expect(await recall.search(SCOPE, { text: 'heron', limit: 3, now: NOW })).toEqual({
@@ -165,6 +166,13 @@ describe('two processes', () => {
     await two.indexed();
     expect(one.recall.status().indexed).toBe(2_002);
     expect(await one.find('heron')).toContain('the heron nests by the weir');
+    // Each remembers where the index stood when it wrote last, and the other has written since.
+    for (const [n, process] of [one, two, one, two].entries()) {
+      feed.say({ room: ROOM, heardBy: ['luna'], text: `a late gannet ${n}` });
+      await process.indexed();
+      expect(await process.find('gannet')).toContain(`a late gannet ${n}`);
+    }
+    expect(two.recall.status().indexed).toBe(2_006);
     expect(one.warnings).toEqual([]);
   });
 
@@ -188,9 +196,13 @@ describe('two processes', () => {
             zone: createZone('UTC'), log, worker: new URL(process.argv[3]) });
           recall.start();
           setInterval(() => {}, 1000);`,
-        ...{ resolveDir: folder, loader: 'ts' },
+        resolveDir: folder,
+        loader: 'ts',
       },
-      ...{ outfile: script, bundle: true, format: 'esm', platform: 'node' },
+      outfile: script,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
     });
     const file = join(await newFolder(), 'recall.db');
     for (const after of [300, 700]) {
