@@ -3,7 +3,7 @@
  * amount of white space and the form of composed letters make no difference.
  */
 
-/** Stands where something was forgotten. No phrase reaches into it, so that forgetting twice is forgetting once. */
+/** Replaces forgotten words. No phrase is found in it or across it, so that forgetting "forgotten" changes nothing. */
 export const FORGOTTEN = '[forgotten]';
 
 /** A piece of a text. */
@@ -77,7 +77,7 @@ function literal(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, '\\$&');
 }
 
-/** A letter with what may melt into it: marks, the later parts of a Hangul syllable; plain text a run at a time. */
+/** A letter with the marks or parts of a Hangul syllable that composing joins to it; plain text a run at a time. */
 const LATER = '[\\p{M}\\u1160-\\u11ff\\u{16d67}]';
 const PIECE = new RegExp(`[\\0-\\x7f]+(?!${LATER})|[^]${LATER}*`, 'gu');
 

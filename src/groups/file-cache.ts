@@ -7,7 +7,7 @@ import { type Stats, statSync } from 'node:fs';
 /** How much one cache holds, counted by the size of the files: the least recently used go first. */
 const MAX_BYTES = 4 * 1024 * 1024;
 /** What an entry takes beside the text of its file. */
-const ENTRY_BYTES = 1_000;
+const ENTRY_BYTES = 2_000;
 /** No file system that we know of has a clock with longer ticks (FAT's are of two seconds). */
 const TICK_MS = 2_000;
 

@@ -33,6 +33,7 @@ export interface MemoryOptions extends MemoryWritesOptions {
 
 const NOTHING = Buffer.alloc(0);
 const UNSEEN: SeenTier = { cut: true };
+const NO_LOG: { files: number; dates: string[] } = { files: 0, dates: [] };
 
 export function createMemory(options: MemoryOptions): Memory {
   const { groupsDir, budgets, exclusive, log } = options;
@@ -58,7 +59,7 @@ export function createMemory(options: MemoryOptions): Memory {
 
     principles: () => forPrompt(principlesFile, principlesIn, ''),
 
-    snapshot: (owner) => forPrompt(memoryFile(groupsDir, owner), snapshotOf, emptySnapshot(UNSEEN)),
+    snapshot: async (owner) => forPrompt(memoryFile(groupsDir, owner), snapshotOf, emptySnapshot(UNSEEN)),
 
     async readAll(owner) {
       return wholeText(parseMemory((await readIfThere(memoryFile(groupsDir, owner))) ?? NOTHING));
@@ -105,8 +106,6 @@ export function createMemory(options: MemoryOptions): Memory {
     return readOr(otherwise, path, read, log, 'counted as empty in the prompt, for it cannot be read');
   }
 }
-
-const NO_LOG: { files: number; dates: string[] } = { files: 0, dates: [] };
 
 async function textOf(path: string): Promise<string> {
   return (await readIfThere(path))?.toString('utf8') ?? '';
