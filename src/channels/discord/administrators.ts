@@ -1,19 +1,15 @@
 /** Who manages a guild, asked of Discord and remembered for some minutes; a no only for seconds. */
 import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
-import { bounded } from '../kit/bounded.js';
+import { createAsked, isAdministrator } from '../kit/asked.js';
 import type { Api } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf } from './failure.js';
 import { read } from './payload.js';
 import { isSnowflake } from './snowflake.js';
 
-/** How many are remembered; older ones go. */
-const MOST_NOTED = 1_000;
-
-const KEPT_MS = 300_000;
-/** Somebody may just have been made one. */
-const NO_KEPT_MS = 3_000;
+/** Of how many people in guilds it is remembered. */
+const MOST = 1_000;
 const NOT_FOUND = 404;
 
 export interface Administrators {
@@ -28,7 +24,8 @@ export function createAdministrators(parts: {
   token: string;
 }): Administrators {
   const { api, directory, clock } = parts;
-  const known = bounded<string, { askedAt: number; manages: boolean }>(MOST_NOTED);
+  /** By guild and person. */
+  const asked = createAsked(ask, { most: MOST, clock });
 
   async function guildOf(chat: Address): Promise<string | null> {
     const channel =
@@ -47,7 +44,8 @@ export function createAdministrators(parts: {
     }
   }
 
-  async function ask(guildId: string, sender: Address): Promise<boolean> {
+  async function ask(key: string): Promise<boolean> {
+    const [guildId = '', sender = ''] = key.split('/');
     const roles = await rolesOf(guildId, sender);
     if (roles === null) return false;
     const manages = directory.manages(guildId, sender, roles);
@@ -61,13 +59,7 @@ export function createAdministrators(parts: {
       if (!isSnowflake(chat) || !isSnowflake(sender)) return false;
       const guildId = await guildOf(chat);
       if (guildId === null) return false;
-      const key = `${guildId}/${sender}`;
-      const kept = known.get(key);
-      const age = kept === undefined ? Number.POSITIVE_INFINITY : clock.now() - kept.askedAt;
-      if (kept !== undefined && age < (kept.manages ? KEPT_MS : NO_KEPT_MS)) return kept.manages;
-      const manages = await ask(guildId, sender);
-      known.set(key, { askedAt: clock.now(), manages });
-      return manages;
+      return isAdministrator(asked, `${guildId}/${sender}`, (manages) => manages);
     },
   };
 }

@@ -2,6 +2,7 @@
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Attachment } from '../../core/message.js';
+import { download } from '../kit/download.js';
 import type { Api } from './api.js';
 import { failureOf, isRefusal } from './failure.js';
 import { type Source, sourceOf } from './files.js';
@@ -25,11 +26,11 @@ export async function fetchFile(
   const source = sourceOf(attachment);
   if (source === null) return { kind: 'gone', reason: 'it is not said where the file is' };
   if (attachment.bytes !== null && attachment.bytes > ask.maxBytes) return { kind: 'too large' };
-  const first = await download(source.url, ask, parts.clock);
+  const first = await attempt(source.url, ask, parts.clock);
   if (first.kind !== 'expired') return first;
   const url = await freshUrl(parts, source, ask.signal);
   if (typeof url !== 'string') return url;
-  const second = await download(url, ask, parts.clock);
+  const second = await attempt(url, ask, parts.clock);
   return second.kind === 'expired' ? { kind: 'gone', reason: second.reason } : second;
 }
 
@@ -51,53 +52,22 @@ async function freshUrl(
   }
 }
 
-type Download = FetchResult | { kind: 'expired'; reason: string };
-
-async function download(url: string, { maxBytes, signal }: Ask, clock: Clock): Promise<Download> {
+async function attempt(
+  url: string,
+  { maxBytes, signal }: Ask,
+  clock: Clock,
+): Promise<FetchResult | { kind: 'expired'; reason: string }> {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     return { kind: 'gone', reason: 'its link is not one' };
   }
-  const over = new AbortController();
-  const abort = () => over.abort();
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
-  let cancelSilence = clock.after(SILENCE_MS, abort);
-  try {
-    const response = await fetch(url, { signal: over.signal });
-    const { status } = response;
-    if (!response.ok) {
-      await response.body?.cancel();
-      const reason = `Discord’s file server answers ${status}`;
-      if (EXPIRED.has(status)) return { kind: 'expired', reason };
-      return { kind: status >= 500 || PASSING.has(status) ? 'unreachable' : 'gone', reason };
-    }
-    if (Number(response.headers.get('content-length') ?? 0) > maxBytes) {
-      await response.body?.cancel();
-      return { kind: 'too large' };
-    }
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of response.body ?? []) {
-      cancelSilence();
-      cancelSilence = clock.after(SILENCE_MS, abort);
-      size += chunk.length;
-      if (size > maxBytes) return { kind: 'too large' };
-      chunks.push(chunk);
-    }
-    return { kind: 'fetched', bytes: Buffer.concat(chunks) };
-  } catch (error) {
-    return { kind: 'unreachable', reason: wordsFor(error, over.signal) };
-  } finally {
-    cancelSilence();
-    signal.removeEventListener('abort', abort);
-    // Of a file that is too large, the rest is not wanted.
-    over.abort();
-  }
-}
-
-function wordsFor(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return 'Discord’s file server did not answer in time, or was not waited for';
-  const cause = error instanceof Error ? (error.cause ?? error) : error;
-  const words = cause instanceof Error ? cause.message : String(cause);
-  return `the connection to Discord’s file server broke: ${words}`;
+  const loaded = await download(url, {
+    server: 'Discord’s file server',
+    maxBytes,
+    signal,
+    silence: { ms: SILENCE_MS, clock },
+  });
+  if (loaded.kind !== 'refused') return loaded;
+  const { status, reason } = loaded;
+  if (EXPIRED.has(status)) return { kind: 'expired', reason };
+  return { kind: status >= 500 || PASSING.has(status) ? 'unreachable' : 'gone', reason };
 }
