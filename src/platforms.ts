@@ -43,6 +43,8 @@ export async function createDiscordChannel({ config, store, personas, log }: Omi
   return createDiscord({
     ...{ ...common, options, log },
     newest: () => store.newest('discord'),
+    state: channelState(store, 'discord'),
+    initialCursor: (account) => store.cursor('discord', account),
     personaNames: async (chat) => {
       const present = await personas.list(platformId('discord', chat));
       return present.map(({ name }) => name);
@@ -71,10 +73,15 @@ export async function createWhatsAppChannel({ config, store, log, show }: Omit<P
 
 /** What the WhatsApp channel keeps in the store. */
 export function whatsAppState(store: Store) {
+  return channelState(store, 'whatsapp');
+}
+
+/** What a channel keeps in the store for itself. */
+function channelState(store: Store, channel: string) {
   return {
-    get: (names: string[]) => store.channelState('whatsapp', names),
-    set: (values: ReadonlyMap<string, string | null>) => store.setChannelState('whatsapp', values),
-    clear: () => store.clearChannelState('whatsapp'),
+    get: (names: string[]) => store.channelState(channel, names),
+    set: (values: ReadonlyMap<string, string | null>) => store.setChannelState(channel, values),
+    clear: () => store.clearChannelState(channel),
   };
 }
 

@@ -27,6 +27,7 @@ import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
 import { send } from './send.js';
+import { type ChannelState, createSession } from './session.js';
 import { createSpeaker } from './speak.js';
 import { createVoices } from './voice.js';
 import { createWebhooks } from './webhooks.js';
@@ -39,19 +40,24 @@ export interface DiscordParts {
   newest(): Promise<Room[]>;
   /** Names of the personas of a chat, for autocompletion. */
   personaNames(chat: Address): Promise<string[]>;
+  /** What the channel keeps for itself, and the cursor that was stored last: how far the last session was taken in. */
+  state: ChannelState;
+  initialCursor(account: Address): Promise<string | null>;
 }
 
 export type Discord = Required<Omit<Channel, 'preview'>>;
 
-const OF_THE_LIBRARY = /[\\/]node_modules[\\/](?:discord\.js|@discordjs)[\\/]/;
+const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
-export function createDiscord({ options, clock, log, newest, personaNames }: DiscordParts): Discord {
+export function createDiscord(given: DiscordParts): Discord {
+  const { options, clock, log } = given;
   const { token } = options;
   const api = createApi(options, clock);
   const state = createState(clock);
   const storing = createState(clock);
   storing.up();
   const identity = createIdentity(api);
+  const session = createSession({ state: given.state, cursor: given.initialCursor, identity, token, log });
   const directory = createDirectory();
   const webhooks = createWebhooks({ api, identity, clock, token, log });
   const voices = createVoices({ api, identity, webhooks });
@@ -86,8 +92,19 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
     async start(receive, signal) {
       signal.addEventListener('abort', () => stopping.abort(), { once: true });
       if (signal.aborted) stopping.abort();
-      const parts = { options, api, identity, directory, answers, earlier, webhooks, newest };
-      listening = listen({ ...parts, personaNames, state, storing, clock, log }, receive, stopping.signal);
+      const parts = {
+        ...given,
+        api,
+        identity,
+        session,
+        directory,
+        answers,
+        earlier,
+        webhooks,
+        state,
+        storing,
+      };
+      listening = listen(parts, receive, stopping.signal);
     },
 
     send: (to, part, sending) => send(sender, to, part, sending),
