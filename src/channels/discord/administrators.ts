@@ -2,14 +2,11 @@
 import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
 import { bounded } from '../bounded.js';
-import type { Api } from './api.js';
+import { type Api, MOST_NOTED } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf } from './failure.js';
 import { read } from './payload.js';
 import { isSnowflake } from './snowflake.js';
-
-/** How many are remembered; older ones go. */
-const MOST_NOTED = 1_000;
 
 const KEPT_MS = 300_000;
 /** Somebody may just have been made one. */

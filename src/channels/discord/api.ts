@@ -16,6 +16,8 @@ const LIBRARY_TIMEOUT_MS = 600_000;
 /** A limit that ends within this is waited for; of a longer one the caller is told. */
 const LONGEST_WAIT_MS = 2_000;
 const PUBLIC_REQUESTS_PER_SECOND = 50;
+/** How many things of one kind the channel remembers; older ones go. */
+export const MOST_NOTED = 1_000;
 
 export interface Call {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

@@ -10,15 +10,12 @@ import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import { createState } from '../state.js';
 import { createAdministrators } from './administrators.js';
-import { createAnswering } from './answering.js';
 import { createAnswers } from './answers.js';
 import { createApi } from './api.js';
 import type { Room } from './catch-up.js';
-import { edit, remove } from './change.js';
 import { check } from './check.js';
 import { applicationCommands } from './commands.js';
 import { createDirectory } from './directory.js';
-import { createEarlier } from './earlier.js';
 import { failureOf } from './failure.js';
 import { fetchFile } from './fetch.js';
 import { createIdentity } from './identity.js';
@@ -26,10 +23,10 @@ import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
-import { send } from './send.js';
+import { createResends } from './resend.js';
+import { edit, remove, send } from './send.js';
 import { type ChannelState, createSession } from './session.js';
 import { createSpeaker } from './speak.js';
-import { createVoices } from './voice.js';
 import { createWebhooks } from './webhooks.js';
 
 export interface DiscordParts {
@@ -60,12 +57,11 @@ export function createDiscord(given: DiscordParts): Discord {
   const session = createSession({ state: given.state, cursor: given.initialCursor, identity, token, log });
   const directory = createDirectory();
   const webhooks = createWebhooks({ api, identity, clock, token, log });
-  const voices = createVoices({ api, identity, webhooks });
-  const speaker = createSpeaker({ api, webhooks, voices, token, log });
-  const earlier = createEarlier({ api, identity, isOurWebhook: webhooks.isOurs, clock, token });
-  const answers = createAnswers(createAnswering({ api, earlier, token, log }), clock);
+  const speaker = createSpeaker({ api, identity, webhooks, token, log });
+  const resends = createResends({ api, identity, isOurWebhook: webhooks.isOurs, clock, token });
+  const answers = createAnswers({ api, resends, clock, token, log });
   const administrators = createAdministrators({ api, directory, clock, token });
-  const sender = { api, answers, earlier, speaker, voices, token, log };
+  const sender = { api, answers, resends, speaker, token, log };
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -99,7 +95,7 @@ export function createDiscord(given: DiscordParts): Discord {
         session,
         directory,
         answers,
-        earlier,
+        resends,
         webhooks,
         state,
         storing,

@@ -6,13 +6,11 @@ import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { InboundEdit, InboundEvent } from '../../core/message.js';
 import { bounded } from '../bounded.js';
+import { MOST_NOTED } from './api.js';
 import type { Lookup } from './lookup.js';
 import { read } from './payload.js';
 import type { Queue } from './queue.js';
 import type { Packet, Session } from './session.js';
-
-/** How many edits are remembered; older ones go. */
-const MOST_NOTED = 1_000;
 
 export interface Intake {
   take(packet: Packet): void;

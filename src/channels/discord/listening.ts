@@ -12,7 +12,6 @@ import { createCatchUp, type Room } from './catch-up.js';
 import { mayReadContent, NO_CONTENT } from './check.js';
 import { createConnection } from './connection.js';
 import type { Directory } from './directory.js';
-import type { Earlier } from './earlier.js';
 import type { Identity } from './identity.js';
 import { inbound } from './inbound.js';
 import { createIntake } from './intake.js';
@@ -20,6 +19,7 @@ import { createLookup } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
 import { createQueue } from './queue.js';
+import type { Resends } from './resend.js';
 import type { Packet, Session } from './session.js';
 import { suggest } from './suggest.js';
 import type { Webhooks } from './webhooks.js';
@@ -34,7 +34,7 @@ export interface ListeningParts {
   session: Session;
   directory: Directory;
   answers: Answers;
-  earlier: Earlier;
+  resends: Resends;
   webhooks: Webhooks;
   newest(): Promise<Room[]>;
   personaNames(chat: Address): Promise<string[]>;
@@ -53,7 +53,7 @@ export interface Listening {
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, identity, session, directory, answers, earlier, webhooks, log } = parts;
+  const { options, identity, session, directory, answers, resends, webhooks, log } = parts;
   const { token, bots } = options;
 
   function eventOf(kind: string, payload: unknown) {
@@ -99,7 +99,7 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         catchUp.noteGuild();
         return false;
       case 'MESSAGE_CREATE':
-        if (read.message(payload)?.author?.id === identity.known()?.id) earlier.noteEcho(payload);
+        if (read.message(payload)?.author?.id === identity.known()?.id) resends.noteEcho(payload);
         return true;
       case 'MESSAGE_UPDATE':
       case 'MESSAGE_DELETE':

@@ -5,12 +5,10 @@
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import { bounded } from '../bounded.js';
-import type { Api } from './api.js';
+import { type Api, MOST_NOTED } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf, isRefusal } from './failure.js';
 
-/** How many guilds are remembered as asked for; older ones go. */
-const MOST_NOTED = 1_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** More than ten minutes. What is said now should not wait for longer. */
