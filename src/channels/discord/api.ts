@@ -3,7 +3,7 @@
  * signal. It repeats nothing by itself: whoever calls knows what may be repeated, and when.
  */
 import { setMaxListeners } from 'node:events';
-import { type RateLimitData, REST, type RequestMethod } from 'discord.js';
+import { type RateLimitData, REST, type RequestMethod } from '@discordjs/rest';
 import { type Clock, OVER } from '../../core/clock.js';
 import type { DiscordOptions } from './options.js';
 
@@ -16,6 +16,8 @@ const LIBRARY_TIMEOUT_MS = 600_000;
 /** A limit that ends within this is waited for; of a longer one the caller is told. */
 const LONGEST_WAIT_MS = 2_000;
 const PUBLIC_REQUESTS_PER_SECOND = 50;
+/** How many things of one kind the channel remembers; older ones go. */
+export const MOST_NOTED = 1_000;
 
 export interface Call {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -37,7 +39,11 @@ export interface Api {
 
 export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions, clock: Clock): Api {
   const rest = new REST({
-    ...restOptions(apiRoot),
+    api: apiRoot,
+    version: '10',
+    retries: 0,
+    timeout: LIBRARY_TIMEOUT_MS,
+    rejectOnRateLimit: isTooLong,
     globalRequestsPerSecond: Math.max(PUBLIC_REQUESTS_PER_SECOND, messagesPerSecond),
   });
   const closing = new AbortController();
@@ -82,17 +88,6 @@ function requestOf({ method, path, query, body, files = [], anonymous = false }:
     ...(query === undefined ? {} : { query: new URLSearchParams(query) }),
     ...(body === undefined ? {} : { body }),
     ...(files.length === 0 ? {} : { files }),
-  };
-}
-
-/** For both clients of the library, ours and the one that the gateway's connection has. */
-export function restOptions(apiRoot: string) {
-  return {
-    api: apiRoot,
-    version: '10',
-    retries: 0,
-    timeout: LIBRARY_TIMEOUT_MS,
-    rejectOnRateLimit: isTooLong,
   };
 }
 

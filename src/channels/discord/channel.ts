@@ -4,21 +4,19 @@
  * and holds no rule of its own.
  */
 import type { Channel } from '../../core/channel.js';
+import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import { createState } from '../kit/state.js';
 import { createAdministrators } from './administrators.js';
-import { createAnswering } from './answering.js';
 import { createAnswers } from './answers.js';
 import { createApi } from './api.js';
 import type { Room } from './catch-up.js';
-import { edit, remove } from './change.js';
 import { check } from './check.js';
 import { applicationCommands } from './commands.js';
 import { createDirectory } from './directory.js';
-import { createEarlier } from './earlier.js';
 import { failureOf } from './failure.js';
 import { fetchFile } from './fetch.js';
 import { createIdentity } from './identity.js';
@@ -26,9 +24,10 @@ import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
-import { send } from './send.js';
+import { createResends } from './resend.js';
+import { edit, remove, send } from './send.js';
+import { createSession } from './session.js';
 import { createSpeaker } from './speak.js';
-import { createVoices } from './voice.js';
 import { createWebhooks } from './webhooks.js';
 
 export interface DiscordParts {
@@ -39,27 +38,31 @@ export interface DiscordParts {
   newest(): Promise<Room[]>;
   /** Names of the personas of a chat, for autocompletion. */
   personaNames(chat: Address): Promise<string[]>;
+  /** What the channel keeps for itself, and the cursor that was stored last: how far the last session was taken in. */
+  state: ChannelState;
+  cursor(account: Address): Promise<string | null>;
 }
 
 export type Discord = Required<Omit<Channel, 'preview' | 'webhook'>>;
 
-const OF_THE_LIBRARY = /[\\/]node_modules[\\/](?:discord\.js|@discordjs)[\\/]/;
+const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
-export function createDiscord({ options, clock, log, newest, personaNames }: DiscordParts): Discord {
+export function createDiscord(given: DiscordParts): Discord {
+  const { options, clock, log } = given;
   const { token } = options;
   const api = createApi(options, clock);
   const state = createState(clock);
   const storing = createState(clock);
   storing.up();
   const identity = createIdentity(api);
+  const session = createSession({ state: given.state, cursor: given.cursor, identity, token, log });
   const directory = createDirectory();
   const webhooks = createWebhooks({ api, identity, clock, token, log });
-  const voices = createVoices({ api, identity, webhooks });
-  const speaker = createSpeaker({ api, webhooks, voices, token, log });
-  const earlier = createEarlier({ api, identity, isOurWebhook: webhooks.isOurs, clock, token });
-  const answers = createAnswers(createAnswering({ api, earlier, token, log }), clock);
+  const speaker = createSpeaker({ api, identity, webhooks, token, log });
+  const resends = createResends({ api, identity, isOurWebhook: webhooks.isOurs, clock, token });
+  const answers = createAnswers({ api, resends, clock, token, log });
   const administrators = createAdministrators({ api, directory, clock, token });
-  const sender = { api, answers, earlier, speaker, voices, token, log };
+  const sender = { api, answers, resends, speaker, token, log };
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -86,8 +89,19 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
     async start(receive, signal) {
       signal.addEventListener('abort', () => stopping.abort(), { once: true });
       if (signal.aborted) stopping.abort();
-      const parts = { options, api, identity, directory, answers, earlier, webhooks, newest };
-      listening = listen({ ...parts, personaNames, state, storing, clock, log }, receive, stopping.signal);
+      const parts = {
+        ...given,
+        api,
+        identity,
+        session,
+        directory,
+        answers,
+        resends,
+        webhooks,
+        state,
+        storing,
+      };
+      listening = listen(parts, receive, stopping.signal);
     },
 
     send: (to, part, sending) => send(sender, to, part, sending),

@@ -41,7 +41,7 @@ export interface Directory {
   /** Takes note of a packet of the gateway; most say nothing of interest. */
   note(kind: string, payload: unknown): void;
   /** Takes note of what the API said of a channel. Returns it; null where it is none. */
-  noteChannel(payload: unknown): Channel | null;
+  noteChannel(payload: unknown, inGuild?: string): Channel | null;
   /** The same of a guild. */
   noteGuild(payload: unknown): void;
   channel(id: string): Channel | null;
@@ -180,7 +180,7 @@ export function createDirectory(): Directory {
         }
       }
     },
-    noteChannel: (payload) => noteChannel(payload),
+    noteChannel,
     noteGuild,
     channel: (id) => channels.get(id) ?? null,
     guildName: (id) => guilds.get(id)?.name ?? null,

@@ -1,5 +1,5 @@
 /** What went wrong with a call, in one form, and what it means for a message that was to be sent. */
-import { DiscordAPIError, HTTPError, RateLimitError } from 'discord.js';
+import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest';
 import type { SendResult } from '../../core/channel.js';
 import { Aborted } from './api.js';
 
@@ -100,4 +100,26 @@ export function isRefusal({ code, status }: Failure): boolean {
   if (status === 413) return true;
   if (code === null || code === 0 || code === CODE.overloaded || status === null) return false;
   return status >= 400 && status < 500 && status !== 401 && status !== 429;
+}
+
+/** What Discord means by the code with which it closes the connection of the gateway. */
+const CLOSED: Record<number, string> = {
+  4004: 'Discord refuses the token (is channels.discord.token the one that the developer portal gave?)',
+  4008: 'Discord’s gateway says that we send too much',
+  4009: 'the session timed out',
+  4010: 'Discord’s gateway refuses our shard',
+  4011: 'the bot is in more servers than one connection may serve',
+  4012: 'Discord’s gateway does not know our version any more',
+  4013: 'Discord’s gateway does not know our intents',
+  4014: 'Discord refuses the intent Message Content: tick it at discord.com/developers/applications, on the page Bot, under Privileged Gateway Intents',
+};
+const REFUSED = new Set([4004, 4010, 4011, 4012, 4013, 4014]);
+
+export function closedWords(code: number): string {
+  return `${CLOSED[code] ?? 'the connection to Discord’s gateway was closed'} (close code ${code})`;
+}
+
+/** Whether somebody has to do something about it. */
+export function isRefusedWith(code: number): boolean {
+  return REFUSED.has(code);
 }

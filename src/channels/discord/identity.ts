@@ -14,6 +14,8 @@ export interface Identity {
   /** null before the first login. */
   known(): Me | null;
   note(user: unknown, applicationId?: string): Me | null;
+  /** As a process before was told. */
+  restore(me: Me): void;
   /** Asks where nobody has told us yet. Rejects when Discord cannot be asked. */
   ask(signal?: AbortSignal): Promise<Me>;
 }
@@ -24,16 +26,17 @@ export function createIdentity(api: Api): Identity {
   function note(user: unknown, applicationId?: string): Me | null {
     const told = read.user(user);
     if (told === undefined) return null;
-    me = {
-      ...{ id: told.id, name: told.global_name || told.username || told.id },
-      applicationId: applicationId ?? told.id,
-    };
+    const name = told.global_name || told.username || told.id;
+    me = { id: told.id, name, applicationId: applicationId ?? told.id };
     return me;
   }
 
   return {
     known: () => me,
     note,
+    restore(known) {
+      me = known;
+    },
     async ask(signal) {
       if (me !== null) return me;
       const user = await api.call(

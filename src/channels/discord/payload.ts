@@ -137,7 +137,10 @@ const readAnswer = record({ id }, { flags: whole, content: text, channel_id: id 
 const readCallback = record({}, { resource: record({}, { message: readAnswer }) });
 const readMember = record({}, memberFields);
 const readApplication = record({ id }, { flags: whole });
-const readGateway = record({}, { session_start_limit: record({}, { remaining: whole, total: whole }) });
+const readGateway = record(
+  {},
+  { url: text, session_start_limit: record({}, { remaining: whole, total: whole }) },
+);
 
 export const read = {
   message: reader(readMessage),
