@@ -2,7 +2,7 @@
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Attachment } from '../../core/message.js';
-import type { Api } from './api.js';
+import type { Base } from './api.js';
 import { failureOf, isRefusal } from './failure.js';
 import { type Source, sourceOf } from './files.js';
 import { read } from './payload.js';
@@ -17,36 +17,32 @@ interface Ask {
   signal: AbortSignal;
 }
 
-export async function fetchFile(
-  parts: { api: Api; clock: Clock; token: string },
-  attachment: Attachment,
-  ask: Ask,
-): Promise<FetchResult> {
+export async function fetchFile(base: Base, attachment: Attachment, ask: Ask): Promise<FetchResult> {
   const source = sourceOf(attachment);
   if (source === null) return { kind: 'gone', reason: 'it is not said where the file is' };
   if (attachment.bytes !== null && attachment.bytes > ask.maxBytes) return { kind: 'too large' };
-  const first = await download(source.url, ask, parts.clock);
+  const first = await download(source.url, ask, base.clock);
   if (first.kind !== 'expired') return first;
-  const url = await freshUrl(parts, source, ask.signal);
+  const url = await freshUrl(base, source, ask.signal);
   if (typeof url !== 'string') return url;
-  const second = await download(url, ask, parts.clock);
+  const second = await download(url, ask, base.clock);
   return second.kind === 'expired' ? { kind: 'gone', reason: second.reason } : second;
 }
 
 async function freshUrl(
-  { api, token }: { api: Api; token: string },
+  { api }: Base,
   { channel, message, attachment }: Source,
   signal: AbortSignal,
 ): Promise<string | FetchResult> {
   try {
     const path = `/channels/${channel}/messages/${message}`;
-    const told = read.message(await api.call({ method: 'GET', path }, { signal }));
+    const told = read.message(await api.get(path, signal));
     const forwarded = told?.message_snapshots?.map((snapshot) => snapshot.message) ?? [];
     const files = [told, ...forwarded].flatMap((each) => each?.attachments ?? []);
     const url = files.find(({ id }) => id === attachment)?.url;
     return url ?? { kind: 'gone', reason: 'the message does not have the file any more' };
   } catch (error) {
-    const failure = failureOf(error, token);
+    const failure = failureOf(error);
     return { kind: isRefusal(failure) ? 'gone' : 'unreachable', reason: failure.reason };
   }
 }
