@@ -17,7 +17,7 @@ import { check } from './check.js';
 import { applicationCommands } from './commands.js';
 import { createDirectory } from './directory.js';
 import { failureOf } from './failure.js';
-import { fetchFile } from './fetch.js';
+import { fetchFile } from './files.js';
 import { createIdentity } from './identity.js';
 import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
