@@ -4,10 +4,8 @@
  * answered as such any more is left to an ordinary message.
  */
 import type { Reception, SendResult } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Log } from '../../core/log.js';
-import type { Api, Call } from './api.js';
+import type { Base, Call } from './api.js';
 import { CODE, failureOf, sendResult } from './failure.js';
 import type { Content, Outgoing } from './outbound.js';
 import { read } from './payload.js';
@@ -56,8 +54,7 @@ interface Command extends Waiting {
 
 export type Answers = ReturnType<typeof createAnswers>;
 
-export function createAnswers(parts: { api: Api; resends: Resends; clock: Clock; token: string; log: Log }) {
-  const { api, resends, clock, log } = parts;
+export function createAnswers({ api, clock, log }: Base, resends: Resends) {
   const commands = new Map<string, Command>();
 
   function inTurn<T>(command: Command, act: () => Promise<T>): Promise<T> {
@@ -72,7 +69,7 @@ export function createAnswers(parts: { api: Api; resends: Resends; clock: Clock;
   }
 
   function failed(command: Command, error: unknown) {
-    const failure = failureOf(error, parts.token, command.token);
+    const failure = failureOf(error);
     const isLost = GONE.has(failure.code);
     if (isLost) command.stage = 'lost';
     return { ...failure, isLost };
@@ -100,14 +97,14 @@ export function createAnswers(parts: { api: Api; resends: Resends; clock: Clock;
   async function answerFirst(command: Command, content: Content, message: Outgoing, signal: AbortSignal) {
     try {
       const call = { ...first(command, { type: ANSWER, data: content }), files: message.files };
-      const told = read.callback(await api.call(call, { signal }));
+      const told = read.callback(await api.call(call, signal));
       command.stage = 'answered';
       return told?.resource?.message?.id ?? command.id;
     } catch (error) {
-      if (failureOf(error, parts.token, command.token).code !== CODE.alreadyAnswered) throw error;
+      if (failureOf(error).code !== CODE.alreadyAnswered) throw error;
     }
     // An earlier call arrived, and we did not hear of it.
-    const there = read.sent(await api.call(original(command, 'GET'), { signal }));
+    const there = read.sent(await api.call(original(command, 'GET'), signal));
     const isAnnounced = ((there?.flags ?? 0) & LOADING) !== 0;
     command.stage = isAnnounced ? 'deferred' : 'answered';
     return !isAnnounced && there?.content?.trim() === message.content.trim() ? there.id : null;
@@ -115,14 +112,14 @@ export function createAnswers(parts: { api: Api; resends: Resends; clock: Clock;
 
   async function fill(command: Command, content: Content, { files }: Outgoing, signal: AbortSignal) {
     const call = { ...original(command, 'PATCH'), body: content, files };
-    const told = read.answer(await api.call(call, { signal }));
+    const told = read.answer(await api.call(call, signal));
     command.stage = 'answered';
     return told?.id ?? command.id;
   }
 
   async function follow(command: Command, content: Content, { files }: Outgoing, signal: AbortSignal) {
     const call = { ...further(command, content), files };
-    return read.answer(await api.call(call, { signal }))?.id ?? command.id;
+    return read.answer(await api.call(call, signal))?.id ?? command.id;
   }
 
   async function answer(

@@ -5,6 +5,8 @@
 import { setMaxListeners } from 'node:events';
 import { type RateLimitData, REST, type RequestMethod } from '@discordjs/rest';
 import { type Clock, OVER } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
+import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
 import type { DiscordOptions } from './options.js';
 
 /** A call that is not answered by then is given up. */
@@ -30,9 +32,17 @@ export interface Call {
   anonymous?: boolean;
 }
 
+/** What every part of the channel works with. */
+export interface Base {
+  api: Api;
+  clock: Clock;
+  log: Log;
+}
+
 export interface Api {
-  /** What Discord answered: JSON, mostly. Rejects with what `failureOf` reads. */
-  call(call: Call, limits?: { signal?: AbortSignal; ms?: number }): Promise<unknown>;
+  /** What Discord answered: JSON, mostly. Rejects with `CallFailed`. */
+  call(call: Call, signal?: AbortSignal): Promise<unknown>;
+  get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
   /** Breaks what is under way. */
   close(): void;
 }
@@ -49,8 +59,8 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
-  return {
-    async call(call, { signal, ms = CALL_MS } = {}) {
+  const api: Api = {
+    async call(call, signal) {
       const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
       const over = new AbortController();
       const abort = () => over.abort();
@@ -61,22 +71,35 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
         if (end.aborted) abort();
         end.addEventListener('abort', abort, { once: true });
       }
-      const cancelDeadline = clock.after(ms + bytes / SLOWEST_BYTES_PER_MS, abort);
+      const cancelDeadline = clock.after(CALL_MS + bytes / SLOWEST_BYTES_PER_MS, abort);
       // A 401 makes it forget the token, for good.
       rest.setToken(token);
       try {
         return await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
+      } catch (error) {
+        const failure = failureOf(error);
+        const reason = withoutTokens(failure.reason, [token, ...tokensIn(call.path)]);
+        throw new CallFailed({ ...failure, reason });
       } finally {
         cancelDeadline();
         for (const end of ends) end.removeEventListener('abort', abort);
       }
     },
+    get: (path, signal, query) =>
+      api.call({ method: 'GET', path, ...(query === undefined ? {} : { query }) }, signal),
     close() {
       closing.abort(OVER);
       rest.clearHashSweeper();
       rest.clearHandlerSweeper();
     },
   };
+  return api;
+}
+
+/** Whoever has the token of a webhook or of an interaction speaks through it. */
+function tokensIn(path: string): string[] {
+  const [, token] = /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path) ?? [];
+  return token === undefined ? [] : [token];
 }
 
 function requestOf({ method, path, query, body, files = [], anonymous = false }: Call, signal: AbortSignal) {
@@ -104,9 +127,4 @@ function untilAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener('abort', aborted, { once: true });
     result.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
   });
-}
-
-/** The call was not answered in time, or is not waited for any more. */
-export class Aborted extends Error {
-  override readonly name = 'Aborted';
 }

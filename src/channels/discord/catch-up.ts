@@ -4,10 +4,10 @@
  */
 import { describe } from '../../core/errors.js';
 import type { Address, InboundEvent } from '../../core/message.js';
-import type { Api } from './api.js';
+import type { Base } from './api.js';
 import type { Directory } from './directory.js';
 import type { Intake } from './intake.js';
-import { pauseAfter, persistently, type Retries } from './lookup.js';
+import { pauseAfter, persistently } from './lookup.js';
 import { roomOf } from './outbound.js';
 import { read } from './payload.js';
 import type { Queue } from './queue.js';
@@ -32,26 +32,16 @@ export interface Room {
   platformMessageId: string;
 }
 
-export interface CatchUp {
-  /** A session began. Ends what an earlier call began. */
-  begin(): void;
-  /** A guild was told. */
-  noteGuild(): void;
-  /** Resolves when nothing is under way any more. */
-  idle(): Promise<void>;
-}
-
-export interface CatchUpParts extends Retries {
-  api: Api;
+interface CatchUpParts extends Base {
   directory: Directory;
   intake: Intake;
   queue: Queue;
   session: Session;
   newest(): Promise<Room[]>;
-  inbound(kind: string, payload: unknown): InboundEvent | null;
+  eventOf(packet: { kind: string; payload: unknown }): InboundEvent | null;
 }
 
-export function createCatchUp(parts: CatchUpParts): CatchUp {
+export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
   const { api, directory, intake, queue, session, clock, log } = parts;
   let current = { over: new AbortController(), done: Promise.resolve() };
   let noteGuild = () => {};
@@ -61,7 +51,7 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
     const before = current;
     before.over.abort();
     const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, parts.signal]);
+    const signal = AbortSignal.any([over.signal, stopping]);
     current = { over, done: before.done.then(() => run(signal)) };
   }
 
@@ -118,13 +108,15 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
   function takeIn(room: Room, signal: AbortSignal): Promise<void> {
     const id = roomOf(room);
     const failed = 'what was missed in a channel could not be fetched';
-    return persistently(failed, { ...parts, signal }, async () => {
+    return persistently(parts, signal, failed, async () => {
       if (directory.place(id) === null) {
-        directory.noteChannel(await api.call({ method: 'GET', path: `/channels/${id}` }, { signal }));
+        directory.noteChannel(await api.get(`/channels/${id}`, signal));
         if (!isBehind(room)) return;
       }
       const missed = await missedIn(id, room.platformMessageId, signal);
-      const events = missed.flatMap(({ payload }) => parts.inbound('MESSAGE_CREATE', payload) ?? []);
+      const events = missed.flatMap(
+        ({ payload }) => parts.eventOf({ kind: 'MESSAGE_CREATE', payload }) ?? [],
+      );
       for (let from = 0; from < events.length && !signal.aborted; from += PAGE) {
         await queue.addMissed(events.slice(from, from + PAGE));
       }
@@ -155,10 +147,7 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
 
   async function page(room: string, query: Record<string, string>, signal: AbortSignal): Promise<Found[]> {
     const path = `/channels/${room}/messages`;
-    const told = await api.call(
-      { method: 'GET', path, query: { limit: String(PAGE), ...query } },
-      { signal },
-    );
+    const told = await api.get(path, signal, { limit: String(PAGE), ...query });
     if (!Array.isArray(told)) throw new Error('Discord answers with something else than messages');
     const found = told.flatMap((payload: unknown) => {
       const id = read.answer(payload)?.id;
@@ -168,8 +157,11 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
   }
 
   return {
+    /** A session began. Ends what an earlier call began. */
     begin,
+    /** A guild was told. */
     noteGuild: () => noteGuild(),
+    /** Resolves when nothing is under way any more. */
     idle: () => current.done,
   };
 }

@@ -18,7 +18,7 @@ import { check } from './check.js';
 import { applicationCommands } from './commands.js';
 import { createDirectory } from './directory.js';
 import { failureOf } from './failure.js';
-import { fetchFile } from './fetch.js';
+import { fetchFile } from './files.js';
 import { createIdentity } from './identity.js';
 import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
@@ -51,18 +51,19 @@ export function createDiscord(given: DiscordParts): Discord {
   const { options, clock, log } = given;
   const { token } = options;
   const api = createApi(options, clock);
-  const state = createState(clock);
+  const base = { api, clock, log };
+  const connecting = createState(clock);
   const storing = createState(clock);
   storing.up();
-  const identity = createIdentity(api);
+  const identity = createIdentity(base);
   const session = createSession({ state: given.state, cursor: given.cursor, identity, token, log });
   const directory = createDirectory();
-  const webhooks = createWebhooks({ api, identity, clock, token, log });
-  const speaker = createSpeaker({ api, identity, webhooks, token, log });
-  const resends = createResends({ api, identity, isOurWebhook: webhooks.isOurs, clock, token });
-  const answers = createAnswers({ api, resends, clock, token, log });
-  const administrators = createAdministrators({ api, directory, clock, token });
-  const sender = { api, answers, resends, speaker, token, log };
+  const webhooks = createWebhooks(base, identity);
+  const speaker = createSpeaker(base, identity, webhooks);
+  const resends = createResends(base, identity, webhooks);
+  const answers = createAnswers(base, resends);
+  const isAdministrator = createAdministrators(base, directory);
+  const sender = { ...base, answers, resends, speaker };
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -71,7 +72,7 @@ export function createDiscord(given: DiscordParts): Discord {
     try {
       return await run();
     } catch (error) {
-      throw new Fault('internal', `${what}: ${failureOf(error, token).reason}`);
+      throw new Fault('internal', `${what}: ${failureOf(error).reason}`);
     }
   }
 
@@ -84,7 +85,7 @@ export function createDiscord(given: DiscordParts): Discord {
       perChatPerSecond: { direct: 1, group: 1 },
     },
     compose,
-    status: () => (storing.status().connected ? state.status() : storing.status()),
+    status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
     async start(receive, signal) {
       signal.addEventListener('abort', () => stopping.abort(), { once: true });
@@ -98,7 +99,7 @@ export function createDiscord(given: DiscordParts): Discord {
         answers,
         resends,
         webhooks,
-        state,
+        connecting,
         storing,
       };
       listening = listen(parts, receive, stopping.signal);
@@ -119,24 +120,22 @@ export function createDiscord(given: DiscordParts): Discord {
       try {
         await api.call({ method: 'POST', path: `/channels/${roomOf(to)}/typing` });
       } catch (error) {
-        log.debug({ channel: 'discord', reason: failureOf(error, token).reason }, 'typing was not shown');
+        log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'typing was not shown');
       }
     },
 
-    fetch: (attachment, ask) => fetchFile({ api, clock, token }, attachment, ask),
+    fetch: (attachment, ask) => fetchFile(base, attachment, ask),
 
     awaitsAnswer: answers.awaits,
 
     isAdministrator: (chat, sender) =>
       orFault(`Discord could not be asked who manages the server of the channel ${chat}`, () =>
-        administrators.has(chat, sender),
+        isAdministrator(chat, sender),
       ),
 
     async announceCommands(commands) {
       await orFault('The chat commands could not be made known to Discord', async () => {
-        const application = read.application(
-          await api.call({ method: 'GET', path: '/oauth2/applications/@me' }),
-        );
+        const application = read.application(await api.get('/oauth2/applications/@me'));
         if (application === undefined) throw new Error('Discord does not say which application this is');
         const path = `/applications/${application.id}/commands`;
         await api.call({ method: 'PUT', path, body: applicationCommands(commands) });
@@ -149,6 +148,6 @@ export function createDiscord(given: DiscordParts): Discord {
       return true;
     },
 
-    check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(api)),
+    check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(base)),
   };
 }

@@ -7,9 +7,8 @@
 import type { REST } from '@discordjs/rest';
 import { CloseCodes, SimpleShardingStrategy, WebSocketManager, WebSocketShardEvents } from '@discordjs/ws';
 import type { Clock } from '../../core/clock.js';
-import type { Log } from '../../core/log.js';
 import type { State } from '../kit/state.js';
-import type { Api } from './api.js';
+import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith } from './failure.js';
 import type { DiscordOptions } from './options.js';
 import { read } from './payload.js';
@@ -44,17 +43,16 @@ interface End {
   isSessionLost: boolean;
 }
 
-export function createConnection(parts: {
+interface ConnectionParts extends Base {
   options: DiscordOptions;
-  api: Api;
   session: Session;
-  state: State;
+  connecting: State;
   /** Takes every event as Discord sent it, in order. Must not throw. */
   take(packet: Packet): void;
-  clock: Clock;
-  log: Log;
-}): Connection {
-  const { session, state, clock, log } = parts;
+}
+
+export function createConnection(parts: ConnectionParts): Connection {
+  const { api, session, connecting, clock, log } = parts;
   const { token } = parts.options;
   const waitForIdentify = createIdentifyLimit(clock);
   let isReachable = true;
@@ -65,7 +63,7 @@ export function createConnection(parts: {
     const known = session.info();
     const limit = { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 };
     if (known !== null && isReachable) return { url: known.resumeURL, shards: 1, session_start_limit: limit };
-    const told = read.gateway(await parts.api.call({ method: 'GET', path: '/gateway/bot' }, { signal }));
+    const told = read.gateway(await api.get('/gateway/bot', signal));
     if (told?.url === undefined) throw new Error('Discord does not say where its gateway is');
     session.resumeAt(told.url);
     const remaining = known === null ? (told.session_start_limit?.remaining ?? 1) : 1;
@@ -129,7 +127,7 @@ export function createConnection(parts: {
     manager.on(WebSocketShardEvents.Closed, ({ code }) => end(closedWords(code), code));
     // Without a listener it would end the process. What matters of it closes the connection, or rejects the login.
     manager.on(WebSocketShardEvents.Error, ({ error }) => {
-      const { reason } = failureOf(error, token);
+      const { reason } = failureOf(error);
       log.debug({ channel: 'discord', reason }, 'the connection to Discord has a fault');
     });
 
@@ -144,7 +142,7 @@ export function createConnection(parts: {
     const stop = () => end('');
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
-    else Promise.resolve(manager.connect()).catch((error) => end(failureOf(error, token).reason));
+    else Promise.resolve(manager.connect()).catch((error) => end(failureOf(error).reason));
 
     const { reason, code } = await ended;
     fail = () => {};
@@ -162,7 +160,7 @@ export function createConnection(parts: {
     const isClosed = new AbortController();
     const code = session.info() === null ? CloseCodes.Normal : CloseCodes.Resuming;
     const closing = Promise.resolve(manager.destroy({ code })).catch((error) => {
-      log.debug({ channel: 'discord', reason: failureOf(error, token).reason }, 'a connection ended badly');
+      log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'a connection ended badly');
     });
     void closing.then(() => isClosed.abort());
     await clock.sleep(CLOSING_MS, isClosed.signal);
@@ -179,7 +177,7 @@ export function createConnection(parts: {
       let failures = 0;
       let logged: string | null = null;
       const onUp = () => {
-        state.up();
+        connecting.up();
         if (logged !== null) log.info({ channel: 'discord' }, 'connected to Discord again');
         logged = null;
       };
@@ -194,7 +192,7 @@ export function createConnection(parts: {
           ? 0
           : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10));
         if (!isSessionLost || !isAtOnce) failures += 1;
-        state.down(reason);
+        connecting.down(reason);
         // One line for an outage, and another where somebody has to do something about it.
         if (!isAtOnce && (logged === null || (isRefused && logged !== reason))) {
           log.warn(
@@ -210,7 +208,7 @@ export function createConnection(parts: {
         }
         await clock.sleep(pauseMs, signal);
       }
-      state.down('the gateway was stopped');
+      connecting.down('the gateway was stopped');
     },
     fail: (reason) => fail(reason),
   };

@@ -1,7 +1,6 @@
 /** What went wrong with a call, in one form, and what it means for a message that was to be sent. */
 import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest';
 import type { SendResult } from '../../core/channel.js';
-import { Aborted } from './api.js';
 
 export interface Failure {
   /** For a log or a report. Never holds the token. */
@@ -33,39 +32,42 @@ export const CODE = {
   noHistoryToReplyTo: 160002,
 } as const;
 
-/** The tokens are ours and, where there is one, that of an interaction or a webhook. */
-export function failureOf(error: unknown, ...tokens: string[]): Failure {
-  const redacted = (reason: string) => withoutTokens(reason, tokens);
+/** A call of the API that failed. Its reason holds none of the tokens that the call was made with. */
+export class CallFailed extends Error {
+  constructor(readonly failure: Failure) {
+    super(failure.reason);
+  }
+}
+
+/** The call was not answered in time, or is not waited for any more. */
+export class Aborted extends Error {
+  override readonly name = 'Aborted';
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof CallFailed) return error.failure;
   const nothing = { code: null, status: null, retryAfterMs: null };
   if (error instanceof DiscordAPIError) {
     const { status, code, message } = error;
     // What is no number was not Discord's answer, but of something before it.
     const told = typeof code === 'number' ? ` (code ${code})` : '';
     const reason = `Discord answers ${status}${told}: ${message.replaceAll('\n', '; ')}${HINTS[status] ?? ''}`;
-    return { ...nothing, reason: redacted(reason), status, code: typeof code === 'number' ? code : null };
+    return { ...nothing, reason, status, code: typeof code === 'number' ? code : null };
   }
   if (error instanceof HTTPError) {
-    return {
-      ...nothing,
-      reason: redacted(`Discord answers ${error.status} ${error.message}`),
-      status: error.status,
-    };
+    return { ...nothing, reason: `Discord answers ${error.status} ${error.message}`, status: error.status };
   }
   if (error instanceof RateLimitError) {
     const { global, retryAfter: wait } = error;
     const which = global ? 'of all calls' : 'of this kind of call';
     const told = wait > 0 ? `, for ${Math.ceil(wait / 1000)} s` : '';
-    return {
-      ...nothing,
-      reason: `Discord limits the rate ${which}${told}`,
-      status: 429,
-      retryAfterMs: wait > 0 ? wait : null,
-    };
+    const retryAfterMs = wait > 0 ? wait : null;
+    return { ...nothing, reason: `Discord limits the rate ${which}${told}`, status: 429, retryAfterMs };
   }
   if (error instanceof Aborted || (error instanceof Error && error.name === 'AbortError')) {
     return { ...nothing, reason: 'Discord gave no answer in time, or it was not waited for' };
   }
-  return { ...nothing, reason: redacted(`Discord cannot be reached: ${wordsFor(error)}`) };
+  return { ...nothing, reason: `Discord cannot be reached: ${wordsFor(error)}` };
 }
 
 function wordsFor(error: unknown): string {
@@ -75,7 +77,7 @@ function wordsFor(error: unknown): string {
   return error.message || error.name;
 }
 
-function withoutTokens(text: string, tokens: string[]): string {
+export function withoutTokens(text: string, tokens: readonly string[]): string {
   return tokens.reduce(
     (rest, token) =>
       token === ''

@@ -12,25 +12,16 @@ import { read } from './payload.js';
 import type { Queue } from './queue.js';
 import type { Packet, Session } from './session.js';
 
-export interface Intake {
-  take(packet: Packet): void;
-  /** From now on everything waits: a session began, and it is not known yet what was missed. */
-  holdAll(): void;
-  /** Ends that, but for the channels that are held. */
-  resume(): void;
-  /** The events of this channel wait until it is released as often as it was held. */
-  hold(room: string): void;
-  release(room: string): void;
-}
+export type Intake = ReturnType<typeof createIntake>;
 
 export function createIntake(parts: {
   /** Pure: the event that a packet is; null for most. */
-  inbound(kind: string, payload: unknown): InboundEvent | null;
+  eventOf(packet: Packet): InboundEvent | null;
   queue: Queue;
   session: Session;
   lookup: Lookup;
   log: Log;
-}): Intake {
+}) {
   const { queue, session, lookup, log } = parts;
   const held = new Map<string, { holds: number; packets: Packet[] }>();
   let all: Packet[] | null = null;
@@ -55,13 +46,15 @@ export function createIntake(parts: {
   }
 
   function pass(packet: Packet): void {
-    const { kind, payload } = packet;
     let event: InboundEvent | null = null;
     try {
-      event = parts.inbound(kind, payload);
+      event = parts.eventOf(packet);
     } catch (error) {
       // A fault of ours; but one event that cannot be read must not keep the others from being stored.
-      log.error({ channel: 'discord', kind, reason: describe(error) }, 'an event could not be read');
+      log.error(
+        { channel: 'discord', kind: packet.kind, reason: describe(error) },
+        'an event could not be read',
+      );
     }
     if (event === null || (event.kind === 'edit' && isRepeated(event))) session.done([packet]);
     else queue.add(event, packet);
@@ -98,17 +91,20 @@ export function createIntake(parts: {
 
   return {
     take,
-    holdAll() {
+    /** From now on everything waits: a session began, and it is not known yet what was missed. */
+    holdAll(): void {
       all ??= [];
     },
-    resume() {
+    /** Ends that, but for the channels that are held. */
+    resume(): void {
       const since = all ?? [];
       all = null;
       // What waited in a channel came before.
       for (const room of [...held.keys()]) takeHeld(room);
       for (const packet of since) take(packet);
     },
-    hold: (room) => void hold(room),
+    /** The events of this channel wait until it is released as often as it was held. */
+    hold: (room: string) => void hold(room),
     release,
   };
 }

@@ -1,17 +1,17 @@
 /** What becomes of each event of the gateway, from the start of the channel to its end. */
 import type { Receive } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
-import type { Log } from '../../core/log.js';
 import type { Address, InboundEvent } from '../../core/message.js';
 import type { State } from '../kit/state.js';
 import type { Answers } from './answers.js';
-import type { Api } from './api.js';
+import type { Base } from './api.js';
 import { createCatchUp, type Room } from './catch-up.js';
 import { mayReadContent, NO_CONTENT } from './check.js';
+import { beingTyped, choices } from './commands.js';
 import { createConnection } from './connection.js';
-import type { Directory } from './directory.js';
+import { type Directory, placeOf } from './directory.js';
+import { failureOf } from './failure.js';
 import type { Identity } from './identity.js';
 import { inbound } from './inbound.js';
 import { createIntake } from './intake.js';
@@ -21,15 +21,15 @@ import { type Interaction, read } from './payload.js';
 import { createQueue } from './queue.js';
 import type { Resends } from './resend.js';
 import type { Packet, Session } from './session.js';
-import { suggest } from './suggest.js';
 import type { Webhooks } from './webhooks.js';
 
+/** Kinds of interactions, and of an answer to the second. */
 const COMMAND = 2;
 const AUTOCOMPLETION = 4;
+const CHOICES = 8;
 
-export interface ListeningParts {
+export interface ListeningParts extends Base {
   options: DiscordOptions;
-  api: Api;
   identity: Identity;
   session: Session;
   directory: Directory;
@@ -39,10 +39,8 @@ export interface ListeningParts {
   newest(): Promise<Room[]>;
   personaNames(chat: Address): Promise<string[]>;
   /** Of the connection, and of what is stored. */
-  state: State;
+  connecting: State;
   storing: State;
-  clock: Clock;
-  log: Log;
 }
 
 export interface Listening {
@@ -53,23 +51,19 @@ export interface Listening {
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, identity, session, directory, answers, resends, webhooks, log } = parts;
-  const { token, bots } = options;
+  const { options, api, identity, session, directory, answers, resends, webhooks, log } = parts;
 
-  function eventOf(kind: string, payload: unknown) {
+  function eventOf({ kind, payload }: Omit<Packet, 'sequence'>): InboundEvent | null {
     const me = identity.known();
-    return me === null
-      ? null
-      : inbound(kind, payload, { me, directory, bots, isOurWebhook: webhooks.isOurs });
+    if (me === null) return null;
+    return inbound(kind, payload, { me, directory, bots: options.bots, isOurWebhook: webhooks.isOurs });
   }
 
-  const common = { ...parts, token, signal, inbound: eventOf };
-  const account = () => identity.known()?.id ?? '';
-  const queue = createQueue({ ...common, receive, account, state: parts.storing });
-  const lookup = createLookup(common);
-  const intake = createIntake({ ...common, queue, lookup });
-  const catchUp = createCatchUp({ ...common, intake, queue });
-  const connection = createConnection({ ...common, take });
+  const queue = createQueue(parts, receive, signal);
+  const lookup = createLookup(parts, directory, signal);
+  const intake = createIntake({ ...parts, queue, lookup, eventOf });
+  const catchUp = createCatchUp({ ...parts, intake, queue, eventOf }, signal);
+  const connection = createConnection({ ...parts, take });
 
   /** The library calls it, so nothing may be thrown out of it. */
   function take(packet: Packet): void {
@@ -88,7 +82,8 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
   }
 
   /** Whether it may be something to be stored. */
-  function act({ kind, payload }: Packet): boolean {
+  function act(packet: Packet): boolean {
+    const { kind, payload } = packet;
     switch (kind) {
       case 'READY':
         noteLogin(payload);
@@ -108,9 +103,9 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         return true;
       case 'INTERACTION_CREATE': {
         const interaction = read.interaction(payload);
-        if (interaction?.type === AUTOCOMPLETION) void suggest({ ...parts, token }, interaction);
+        if (interaction?.type === AUTOCOMPLETION) void suggest(interaction);
         if (interaction?.type !== COMMAND) return false;
-        awaitAnswer(interaction, eventOf(kind, payload));
+        awaitAnswer(interaction, eventOf(packet));
         return true;
       }
       default:
@@ -145,6 +140,22 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
       chat: platformId('discord', address),
       within: within === undefined ? null : platformId('discord', within),
     });
+  }
+
+  /** Names of personas for somebody who is typing one. Without an answer, people type the name themselves. */
+  async function suggest(interaction: Interaction): Promise<void> {
+    const { id, token, data } = interaction;
+    const typed = data === undefined ? null : beingTyped(data);
+    if (typed === null) return;
+    try {
+      const names = await parts.personaNames(placeOf(directory, interaction).address);
+      const body = { type: CHOICES, data: { choices: choices(names, typed) } };
+      const path = `/interactions/${id}/${token}/callback`;
+      await api.call({ method: 'POST', path, body, anonymous: true });
+    } catch (error) {
+      const { reason } = failureOf(error);
+      log.debug({ channel: 'discord', reason }, 'no names of personas could be suggested');
+    }
   }
 
   async function run(): Promise<void> {

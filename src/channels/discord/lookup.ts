@@ -2,10 +2,8 @@
  * Asks Discord about a guild or a channel that the gateway told nothing of: after a session was resumed by a new process
  * it tells of none, and of a thread it may never have told.
  */
-import type { Clock } from '../../core/clock.js';
-import type { Log } from '../../core/log.js';
 import { bounded } from '../kit/bounded.js';
-import { type Api, MOST_NOTED } from './api.js';
+import { type Base, MOST_NOTED } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf, isRefusal } from './failure.js';
 
@@ -19,17 +17,11 @@ export function pauseAfter(failures: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10));
 }
 
-export interface Retries {
-  clock: Clock;
-  log: Log;
-  token: string;
-  signal: AbortSignal;
-}
-
 /** What is refused will be refused again; anything else passes. Never rejects. */
 export async function persistently(
+  { clock, log }: Base,
+  signal: AbortSignal,
   failed: string,
-  { clock, log, token, signal }: Retries,
   act: () => Promise<void>,
 ): Promise<void> {
   for (let tries = 0; !signal.aborted; tries += 1) {
@@ -37,7 +29,7 @@ export async function persistently(
       return await act();
     } catch (error) {
       if (signal.aborted) return;
-      const failure = failureOf(error, token);
+      const failure = failureOf(error);
       const { reason } = failure;
       if (isRefusal(failure) || tries >= MOST_TRIES) {
         log.warn({ channel: 'discord', reason }, `${failed}; going on without`);
@@ -49,22 +41,19 @@ export async function persistently(
   }
 }
 
-export interface Lookup {
-  isNeeded(kind: string, room: string, guildId: string): boolean;
-  /** From then on both are known, as far as Discord says. Never rejects. */
-  find(room: string, guildId: string): Promise<void>;
-}
+export type Lookup = ReturnType<typeof createLookup>;
 
-export function createLookup(parts: Retries & { api: Api; directory: Directory }): Lookup {
-  const { api, directory, signal } = parts;
+export function createLookup(base: Base, directory: Directory, signal: AbortSignal) {
+  const { api } = base;
   const asked = bounded<string, Promise<void>>(MOST_NOTED);
   const answered = bounded<string, true>(MOST_NOTED);
 
-  const get = (path: string) => api.call({ method: 'GET', path }, { signal });
-
   async function findGuild(id: string): Promise<void> {
-    await persistently('a server could not be asked for', parts, async () => {
-      const [guild, channels] = await Promise.all([get(`/guilds/${id}`), get(`/guilds/${id}/channels`)]);
+    await persistently(base, signal, 'a server could not be asked for', async () => {
+      const [guild, channels] = await Promise.all([
+        api.get(`/guilds/${id}`, signal),
+        api.get(`/guilds/${id}/channels`, signal),
+      ]);
       directory.noteGuild(guild);
       for (const channel of Array.isArray(channels) ? channels : []) directory.noteChannel(channel, id);
     });
@@ -72,20 +61,21 @@ export function createLookup(parts: Retries & { api: Api; directory: Directory }
   }
 
   return {
-    isNeeded(kind, room, guildId) {
+    isNeeded(kind: string, room: string, guildId: string): boolean {
       if (directory.guildName(guildId) === null && answered.get(guildId) === undefined) return true;
       // A command says by itself where its channel belongs.
       return kind !== 'INTERACTION_CREATE' && directory.place(room) === null;
     },
-    async find(room, guildId) {
+    /** From then on both are known, as far as Discord says. Never rejects. */
+    async find(room: string, guildId: string): Promise<void> {
       if (directory.guildName(guildId) === null) {
         const asking = asked.get(guildId) ?? findGuild(guildId);
         asked.set(guildId, asking);
         await asking;
       }
       if (directory.place(room) !== null) return;
-      await persistently('nobody could say where a channel belongs', parts, async () => {
-        directory.noteChannel(await get(`/channels/${room}`));
+      await persistently(base, signal, 'nobody could say where a channel belongs', async () => {
+        directory.noteChannel(await api.get(`/channels/${room}`, signal));
       });
       // Then it counts as a chat of its own.
       if (directory.place(room) === null) directory.noteChannel({ id: room, guild_id: guildId });

@@ -4,26 +4,17 @@
  * waits.
  */
 import type { Receive, Reception } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
 import type { InboundEvent } from '../../core/message.js';
 import type { State } from '../kit/state.js';
 import type { Answers } from './answers.js';
+import type { Base } from './api.js';
+import type { Identity } from './identity.js';
 import { pauseAfter } from './lookup.js';
 import type { Packet, Session } from './session.js';
 
 /** One transaction holds up the others no longer than these take. */
 const MOST_AT_ONCE = 100;
-
-export interface Queue {
-  /** An event of the gateway. */
-  add(event: InboundEvent, packet: Packet): void;
-  /** What was fetched. Resolves when it is stored, or never will be because the channel stops. */
-  addMissed(events: InboundEvent[]): Promise<void>;
-  /** Resolves when nothing is being stored. */
-  idle(): Promise<void>;
-}
 
 interface Item {
   events: InboundEvent[];
@@ -32,17 +23,17 @@ interface Item {
   finish(): void;
 }
 
-export function createQueue(parts: {
-  receive: Receive;
-  account(): string;
+export type Queue = ReturnType<typeof createQueue>;
+
+interface QueueParts extends Base {
+  identity: Identity;
   answers: Answers;
   session: Session;
-  state: State;
-  clock: Clock;
-  log: Log;
-  signal: AbortSignal;
-}): Queue {
-  const { session, state, clock, log, signal } = parts;
+  storing: State;
+}
+
+export function createQueue(parts: QueueParts, receive: Receive, signal: AbortSignal) {
+  const { identity, answers, session, storing, clock, log } = parts;
   let waiting: Item[] = [];
   let working: Promise<void> | null = null;
 
@@ -52,7 +43,7 @@ export function createQueue(parts: {
       const reception = await store(batch);
       if (reception !== null) session.done(packetsOf(batch));
       for (const { platformMessageId, why } of reception?.turnedAway ?? []) {
-        void parts.answers.turnAway(platformMessageId, why);
+        void answers.turnAway(platformMessageId, why);
       }
       for (const { finish } of batch) finish();
     }
@@ -75,19 +66,19 @@ export function createQueue(parts: {
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
         const cursor = session.cursorAfter(packetsOf(batch));
-        const reception = await parts.receive({
+        const reception = await receive({
           channel: 'discord',
-          account: parts.account(),
+          account: identity.known()?.id ?? '',
           events,
           piledUp,
           ...(cursor === undefined ? {} : { cursor }),
         });
-        state.up();
+        storing.up();
         return reception;
       } catch (error) {
         const reason = `what came from Discord could not be stored: ${describe(error)}`;
         const pauseMs = pauseAfter(failures);
-        state.down(reason);
+        storing.down(reason);
         log.warn({ channel: 'discord', reason, pauseMs }, 'taking in from Discord is held up; trying again');
         await clock.sleep(pauseMs, signal);
       }
@@ -104,9 +95,14 @@ export function createQueue(parts: {
   }
 
   return {
-    add: (event, packet) => void add([event], packet),
-    addMissed: (events) => add(events, null),
-    idle: async () => (await working) ?? undefined,
+    /** An event of the gateway. */
+    add: (event: InboundEvent, packet: Packet) => void add([event], packet),
+    /** What was fetched. Resolves when it is stored, or never will be because the channel stops. */
+    addMissed: (events: InboundEvent[]) => add(events, null),
+    /** Resolves when nothing is being stored. */
+    async idle(): Promise<void> {
+      await working;
+    },
   };
 }
 

@@ -4,9 +4,8 @@
  * by their words: among what the gateway told us of our own messages, and among the newest of the channel.
  */
 import type { SendResult } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
 import { bounded } from '../kit/bounded.js';
-import { type Api, MOST_NOTED } from './api.js';
+import { type Base, MOST_NOTED } from './api.js';
 import { NEUTRAL_NAME, readsAs } from './author.js';
 import { failureOf, isRefusal, sendResult } from './failure.js';
 import type { Identity, Me } from './identity.js';
@@ -14,6 +13,7 @@ import type { Outgoing } from './outbound.js';
 import { read, type Sent } from './payload.js';
 import { isOurs } from './said.js';
 import { byAge, timeOf } from './snowflake.js';
+import type { Webhooks } from './webhooks.js';
 
 /** A message with this flag only says that an answer will follow. */
 export const LOADING = 1 << 7;
@@ -36,14 +36,8 @@ export interface Found {
 
 export type Resends = ReturnType<typeof createResends>;
 
-export function createResends(parts: {
-  api: Api;
-  identity: Identity;
-  isOurWebhook(id: string): boolean;
-  clock: Clock;
-  token: string;
-}) {
-  const { api, identity, isOurWebhook, clock, token } = parts;
+export function createResends({ api, clock }: Base, identity: Identity, webhooks: Webhooks) {
+  const isOurWebhook = webhooks.isOurs;
   /** By room and nonce: the ids of messages that arrived, and what was tried last, since when. */
   const arrived = bounded<string, string>(MOST_NOTED);
   const tried = bounded<string, { since: number; words: Words }>(MOST_NOTED);
@@ -65,7 +59,7 @@ export function createResends(parts: {
     try {
       const me = await identity.ask(signal);
       const path = `/channels/${message.room}/messages`;
-      const page = await api.call({ method: 'GET', path, query: { limit: '100' } }, { signal });
+      const page = await api.get(path, signal, { limit: '100' });
       const ours = (Array.isArray(page) ? page : [])
         .flatMap((each) => read.sent(each) ?? [])
         .filter((each) => isOurs(each, { me, isOurWebhook }) && mayBe(each, message))
@@ -81,7 +75,7 @@ export function createResends(parts: {
       note(keyOf(message), found.id);
       return { result: { kind: 'sent', platformMessageId: found.id }, isOutdated: same === undefined };
     } catch (error) {
-      const failure = failureOf(error, token);
+      const failure = failureOf(error);
       // Where we may not look, nothing can be found; what then is sent may be there twice.
       return isRefusal(failure) ? null : { result: sendResult(failure), isOutdated: false };
     }

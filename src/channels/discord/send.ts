@@ -4,10 +4,9 @@
  * there already. A message is changed and taken back in the way in which it was sent.
  */
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import type { Log } from '../../core/log.js';
 import { readOutgoing } from '../kit/outgoing.js';
 import type { Answers } from './answers.js';
-import type { Api, Call } from './api.js';
+import type { Base, Call } from './api.js';
 import { authorOf, withName } from './author.js';
 import { CODE, failureOf, isRefusal, sendResult } from './failure.js';
 import {
@@ -31,13 +30,10 @@ import type { SaidBy, Speaker } from './speak.js';
 /** What Discord takes from bots. */
 const UPLOADS = { bytes: 10_000_000, platform: 'Discord' };
 
-export interface Sender {
-  api: Api;
+export interface Sender extends Base {
   answers: Answers;
   resends: Resends;
   speaker: Speaker;
-  token: string;
-  log: Log;
 }
 
 /** The text goes with the file. One that is too long for that goes before it, in messages of its own. */
@@ -119,7 +115,7 @@ async function sendOne(
 }
 
 async function post(
-  { api, resends, speaker, token, log }: Sender,
+  { api, resends, speaker, log }: Sender,
   content: Content,
   message: Outgoing,
   replyTo: string | null,
@@ -130,7 +126,7 @@ async function post(
     try {
       const path = `/channels/${message.room}/messages`;
       const call: Call = { method: 'POST', path, body, files: message.files };
-      const answer = read.answer(await api.call(call, { signal }));
+      const answer = read.answer(await api.call(call, signal));
       if (answer === undefined) {
         return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
       }
@@ -140,11 +136,11 @@ async function post(
       const shows = answer.content?.trim() ?? message.content.trim();
       if (message.earlierTries > 0 && shows !== message.content.trim()) {
         const words = { content: '', ...content };
-        await api.call({ method: 'PATCH', path: `${path}/${answer.id}`, body: words }, { signal });
+        await api.call({ method: 'PATCH', path: `${path}/${answer.id}`, body: words }, signal);
       }
       return { kind: 'sent', platformMessageId: answer.id };
     } catch (error) {
-      const failure = failureOf(error, token);
+      const failure = failureOf(error);
       const isReference =
         failure.code === CODE.noHistoryToReplyTo ||
         (failure.code === CODE.invalidForm && failure.reason.includes('message_reference'));
@@ -157,7 +153,7 @@ async function post(
 
 /** Never throws. `sent` only when Discord shows exactly this now. */
 export async function edit(
-  { api, speaker, token }: Sender,
+  { api, speaker }: Sender,
   to: Recipient,
   id: string,
   part: Part,
@@ -166,27 +162,25 @@ export async function edit(
   if (!isSnowflake(roomOf(to)) || !isSnowflake(id)) {
     return { kind: 'refused', reason: `Discord has no message ${id} in a channel ${roomOf(to)}` };
   }
-  let secret = '';
   try {
     const by = await speaker.saidBy(to, id, options);
     if (by.kind === 'lost') return { kind: 'refused', reason: by.reason };
-    if (by.kind === 'webhook') secret = by.webhook.token;
     const isPlain = by.kind === 'webhook' && !by.named;
     // What was there goes, also where nothing takes its place.
     const body = { content: '', ...contentOf(isPlain ? part : withName(part, options)) };
     const call = { ...callOn(by, 'PATCH', to, id), body };
-    const answer = read.answer(await api.call(call, { signal: options.signal }));
+    const answer = read.answer(await api.call(call, options.signal));
     // Discord takes white space at the ends away.
     if (answer?.content?.trim() === body.content.trim()) return { kind: 'sent', platformMessageId: id };
     return { kind: 'refused', reason: 'Discord shows something else than the edited message' };
   } catch (error) {
-    return sendResult(failureOf(error, token, secret));
+    return sendResult(failureOf(error));
   }
 }
 
 /** Never throws. */
 export async function remove(
-  { api, speaker, token, log }: Sender,
+  { api, speaker, log }: Sender,
   to: Recipient,
   id: string,
   options: SendOptions,
@@ -195,12 +189,11 @@ export async function remove(
   // Where it is not known how it was said, or the webhook is lost, the bot may be one who removes what others say.
   const by = await speaker.saidBy(to, id, options).catch((): SaidBy => ({ kind: 'bot' }));
   for (const way of by.kind === 'webhook' ? [by, BOT] : [BOT]) {
-    const secret = way.kind === 'webhook' ? way.webhook.token : '';
     try {
-      await api.call(callOn(way, 'DELETE', to, id), { signal: options.signal });
+      await api.call(callOn(way, 'DELETE', to, id), options.signal);
       return;
     } catch (error) {
-      const failure = failureOf(error, token, secret);
+      const failure = failureOf(error);
       log.debug({ channel: 'discord', reason: failure.reason }, 'a message could not be taken back');
       if (!isRefusal(failure)) return;
     }

@@ -4,9 +4,8 @@
  * our messages was said: only in that way it can be changed.
  */
 import type { Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import type { Log } from '../../core/log.js';
 import { bounded } from '../kit/bounded.js';
-import { type Api, type Call, MOST_NOTED } from './api.js';
+import { type Base, type Call, MOST_NOTED } from './api.js';
 import { type Author, authorOf, NEUTRAL_NAME, readsAs } from './author.js';
 import { CODE, type Failure, failureOf, isRefusal, sendResult } from './failure.js';
 import type { Identity } from './identity.js';
@@ -36,14 +35,7 @@ interface Utterance {
 
 export type Speaker = ReturnType<typeof createSpeaker>;
 
-export function createSpeaker(parts: {
-  api: Api;
-  identity: Identity;
-  webhooks: Webhooks;
-  token: string;
-  log: Log;
-}) {
-  const { api, identity, webhooks, token, log } = parts;
+export function createSpeaker({ api, log }: Base, identity: Identity, webhooks: Webhooks) {
   /** Names and pictures. */
   const refused = bounded<string, true>(MOST_NOTED);
   /** By the ids of messages. */
@@ -83,7 +75,7 @@ export function createSpeaker(parts: {
         const path = `/webhooks/${webhook.id}/${webhook.token}`;
         const query = { wait: 'true', ...threadOf(to) };
         const call: Call = { method: 'POST', path, query, body, files, anonymous: true };
-        const answer = read.answer(await api.call(call, { signal }));
+        const answer = read.answer(await api.call(call, signal));
         if (answer === undefined) {
           return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
         }
@@ -94,7 +86,7 @@ export function createSpeaker(parts: {
         said.set(answer.id, { kind: 'webhook', webhook, named: isNamed });
         return { kind: 'sent', platformMessageId: answer.id };
       } catch (error) {
-        const failure = failureOf(error, token, webhook.token);
+        const failure = failureOf(error);
         const told = { channel: 'discord', reason: failure.reason };
         if (GONE.has(failure.code)) return 'gone';
         if (concerns(failure, 'username') && !isNamed) {
@@ -120,7 +112,7 @@ export function createSpeaker(parts: {
       const path = `/webhooks/${webhook.id}/${webhook.token}/messages/${messageId}`;
       await api.call({ method: 'DELETE', path, anonymous: true });
     } catch (error) {
-      const { reason } = failureOf(error, token, webhook.token);
+      const { reason } = failureOf(error);
       log.warn({ channel: 'discord', reason }, 'a message went to the channel that a webhook was moved to');
     }
   }
@@ -128,7 +120,7 @@ export function createSpeaker(parts: {
   async function ask(to: Recipient, id: string, username: string, signal: AbortSignal): Promise<SaidBy> {
     const me = await identity.ask(signal);
     const path = `/channels/${roomOf(to)}/messages/${id}`;
-    const told = read.sent(await api.call({ method: 'GET', path }, { signal }));
+    const told = read.sent(await api.get(path, signal));
     if (told?.webhook_id === undefined || told.author.id === me.id) return { kind: 'bot' };
     const webhook = await webhooks.find(to.address, signal);
     return webhook?.id === told.webhook_id
@@ -142,7 +134,7 @@ export function createSpeaker(parts: {
       try {
         return await speak(to, utterance, signal);
       } catch (error) {
-        return sendResult(failureOf(error, token));
+        return sendResult(failureOf(error));
       }
     },
     noteBot: (messageId: string) => said.set(messageId, { kind: 'bot' }),

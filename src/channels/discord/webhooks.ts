@@ -2,10 +2,8 @@
  * Our webhooks: one in every channel where a persona speaks under its own name. Found by whose it is, so that it is the
  * same one after a restart, else made. Where there cannot be one for us, that is remembered for some minutes.
  */
-import type { Clock } from '../../core/clock.js';
-import type { Log } from '../../core/log.js';
 import { bounded } from '../kit/bounded.js';
-import { type Api, MOST_NOTED } from './api.js';
+import { type Base, MOST_NOTED } from './api.js';
 import { NEUTRAL_NAME } from './author.js';
 import { failureOf, isRefusal } from './failure.js';
 import type { Identity } from './identity.js';
@@ -27,14 +25,7 @@ export interface Webhook {
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
-export function createWebhooks(parts: {
-  api: Api;
-  identity: Identity;
-  clock: Clock;
-  token: string;
-  log: Log;
-}) {
-  const { api, identity, clock, token, log } = parts;
+export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
   const known = bounded<string, Webhook>(MOST_NOTED);
   const ours = bounded<string, true>(MOST_NOTED);
   const barredUntil = bounded<string, number>(MOST_NOTED);
@@ -51,7 +42,7 @@ export function createWebhooks(parts: {
     const there = known.get(channel);
     if (there !== undefined) return there;
     const me = await identity.ask(signal);
-    const told = await api.call({ method: 'GET', path: `/channels/${channel}/webhooks` }, { signal });
+    const told = await api.get(`/channels/${channel}/webhooks`, signal);
     const [found] = (Array.isArray(told) ? told : [])
       .flatMap((each) => read.webhook(each) ?? [])
       .filter(({ type, user, application_id: by }) => {
@@ -68,12 +59,12 @@ export function createWebhooks(parts: {
       if (there !== null) return there;
       const path = `/channels/${channel}/webhooks`;
       const made = read.webhook(
-        await api.call({ method: 'POST', path, body: { name: NEUTRAL_NAME } }, { signal }),
+        await api.call({ method: 'POST', path, body: { name: NEUTRAL_NAME } }, signal),
       );
       if (made?.token === undefined) throw new Error('Discord made a webhook and does not say which');
       return note(channel, { id: made.id, token: made.token });
     } catch (error) {
-      const failure = failureOf(error, token);
+      const failure = failureOf(error);
       const { reason, retryAfterMs } = failure;
       if (isRefusal(failure)) bar(channel, reason);
       else if (retryAfterMs !== null && retryAfterMs > PATIENCE_MS) bar(channel, reason, retryAfterMs);
