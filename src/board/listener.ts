@@ -1,12 +1,12 @@
 /**
- * The HTTP listener: health, readiness and metrics, and Telegram's webhook where that is used. It knows the
+ * The HTTP listener: health, readiness and metrics, and the webhook of a channel that has one. It knows the
  * gateway only by the functions it is given.
  */
 import type { AddressInfo } from 'node:net';
 import { type ServerType, serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import type { ChannelStatus } from '../core/channel.js';
+import type { ChannelStatus, Webhook } from '../core/channel.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { allowed } from './guard.js';
@@ -22,13 +22,6 @@ export interface BoardOptions {
   metrics(): Promise<{ body: string; contentType: string }>;
   webhook?: Webhook | undefined;
   log: Log;
-}
-
-interface Webhook {
-  /** `/telegram/webhook` */
-  path: string;
-  /** Takes one update when the secret is right. Answers with the HTTP status; throws when it could not be kept. */
-  handle(body: unknown, secret: string | null): Promise<number>;
 }
 
 export interface Board {
@@ -105,7 +98,7 @@ function createApp(options: BoardOptions): Hono {
       onError: (context) => context.json({ error: 'too large' }, 413),
     });
     app.post(webhook.path, tooLarge, async (context) => {
-      const secret = context.req.header('x-telegram-bot-api-secret-token') ?? null;
+      const secret = context.req.header(webhook.secretHeader) ?? null;
       const body: unknown = await context.req.json().catch(() => undefined);
       if (body === undefined) return context.json({ error: 'not JSON' }, 400);
       return new Response(null, { status: await webhook.handle(body, secret) });

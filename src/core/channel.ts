@@ -134,7 +134,9 @@ export interface CommandVerb {
 export interface Webhook {
   /** `/telegram/webhook` */
   path: string;
-  /** Takes one call when the secret is right. Resolves to an HTTP status; never rejects. */
+  /** The header in which a call brings its secret. */
+  secretHeader: string;
+  /** Takes one call when the secret is right. Resolves to the HTTP status to answer with. */
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 

@@ -28,6 +28,8 @@ export interface Stage {
   /** The last message of each room; of those that were stored, unless a test says otherwise. */
   newest: () => Promise<Newest>;
   personas: string[];
+  /** What outlives the process, for a stage that is opened as the next one. */
+  stored: Stored;
   /** Ends taking in. */
   intake: AbortController;
   start(): Promise<void>;
@@ -44,7 +46,15 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-export async function openStage(options: Partial<DiscordOptions> = {}): Promise<Stage> {
+export interface Stored {
+  state: Map<string, string>;
+  cursor: string | null;
+}
+
+export async function openStage(
+  options: Partial<DiscordOptions> = {},
+  stored: Stored = { state: new Map(), cursor: null },
+): Promise<Stage> {
   const fake = await startFakeDiscord();
   const clock = manualClock(Date.now());
   const { look, until } = createWatch('the channel');
@@ -61,6 +71,17 @@ export async function openStage(options: Partial<DiscordOptions> = {}): Promise<
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     newest: () => stage.newest(),
     personaNames: async () => stage.personas,
+    state: {
+      get: async () => new Map(stored.state),
+      async set(values) {
+        for (const [name, value] of values) {
+          if (value === null) stored.state.delete(name);
+          else stored.state.set(name, value);
+        }
+      },
+      clear: async () => stored.state.clear(),
+    },
+    cursor: async () => stored.cursor,
   });
   const stage: Stage = {
     ...{
@@ -69,6 +90,7 @@ export async function openStage(options: Partial<DiscordOptions> = {}): Promise<
       channel,
       batches: [],
       logged: [],
+      stored,
       personas: ['default'],
       intake: new AbortController(),
     },
@@ -78,6 +100,7 @@ export async function openStage(options: Partial<DiscordOptions> = {}): Promise<
       channel.start(async (batch) => {
         const reception = await stage.store(batch);
         stage.batches.push(batch);
+        stored.cursor = batch.cursor ?? stored.cursor;
         look();
         return reception;
       }, stage.intake.signal),

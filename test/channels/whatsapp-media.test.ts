@@ -92,7 +92,10 @@ describe('files that come', () => {
     };
     const stalled = await asked();
     gateway.clock.expire(20_000);
-    expect(await stalled.result).toEqual({ kind: 'unreachable', reason: 'the media server does not answer' });
+    expect(await stalled.result).toEqual({
+      kind: 'unreachable',
+      reason: 'the media server did not answer in time, or was not waited for',
+    });
     const ending = new AbortController();
     const given = await asked(ending.signal);
     ending.abort();

@@ -29,6 +29,7 @@ export interface RouteParts {
   settings: Settings;
   /** Where the gateway is. */
   gatewayUrl(): string;
+  sessionsLeft(): number;
   commandId(name: string): string;
   /** The direct chat with somebody we know. */
   dmWith(userId: string): string | null;
@@ -99,7 +100,10 @@ export function createRoutes(parts: RouteParts): Routes {
   const gateway = () =>
     ok({
       ...{ url: parts.gatewayUrl(), shards: 1 },
-      session_start_limit: { total: 1000, remaining: 999, reset_after: 14_400_000, max_concurrency: 1 },
+      session_start_limit: {
+        ...{ total: settings.identifiesPerDay, remaining: parts.sessionsLeft() },
+        ...{ reset_after: 14_400_000, max_concurrency: 1 },
+      },
     });
 
   const application = () =>

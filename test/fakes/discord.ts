@@ -33,7 +33,8 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   const { token = 'fake.token.of-the-fake-discord', answerDelayMs = 0, now = Date.now } = options;
   const bot = { id: '424242424242424242', username: 'Coterie', bot: true as const };
   const settings: Settings = {
-    ...{ answerDelayMs, heartbeatMs: 41_250, nonceMemoryMs: 5 * 60_000, sessionMemoryMs: 2 * 60_000 },
+    ...{ answerDelayMs, heartbeatMs: 41_250, nonceMemoryMs: 5 * 60_000 },
+    ...{ sessionMemoryMs: 2 * 60_000, identifiesPerDay: 1_000 },
     ...{ interactionAnswerMs: 3_000, interactionTokenMs: 15 * 60_000, noncesInHistory: false },
     ...{ messageContentGranted: true, bucket: { limit: 100_000, windowMs: 1_000 } },
     ...{ forbiddenNames: [], refusedAvatars: [] },
@@ -61,6 +62,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   const ledger = createLedger({ now, onTaken: () => happened('sent'), look });
   const gateway = createGateway({
     ...{ token, botId: bot.id, settings, newId, now, look, onSession: () => happened('session') },
+    onReplay: () => happened('replay'),
     greeting() {
       const guilds = [...world.guilds.values()].filter(({ left }) => !left);
       return {
@@ -87,12 +89,22 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     ...{ world, messages, interactions, webhooks, cdn, settings, commandId },
     onHistory: () => happened('history'),
     gatewayUrl: () => `ws://127.0.0.1:${port}`,
+    sessionsLeft: gateway.sessionsLeft,
     dmWith(userId) {
       const user = world.users.get(userId);
       return user === undefined ? null : people.dm(user);
     },
   });
-  const rest = createRest({ token, routes: routes.all, ledger, faults, settings, now, look });
+  const rest = createRest({
+    token,
+    isTokenReset: gateway.isTokenReset,
+    routes: routes.all,
+    ledger,
+    faults,
+    settings,
+    now,
+    look,
+  });
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
@@ -146,6 +158,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     invalidate: gateway.invalidate,
     invalidateAfterResume: gateway.invalidateAfterResume,
     invalidateIdentifies: gateway.invalidateIdentifies,
+    fallSilent: gateway.fallSilent,
     muteHeartbeats: gateway.muteHeartbeats,
     refuseIdentify: gateway.refuseIdentify,
     sessions: gateway.sessions,

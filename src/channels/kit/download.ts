@@ -1,29 +1,27 @@
 /** Downloads a file over HTTP: never more of it than was asked for, and never waiting for a server that is silent. */
+import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { onAbort } from './abort.js';
 
+/** No `reason` holds the address, in which there may be a token. */
 export type Download =
-  | { kind: 'fetched'; bytes: Buffer }
-  /** Larger than `maxBytes`; the rest was not read. */
-  | { kind: 'too large' }
+  | Extract<FetchResult, { kind: 'fetched' | 'too large' | 'unreachable' }>
   /** The server answered with an HTTP status that is no success. */
-  | { kind: 'refused'; status: number }
-  /** No answer in time, or the caller gave up. */
-  | { kind: 'late' }
-  /** `reason` does not hold the address, in which there may be a token. */
-  | { kind: 'broken'; reason: string };
+  | { kind: 'refused'; status: number; reason: string };
 
 /** Never rejects. `silence`: how long the server may send nothing, before its answer and within it. */
 export async function download(
   url: string,
   ask: {
+    /** The server as an operator knows it: "Telegram's file server". */
+    server: string;
     maxBytes: number;
     signal: AbortSignal;
     headers?: Record<string, string>;
     silence?: { ms: number; clock: Clock };
   },
 ): Promise<Download> {
-  const { maxBytes, signal, headers = {}, silence } = ask;
+  const { server, maxBytes, signal, headers = {}, silence } = ask;
   const over = new AbortController();
   const end = () => over.abort();
   const unlisten = onAbort(signal, end);
@@ -31,7 +29,8 @@ export async function download(
   let cancelSilence = whenSilent();
   try {
     const response = await fetch(url, { headers, signal: over.signal });
-    if (!response.ok) return { kind: 'refused', status: response.status };
+    const { status } = response;
+    if (!response.ok) return { kind: 'refused', status, reason: `${server} answers with HTTP ${status}` };
     if (Number(response.headers.get('content-length') ?? 0) > maxBytes) return { kind: 'too large' };
     const chunks: Uint8Array[] = [];
     let size = 0;
@@ -44,7 +43,10 @@ export async function download(
     }
     return { kind: 'fetched', bytes: Buffer.concat(chunks) };
   } catch (error) {
-    return over.signal.aborted ? { kind: 'late' } : { kind: 'broken', reason: reasonOf(error) };
+    const reason = over.signal.aborted
+      ? `${server} did not answer in time, or was not waited for`
+      : `the connection to ${server} broke: ${reasonOf(error)}`;
+    return { kind: 'unreachable', reason };
   } finally {
     cancelSilence?.();
     unlisten();

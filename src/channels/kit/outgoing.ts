@@ -37,6 +37,12 @@ export async function readOutgoing(file: OutgoingFile, limit: Limit, signal: Abo
   }
 }
 
+/** For the text beside an empty file, which platforms refuse: whoever asked for it is to know. */
+export function withEmptyNote(text: string, { name }: OutgoingFile): string {
+  const note = `(The file ${name} is empty, so it is not attached.)`;
+  return text.trim() === '' ? note : `${text}\n\n${note}`;
+}
+
 async function sizeOf(file: OutgoingFile): Promise<number | NotSent> {
   try {
     const found = await stat(file.path);

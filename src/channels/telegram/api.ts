@@ -54,7 +54,11 @@ export function createBotApi(
     download(path, { maxBytes, signal }) {
       const place = path.split('/').map(encodeURIComponent).join('/');
       return withDeadline(clock, CALL_MS + maxBytes / SLOWEST_BYTES_PER_MS, [signal], (ended) =>
-        download(`${apiRoot}/file/bot${token}/${place}`, { maxBytes, signal: ended }),
+        download(`${apiRoot}/file/bot${token}/${place}`, {
+          server: "Telegram's file server",
+          maxBytes,
+          signal: ended,
+        }),
       );
     },
     failure: (error) => failureOf(error, credentials),

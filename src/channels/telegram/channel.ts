@@ -3,12 +3,12 @@
  * before Telegram hears that we have it; what goes out is cut and marked up (`outbound.ts`) and sent by the bot whose
  * words it is (`send-as.ts`). This file joins the parts, and holds no rule of its own.
  */
-import type { Channel, Receive } from '../../core/channel.js';
+import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
 import { Fault } from '../../core/errors.js';
-import type { InboundBatch } from '../../core/message.js';
 import { onAbort } from '../kit/abort.js';
 import { createAsked, isAdministrator } from '../kit/asked.js';
+import { createHandIn } from '../kit/hand-in.js';
 import { createState } from '../kit/state.js';
 import { administratorsOf } from './administrators.js';
 import { type Bot, createBots } from './bots.js';
@@ -53,21 +53,9 @@ export function createTelegram(
     clock,
   });
   const stopping = new AbortController();
-  let receive: Receive | null = null;
   let receiving: Promise<unknown> = Promise.resolve();
-  const storing = new Set<Promise<unknown>>();
-  const intakes = bots.all.map((bot) => createIntake({ bot, bots, presence, store }));
-
-  async function store(batch: Omit<InboundBatch, 'channel'>): Promise<void> {
-    if (receive === null) throw new Error('taking in has not begun');
-    const stored = receive({ channel: 'telegram', ...batch });
-    storing.add(stored);
-    try {
-      await stored;
-    } finally {
-      storing.delete(stored);
-    }
-  }
+  const handIn = createHandIn('telegram');
+  const intakes = bots.all.map((bot) => createIntake({ bot, bots, presence, handIn }));
 
   /** The channel's status is that of its main bot; the other bots' is in the log alone. */
   function keepReceiving(intake: Intake): Promise<void> {
@@ -99,8 +87,8 @@ export function createTelegram(
     compose,
     status: state.status,
 
-    async start(to, signal) {
-      receive = to;
+    async start(receive, signal) {
+      handIn.begin(receive);
       onAbort(signal, () => stopping.abort());
       receiving = Promise.all(intakes.map(keepReceiving));
     },
@@ -115,7 +103,7 @@ export function createTelegram(
     async stop() {
       stopping.abort();
       await receiving;
-      await Promise.allSettled(storing);
+      await handIn.idle();
       bots.close();
     },
 

@@ -26,25 +26,11 @@ export async function fetchFile(
   if (typeof size === 'number' && size > maxBytes) return { kind: 'too large' };
 
   const loaded = await api.download(path, { maxBytes, signal });
-  switch (loaded.kind) {
-    case 'fetched':
-      if (typeof size !== 'number' || loaded.bytes.length >= size) return loaded;
-      return { kind: 'unreachable', reason: `only ${loaded.bytes.length} of ${size} bytes arrived` };
-    case 'too large':
-      return loaded;
-    case 'refused': {
-      const reason = `Telegram's file server answers with HTTP ${loaded.status}`;
-      return { kind: GONE.includes(loaded.status) ? 'gone' : 'unreachable', reason };
-    }
-    case 'late':
-      return {
-        kind: 'unreachable',
-        reason: "Telegram's file server did not answer in time, or was not waited for",
-      };
-    case 'broken':
-      return {
-        kind: 'unreachable',
-        reason: `the connection to Telegram's file server broke: ${loaded.reason}`,
-      };
+  if (loaded.kind === 'refused') {
+    return { kind: GONE.includes(loaded.status) ? 'gone' : 'unreachable', reason: loaded.reason };
   }
+  if (loaded.kind === 'fetched' && typeof size === 'number' && loaded.bytes.length < size) {
+    return { kind: 'unreachable', reason: `only ${loaded.bytes.length} of ${size} bytes arrived` };
+  }
+  return loaded;
 }

@@ -1,5 +1,6 @@
 /** What one of our bots receives, handed in as received by the account that all our bots are together. */
 import type { Address, InboundBatch, InboundEvent } from '../../core/message.js';
+import type { HandIn } from '../kit/hand-in.js';
 import type { Bot, Bots } from './bots.js';
 import { numberCopies } from './copies.js';
 import { inbound } from './inbound.js';
@@ -16,12 +17,7 @@ export interface Intake {
   accept(batch: Pick<InboundBatch, 'events' | 'cursor' | 'piledUp'>): Promise<void>;
 }
 
-export function createIntake(parts: {
-  bot: Bot;
-  bots: Bots;
-  presence: Presence;
-  store(batch: Omit<InboundBatch, 'channel'>): Promise<void>;
-}): Intake {
+export function createIntake(parts: { bot: Bot; bots: Bots; presence: Presence; handIn: HandIn }): Intake {
   const { bot, bots, presence } = parts;
   const numbered = numberCopies();
   let known: { receiver: OurBot; account: string } | null = null;
@@ -42,7 +38,11 @@ export function createIntake(parts: {
       const { receiver, account } = known;
       for (const chat of chatsOf(batch.events)) presence.heard(bot, chat);
       const cursorFor = receiver.personaId === undefined ? {} : { cursorFor: String(receiver.id) };
-      await parts.store({ account, ...batch, ...(cursor === undefined ? {} : { cursor, ...cursorFor }) });
+      await parts.handIn.store({
+        account,
+        ...batch,
+        ...(cursor === undefined ? {} : { cursor, ...cursorFor }),
+      });
     },
   };
 }

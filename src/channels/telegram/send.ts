@@ -5,7 +5,7 @@
 import { InputFile } from 'grammy/web';
 import type { OutgoingFile, Part, Recipient, SendResult } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
-import { readOutgoing } from '../kit/outgoing.js';
+import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import type { BotApi } from './api.js';
 import { type Failure, isMarkupRefused, isNotModified, isThreadGone, sendResult } from './failure.js';
 import {
@@ -76,8 +76,10 @@ async function sendFile(
     caption = { text: '', marks: [] };
     replyTo = null;
   }
-  // Telegram takes no empty files, and whoever asked for it is to know.
-  if (bytes.length === 0) return sendText(sender, to, saidEmpty(caption, file.name), { replyTo, signal });
+  if (bytes.length === 0) {
+    const text = withEmptyNote(caption.text, file);
+    return sendText(sender, to, { ...caption, text }, { replyTo, signal });
+  }
 
   const upload = (request: SendRequest) =>
     sender.api.call(
@@ -88,11 +90,6 @@ async function sendFile(
       { signal, bytes: bytes.length },
     );
   return sendAs(sender, sendRequest(to, caption, replyTo), upload, MAX_CAPTION);
-}
-
-function saidEmpty({ text, marks }: Part, name: string): Part {
-  const note = `(The file ${name} is empty, so it is not attached.)`;
-  return { text: text.trim() === '' ? note : `${text}\n\n${note}`, marks };
 }
 
 async function sendAs(

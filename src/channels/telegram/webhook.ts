@@ -61,6 +61,7 @@ export function webhookFor(
 ): Webhook {
   return {
     path: PATH,
+    secretHeader: 'x-telegram-bot-api-secret-token',
     async handle(body, givenSecret) {
       if (givenSecret === null || !isSame(givenSecret, secret)) return 401;
       if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;

@@ -3,11 +3,12 @@
  * parts, and holds no rule of its own.
  */
 import type { proto } from '@whiskeysockets/baileys';
-import type { Channel, Receive } from '../../core/channel.js';
+import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
 import { describe, Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
+import { createHandIn } from '../kit/hand-in.js';
 import { named } from '../kit/named.js';
 import { createState } from '../kit/state.js';
 import { check } from './account.js';
@@ -46,7 +47,7 @@ export function createWhatsApp(host: Host): WhatsApp {
   const cache = createCache();
   const sent = bounded<string, proto.IMessage>(MOST_SENT);
   const sender = { cache, sent, clock, log };
-  let receive: Receive | null = null;
+  const handIn = createHandIn('whatsapp');
   let takesIn = true;
   let running = Promise.resolve();
   let unsilence = () => {};
@@ -66,9 +67,8 @@ export function createWhatsApp(host: Host): WhatsApp {
     cache,
     groups,
     receipts,
+    handIn,
     clock,
-    receive: (batch) =>
-      receive === null ? Promise.reject(new Error('taking in has not begun')) : receive(batch),
   });
   const login: LoginParts = {
     options,
@@ -111,8 +111,8 @@ export function createWhatsApp(host: Host): WhatsApp {
     compose,
     status: status.status,
 
-    async start(to, signal) {
-      receive = to;
+    async start(receive, signal) {
+      handIn.begin(receive);
       onAbort(signal, () => {
         takesIn = false;
       });
@@ -140,7 +140,7 @@ export function createWhatsApp(host: Host): WhatsApp {
       stopping.abort();
       receipts.stop();
       await running;
-      await intake.idle();
+      await handIn.idle();
       unsilence();
     },
 

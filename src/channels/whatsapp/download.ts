@@ -46,27 +46,17 @@ async function attempt(source: Source, { maxBytes, signal, clock }: Ask): Promis
   const url = addressOf(source);
   if (url === null) return { kind: 'gone', reason: 'the message names no server of WhatsApp' };
   const loaded = await download(url, {
+    server: 'the media server',
     maxBytes: maxBytes + OVERHEAD,
     signal,
     headers: { origin: 'https://web.whatsapp.com' },
     silence: { ms: SILENT_MS, clock },
   });
-  switch (loaded.kind) {
-    case 'fetched':
-      return decrypted(loaded.bytes, source, maxBytes);
-    case 'too large':
-      return loaded;
-    case 'refused': {
-      const { status } = loaded;
-      const reason = `the media server answered ${status}`;
-      if (GONE.includes(status)) return { kind: 'missing', reason };
-      return { kind: status < 500 && status !== 429 ? 'gone' : 'unreachable', reason };
-    }
-    case 'late':
-      return { kind: 'unreachable', reason: 'the media server does not answer' };
-    case 'broken':
-      return { kind: 'unreachable', reason: `the connection to the media server broke: ${loaded.reason}` };
-  }
+  if (loaded.kind === 'fetched') return decrypted(loaded.bytes, source, maxBytes);
+  if (loaded.kind !== 'refused') return loaded;
+  const { status, reason } = loaded;
+  if (GONE.includes(status)) return { kind: 'missing', reason };
+  return { kind: status < 500 && status !== 429 ? 'gone' : 'unreachable', reason };
 }
 
 /** A sender could name any server in the address; where they name none of WhatsApp's, its usual one has the file. */

@@ -9,10 +9,10 @@ import {
   unpadRandomMax16,
   type WAMessage,
 } from '@whiskeysockets/baileys';
-import type { Receive, Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { InboundEvent } from '../../core/message.js';
 import { bounded } from '../kit/bounded.js';
+import type { HandIn } from '../kit/hand-in.js';
 import { accountOf } from './account.js';
 import type { Cache } from './cache.js';
 import { contentOf, labelOf, saidIn } from './content.js';
@@ -36,9 +36,8 @@ export interface IntakeParts {
   cache: Cache;
   groups: Groups;
   receipts: ReadReceipts;
+  handIn: HandIn;
   clock: Clock;
-  /** Rejects when it could not be stored. */
-  receive: Receive;
 }
 
 /** The account that one connection is logged in with. */
@@ -57,13 +56,10 @@ export interface Intake {
   decrypted(stanza: BinaryNode, plaintext: Uint8Array, to: Login, lookup: Lookup): Promise<void>;
   /** A message as the library hands it out. */
   handedOut(message: WAMessage, late: boolean, to: Login): Promise<void>;
-  /** Resolves when nothing is being stored. */
-  idle(): Promise<void>;
 }
 
-export function createIntake({ cache, groups, receipts, clock, receive }: IntakeParts): Intake {
+export function createIntake({ cache, groups, receipts, handIn, clock }: IntakeParts): Intake {
   const taken = bounded<string, true>(MOST_TAKEN);
-  const storing = new Set<Promise<Reception>>();
   let newest = 0;
 
   async function take(message: WAMessage, late: boolean, to: Login): Promise<void> {
@@ -84,27 +80,18 @@ export function createIntake({ cache, groups, receipts, clock, receive }: Intake
     remember(event, message);
     // A sender's clock must not move the cursor into the future: what comes late until then would count as history.
     const cursor = Math.max(newest, to.since, Math.min(sentAt, clock.now()));
-    const reception = await store(event, { account: accountOf(me), cursor: String(cursor), late });
+    const reception = await handIn.store({
+      account: accountOf(me),
+      events: [event],
+      cursor: String(cursor),
+      ...(late ? { piledUp: true } : {}),
+    });
     newest = cursor;
     if (event.kind !== 'message' || event.sender.self) return;
     const isTurnedAway = reception.turnedAway.some(
       ({ platformMessageId }) => platformMessageId === event.platformMessageId,
     );
     if (!isTurnedAway) receipts.add(message.key);
-  }
-
-  async function store(
-    event: InboundEvent,
-    { account, cursor, late }: { account: string; cursor: string; late: boolean },
-  ): Promise<Reception> {
-    const piledUp = late ? { piledUp: true } : {};
-    const stored = receive({ channel: 'whatsapp', account, events: [event], cursor, ...piledUp });
-    storing.add(stored);
-    try {
-      return await stored;
-    } finally {
-      storing.delete(stored);
-    }
   }
 
   function remember(event: InboundEvent, message: WAMessage): void {
@@ -147,10 +134,6 @@ export function createIntake({ cache, groups, receipts, clock, receive }: Intake
     async handedOut(message, late, to) {
       if (taken.get(nameOf(message))) return;
       await take(message, late, to);
-    },
-
-    async idle() {
-      await Promise.allSettled(storing);
     },
   };
 }

@@ -2,6 +2,7 @@
 import { extname } from 'node:path';
 import type { AnyMessageContent } from '@whiskeysockets/baileys';
 import type { Part } from '../../core/channel.js';
+import { withEmptyNote } from '../kit/outgoing.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
 import { TABLE_WIDTH, whatsappText } from '../markdown/whatsapp.js';
@@ -47,12 +48,8 @@ export function messageContent(part: Part, bytes: Buffer | null): AnyMessageCont
   const { file } = part;
   // Without a preview: the gateway does not open addresses that a model wrote.
   if (file === undefined || bytes === null) return { text: words, linkPreview: null };
-  const blank = words.trim() === '';
-  if (bytes.length === 0) {
-    const note = `(The file ${file.name} is empty, so it is not attached.)`;
-    return { text: blank ? note : `${words}\n\n${note}`, linkPreview: null };
-  }
-  const caption = blank ? {} : { caption: words };
+  if (bytes.length === 0) return { text: withEmptyNote(words, file), linkPreview: null };
+  const caption = words.trim() === '' ? {} : { caption: words };
   const picture = PICTURES.find(({ begins }) => begins.every((byte, at) => bytes[at] === byte));
   if (picture && bytes.length <= MAX_PICTURE_BYTES) {
     return { image: bytes, mimetype: picture.mimetype, ...caption };

@@ -14,9 +14,8 @@ const LONGEST_NAME = 80;
 const LONGEST_LINK = 2_048;
 /** A space so thin that the word reads on; Discord keeps it. */
 const HAIR = '\u200a';
-/** Discord lets nobody speak who has these in their name, or whose whole name it is. */
-const FORBIDDEN_WITHIN = /(d)(iscord)|(c)(lyde)/gi;
-const FORBIDDEN_WHOLE = /^(e)(veryone)$|^(h)(ere)$/i;
+/** Discord lets nobody speak who has the first two in their name, or whose whole name is one of the others. */
+const WITHIN_FORBIDDEN = /(?<=d)(?=iscord)|(?<=c)(?=lyde)|(?<=^e)(?=veryone$)|(?<=^h)(?=ere$)/gi;
 /** Signs that Discord keeps for itself, and the wide form in which they may stand. */
 const WIDE: Record<string, string> = { '@': '＠', '#': '＃', ':': '：' };
 
@@ -50,16 +49,7 @@ export function acceptable(name: string): string {
     .trim()
     .replace(/[@#:]/g, (sign) => WIDE[sign] ?? sign)
     .replace(/``(?=`)/g, `\`${HAIR}\`${HAIR}`);
-  const parted = plain
-    .replace(
-      FORBIDDEN_WITHIN,
-      (_word, d = '', iscord = '', c = '', lyde = '') => d + c + HAIR + iscord + lyde,
-    )
-    .replace(
-      FORBIDDEN_WHOLE,
-      (_word, e = '', veryone = '', h = '', ere = '') => e + h + HAIR + veryone + ere,
-    );
-  return shortened(parted) || NEUTRAL_NAME;
+  return shortened(plain.replace(WITHIN_FORBIDDEN, HAIR)) || NEUTRAL_NAME;
 }
 
 /** Whether two names read the same: Discord may change what cannot be seen in one. */

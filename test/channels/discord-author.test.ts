@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { acceptable, authorOf, readsAs, withName } from '../../src/channels/discord/face.js';
+import { acceptable, authorOf, readsAs, withName } from '../../src/channels/discord/author.js';
 import { compose, fits } from '../../src/channels/discord/outbound.js';
 import type { Recipient } from '../../src/core/channel.js';
 import { faceOf } from './discord-stage.js';
