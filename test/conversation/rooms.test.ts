@@ -237,6 +237,17 @@ describe('a quarrel', () => {
     );
   });
 
+  it('is ended by words that only look like a sign', async () => {
+    const before = await company();
+    on.answer(async (request) => {
+      if (askedOf(request) === 'Max') await say('(reacts with a sigh) that is enough');
+      return askedOf(request) === 'Luna' ? '@Max no!' : '@Luna yes!';
+    });
+    await say('Luna: start');
+    await on.settled();
+    expect(heard(before)).toEqual(['Luna: @Max no!', 'Max: @Luna yes!']);
+  });
+
   it('does not cut off somebody whom a person has called', async () => {
     const before = await company();
     on.answer(async (request) => {

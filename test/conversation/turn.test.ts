@@ -133,11 +133,12 @@ const waiting = (until: number | null = null): AnyTool => ({
 
 describe('a call that waits', () => {
   it('suspends the turn with a step that says for what, and the calls behind it wait, too', async () => {
-    const { outcome, saved, asked, lines: written } = await turn(
-      [{ calls: [{ name: 'ask' }, { name: 'append' }] }],
-      [],
-      { tools: [waiting(5), append] },
-    );
+    const {
+      outcome,
+      saved,
+      asked,
+      lines: written,
+    } = await turn([{ calls: [{ name: 'ask' }, { name: 'append' }] }], [], { tools: [waiting(5), append] });
     expect(outcome).toEqual({ kind: 'suspended', waitsFor: 'approval-1', until: 5 });
     expect(saved.map((step) => step.kind)).toEqual(['answer', 'call', 'waiting']);
     const call = saved[0]?.kind === 'answer' ? saved[0].calls[0] : undefined;

@@ -6,19 +6,29 @@ import { fileURLToPath } from 'node:url';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
+import { sayAside } from '../../src/conversation/deliver/say.js';
 import type { Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
-import type { Channel, Part, Reception, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
+import type {
+  Channel,
+  ChannelLimits,
+  Part,
+  Reception,
+  Recipient,
+  SendOptions,
+  SendResult,
+} from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
+import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
-import type { AnyTool } from '../../src/core/tool.js';
+import type { AnyTool, Aside, ToolsFor } from '../../src/core/tool.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
@@ -53,12 +63,18 @@ export interface Workbench {
   answer(reply: Reply): void;
   /** What the next sends come to; 'sent' when it runs out. */
   results: SendResult[];
+  /** What a persona says beside its answer. */
+  sayAside(aside: Aside): Promise<'posted' | 'unknown chat'>;
   say(text: string, more?: Partial<InboundMessage>): Promise<Reception>;
   receive(...events: InboundEvent[]): Promise<Reception>;
   /** Resolves when nothing waits, runs or is to be sent. */
   settled(): Promise<void>;
   /** As a process that died: the store stays as it is, and a new conversation takes it up. */
   die(): Promise<Workbench>;
+  /** Another process on the same store and the same files, under another name. It is to be ended before this one is closed. */
+  beside(owner: string): Promise<Workbench>;
+  /** The process ends in good order; the folder stays. */
+  end(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -78,15 +94,39 @@ export interface WorkbenchOptions {
   owner?: string;
   folder?: string;
   tools?: AnyTool[];
+  /** Which tools a turn has; left out: the same in every one. */
+  toolsFor?: ToolsFor;
   maxPages?: number;
   clock?: typeof systemClock;
   rules?: Partial<AccessRules>;
   /** What fetches files on the channel; it has none. */
   fetch?: Channel['fetch'];
   recognisesResends?: true;
+  /** What the channel may send; left out: as much as there is. */
+  limits?: Partial<ChannelLimits>;
+  /** Whom the platform calls an administrator. */
+  isAdministrator?: Channel['isAdministrator'];
+  log?: Log;
+  metrics?: Metrics;
+  /** What ids begin with, where they are to be the same in another run. */
+  firstId?: number;
   /** Puts something between the route and the store. */
   around?: (store: Store) => Store;
 }
+
+/** As a gateway is configured that says nothing of all this; only a burst is not waited for. */
+export const SETTINGS: Settings = {
+  contextTokens: 100_000,
+  maxOutputTokens: 1_000,
+  overheardMessages: 50,
+  compactAfterMessages: 200,
+  keepRecentMessages: 80,
+  debounceMs: 0,
+  maxToolRounds: 25,
+  natural: false,
+  caps: { rounds: 3, replies: 8 },
+  maxAgeMs: 24 * 3_600_000,
+};
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 
@@ -105,7 +145,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const asked: ModelRequest[] = [];
   const results: SendResult[] = [];
   let reply: Reply = () => 'fine';
-  let lastId = Math.floor(Math.random() * 1e9);
+  let lastId = options.firstId ?? Math.floor(Math.random() * 1e9);
 
   const newId = () => `id-${++lastId}`;
   const zone = createZone('UTC');
@@ -121,6 +161,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     limits: {
       ...{ messagesPerSecond: 1e6, perChatBurst: 1e6, perChatPerSecond: { direct: 1e6, group: 1e6 } },
       debounceMs: 0,
+      ...options.limits,
     },
     compose: (markdown) => (markdown.trim() === '' ? [] : [{ text: markdown, marks: [] }]),
     start: async () => {},
@@ -133,6 +174,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     stop: async () => {},
     setTyping: async (to) => void typed.push(to),
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+    ...(options.isAdministrator === undefined ? {} : { isAdministrator: options.isAdministrator }),
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
@@ -146,24 +188,14 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     },
     check: async () => ({ identity: 'test', warnings: [] }),
   };
-  const settings: Settings = {
-    contextTokens: 100_000,
-    maxOutputTokens: 1_000,
-    overheardMessages: 50,
-    compactAfterMessages: 200,
-    keepRecentMessages: 80,
-    debounceMs: 0,
-    maxToolRounds: 25,
-    natural: false,
-    caps: { rounds: 3, replies: 8 },
-    maxAgeMs: 24 * 3_600_000,
-    ...options.settings,
-  };
+  const settings: Settings = { ...SETTINGS, ...options.settings };
   const owner = options.owner ?? 'test';
   const channels = new Map([['test', channel]]);
   const chatFiles = createChatFiles({ groupsDir, log: quietLog });
   const personas = createPersonas({ groupsDir, clock, log: quietLog });
-  const common = { store, owner, channels, chatFiles, settings, clock, log: quietLog, metrics: quietMetrics };
+  const log = options.log ?? quietLog;
+  const metrics = options.metrics ?? quietMetrics;
+  const common = { store, owner, channels, chatFiles, settings, clock, log, metrics };
   const deliver = createDeliver(common);
   const conversation = createConversation({
     ...common,
@@ -174,7 +206,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     recall: options.recall ?? NO_RECALL,
     media: options.media ?? NO_MEDIA,
     model,
-    toolsFor: () => tools,
+    toolsFor: options.toolsFor ?? (() => tools),
     rulesFor: () => ({
       direct: 'open',
       groups: 'open',
@@ -197,6 +229,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
 
   return {
     ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, results },
+    sayAside: (aside) => sayAside({ ...common, deliver, personas }, aside),
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;
@@ -216,6 +249,11 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     async die() {
       await store.close();
       return workbench({ ...options, folder });
+    },
+    beside: (other) => workbench({ ...options, folder, owner: other }),
+    async end() {
+      await conversation.stop(0);
+      await store.close();
     },
     async close() {
       await conversation.stop(0);

@@ -195,7 +195,7 @@ describe('whole files', () => {
       },
     });
     const shown = await readMemory?.execute({ scope: 'chat' } as never, context);
-    expect(shown?.content).toBe('## Tier 1\ntea\n');
+    expect(shown).toMatchObject({ content: '## Tier 1\ntea\n' });
     const written = await writeTier?.execute({ tier: 1, content: 'tea, black' } as never, context);
     expect(written).toMatchObject({ failed: true, unsaved: true });
     expect(await read(OWN)).toBe('## Tier 1\nby hand\n');
