@@ -63,7 +63,9 @@ function messageOf(payload: unknown, known: Known): InboundMessage | null {
     threadId: place.threadId,
     platformMessageId: message.id,
     sender: {
-      ...{ address: author.id, name, administrator: isManager === true },
+      address: author.id,
+      name,
+      administrator: isManager === true,
       ...(isProgram(message) ? { bot: true as const } : {}),
     },
     text,
