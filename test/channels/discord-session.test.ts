@@ -55,7 +55,7 @@ test('is resumed by the next process, which is told what happened meanwhile and 
     { kind: 'message', text: 'meanwhile' },
     { kind: 'edit', text: 'changed', platformMessageId: id },
   ]);
-  expect(next.batches[0]).toMatchObject({ account: stage.fake.bot.id });
+  expect(next.batches[0]).toMatchObject({ account: stage.fake.bot.id, piledUp: true });
   expect(stage.fake.sessions()).toMatchObject({ identified: 1, resumed: 1, refused: 0 });
   // Of the server it knows nothing yet.
   const asked = stage.fake.calls.slice(calls).map(({ path }) => path);

@@ -115,12 +115,13 @@ export function createConnection(parts: ConnectionParts): Connection {
     });
     manager.on(WebSocketShardEvents.Dispatch, ({ data: { t: kind, d: payload, s: sequence } }) => {
       if (over.signal.aborted) return;
+      const isReplay = upAt === null;
       if (kind === 'READY' || kind === 'RESUMED') {
         cancelPatience();
         upAt = clock.now();
         onUp();
       }
-      parts.take({ kind, payload, sequence });
+      parts.take({ kind, payload, sequence, isReplay });
     });
     manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.save());
     manager.on(WebSocketShardEvents.Closed, ({ code }) => end(closedWords(code), code));

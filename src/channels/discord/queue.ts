@@ -62,7 +62,7 @@ export function createQueue(parts: QueueParts, receive: Receive, signal: AbortSi
   /** null when the channel stops before it is stored. */
   async function store(batch: Item[]): Promise<Reception | null> {
     const events = batch.flatMap((item) => item.events);
-    const piledUp = batch.some(({ packet }) => packet === null);
+    const piledUp = batch.some(({ packet }) => packet === null || packet.isReplay);
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
         const cursor = session.cursorAfter(packetsOf(batch));
