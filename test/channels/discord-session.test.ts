@@ -55,7 +55,7 @@ test('is resumed by the next process, which is told what happened meanwhile and 
     { kind: 'message', text: 'meanwhile' },
     { kind: 'edit', text: 'changed', platformMessageId: id },
   ]);
-  expect(next.batches[0]).toMatchObject({ account: stage.fake.bot.id });
+  expect(next.batches[0]).toMatchObject({ account: stage.fake.bot.id, piledUp: true });
   expect(stage.fake.sessions()).toMatchObject({ identified: 1, resumed: 1, refused: 0 });
   // Of the server it knows nothing yet.
   const asked = stage.fake.calls.slice(calls).map(({ path }) => path);
@@ -106,7 +106,9 @@ test('is one that the next process understands: names, roles and threads are ask
   const guild = '100000000000000501';
   const channel = '100000000000000602';
   stage.fake.guild({
-    ...{ id: guild, name: 'Yard', channels: [{ id: channel, name: 'talk' }] },
+    id: guild,
+    name: 'Yard',
+    channels: [{ id: channel, name: 'talk' }],
     roles: [
       { id: role, name: 'Chiefs', permissions: PERMISSION.administrator },
       { id: '100000000000000902', name: 'Coterie', permissions: 0n, botId: stage.fake.bot.id },

@@ -53,7 +53,7 @@ export interface Listening {
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
   const { options, api, identity, session, directory, answers, resends, webhooks, log } = parts;
 
-  function eventOf({ kind, payload }: Omit<Packet, 'sequence'>): InboundEvent | null {
+  function eventOf({ kind, payload }: Pick<Packet, 'kind' | 'payload'>): InboundEvent | null {
     const me = identity.known();
     if (me === null) return null;
     return inbound(kind, payload, { me, directory, bots: options.bots, isOurWebhook: webhooks.isOurs });

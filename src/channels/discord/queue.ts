@@ -13,7 +13,7 @@ import type { Identity } from './identity.js';
 import { pauseAfter } from './lookup.js';
 import type { Packet, Session } from './session.js';
 
-/** One transaction holds up the others no longer than these take. */
+/** So that no transaction becomes too long for those of others. */
 const MOST_AT_ONCE = 100;
 
 interface Item {
@@ -62,7 +62,7 @@ export function createQueue(parts: QueueParts, receive: Receive, signal: AbortSi
   /** null when the channel stops before it is stored. */
   async function store(batch: Item[]): Promise<Reception | null> {
     const events = batch.flatMap((item) => item.events);
-    const piledUp = batch.some(({ packet }) => packet === null);
+    const piledUp = batch.some(({ packet }) => packet === null || packet.isReplay);
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
         const cursor = session.cursorAfter(packetsOf(batch));

@@ -16,6 +16,8 @@ export interface Packet {
   kind: string;
   payload: unknown;
   sequence: number;
+  /** It happened while there was no connection. */
+  isReplay: boolean;
 }
 
 const NAME = 'session';
