@@ -93,7 +93,7 @@ export type ToolsFor = (turn: TurnKind) => ToolSet;
 export interface Tool<Parameters> {
   name: string;
   description: string;
-  /** One line for "what you can do" in the prompt; left out where the description says enough. */
+  /** What it is good for, in a few words, for "what you can do" in the prompt; left out: the description. */
   hint?: string;
   /** A zod schema, or a JSON schema of an object whose owner checks what it is given (MCP). */
   parameters: ZodType<Parameters> | JsonSchema;

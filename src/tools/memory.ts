@@ -30,6 +30,7 @@ function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
   return {
     name,
     description: 'Reads the principles, your whole memory file, or one day of the daily log.',
+    hint: 'read the principles, your whole memory file, or a day of the daily log',
     parameters: readParameters,
     risk: 'low',
     execute: (parameters, context) =>
@@ -67,6 +68,7 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
   return {
     name,
     description: 'Adds a line to the daily log of the chat.',
+    hint: 'add a line to the daily log of this chat (scope chat_daily)',
     parameters: writeParameters,
     risk: 'medium',
     execute: (parameters, context) =>

@@ -27,6 +27,7 @@ export function searchMemory(recall: Recall, zone: Zone): Tool<z.infer<typeof pa
     description:
       'Searches your memory, the daily log and everything that was said to you or in your presence in this chat, ' +
       'however long ago. Use it before you say that you do not know or do not remember.',
+    hint: 'search what was said and noted in this chat, however long ago',
     parameters,
     risk: 'low',
     async execute({ query, limit = DEFAULT_HITS, since, until }, context) {

@@ -43,6 +43,7 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
     description:
       'Sends a message of its own, at once, or a file. Your answer is sent without it: use it only for files, for ' +
       'what must be said before you go on working, or for another chat.',
+    hint: 'send a file, or say something before you go on working',
     parameters,
     risk: 'medium',
     async execute({ text = '', attachment_path: path = '', chat_id }, context) {
