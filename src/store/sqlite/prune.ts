@@ -164,10 +164,14 @@ export function pruneStore({ raw, memory, patiently, read, write }: Connection):
         lookedTo = 0;
         break;
       }
-      gone += await write(() => {
+      const left = most - gone;
+      const removed = await write(() => {
         const forgotten = maybeForgotten.all({ after, upTo }).filter(({ id, room }) => !isHeard(id, room));
-        return removeMessages.run(JSON.stringify(forgotten.map(({ id }) => id))).changes;
+        const ids = forgotten.slice(0, left).map(({ id }) => id);
+        return removeMessages.run(JSON.stringify(ids)).changes;
       });
+      gone += removed;
+      if (removed === left) break;
       lookedTo = upTo;
       await nextPass();
     }
