@@ -232,7 +232,8 @@ async function useViews(store: Store): Promise<void> {
   const turn = await begun(store, 'v1', { room });
   await store.addStep(turn.claim, 'v1', { kind: 'answer', text: 'b', calls: [] });
   await finish(store, turn, 'v1', {
-    ...{ measured: { counted: 1, estimated: 1 }, given: { memory: '', dailyLog: '', recalled: '' } },
+    measured: { counted: 1, estimated: 1 },
+    given: { memory: '', dailyLog: '', recalled: '' },
     deliveries: [delivery('turn:v1', 'x')],
   });
   await store.sent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);
@@ -259,7 +260,9 @@ async function useViews(store: Store): Promise<void> {
   await receive(store, [message('3', 'c', { chat: chatAt(room) })]);
   await begun(store, 'v2', { room });
   await store.finishCommand({
-    ...{ id, now: NOW, deliveries: [] },
+    id,
+    now: NOW,
+    deliveries: [],
     effects: [
       { kind: 'reset', room, personaId, upTo: 0 },
       { kind: 'undone', versionId: 'unknown' },

@@ -146,7 +146,7 @@ export function pruneStore({ raw, memory, patiently, read, write }: Connection):
       );
       gone += removed;
       if (removed === left) break;
-      const isLast = table.isYoung?.get({ upTo, before }) !== undefined;
+      const isLast = (await patiently(() => table.isYoung?.get({ upTo, before }))) !== undefined;
       table.lookedTo = isLast ? table.first : upTo;
       if (isLast) break;
       await nextPass();
@@ -191,7 +191,7 @@ export function pruneStore({ raw, memory, patiently, read, write }: Connection):
     },
 
     async shrink(pages) {
-      if (autoVacuum.get() !== INCREMENTAL) return false;
+      if ((await patiently(() => autoVacuum.get())) !== INCREMENTAL) return false;
       await write(() => void raw.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages)})`), 'single');
       return patiently(() => (freePages.get() ?? 0) > 0);
     },

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { phraseOf } from '../../../src/core/phrase.js';
 import type { StoreUnderTest } from '../store.js';
-import { handOf } from './hand.js';
+import { oneView } from './one-view.js';
 import {
   begun,
   CHAT,
@@ -47,7 +47,7 @@ export function revisionContract(under: StoreUnderTest): void {
       }
       await receive(under.store, [edit('in-t1', 'my great secret')]);
       await changed();
-      const { flush, move, place } = handOf(under.store);
+      const { flush, move, place } = oneView(under.store);
       await flush(await place('my great secret'));
       expect(await revision(), 'a flush moves no window').toBe(seen.at(-1));
       await move(await place('my great secret'));
@@ -97,7 +97,7 @@ export function revisionContract(under: StoreUnderTest): void {
       await under.store.addStep(turn.claim, 't2', { kind: 'call', callId: 'c' });
       await finish(under.store, turn, 't2');
       const [first] = (await under.store.window(ask)).messages;
-      const { flush, move, place } = handOf(under.store);
+      const { flush, move, place } = oneView(under.store);
       await flush(await place('two'));
       await move(await place('two'));
       const found = await under.store.window({ ...ask, ...(first ? { after: first.place } : {}) });
