@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
-import { handOf } from '../contract/store/hand.js';
+import { oneView } from '../contract/store/one-view.js';
 import {
   begun,
   CHAT,
@@ -85,7 +85,8 @@ async function fill(seed: number, turns: number): Promise<void> {
     await store.addStep(turn.claim, id, { kind: 'answer', text: maybe(), calls });
     await store.addStep(turn.claim, id, { kind: 'result', callId: 'c', content: args, failed: false });
     await finish(store, turn, id, {
-      ...{ reply: maybe(), given: { memory: maybe(), dailyLog: maybe(), recalled: '' } },
+      reply: maybe(),
+      given: { memory: maybe(), dailyLog: maybe(), recalled: '' },
       deliveries: [delivery(`turn:${id}`, maybe())],
     });
     const sent = await nextOf(store);
@@ -96,10 +97,17 @@ async function fill(seed: number, turns: number): Promise<void> {
     await store.takeCommand(commands[0]?.id ?? 0, lease());
     await store.finishCommand({ id: commands[0]?.id ?? 0, now: NOW, deliveries: [], effects: [] });
     await store.keepVersion({
-      ...{ id, chatId: CHAT, personaId: 'default', file: 'default/MEMORY.md', tier: 1, at: NOW },
-      ...{ before: maybe(), after: maybe(), cause: { kind: 'turn', personaId: 'default', turnId: id } },
+      id,
+      chatId: CHAT,
+      personaId: 'default',
+      file: 'default/MEMORY.md',
+      tier: 1,
+      at: NOW,
+      before: maybe(),
+      after: maybe(),
+      cause: { kind: 'turn', personaId: 'default', turnId: id },
     });
-    const { flush, move } = handOf(store);
+    const { flush, move } = oneView(store);
     const to = { heardAfter: n + 1, messageId: 1 };
     await flush(to);
     await move(to, { summary: maybe() });

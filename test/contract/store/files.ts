@@ -26,8 +26,12 @@ import {
 } from './words.js';
 
 const PHOTO: Attachment = {
-  ...{ kind: 'image', source: 'file-1', name: 'photo.jpg', mimeType: 'image/jpeg' },
-  ...{ bytes: 1000, seconds: null },
+  kind: 'image',
+  source: 'file-1',
+  name: 'photo.jpg',
+  mimeType: 'image/jpeg',
+  bytes: 1000,
+  seconds: null,
 };
 const KEPT: StoredAttachment = {
   ...PHOTO,

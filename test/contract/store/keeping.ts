@@ -5,7 +5,7 @@ import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import type { Step } from '../../../src/core/transcript.js';
 import { BEGINNING, type Place } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
-import { handOf } from './hand.js';
+import { oneView } from './one-view.js';
 import {
   ANN,
   begun,
@@ -52,7 +52,10 @@ export function keepingContract(under: StoreUnderTest): void {
   describe('versions of memory', () => {
     it('are given as they were kept, newest first', async () => {
       const log = versionOf('b', {
-        ...{ file: 'memory/2026-01-15.md', tier: null, before: '', at: NOW - 1 },
+        file: 'memory/2026-01-15.md',
+        tier: null,
+        before: '',
+        at: NOW - 1,
         cause: { kind: 'flush', personaId: 'default', turnId: null },
       });
       await under.store.keepVersion(versionOf('a'));
@@ -205,7 +208,10 @@ export function keepingContract(under: StoreUnderTest): void {
       await erase();
       const turn = await begun(under.store, 't1');
       expect(turn.waiting[0]?.replyTo).toEqual({
-        ...{ senderName: 'Ann', text: 'in …', ours: false, personaId: null },
+        senderName: 'Ann',
+        text: 'in …',
+        ours: false,
+        personaId: null,
       });
     });
 
@@ -246,7 +252,7 @@ export function keepingContract(under: StoreUnderTest): void {
         const turn = await begun(under.store, `t ${room}`, { room, personaId });
         const given = { memory: `m ${WORDS}`, dailyLog: `d ${WORDS}`, recalled: `r ${WORDS}` };
         await finish(under.store, turn, `t ${room}`, { given });
-        const { flush, move, place } = handOf(under.store, room, personaId);
+        const { flush, move, place } = oneView(under.store, room, personaId);
         const to: Place = await place('hi');
         await flush(to);
         await move(to, { summary: `They live in ${WORDS}.` });
@@ -354,10 +360,11 @@ export function keepingContract(under: StoreUnderTest): void {
       const turn = await begun(under.store, 't1', { room: 'test_2' });
       await under.store.addStep(turn.claim, 't1', called(JSON.stringify({ content: WORDS })));
       await finish(under.store, turn, 't1', {
-        ...{ reply: WORDS, given: { memory: WORDS, dailyLog: '', recalled: '' } },
+        reply: WORDS,
+        given: { memory: WORDS, dailyLog: '', recalled: '' },
         deliveries: [delivery('turn:t1', WORDS)],
       });
-      const { flush, move } = handOf(under.store, 'test_2');
+      const { flush, move } = oneView(under.store, 'test_2');
       const to = { heardAfter: 1, messageId: 1 };
       await flush(to);
       await move(to, { summary: WORDS });
@@ -414,14 +421,13 @@ export function keepingContract(under: StoreUnderTest): void {
     it('take no edit back that comes meanwhile', async () => {
       await receive(under.store, [message('1', `in ${WORDS}`)]);
       const edit = {
-        ...{
-          kind: 'edit' as const,
-          chatId: CHAT,
-          senderId: ANN.id,
-          platformMessageId: '1',
-          mentionsBot: false,
-        },
-        ...{ text: `no, beside ${WORDS}`, editedAt: NOW },
+        kind: 'edit' as const,
+        chatId: CHAT,
+        senderId: ANN.id,
+        platformMessageId: '1',
+        mentionsBot: false,
+        text: `no, beside ${WORDS}`,
+        editedAt: NOW,
       };
       const [, { rooms }] = await Promise.all([erase(), receive(under.store, [edit])]);
       expect(rooms).toEqual([CHAT]);

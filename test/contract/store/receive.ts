@@ -172,13 +172,20 @@ export function receiveContract(under: StoreUnderTest): void {
 
   describe('a sign that somebody puts to a message', () => {
     const sign = (to: string[], more: Partial<Extract<Receipt, { kind: 'reaction' }>> = {}): Receipt => ({
-      ...{ kind: 'reaction', chatId: CHAT, sender: BEN, platformMessageIds: to, sign: '👍', sentAt: NOW },
+      kind: 'reaction',
+      chatId: CHAT,
+      sender: BEN,
+      platformMessageIds: to,
+      sign: '👍',
+      sentAt: NOW,
       ...more,
     });
     /** One of a persona's, under an id of the platform, in a topic. */
     const spoke = async (id: string, more: Parameters<typeof delivery>[2] = {}) => {
       const out = delivery(`turn:${id}`, 'Luna\nAll of it.', {
-        ...{ personaId: 'luna', speaker: 'Luna', face: { personaId: 'luna', name: 'Luna', avatar: null } },
+        personaId: 'luna',
+        speaker: 'Luna',
+        face: { personaId: 'luna', name: 'Luna', avatar: null },
         ...more,
       });
       await exchange(under.store, id, 'well?', { room: `${CHAT}/45`, deliveries: [out] });
@@ -193,8 +200,11 @@ export function receiveContract(under: StoreUnderTest): void {
       const { waiting } = await claimed(under.store, `${CHAT}/45`);
       expect(waiting).toMatchObject([
         {
-          ...{ author: { kind: 'person', id: BEN.id, name: BEN.name, administrator: false }, sentAt: NOW },
-          ...{ text: '(reacts with 👍)', quiet: true, mentionsBot: false },
+          author: { kind: 'person', id: BEN.id, name: BEN.name, administrator: false },
+          sentAt: NOW,
+          text: '(reacts with 👍)',
+          quiet: true,
+          mentionsBot: false,
           replyTo: { senderName: 'Luna', text: 'All of it.', ours: true, personaId: 'luna' },
         },
       ]);

@@ -30,7 +30,12 @@ export function roomContract(under: StoreUnderTest): void {
     await under.store.finishCommand({ id: taken, now: NOW, deliveries: [], effects });
   };
   const goingOn = (more: Partial<Exchange> = {}): Exchange => ({
-    ...{ said: [{ id: 1, by: null }], due: ['max'], next: [], round: 1, replies: 0, party: ['luna', 'max'] },
+    said: [{ id: 1, by: null }],
+    due: ['max'],
+    next: [],
+    round: 1,
+    replies: 0,
+    party: ['luna', 'max'],
     ...more,
   });
   const heardBy = async (personaId: string) => {

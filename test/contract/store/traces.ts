@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { phraseOf } from '../../../src/core/phrase.js';
 import { BEGINNING } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
-import { handOf } from './hand.js';
+import { oneView } from './one-view.js';
 import {
   ANN,
   begun,
@@ -34,14 +34,14 @@ export function traceContract(under: StoreUnderTest): void {
       for (const n of [1, 2, 3, 4]) await exchange(under.store, `t${n}`, `q${n}`);
       await overhear(under.store, ['aside']);
       await receive(under.store, [message('w', 'waits')]);
-      const { flush, move, archive, place } = handOf(under.store);
+      const { flush, move, archive, place } = oneView(under.store);
       await flush(await place('q1'));
       await move(await place('q1'));
       const archived = await place('q2');
       await archive(BEGINNING, await place('q4'), 'half.md');
       await archive(await place('q1'), archived, 'kept.md');
       await move(archived, { archive: 'kept.md' });
-      const luna = handOf(under.store, CHAT, 'luna');
+      const luna = oneView(under.store, CHAT, 'luna');
       await luna.archive(BEGINNING, archived, 'by luna.md');
       await luna.move(archived, { archive: 'by luna.md' });
       expect(await fateOf('q1')).toEqual([{ kind: 'flushed' }]);
@@ -116,7 +116,10 @@ export function traceContract(under: StoreUnderTest): void {
       await receive(under.store, [message('1', 'old words')]);
       const turn = await begun(under.store, 't1');
       const edited = {
-        ...{ kind: 'edit' as const, chatId: CHAT, senderId: ANN.id, platformMessageId: '1' },
+        kind: 'edit' as const,
+        chatId: CHAT,
+        senderId: ANN.id,
+        platformMessageId: '1',
         mentionsBot: false,
       };
       await receive(under.store, [{ ...edited, text: 'new words', editedAt: NOW }]);
@@ -151,7 +154,7 @@ export function traceContract(under: StoreUnderTest): void {
       await exchange(under.store, 't4', 'for luna', { personaId: 'luna' });
       await exchange(under.store, 't5', 'elsewhere', { room: 'test_2' });
       await overhear(under.store, ['aside'], { hearers: ['default', 'luna'] });
-      const { flush, move, archive, place } = handOf(under.store);
+      const { flush, move, archive, place } = oneView(under.store);
       await flush(await place('q1'));
       await archive(BEGINNING, await place('q2'));
       await move(await place('q2'), { archive: '2026-01-15T12-00-00-default.md' });

@@ -5,7 +5,7 @@ import { CHAT, NOW, placeOf } from './words.js';
 
 export const ARCHIVE = '2026-01-15T12-00-00-default.md';
 
-export function handOf(store: Store, room = CHAT, personaId = 'default') {
+export function oneView(store: Store, room = CHAT, personaId = 'default') {
   const view = () => store.view(room, personaId);
   return {
     view,
