@@ -119,7 +119,8 @@ describe.each(ways)('what was said by %s', (_by, given, looks, prepare) => {
     expect(await edit(id, 'two', given)).toMatchObject({ kind: 'refused' });
     stage.fake.rateLimit({ ...PATCH, retryAfter: 60 });
     expect(await edit(id, 'two', given)).toMatchObject({
-      ...{ kind: 'unreachable', taken: 'no' },
+      kind: 'unreachable',
+      taken: 'no',
       retryAfterMs: expect.closeTo(60_000, -3),
     });
     expect(shown()).toEqual([looks('one')]);

@@ -106,7 +106,9 @@ test('is one that the next process understands: names, roles and threads are ask
   const guild = '100000000000000501';
   const channel = '100000000000000602';
   stage.fake.guild({
-    ...{ id: guild, name: 'Yard', channels: [{ id: channel, name: 'talk' }] },
+    id: guild,
+    name: 'Yard',
+    channels: [{ id: channel, name: 'talk' }],
     roles: [
       { id: role, name: 'Chiefs', permissions: PERMISSION.administrator },
       { id: '100000000000000902', name: 'Coterie', permissions: 0n, botId: stage.fake.bot.id },

@@ -64,7 +64,11 @@ export async function openStage(
   };
   const channel = createDiscord({
     options: {
-      ...{ token: fake.token, apiRoot: fake.url, bots: false, messagesPerSecond: 1000, perChatBurst: 5 },
+      token: fake.token,
+      apiRoot: fake.url,
+      bots: false,
+      messagesPerSecond: 1000,
+      perChatBurst: 5,
       ...options,
     },
     clock,
@@ -84,16 +88,14 @@ export async function openStage(
     cursor: async () => stored.cursor,
   });
   const stage: Stage = {
-    ...{
-      fake,
-      clock,
-      channel,
-      batches: [],
-      logged: [],
-      stored,
-      personas: ['default'],
-      intake: new AbortController(),
-    },
+    fake,
+    clock,
+    channel,
+    batches: [],
+    logged: [],
+    stored,
+    personas: ['default'],
+    intake: new AbortController(),
     store: async () => ALL_LET_IN,
     newest: async () => lastOf(stage.messages()),
     start: () =>
@@ -158,10 +160,15 @@ export const WEBHOOK_ROLE = '100000000000000900';
 
 export function gallery(fake: FakeDiscord): void {
   fake.guild({
-    ...{ id: GUILD, name: 'Gallery', channels: [{ id: CHANNEL, name: 'talk' }], members: [{ user: ANNA }] },
+    id: GUILD,
+    name: 'Gallery',
+    channels: [{ id: CHANNEL, name: 'talk' }],
+    members: [{ user: ANNA }],
     roles: [
       {
-        ...{ id: WEBHOOK_ROLE, name: 'Coterie', permissions: PERMISSION.manageWebhooks },
+        id: WEBHOOK_ROLE,
+        name: 'Coterie',
+        permissions: PERMISSION.manageWebhooks,
         botId: fake.bot.id,
       },
     ],

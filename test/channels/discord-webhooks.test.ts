@@ -59,8 +59,13 @@ describe('a persona', () => {
     const result = await send('**hi** @everyone', { replyTo: id });
     expect(sent()).toMatchObject([
       {
-        ...{ channelId: CHANNEL, content: '\\*\\*hi\\*\\* @\u200beveryone', via: 'webhook', pinged: [] },
-        ...{ username: 'Luna', avatar: LUNA.avatar, replyTo: null },
+        channelId: CHANNEL,
+        content: '\\*\\*hi\\*\\* @\u200beveryone',
+        via: 'webhook',
+        pinged: [],
+        username: 'Luna',
+        avatar: LUNA.avatar,
+        replyTo: null,
       },
     ]);
     expect(result).toEqual({ kind: 'sent', platformMessageId: sent()[0]?.id });
@@ -271,7 +276,8 @@ describe('what comes back', () => {
   test('a limit is told', async () => {
     stage.fake.rateLimit({ ...THROUGH, retryAfter: 60 });
     expect(await send('one')).toMatchObject({
-      ...{ kind: 'unreachable', taken: 'no' },
+      kind: 'unreachable',
+      taken: 'no',
       retryAfterMs: expect.closeTo(60_000, -3),
     });
   });

@@ -130,7 +130,9 @@ function write(
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const type = typeof body === 'string' ? 'text/html' : 'application/json';
     response.writeHead(status, {
-      ...{ 'content-type': type, 'content-length': Buffer.byteLength(text), ...headers },
+      'content-type': type,
+      'content-length': Buffer.byteLength(text),
+      ...headers,
     });
     response.end(text);
   };

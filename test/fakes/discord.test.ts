@@ -49,7 +49,10 @@ beforeEach(async () => {
   fake = await startFakeDiscord();
   heard = [];
   fake.guild({
-    ...{ id: GUILD, name: 'Garden', channels: [{ id: CHANNEL, name: 'talk' }], ownerId: BEN.id },
+    id: GUILD,
+    name: 'Garden',
+    channels: [{ id: CHANNEL, name: 'talk' }],
+    ownerId: BEN.id,
     roles: [{ id: '700', name: 'Gardeners', permissions: PERMISSION.administrator }],
     members: [{ user: ANNA, roles: ['700'] }],
   });
@@ -157,7 +160,8 @@ describe('the fake Discord', () => {
 
   it('shows what permissions and intents let it show', async () => {
     fake.channel(GUILD, {
-      ...{ id: '601', name: 'secret' },
+      id: '601',
+      name: 'secret',
       overwrites: [{ id: GUILD, deny: PERMISSION.viewChannel }],
     });
     fake.say({ from: BEN, channelId: '601', content: 'not for bots' });
@@ -276,7 +280,9 @@ describe('the fake Discord', () => {
       { content: 'and more', via: 'followup' },
     ]);
     const typed = fake.autocomplete({
-      ...{ from: ANNA, channelId: CHANNEL, name: 'persona' },
+      from: ANNA,
+      channelId: CHANNEL,
+      name: 'persona',
       options: [{ name: 'name', type: 3, value: 'lu', focused: true }],
     });
     await fake.until(() => typed.answered, 'the choices');

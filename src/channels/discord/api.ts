@@ -43,7 +43,7 @@ export interface Api {
   /** What Discord answered: JSON, mostly. Rejects with `CallFailed`. */
   call(call: Call, signal?: AbortSignal): Promise<unknown>;
   get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
-  /** Breaks what is under way. */
+  /** Aborts every call. */
   close(): void;
 }
 

@@ -12,7 +12,7 @@ export const NEUTRAL_NAME = 'Coterie';
 
 const LONGEST_NAME = 80;
 const LONGEST_LINK = 2_048;
-/** A space so thin that the word reads on; Discord keeps it. */
+/** A space too thin to be seen, which Discord keeps. */
 const HAIR = '\u200a';
 /** Discord lets nobody speak who has the first two in their name, or whose whole name is one of the others. */
 const WITHIN_FORBIDDEN = /(?<=d)(?=iscord)|(?<=c)(?=lyde)|(?<=^e)(?=veryone$)|(?<=^h)(?=ere$)/gi;

@@ -10,14 +10,13 @@ import type { Clock } from '../../core/clock.js';
 import type { State } from '../kit/state.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith } from './failure.js';
+import { pauseAfter } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { read } from './payload.js';
 import type { Packet, Session } from './session.js';
 
 /** Guilds, messages and reactions in guilds, the same in direct chats, and what messages say. */
 const INTENTS = [0, 9, 10, 12, 13, 15].reduce((all, bit) => all | (1 << bit), 0);
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
 /** A connection that lasts for so long has ended the outage before it. */
 const LASTING_MS = 60_000;
 /** A connection that brings no session within this is given up. */
@@ -188,9 +187,7 @@ export function createConnection(parts: ConnectionParts): Connection {
         const isRefused = code !== null && isRefusedWith(code);
         if (upMs !== null && upMs >= LASTING_MS) failures = 0;
         const isAtOnce = code !== null && !isRefused && (isSessionLost || (upMs !== null && failures === 0));
-        const pauseMs = isAtOnce
-          ? 0
-          : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10));
+        const pauseMs = isAtOnce ? 0 : pauseAfter(failures);
         if (!isSessionLost || !isAtOnce) failures += 1;
         connecting.down(reason);
         // One line for an outage, and another where somebody has to do something about it.

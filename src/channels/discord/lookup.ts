@@ -49,7 +49,7 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
   const answered = bounded<string, true>(MOST_NOTED);
 
   async function findGuild(id: string): Promise<void> {
-    await persistently(base, signal, 'a server could not be asked for', async () => {
+    await persistently(base, signal, 'a server could not be looked up', async () => {
       const [guild, channels] = await Promise.all([
         api.get(`/guilds/${id}`, signal),
         api.get(`/guilds/${id}/channels`, signal),
@@ -74,7 +74,7 @@ export function createLookup(base: Base, directory: Directory, signal: AbortSign
         await asking;
       }
       if (directory.place(room) !== null) return;
-      await persistently(base, signal, 'nobody could say where a channel belongs', async () => {
+      await persistently(base, signal, 'a channel could not be looked up', async () => {
         directory.noteChannel(await api.get(`/channels/${room}`, signal));
       });
       // Then it counts as a chat of its own.

@@ -13,7 +13,7 @@ import type { Identity } from './identity.js';
 import { pauseAfter } from './lookup.js';
 import type { Packet, Session } from './session.js';
 
-/** One transaction holds up the others no longer than these take. */
+/** So that no transaction becomes too long for those of others. */
 const MOST_AT_ONCE = 100;
 
 interface Item {
