@@ -4,10 +4,11 @@
  */
 import { describe } from '../../core/errors.js';
 import type { Address, InboundEvent } from '../../core/message.js';
+import { backoffMs } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import type { Directory } from './directory.js';
 import type { Intake } from './intake.js';
-import { pauseAfter, persistently } from './lookup.js';
+import { persistently } from './lookup.js';
 import { roomOf } from './outbound.js';
 import { read } from './payload.js';
 import type { Queue } from './queue.js';
@@ -82,7 +83,7 @@ export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
       } catch (error) {
         const reason = describe(error);
         log.warn({ channel: 'discord', reason }, 'the store does not say what it has; asking again');
-        await clock.sleep(pauseAfter(tries), signal);
+        await clock.sleep(backoffMs(tries), signal);
       }
     }
     return [];

@@ -9,6 +9,7 @@ import type { Clock } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
+import { onAbort } from '../kit/abort.js';
 import { createState } from '../kit/state.js';
 import { createAdministrators } from './administrators.js';
 import { createAnswers } from './answers.js';
@@ -88,8 +89,7 @@ export function createDiscord(given: DiscordParts): Discord {
     status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
     async start(receive, signal) {
-      signal.addEventListener('abort', () => stopping.abort(), { once: true });
-      if (signal.aborted) stopping.abort();
+      onAbort(signal, () => stopping.abort());
       const parts = {
         ...given,
         api,

@@ -8,9 +8,9 @@ import type { REST } from '@discordjs/rest';
 import { CloseCodes, SimpleShardingStrategy, WebSocketManager, WebSocketShardEvents } from '@discordjs/ws';
 import type { Clock } from '../../core/clock.js';
 import type { State } from '../kit/state.js';
+import { backoffMs } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith } from './failure.js';
-import { pauseAfter } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { read } from './payload.js';
 import type { Packet, Session } from './session.js';
@@ -188,7 +188,7 @@ export function createConnection(parts: ConnectionParts): Connection {
         const isRefused = code !== null && isRefusedWith(code);
         if (upMs !== null && upMs >= LASTING_MS) failures = 0;
         const isAtOnce = code !== null && !isRefused && (isSessionLost || (upMs !== null && failures === 0));
-        const pauseMs = isAtOnce ? 0 : pauseAfter(failures);
+        const pauseMs = isAtOnce ? 0 : backoffMs(failures);
         if (!isSessionLost || !isAtOnce) failures += 1;
         connecting.down(reason);
         // One line for an outage, and another where somebody has to do something about it.

@@ -3,19 +3,13 @@
  * it tells of none, and of a thread it may never have told.
  */
 import { bounded } from '../kit/bounded.js';
+import { backoffMs } from '../kit/supervise.js';
 import { type Base, MOST_NOTED } from './api.js';
 import type { Directory } from './directory.js';
 import { failureOf, isRefusal } from './failure.js';
 
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
 /** More than ten minutes. What is said now should not wait for longer. */
 const MOST_TRIES = 15;
-
-/** Before the next try of anything. */
-export function pauseAfter(failures: number): number {
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10));
-}
 
 /** What is refused will be refused again; anything else passes. Never rejects. */
 export async function persistently(
@@ -36,7 +30,7 @@ export async function persistently(
         return;
       }
       log.debug({ channel: 'discord', reason }, `${failed} yet; trying again`);
-      await clock.sleep(failure.retryAfterMs ?? pauseAfter(tries), signal);
+      await clock.sleep(failure.retryAfterMs ?? backoffMs(tries), signal);
     }
   }
 }

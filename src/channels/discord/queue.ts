@@ -7,10 +7,10 @@ import type { Receive, Reception } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { InboundEvent } from '../../core/message.js';
 import type { State } from '../kit/state.js';
+import { backoffMs } from '../kit/supervise.js';
 import type { Answers } from './answers.js';
 import type { Base } from './api.js';
 import type { Identity } from './identity.js';
-import { pauseAfter } from './lookup.js';
 import type { Packet, Session } from './session.js';
 
 /** So that no transaction becomes too long for those of others. */
@@ -77,7 +77,7 @@ export function createQueue(parts: QueueParts, receive: Receive, signal: AbortSi
         return reception;
       } catch (error) {
         const reason = `what came from Discord could not be stored: ${describe(error)}`;
-        const pauseMs = pauseAfter(failures);
+        const pauseMs = backoffMs(failures);
         storing.down(reason);
         log.warn({ channel: 'discord', reason, pauseMs }, 'taking in from Discord is held up; trying again');
         await clock.sleep(pauseMs, signal);

@@ -4,7 +4,7 @@
  * there already. A message is changed and taken back in the way in which it was sent.
  */
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import { readOutgoing } from '../kit/outgoing.js';
+import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import type { Answers } from './answers.js';
 import type { Base, Call } from './api.js';
 import { authorOf, withName } from './author.js';
@@ -60,14 +60,11 @@ export async function send(
   }
   const last = { ...options, leads: leads && before.length === 0 };
   const below = before.length === 0 ? words : { text: '', marks: [] };
-  // An empty file shows nothing, and whoever asked for it is to know.
-  if (bytes.length === 0) return sendOne(sender, to, saidEmpty(below, file.name), [], last);
+  if (bytes.length === 0) {
+    const text = withEmptyNote(below.text, file);
+    return sendOne(sender, to, { ...below, text }, [], last);
+  }
   return sendOne(sender, to, below, [{ name: file.name, data: bytes }], last);
-}
-
-function saidEmpty({ text, marks }: Part, name: string): Part {
-  const note = `(The file ${name} is empty, so it is not attached.)`;
-  return { text: text.trim() === '' ? note : `${text}\n\n${note}`, marks };
 }
 
 async function sendOne(
