@@ -6,6 +6,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
@@ -144,6 +145,7 @@ export async function compose({
     ]),
     settings,
     rulesFor: (channel) => optionsOf(config, channel).access,
+    labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
     streams: (channel) => optionsOf(config, channel).streaming,
     zone,
     clock,

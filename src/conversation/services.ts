@@ -32,6 +32,8 @@ export interface Services {
   settings: Settings;
   /** Who may talk in a channel. */
   rulesFor(channel: string): AccessRules;
+  /** What a channel is called, as people read it. */
+  labelOf(channel: string): string;
   /** Whether replies are shown in a channel while they are written, where it can do that. */
   streams(channel: string): boolean;
   zone: Zone;

@@ -147,5 +147,5 @@ test('platforms are named in their folders and in the list alone, but for linkin
     if (!file.endsWith('.ts')) continue;
     if (names.test(await readFile(join(root, file), 'utf8'))) naming.push(file);
   }
-  expect(naming.sort()).toEqual(['main.ts', 'pair.ts']);
+  expect(naming.sort()).toEqual(['cli.ts', 'pair.ts']);
 });

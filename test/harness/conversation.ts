@@ -216,6 +216,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       requireMention: true,
       ...options.rules,
     }),
+    labelOf: (name) => name,
     streams: () => true,
     zone,
     newId,

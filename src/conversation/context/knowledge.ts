@@ -34,7 +34,7 @@ export interface Knowledge {
 }
 
 export async function gatherKnowledge(
-  { memory, zone }: Pick<Services, 'memory' | 'zone'>,
+  { memory, zone, labelOf }: Pick<Services, 'memory' | 'zone' | 'labelOf'>,
   { chatId, channel, personaId, personas, now, company = [], tools }: KnowledgeAsk,
 ): Promise<Knowledge> {
   const today = zone.date(now);
@@ -46,7 +46,7 @@ export async function gatherKnowledge(
   const persona = personas.find((candidate) => candidate.id === personaId) ?? nameless(personaId);
   const system = systemPrompt({
     persona,
-    channel,
+    channelLabel: labelOf(channel),
     chatId,
     today,
     timezone: zone.name,

@@ -9,7 +9,8 @@ import type { AnyTool } from '../../core/tool.js';
 
 export interface PromptFacts {
   persona: Persona;
-  channel: string;
+  /** As people read it. */
+  channelLabel: string;
   chatId: ChatId;
   /** YYYY-MM-DD in the configured zone. */
   today: string;
@@ -26,14 +27,6 @@ export interface PromptFacts {
   tools: readonly Pick<AnyTool, 'name' | 'description' | 'hint'>[];
 }
 
-const CHANNEL_NAMES: Record<string, string> = {
-  telegram: 'Telegram',
-  discord: 'Discord',
-  whatsapp: 'WhatsApp',
-  terminal: 'the terminal',
-  board: 'the web board',
-};
-
 export function systemPrompt(facts: PromptFacts): string {
   return [
     identity(facts),
@@ -48,9 +41,9 @@ export function systemPrompt(facts: PromptFacts): string {
     .join('\n\n');
 }
 
-function identity({ persona, channel, today, timezone, company }: PromptFacts): string {
+function identity({ persona, channelLabel, today, timezone, company }: PromptFacts): string {
   const who = persona.character || `You are ${persona.name}, a helpful and friendly companion.`;
-  const place = `You talk with people on ${CHANNEL_NAMES[channel] ?? channel}. Today is ${today} (${timezone}).`;
+  const place = `You talk with people on ${channelLabel}. Today is ${today} (${timezone}).`;
   return `${who}\n\nYour name here is ${persona.name}. ${place}${others(company)}`;
 }
 
