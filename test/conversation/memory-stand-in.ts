@@ -272,6 +272,7 @@ export function standIn(): StandIn {
       check: async () => ({ identity: 'none', warnings: [] }),
     },
     toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),
+    labelOf: (name) => name,
     streams: () => false,
     newId: () => 'id',
     newPairingCode: () => 'ABCDEFGH',
