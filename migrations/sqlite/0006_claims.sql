@@ -47,3 +47,10 @@ INSERT INTO `shown` (`turn_id`, `parts`)
 DELETE FROM `outbox` WHERE `state` = 'open' AND substr(`origin`, 6) IN (SELECT `id` FROM `turn` WHERE `state` = 'running');--> statement-breakpoint
 UPDATE `outbox` SET `state` = 'waiting' WHERE `state` = 'open';--> statement-breakpoint
 UPDATE `outbox` SET `shown_key` = `id` || '-open' WHERE `finished_at` IS NULL AND `platform_message_id` IS NOT NULL;
+--> statement-breakpoint
+CREATE TABLE `early_result` (
+	`waits_for` text PRIMARY KEY NOT NULL,
+	`content` text NOT NULL,
+	`failed` integer NOT NULL,
+	`at` integer NOT NULL
+);

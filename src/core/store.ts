@@ -166,6 +166,8 @@ export type Receipt =
       persona?: PersonaId;
       /** The question that it ends the waiting for; left out: none. */
       endsQuestion?: number;
+      /** The question that it is the yes to: it is nothing where that is over. Left out: none. */
+      answers?: number;
     } & Origin)
   | {
       /**
@@ -183,7 +185,10 @@ export type Receipt =
       at: number;
     }
   | {
-      /** What a suspended turn waited for: the result of its call. The turn goes on; nothing, where none waits. */
+      /**
+       * What a suspended turn waited for, once for each key: the result of its call. The turn goes on; where none waits
+       * yet, it does so when it is suspended.
+       */
       kind: 'resume';
       waitsFor: string;
       content: string;

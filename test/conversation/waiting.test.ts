@@ -130,9 +130,16 @@ describe('what brings it back', () => {
     expect(on.texts()).toEqual(['asked: first']);
   });
 
-  it('is nothing where nobody waits for it', async () => {
+  it('may come before the turn waits for it', async () => {
     await open();
-    await resume('too early');
+    await resume('early');
+    await on.say('delete it');
+    await on.settled();
+    expect(on.texts()).toEqual(['asked: early']);
+  });
+
+  it('is nothing where something else is waited for', async () => {
+    await open();
     await on.say('delete it');
     await on.settled();
     await resume('for somebody else', 'approval-test_2');

@@ -161,11 +161,12 @@ async function messageReceipt(
   const question = isOver ? null : asked;
   if (question) ended.add(question.id);
   const ends = question === null ? {} : { endsQuestion: question.id };
-  const yes = question !== null && isYes(message.text, mentionsBot) ? question.ifYes : null;
-  const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot) ?? yes;
-  if (command) {
-    const [persona] = addresses ?? [];
-    return { kind: 'command', ...origin, command, ...ends, ...(persona === undefined ? {} : { persona }) };
+  const [persona] = addresses ?? [];
+  const asCommand = { kind: 'command' as const, ...origin, ...(persona === undefined ? {} : { persona }) };
+  const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot);
+  if (command) return { ...asCommand, command, ...ends };
+  if (question && isYes(message.text, mentionsBot)) {
+    return { ...asCommand, command: question.ifYes, answers: question.id };
   }
   return { ...said, mentionsBot, ...ends, ...(addresses === undefined ? {} : { addresses }) };
 }

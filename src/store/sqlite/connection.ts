@@ -71,7 +71,7 @@ export async function connect(options: {
   keepStatements(raw);
   try {
     await patiently(() => {
-      // Only a database without any table takes it; in others `shrink` finds nothing to do.
+      // A database with tables takes it when its file is written anew; until then `shrink` finds nothing to do.
       raw.exec('PRAGMA auto_vacuum = INCREMENTAL');
       raw.exec('PRAGMA journal_mode = WAL');
       raw.exec('PRAGMA synchronous = NORMAL');

@@ -23,7 +23,7 @@ import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
 import { shownOf, shownStore } from './shown.js';
-import { resumeOf } from './suspended.js';
+import { suspendedOf } from './suspended.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
 import { turnStore } from './turns.js';
@@ -74,10 +74,11 @@ export function storeOn(connection: Connection, clock: Clock): Store {
   const shown = shownOf(connection, deliver);
   const questions = questionsOf(connection);
   const addUsage = usageAdderOf(connection);
+  const suspended = suspendedOf(connection);
   return {
-    ...receiveStore(connection, chats, questions, resumeOf(connection)),
+    ...receiveStore(connection, chats, questions, suspended),
     ...roomStore(connection, shown, addUsage),
-    ...turnStore(connection, deliver, views, addUsage),
+    ...turnStore(connection, deliver, views, addUsage, suspended),
     ...shownStore(connection),
     ...outboxStore(connection, chats, deliver),
     ...commandStore(connection, chats, deliver, questions, effectsOf(connection, chats, shown, views)),

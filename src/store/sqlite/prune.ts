@@ -72,6 +72,9 @@ export function pruneStore({ raw, memory, patiently, read, write }: Connection):
         select id from pairing where kind = 'sender' and expires_at < @before limit @most + 0)`),
     raw.prepare<[object]>(`
       delete from question where id in (select id from question where until < @before limit @most + 0)`),
+    raw.prepare<[object]>(`
+      delete from early_result where waits_for in (
+        select waits_for from early_result where at < @before limit @most + 0)`),
   ];
   const forgottenHearings = raw.prepare<[object]>(`
     delete from heard where (room_id, persona_id, addressed, heard_after, message_id) in (

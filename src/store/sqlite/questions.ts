@@ -5,9 +5,9 @@ import type { Connection } from './connection.js';
 
 export interface Questions {
   find(room: RoomId, senderId: ChatId): (Question & { until: number }) | undefined;
-  /** Asks instead of what was asked before. To be called within a transaction, as `end`. */
+  /** Asks instead of what was asked before. Both are to be called within a transaction; false: it was over already. */
   ask(question: Extract<CommandEffect, { kind: 'ask' }>): void;
-  end(id: number): void;
+  end(id: number): boolean;
 }
 
 interface QuestionRow {
@@ -44,6 +44,7 @@ export function questionsOf({ raw, memory }: Connection): Questions {
     end(id) {
       const ended = end.get(id);
       if (ended) memory.touch(nameOf(ended.room, ended.senderId));
+      return ended !== undefined;
     },
   };
 }

@@ -8,7 +8,7 @@ import type { Connection } from './connection.js';
 import { storeFault } from './faults.js';
 import type { Questions } from './questions.js';
 import { receiptStatements } from './receipts.js';
-import type { Resume } from './suspended.js';
+import type { Suspended } from './suspended.js';
 
 type Batch = Parameters<RouteStore['receive']>[0];
 type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
@@ -26,7 +26,7 @@ export function receiveStore(
   connection: Connection,
   chats: Chats,
   questions: Questions,
-  resume: Resume,
+  suspended: Suspended,
 ): ReceiveVerbs {
   const { write, patiently, flush } = connection;
   const statements = receiptStatements(connection);
@@ -67,7 +67,9 @@ export function receiveStore(
   }
 
   function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
-    const { chat, platformMessageId, sender } = said;
+    const { chat, platformMessageId, sender, answers } = said;
+    // Another process may have ended the question meanwhile.
+    if (answers !== undefined && !questions.end(answers)) return { kind: 'duplicate' };
     const row = chats.find(chat.id);
     const room = roomId(chat.id, said.threadId);
     const id = statements.addCommand({
@@ -225,7 +227,7 @@ export function receiveStore(
       case 'event':
         return storeEvent(receipt);
       case 'resume': {
-        const room = resume(receipt);
+        const room = suspended.resume(receipt, batch.now);
         return room === null ? undefined : { kind: 'waits', room };
       }
       case 'edit':

@@ -197,6 +197,14 @@ export const question = sqliteTable(
   (t) => [uniqueIndex('question_of').on(t.roomId, t.senderId)],
 );
 
+/** What a turn is to wait for, come before the turn was suspended. */
+export const earlyResult = sqliteTable('early_result', {
+  waitsFor: text('waits_for').primaryKey(),
+  content: text('content').notNull(),
+  failed: flag('failed').notNull(),
+  at: integer('at').notNull(),
+});
+
 // ── Small facts ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Sums by UTC day, so that a report costs the same however much was said. */

@@ -9,6 +9,7 @@ import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
+import type { Suspended } from './suspended.js';
 import type { AddUsage } from './usage.js';
 import type { Views } from './views.js';
 
@@ -31,6 +32,7 @@ export function turnStore(
   deliver: Deliver,
   views: Views,
   addUsage: AddUsage,
+  suspended: Suspended,
 ): TurnVerbs {
   const { raw, write } = connection;
   // All that `finish` has to know, in one go.
@@ -112,6 +114,7 @@ export function turnStore(
         if (!runs.get({ room, fence, turnId })) return false;
         addStep.run({ turnId, body: JSON.stringify(step) });
         suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
+        suspended.resumeWithEarly(step.waitsFor);
         release.run(room);
         return true;
       }),

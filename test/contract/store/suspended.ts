@@ -107,6 +107,16 @@ export function suspendedContract(under: StoreUnderTest): void {
       expect((await receive(under.store, [resume('k1', 'late')])).rooms).toEqual([]);
     });
 
+    it('goes on at once where what it waits for came before it was suspended, once', async () => {
+      await receive(under.store, [resume('approval', 'early'), resume('approval', 'later')]);
+      await suspended('t1', 'approval');
+      const { unfinished } = (await looked(under.store)) ?? {};
+      expect(unfinished?.turnId).toBe('t1');
+      const turn = (await claimed(under.store)).turn;
+      const results = turn?.steps.filter(({ kind }) => kind === 'result');
+      expect(results).toEqual([{ kind: 'result', callId: 'c1', content: 'early', failed: false }]);
+    });
+
     it('lets the turn that runs end first, then comes before what waits', async () => {
       await suspended('t1', 'k1');
       await receive(under.store, [message('2', 'more')]);
