@@ -42,7 +42,17 @@ const OF_WHAT_WAITS = [
  * Read whole: pairing and approvals are short, chats are counted for a status page, rooms looked at in a start,
  * `nearby` are the few lines that were heard next.
  */
-const READ_WHOLE = ['pairing', 'approval', 'chat', 'room', 'json_each', 'nearby', 'question', 'shown', 'early_result'];
+const READ_WHOLE = [
+  'pairing',
+  'approval',
+  'chat',
+  'room',
+  'json_each',
+  'nearby',
+  'question',
+  'shown',
+  'early_result',
+];
 
 /** By night, each view that was ever reset is looked at. */
 const LOOKS_AT_RESETS = /from view cross join heard .* where view\.reset_at > 0/s;
