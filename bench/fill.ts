@@ -23,6 +23,8 @@ export interface PastChat {
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The account of the fake Telegram. */
 const ACCOUNT = '424242';
+/** Under which name the past is written: no living process has it. */
+const OWNER = 'the past';
 const EXCHANGES_AT_ONCE = 5000;
 const FOLDERS_AT_ONCE = 50;
 /** How many messages a window holds after a compaction, with the defaults. */
@@ -87,25 +89,30 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
       },
     ],
   });
-  const claimed = await store.claim({ room: id, owner: 'the past', now, leaseMs: 1000 });
-  if (!claimed) throw new Error(`nothing waits in ${id}`);
-  const { claim } = claimed;
+  const lease = { owner: OWNER, now, leaseMs: 1000 };
+  const seen = await store.look(id, OWNER, now);
+  if (!seen) throw new Error(`nothing waits in ${id}`);
+  const waiting = seen.waiting.map((message) => message.id);
   const turnId = `past-${n}`;
   const reply = `echo: This was said long ago, as number ${n}.`;
   const hearers = [DEFAULT_PERSONA];
-  await store.beginTurn({
-    claim,
-    turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: claimed.waiting.map((message) => message.id) },
+  const claim = await store.begin({
+    seen,
+    lease,
+    turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: waiting, taken: waiting, addressed: [] },
     noted: [],
     hearers,
-    now,
+    exchange: null,
   });
-  await store.finishTurn({
+  if (!claim) throw new Error(`no turn begins in ${id}`);
+  const finished = await store.finish({
     claim,
     turnId,
     outcome: 'answered',
     reply,
     hearers,
+    addressed: [],
+    exchange: null,
     now,
     usage: { inputTokens: 1000, outputTokens: 10 },
     measured: null,
@@ -120,11 +127,10 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
         replyTo: null,
       },
     ],
+    send: lease,
   });
-  const delivery = await store.next(id);
-  if (!delivery) throw new Error(`nothing is to be delivered in ${id}`);
-  await store.sending(delivery.id, now);
-  await store.sent(delivery.id, `past-answer-${n}`, now);
+  if (finished === 'lost' || !finished.first) throw new Error(`nothing is to be delivered in ${id}`);
+  await store.sent(finished.first.id, `past-answer-${n}`, now);
 }
 
 /** As the gateway would have done: what is older than the newest messages is flushed and summed up. */

@@ -17,6 +17,7 @@ const { quick } = readOptions();
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 const PERSONAS = ['default', 'luna', 'max', 'nova', 'ada'];
 const ROOM = 'telegram_-1';
+const OWNER = 'bench';
 const MESSAGES = quick ? 1_000 : 5_000;
 const RUNS = quick ? 20 : 100;
 const NOW = Date.UTC(2026, 0, 15);
@@ -44,26 +45,33 @@ async function say(store: Store, n: number): Promise<void> {
       },
     ],
   });
-  const claimed = await store.claim({ room: ROOM, owner: 'bench', now: NOW + n, leaseMs: 1_000 });
-  if (!claimed) throw new Error('nothing waits');
-  const turn = {
-    id: `t${n}`,
-    personaId: 'luna',
-    batch: claimed.waiting.map(({ id }) => id),
-    addressed: PERSONAS,
-  };
-  const of = { claim: claimed.claim, hearers: PERSONAS, now: NOW + n };
-  await store.beginTurn({ ...of, turn, noted: [] });
-  await store.finishTurn({
-    ...of,
-    addressed: PERSONAS,
-    turnId: turn.id,
+  const seen = await store.look(ROOM, OWNER, NOW + n);
+  if (!seen) throw new Error('nothing waits');
+  const waiting = seen.waiting.map(({ id }) => id);
+  const turnId = `t${n}`;
+  const claim = await store.begin({
+    seen,
+    lease: { owner: OWNER, now: NOW + n, leaseMs: 1_000 },
+    turn: { id: turnId, personaId: 'luna', batch: waiting, taken: waiting, addressed: PERSONAS },
+    noted: [],
+    hearers: PERSONAS,
+    exchange: null,
+  });
+  if (!claim) throw new Error('no turn begins');
+  await store.finish({
+    claim,
+    turnId,
     outcome: 'answered',
     reply: `Yes, that was number ${n}.`,
+    hearers: PERSONAS,
+    addressed: PERSONAS,
+    exchange: null,
     deliveries: [],
+    send: null,
     usage: null,
     measured: null,
     given: null,
+    now: NOW + n,
   });
 }
 

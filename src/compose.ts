@@ -109,8 +109,7 @@ export async function compose({
   const serving = platforms ? await createPlatforms(config, { store, personas, log, show }) : [];
   const channels = new Map(serving.map((channel) => [channel.name, channel]));
   if (terminal) {
-    const settled = () => conversation.idle('terminal');
-    channels.set('terminal', await createTerminalChannel(config, terminal, log, settled));
+    channels.set('terminal', await createTerminalChannel(config, terminal, log));
   }
 
   const settings = {
@@ -250,19 +249,13 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
   return withFallbacks(client(server), fallbacks.map(client), log);
 }
 
-async function createTerminalChannel(
-  config: Config,
-  wishes: TerminalWishes,
-  log: Log,
-  settled: () => Promise<void>,
-): Promise<Channel> {
+async function createTerminalChannel(config: Config, wishes: TerminalWishes, log: Log): Promise<Channel> {
   const { createTerminal } = await import('./channels/terminal/channel.js');
   const terminal = createTerminal({
     input: process.stdin,
     output: process.stdout,
     interactive: wishes.interactive,
     colours: process.stdout.isTTY === true && process.stdout.hasColors(),
-    settled,
     userName: userName(),
     historyFile: join(config.dataDir, 'terminal-history'),
     clock: systemClock,

@@ -62,7 +62,7 @@ function circles(imports: Map<string, string[]>): string[] {
 }
 
 /** The folders of `conversation/` that are steps of the route, in its order. */
-const STEPS = ['receive', 'rooms', 'context', 'turn', 'deliver'];
+const STEPS = ['receive', 'commands', 'rooms', 'compaction', 'context', 'turn', 'deliver'];
 
 /** The file that joins the steps. */
 const JOIN = 'conversation/conversation.ts';
@@ -236,6 +236,37 @@ describe('the source', () => {
 
   it('has no circles, types included', () => {
     expect(circles(imports)).toEqual([]);
+  });
+});
+
+describe('the route', () => {
+  let sources: Map<string, string>;
+  let route: Map<string, string>;
+  beforeAll(async () => {
+    sources = await readSources(resolve(import.meta.dirname, '../src'));
+    route = within('conversation', sources);
+  });
+
+  it('leads from step to step, and never back', () => {
+    const imports = importsOf(sources);
+    const steps = new Set([...imports.keys()].map(stepOf));
+    expect(STEPS.filter((_, step) => !steps.has(step))).toEqual([]);
+    expect(againstTheRoute(imports)).toEqual([]);
+  });
+
+  it('calls nothing upwards: no callbacks, and nothing is used before it is made where parts are joined', () => {
+    expect(callbacks(route)).toEqual([]);
+    const joins = [...sources].filter(([file]) => /^(conversation\/[^/]+|compose\.ts$)/.test(file));
+    expect(usedBeforeMade(new Map(joins))).toEqual([]);
+  });
+
+  it('has no file over 300 lines', () => {
+    expect(longerThan(route, 300)).toEqual([]);
+  });
+
+  it('asks at most 30 verbs of the store', () => {
+    const interfaces = interfacesOf(within('core', sources).values());
+    expect(verbsOf(interfaces, 'RouteStore').length).toBeLessThanOrEqual(30);
   });
 });
 

@@ -108,13 +108,19 @@ export function createConversation(services: Services & { deliver: Deliver }): C
     alarms.set(waitsFor, clock.after(Math.min(Math.max(0, at - clock.now()), LONGEST_TIMER_MS), ring));
   }
 
+  async function idle(channel: string): Promise<void> {
+    await commands.idle();
+    await scheduler.idle(channel);
+    await deliver.idle(channel);
+  }
+
   return {
     async receive(batch) {
       const { posted, turnedAway, ...accepted } = await receive(services, strangers, batch);
       for (const chat of posted) deliver.wake(chat);
       wake(accepted);
       await store.durable();
-      return { turnedAway };
+      return { turnedAway, settled: () => idle(batch.channel) };
     },
     tell: (event) => fromInside({ kind: 'event', ...event, at: clock.now() }),
     resume,
@@ -126,11 +132,7 @@ export function createConversation(services: Services & { deliver: Deliver }): C
     },
     takeUpWindows: windows.start,
     resting: windows.resting,
-    async idle(channel) {
-      await commands.idle();
-      await scheduler.idle(channel);
-      await deliver.idle(channel);
-    },
+    idle,
     async stop(withinMs) {
       stopping = true;
       for (const cancel of alarms.values()) cancel();

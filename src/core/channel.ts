@@ -12,6 +12,8 @@ export type Receive = (batch: InboundBatch) => Promise<Reception>;
 export interface Reception {
   /** Messages that were not let in, by platform id, and why: nothing of them is kept. */
   turnedAway: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
+  /** Resolves when everything that was taken in on this channel is answered and sent. */
+  settled(): Promise<void>;
 }
 
 /** Where something is sent. */

@@ -151,6 +151,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
     return turnedAway.length === 0
       ? ALL_LET_IN
       : {
+          ...ALL_LET_IN,
           turnedAway: turnedAway.map((platformMessageId) => ({ platformMessageId, why: 'closed' as const })),
         };
   }, ending.signal);

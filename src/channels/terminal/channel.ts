@@ -22,8 +22,6 @@ export interface TerminalOptions {
   interactive: boolean;
   /** Whether a prompt may use colours. */
   colours: boolean;
-  /** Resolves when everything that was taken in is answered and sent. */
-  settled(): Promise<void>;
   /** The person's name, mostly that of the operating system's user. */
   userName: string;
   /** Keeps the lines that were typed; null keeps none. */
@@ -67,7 +65,7 @@ export function createTerminal(options: TerminalOptions): Terminal {
 
   async function converse(receive: Receive, signal: AbortSignal): Promise<void> {
     try {
-      await dialogue.read(async (line) => void (await receive(batchOf(line))), signal);
+      await dialogue.read((line) => receive(batchOf(line)), signal);
       finish(null);
     } catch (error) {
       log.error({ err: error }, 'the terminal chat ended, because its input could not be taken in');

@@ -5,6 +5,7 @@
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import type { Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './dialogue.js';
@@ -77,7 +78,7 @@ export function createPrompt(parts: {
     above(() => output.write(`${styled(styles('2'), '(Ctrl-C again or Ctrl-D ends)')}\n`));
   }
 
-  async function takeIn(text: string, take: (line: string) => Promise<void>): Promise<void> {
+  async function takeIn(text: string, take: (line: string) => Promise<Reception>): Promise<void> {
     try {
       await take(text);
     } catch (error) {
@@ -86,7 +87,7 @@ export function createPrompt(parts: {
     }
   }
 
-  async function read(take: (line: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async function read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void> {
     const history = parts.historyFile ? await loadHistory(parts.historyFile) : [];
     if (signal.aborted) return;
     const prompt = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });

@@ -77,25 +77,25 @@ export function createWindows(services: Services): Windows {
   const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
   /** One piece of work on a view; the next waits for the one before. */
-  function run(subject: Subject, work: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+  function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
     const done = (before?.done ?? Promise.resolve<CompactionEnd>('nothing'))
-      .then(() => (end.signal.aborted || stopping ? 'dropped' : work(end.signal)))
+      .then(() => (end.signal.aborted || stopping ? 'dropped' : task(end.signal)))
       .catch((error): CompactionEnd => {
         log.error(
           { err: error, room: subject.room, persona: subject.personaId },
           'a window could not be compacted',
         );
         return 'nothing';
-      })
-      .finally(() => {
-        if (running.get(key) === mine) running.delete(key);
       });
-    const mine = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
-    running.set(key, mine);
-    return mine;
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    running.set(key, work);
+    void done.then(() => {
+      if (running.get(key) === work) running.delete(key);
+    });
+    return work;
   }
 
   /** Ends it after that time. */

@@ -204,14 +204,7 @@ export function createShowing(services: ShowingAsk): Showing {
       shown.push(part);
       if (!(await store.show(turnId, shown))) return null;
       await store.durable();
-      const result = await channel.send(to, body, {
-        ...toldOf(delivery),
-        key: part.key,
-        earlierTries: 0,
-        createdAt: part.sentAt,
-        replyTo: delivery.replyTo,
-        signal: services.cuttingOff,
-      });
+      const result = await channel.send(to, body, optionsOf(delivery, part, 0, services.cuttingOff));
       if (result.kind === 'sent') {
         part.platformMessageId = result.platformMessageId;
         growing.stands[delivery.part] = body;
@@ -241,14 +234,8 @@ export function createShowing(services: ShowingAsk): Showing {
     growing.stands[n] = undefined;
     standing.delete(part.key);
     if (!(await store.show(turnId, shown))) return null;
-    const result = await channel.edit(to, part.platformMessageId, body, {
-      ...toldOf(delivery),
-      key: part.key,
-      earlierTries: 1,
-      createdAt: part.sentAt,
-      replyTo: delivery.replyTo,
-      signal,
-    });
+    const options = optionsOf(delivery, part, 1, signal);
+    const result = await channel.edit(to, part.platformMessageId, body, options);
     if (result.kind !== 'sent') return pauseAfter(result);
     if (!signal.aborted) {
       growing.stands[n] = body;
@@ -284,6 +271,16 @@ export function toldOf(
     ...(delivery.personaId === null ? {} : { speaker: delivery.personaId }),
     ...(delivery.face === undefined ? {} : { face: delivery.face, leads: delivery.part === 0 }),
   };
+}
+
+function optionsOf(
+  delivery: NewDelivery,
+  { key, sentAt }: ShownPart,
+  earlierTries: number,
+  signal: AbortSignal,
+): SendOptions {
+  const { replyTo } = delivery;
+  return { ...toldOf(delivery), key, earlierTries, createdAt: sentAt, replyTo, signal };
 }
 
 /** The same for every try of this part, also after a restart: at most 24 letters, digits and `-`. */

@@ -29,7 +29,7 @@ import {
 } from './entrance.js';
 
 /** What became of a batch, and what is to be woken by it. */
-export interface Accepted extends Received, Reception {
+export interface Accepted extends Received, Pick<Reception, 'turnedAway'> {
   /** Chats to which something was posted outside of any turn. */
   posted: ChatId[];
 }

@@ -58,7 +58,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       now: started,
       lateByHours,
     });
-  const ask = (context: Context) =>
+  const ask = (context: Context, live: Live) =>
     runTurn(services, {
       turnId: turn.id,
       room,
@@ -80,7 +80,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
         step.kind === 'waiting'
           ? store.suspend(claim, turn.id, step, clock.now())
           : store.addStep(claim, turn.id, step),
-      onText: live.tell,
+      show: live.tell,
       signal,
     });
 
@@ -93,12 +93,12 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   signal.addEventListener('abort', live.end, { once: true });
   let outcome: TurnOutcome;
   try {
-    outcome = await ask(context);
+    outcome = await ask(context, live);
     if (outcome.kind === 'failed' && outcome.fault.code === 'context_too_long' && !signal.aborted) {
       log.warn({ room, why: describe(outcome.fault) }, 'a request did not fit; compacting first');
       await windows.makeRoom(subject, turn.id, context.requestTokens);
       context = await gather();
-      outcome = await ask(context);
+      outcome = await ask(context, live);
     }
   } finally {
     live.end();

@@ -50,8 +50,8 @@ export interface TurnAsk {
   steps: Step[];
   /** Stores a step. False when the claim is lost: then the turn must end without a word. */
   save(step: Step): Promise<boolean>;
-  /** Told all that the model has said so far in the present round, again and again; nothing, where it begins anew. */
-  onText?(text: string): void;
+  /** Shows the chat all that the model has said so far in the present round; nothing, where it begins anew. */
+  show?(text: string): void;
   signal: AbortSignal;
 }
 
@@ -100,11 +100,11 @@ async function askModel(
     ...(persona.temperature !== null && { temperature: persona.temperature }),
   };
   let written = '';
-  if (steps.length > 0) ask.onText?.('');
+  if (steps.length > 0) ask.show?.('');
   for await (const event of model.stream(request, ask.signal)) {
     if (event.kind === 'text' || event.kind === 'restart') {
       written = event.kind === 'text' ? written + event.delta : '';
-      ask.onText?.(written);
+      ask.show?.(written);
       continue;
     }
     metrics.observe('model_seconds', (clock.now() - started) / 1000);

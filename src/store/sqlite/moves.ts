@@ -59,7 +59,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
     view: (roomId, personaId) => patiently(() => views.find(roomId, personaId)),
 
     hasOtherRooms: (room) =>
-      read(() => {
+      patiently(() => {
         const { chatId } = roomParts(room);
         // `0` is what follows `/`: all threads of the chat, by the order of the key.
         const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };

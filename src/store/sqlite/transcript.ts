@@ -42,7 +42,7 @@ const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) =>
     order by heard_after ${order}, message_id ${order} limit ${limit} + 0)`;
 
 export function transcriptStore(
-  { raw, read }: Connection,
+  { raw, patiently, read }: Connection,
   views: Views,
 ): Pick<RouteStore, 'window'> & Pick<ViewStore, 'span'> {
   const lines = (heard: string) =>
@@ -58,7 +58,9 @@ export function transcriptStore(
 
   return {
     window: ({ room, personaId, limit, overheard, except, after = BEGINNING }) =>
-      read(() => {
+      patiently(() => {
+        // Without a transaction: what another process changes between the two moves the room's revision on, too, and what
+        // was made from it is not used again.
         const view = views.find(room, personaId);
         const from = behindReset(view, isBehind(after, view.windowAfter) ? after : view.windowAfter);
         const ask = asked(view, from, END, { limit: limit + 1, overheard, except });
