@@ -93,7 +93,10 @@ export function createShowing(services: ShowingAsk): Showing {
     };
     let cancel: (() => void) | null = null;
     async function step(): Promise<void> {
-      const wait = await change(growing);
+      const wait = await change(growing).catch((error: unknown) => {
+        log.warn({ err: error, turn: ask.turnId }, 'a reply could not be shown while it is written');
+        return PAUSE_MS;
+      });
       if (wait !== null && !growing.isOver) cancel = clock.after(wait, step);
     }
     return {
@@ -112,7 +115,7 @@ export function createShowing(services: ShowingAsk): Showing {
 
   /**
    * Makes one change, if there is one to make and it may be made now. Resolves with how long to wait before the next, ms;
-   * null when nothing more can be shown. Never rejects.
+   * null when nothing more can be shown.
    */
   async function change(growing: Growing): Promise<number | null> {
     if (growing.isOver || services.stopping.aborted) return null;
@@ -138,16 +141,16 @@ export function createShowing(services: ShowingAsk): Showing {
     const abort = new AbortController();
     const cutOff = () => abort.abort(OVER);
     services.cuttingOff.addEventListener('abort', cutOff, { once: true });
-    const doing = step(abort.signal).catch((error: unknown) => {
-      log.warn({ err: error, origin }, 'a reply could not be shown while it is written');
-      return PAUSE_MS;
-    });
-    underWay.set(origin, { channel, cutOff, done: doing.then(() => {}) });
-    const wait = await doing;
-    services.cuttingOff.removeEventListener('abort', cutOff);
-    underWay.delete(origin);
-    services.ended();
-    return wait;
+    const doing = step(abort.signal);
+    const ended = () => {};
+    underWay.set(origin, { channel, cutOff, done: doing.then(ended, ended) });
+    try {
+      return await doing;
+    } finally {
+      services.cuttingOff.removeEventListener('abort', cutOff);
+      underWay.delete(origin);
+      services.ended();
+    }
   }
 
   type Step = (signal: AbortSignal) => Promise<number | null>;

@@ -202,6 +202,7 @@ export function createScheduler(
     wake,
 
     holdBack(id, work) {
+      if (stopping && !rooms.has(id)) return;
       const room = roomOf(id);
       room.heldBack = Promise.all([room.heldBack, work]).then(() => {});
       if (!room.run && room.cancel === null) schedule(id, room);
