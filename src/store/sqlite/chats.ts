@@ -142,7 +142,7 @@ export function chatStore({ raw, read, patiently }: Connection, chats: Chats): C
     raw.prepare<[string], Asking>(`
       select distinct turn.id as turnId, turn.persona_id as personaId, author_id as asker
       from turn join message on message.id in (select value from json_each(turn.batch)) or message.id in (
-        select json_extract(said.value, '$.id') from room join json_each(room.exchange, '$.said') as said
+        select json_extract(json_each.value, '$.id') from room join json_each(room.exchange, '$.said')
         where room.id = turn.room_id and room.exchange is not null)
       where turn.id = (${which})`);
   const running = askersOf(`select id from turn where room_id = ? and state = 'running'`);

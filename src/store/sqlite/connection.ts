@@ -49,6 +49,8 @@ export async function connect(options: {
   clock: Clock;
   busyTimeoutMs: number;
   maxPages?: number;
+  /** Is told of every statement that runs, for whoever counts them. */
+  onStatement?: (sql: string) => void;
 }): Promise<Connection> {
   const { file, clock, busyTimeoutMs } = options;
 
@@ -65,7 +67,7 @@ export async function connect(options: {
     }
   }
 
-  const raw = openFile(file);
+  const raw = openFile(file, options.onStatement);
   keepStatements(raw);
   try {
     await patiently(() => {
@@ -152,10 +154,11 @@ function keepStatements(raw: Database.Database): void {
   }) as typeof raw.prepare;
 }
 
-function openFile(file: string): Database.Database {
+function openFile(file: string, onStatement?: (sql: string) => void): Database.Database {
   try {
     // SQLite's own waiting would stop the event loop: `patiently` and `createWrites` wait instead.
-    return new Database(file, { timeout: 0 });
+    const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
+    return new Database(file, { timeout: 0, verbose });
   } catch (error) {
     throw storeFault(error, file);
   }

@@ -9,26 +9,69 @@ const STRIDE = 2_000;
 /** A message is heard soon after it came in: not more than so many others of its room come between. */
 const NEARBY = 500;
 
+/** Rows that grow old: gone through in strides along a key that grows. */
+interface Ageing {
+  table: string;
+  /** The columns that name a row. */
+  row: string;
+  isOld: string;
+  /** The key of this table, or of the one that its rows belong to. */
+  along: { table: string; key: string; first: number | string };
+  /** Where rows stand in the order of this time, no younger ones are looked at. */
+  time: string | null;
+}
+
 /** The newest row stays, so that no id is given twice. */
 const notNewest = (table: string, key: string) => `${key} < (select max(${key}) from ${table})`;
 
+function growing(table: string, time: string, isOld: string, key = 'id'): Ageing {
+  const along = { table, key, first: 0 };
+  return { table, row: key, isOld: `${isOld} and ${notNewest(table, key)}`, along, time };
+}
+
+const IS_OVER = `turn.state in ('answered', 'failed', 'aborted') and turn.finished_at < @before`;
+const ALONG_TURNS = { table: 'turn', key: 'id', first: '' };
+
+const AGEING: Ageing[] = [
+  growing(
+    'outbox',
+    'created_at',
+    `state in ('sent', 'refused', 'unconfirmed', 'dropped') and finished_at < @before`,
+  ),
+  growing('command', 'received_at', 'finished_at < @before'),
+  growing('version', 'at', 'at < @before', 'n'),
+  {
+    table: 'step',
+    row: 'turn_id, n',
+    isOld: `exists (select 1 from turn where turn.id = turn_id and ${IS_OVER})`,
+    along: { ...ALONG_TURNS, key: 'turn_id', table: 'step' },
+    time: null,
+  },
+  { table: 'turn', row: 'id', isOld: IS_OVER, along: ALONG_TURNS, time: null },
+];
+
 export function pruneStore({ raw, memory, patiently, read, write }: Connection): UpkeepStore {
-  const remove = (from: string, key: string, where: string) =>
+  const ageing = AGEING.map(({ table, row, isOld, along: { key, first }, time }) => ({
+    first,
+    /** Up to here rows were looked at in this round. */
+    lookedTo: first,
+    next: raw.prepare<[object], { upTo: number | string | null }>(`
+      select max(${key}) as upTo from (
+        select ${key} from ${table} where ${key} > @after order by ${key} limit ${STRIDE})`),
+    remove: raw.prepare<[object]>(`
+      delete from ${table} where (${row}) in (
+        select ${row} from ${table} where ${key} > @after and ${key} <= @upTo and ${isOld} limit @most + 0)`),
+    isYoung:
+      time === null
+        ? null
+        : raw.prepare<[object]>(`select 1 from ${table} where ${key} = @upTo and ${time} >= @before`),
+  }));
+  const expired = [
     raw.prepare<[object]>(`
-      delete from ${from} where ${key} in (select ${key} from ${from} where ${where} limit @most + 0)`);
-  const isOver = `state in ('answered', 'failed', 'aborted') and finished_at < @before`;
-  const old = [
-    remove(
-      'outbox',
-      'id',
-      `state in ('sent', 'refused', 'unconfirmed', 'dropped') and finished_at < @before and ${notNewest('outbox', 'id')}`,
-    ),
-    remove('step', 'turn_id', `turn_id in (select id from turn where ${isOver})`),
-    remove('turn', 'id', isOver),
-    remove('command', 'id', `finished_at < @before and ${notNewest('command', 'id')}`),
-    remove('pairing', 'id', `kind = 'sender' and expires_at < @before`),
-    remove('version', 'n', `at < @before and ${notNewest('version', 'n')}`),
-    remove('question', 'id', `until < @before`),
+      delete from pairing where id in (
+        select id from pairing where kind = 'sender' and expires_at < @before limit @most + 0)`),
+    raw.prepare<[object]>(`
+      delete from question where id in (select id from question where until < @before limit @most + 0)`),
   ];
   const forgottenHearings = raw.prepare<[object]>(`
     delete from heard where (room_id, persona_id, addressed, heard_after, message_id) in (
@@ -86,6 +129,31 @@ export function pruneStore({ raw, memory, patiently, read, write }: Connection):
     return false;
   }
 
+  /** Removes what is old in one table. */
+  async function pruneTable(table: (typeof ageing)[number], before: number, most: number): Promise<number> {
+    let gone = 0;
+    while (gone < most) {
+      const after = table.lookedTo;
+      const upTo = (await patiently(() => table.next.get({ after })))?.upTo ?? null;
+      if (upTo === null) {
+        table.lookedTo = table.first;
+        break;
+      }
+      const left = most - gone;
+      const removed = await write(
+        () => table.remove.run({ after, upTo, before, most: left }).changes,
+        'single',
+      );
+      gone += removed;
+      if (removed === left) break;
+      const isLast = table.isYoung?.get({ upTo, before }) !== undefined;
+      table.lookedTo = isLast ? table.first : upTo;
+      if (isLast) break;
+      await nextPass();
+    }
+    return gone;
+  }
+
   /** Of what a reset has made a persona forget, what nobody else may still see. */
   async function pruneMessages(most: number): Promise<number> {
     let gone = 0;
@@ -96,10 +164,14 @@ export function pruneStore({ raw, memory, patiently, read, write }: Connection):
         lookedTo = 0;
         break;
       }
-      gone += await write(() => {
+      const left = most - gone;
+      const removed = await write(() => {
         const forgotten = maybeForgotten.all({ after, upTo }).filter(({ id, room }) => !isHeard(id, room));
-        return removeMessages.run(JSON.stringify(forgotten.map(({ id }) => id))).changes;
+        const ids = forgotten.slice(0, left).map(({ id }) => id);
+        return removeMessages.run(JSON.stringify(ids)).changes;
       });
+      gone += removed;
+      if (removed === left) break;
       lookedTo = upTo;
       await nextPass();
     }
@@ -109,12 +181,13 @@ export function pruneStore({ raw, memory, patiently, read, write }: Connection):
   return {
     async prune({ before, most }) {
       let gone = 0;
-      for (const statement of [...old, forgottenHearings]) {
-        if (gone >= most) return gone;
-        gone += await write(() => statement.run({ before, most: most - gone }).changes, 'single');
+      for (const table of ageing) gone += await pruneTable(table, before, most - gone);
+      for (const statement of [...expired, forgottenHearings]) {
+        const left = most - gone;
+        gone += await write(() => statement.run({ before, most: left }).changes, 'single');
       }
       memory.clear();
-      return gone < most ? gone + (await pruneMessages(most - gone)) : gone;
+      return gone + (await pruneMessages(most - gone));
     },
 
     async shrink(pages) {

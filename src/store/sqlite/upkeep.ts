@@ -17,8 +17,8 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
   const dataVersion = raw.prepare('PRAGMA data_version').pluck();
   const inRunningTurns = raw
     .prepare<[], number>(`
-      select count(*) from turn join json_each(turn.batch) as said
-        join message on message.id = said.value and message.turn_id = turn.id
+      select count(*) from turn cross join json_each(turn.batch)
+        cross join message on message.id = json_each.value and message.turn_id = turn.id
       where turn.state = 'running'`)
     .pluck();
   const watches = new Set<NodeJS.Timeout>();
@@ -65,11 +65,10 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
           .where(sql`${message.state} = 'waiting'`)
           .run().changes;
         const answering = inRunningTurns.get() ?? 0;
-        query
-          .update(turn)
-          .set({ state: 'aborted', finishedAt, waitsFor: null, waitsUntil: null })
-          .where(sql`${turn.state} = 'running' or ${turn.state} in ('suspended', 'ready')`)
-          .run();
+        for (const open of [sql`${turn.state} = 'running'`, sql`${turn.state} in ('suspended', 'ready')`]) {
+          const aborted = { state: 'aborted' as const, finishedAt, waitsFor: null, waitsUntil: null };
+          query.update(turn).set(aborted).where(open).run();
+        }
         query.delete(shown).run();
         query.delete(question).run();
         memory.clear();

@@ -39,9 +39,7 @@ export function createWrites(options: {
 
   /** Runs what waits. What another process kept from running waits on. */
   function drain(): void {
-    const batch = waiting;
-    waiting = [];
-    waiting = runTogether(batch);
+    if (waiting.length > 0) waiting = runTogether(waiting);
   }
 
   function runTogether(batch: Write[]): Write[] {
@@ -73,21 +71,21 @@ export function createWrites(options: {
   }
 
   async function drainAll(): Promise<void> {
-    for (let pause = FIRST_PAUSE_MS; waiting.length > 0; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
-      if (!isOpen()) {
-        const closed = new Fault('store_unavailable', `${file}: the store was closed`);
-        for (const { reject } of waiting.splice(0)) reject(closed);
-        break;
-      }
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      if (!isOpen()) giveUp(() => true, new Fault('store_unavailable', `${file}: the store was closed`));
       drain();
-      if (waiting.length === 0) break;
       const now = clock.now();
-      const tooLate = waiting.filter(({ giveUpAt }) => giveUpAt <= now);
-      waiting = waiting.filter(({ giveUpAt }) => giveUpAt > now);
-      for (const { reject } of tooLate) reject(storeFault(busy, file));
+      giveUp((write) => write.giveUpAt <= now, storeFault(busy, file));
+      if (waiting.length === 0) break;
       await clock.sleep(pause);
     }
     draining = false;
+  }
+
+  function giveUp(which: (write: Write) => boolean, error: unknown): void {
+    const given = waiting.filter(which);
+    waiting = waiting.filter((write) => !which(write));
+    for (const { reject } of given) reject(error);
   }
 
   return {
