@@ -33,7 +33,10 @@ import { createRecallFiles } from './groups/recall-files.js';
 import { createMediaFiles } from './media/files.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
+import { mediaBytes, trimMedia } from './media/retention.js';
 import { createMetrics } from './operating/metrics.js';
+import { createSizes, sizeGauges } from './operating/sizes.js';
+import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { openSqliteStore } from './store/sqlite/open.js';
@@ -91,6 +94,7 @@ export async function compose({
   const newId = randomUUID;
   const metrics = createMetrics();
   const { groupsDir } = config;
+  const mediaFolder = join(config.dataDir, 'media');
   const store = await openStore(config, log);
   const zone = createZone(config.timezone);
   const exclusive = locks();
@@ -112,6 +116,8 @@ export async function compose({
     channels.set('terminal', await createTerminalChannel(config, terminal, log));
   }
 
+  const media = await createMediaOf(config, mediaFolder, log);
+  const sizes = createSizes({ store, mediaBytes: () => mediaBytes(mediaFolder), clock });
   const settings = {
     contextTokens: config.model.contextTokens,
     maxOutputTokens: config.model.maxOutputTokens,
@@ -133,12 +139,12 @@ export async function compose({
     archives,
     recall,
     model,
-    media: await createMediaOf(config, log),
+    media,
     toolsFor: toolsOf(memoryTools(memory), [
       searchMemory(recall, zone),
       sendMessage({
         groupsDir,
-        mediaFolder: join(config.dataDir, 'media'),
+        mediaFolder,
         post: (aside) => sayAside({ store, channels, deliver, personas, clock }, aside),
       }),
     ]),
@@ -153,6 +159,7 @@ export async function compose({
     log,
     metrics,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
+    sizes,
   });
 
   const board = async () => {
@@ -161,11 +168,27 @@ export async function compose({
       ...config.board,
       // Whoever leaves the prompt has not made the gateway unready.
       ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
-      metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
+      metrics: async () => ({
+        body: await metrics.render(sizeGauges(await sizes())),
+        contentType: metrics.contentType,
+      }),
       webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
       log,
     });
     return listener.close;
+  };
+
+  const upkeep = async () => {
+    const { days, mediaBytes: bytes, mediaBytesPerChat: bytesPerChat } = config.retention;
+    return startUpkeep({
+      store,
+      days,
+      removeFiles: media.remove,
+      trimMedia: (signal) => trimMedia(mediaFolder, { bytes, bytesPerChat }, clock.now(), signal),
+      zone,
+      clock,
+      log,
+    });
   };
 
   return createGateway({
@@ -175,7 +198,7 @@ export async function compose({
         void chatFiles.prepare();
         return async () => {};
       },
-      ...(platforms ? [board] : []),
+      ...(platforms ? [board, upkeep] : []),
       async () => announceCommands({ channels, store, clock, log }),
       async () => {
         conversation.takeUpWindows([...channels.keys()]);
@@ -198,8 +221,8 @@ function optionsOf({ channels }: Config, name: string) {
 }
 
 /** Pictures, voice notes, documents. What reads them is loaded when one comes. */
-async function createMediaOf(config: Config, log: Log): Promise<Media> {
-  const files = createMediaFiles({ folder: join(config.dataDir, 'media'), newId: randomUUID });
+async function createMediaOf(config: Config, folder: string, log: Log): Promise<Media> {
+  const files = createMediaFiles({ folder, newId: randomUUID });
   const { transcription, media } = config;
   const transcriber = transcription
     ? (await import('./models/transcription.js')).createTranscriber({

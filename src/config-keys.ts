@@ -17,6 +17,8 @@ const access = {
   require_mention: z.boolean(expected('true or false')).optional(),
 };
 
+const DAYS = 'a whole number of 1 or more, or never';
+
 /** `access` where nobody says otherwise. */
 export const ACCESS = {
   direct: 'pairing',
@@ -118,6 +120,13 @@ export const configKeys = z.strictObject({
     natural: z.boolean(expected('true or false')).default(false),
     max_rounds: whole(1).default(3),
     max_replies: whole(1).default(8),
+  }),
+  retention: section({
+    days: z
+      .union([amount(DAYS, 1).refine(Number.isInteger, expected(DAYS)), z.literal('never')], expected(DAYS))
+      .default(30),
+    media_bytes: whole(1).default(2_000_000_000),
+    media_bytes_per_chat: whole(1).default(500_000_000),
   }),
   delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }),
   memory: section({

@@ -136,6 +136,7 @@ function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }:
         ? { baseUrl: transcription.base_url, apiKey: transcription.api_key, model: transcription.model }
         : null,
     media: camel(keys.media),
+    retention: camel(keys.retention),
     conversation: camel(keys.conversation),
     personas: camel(keys.personas),
     delivery: camel(keys.delivery),

@@ -12,7 +12,7 @@ import type { Memory } from '../core/memory.js';
 import type { ModelClient } from '../core/model.js';
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
-import type { Lease, Store } from '../core/store.js';
+import type { Lease, Sizes, Store } from '../core/store.js';
 import type { ToolsFor } from '../core/tool.js';
 import type { AccessRules } from './access.js';
 
@@ -45,6 +45,8 @@ export interface Services {
   metrics: Metrics;
   /** What is running, for `/status`. */
   facts: { version: string; model: string; startedAt: number };
+  /** How much is kept on the disk, for `/status`. */
+  sizes(): Promise<Sizes>;
 }
 
 export interface Settings {

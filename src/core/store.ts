@@ -627,18 +627,29 @@ export interface ChannelStore {
   clearChannelState(channel: string): Promise<void>;
 }
 
+/** A setting: files below the media folder that are to be removed, as JSON. */
+export const FORGOTTEN_FILES = 'upkeep.files';
+
 /** What is kept too long leaves the disk, in steps of milliseconds. */
 export interface UpkeepStore {
   /**
    * Removes at most `most` rows of what is older than `before`: delivered entries of the outbox, finished turns and their
-   * steps, finished commands, expired pairing requests, versions of memory; and of what a reset has forgotten and nobody
-   * else may still see, whenever it was said. Returns how many went: fewer than `most` when nothing is left.
+   * steps (save those that a window shows), finished commands, expired pairing requests, versions of memory; and of what a
+   * reset has forgotten and nobody else may still see, whenever it was said. Where a row is still needed to know a message
+   * again, its words go. Files of what is forgotten are noted in the setting `FORGOTTEN_FILES`. Returns how many rows were
+   * removed or changed: fewer than `most` when nothing is left.
    */
-  prune(ask: { before: number; most: number }): Promise<number>;
+  prune(ask: { before: number; now: number; most: number }): Promise<number>;
   /** Gives some free pages of the database back to the disk. True when there are more. */
   shrink(pages: number): Promise<boolean>;
   /** Bytes on the disk, and rows of what grows. */
-  sizes(): Promise<{ bytes: number; free: number; rows: Record<string, number> }>;
+  sizes(): Promise<Sizes['store']>;
+}
+
+/** How much is kept, bytes: the database (`free` of it can be used again) and the files that came with messages. */
+export interface Sizes {
+  store: { bytes: number; free: number; rows: Record<string, number> };
+  media: number;
 }
 
 export interface Store

@@ -1,12 +1,17 @@
 /**
- * How much of the files that came with messages is kept: so many bytes of a chat and of all, the oldest go first. What is
- * gone is still told of in words where it stood.
+ * How much of the files that came with messages is kept: so many bytes of a chat and of all, the oldest go first. In the
+ * conversation, the line that names a file stays.
  */
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface MediaLimits {
   bytesPerChat: number;
+  bytes: number;
+}
+
+export interface RemovedFiles {
+  files: number;
   bytes: number;
 }
 
@@ -17,43 +22,49 @@ interface KeptFile {
   at: number;
 }
 
-/** What lies below the media folder. */
+/** What came so recently stays beyond any limit: somebody may be waiting for an answer about it. */
+const RECENT_MS = 3_600_000;
+
+/** How much there is below the media folder. */
 export async function mediaBytes(folder: string): Promise<number> {
-  return sumOf(await list(folder));
+  const files = await list(folder);
+  return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Removes what is beyond the limits; how many files and bytes that were. */
+/** Removes what is beyond the limits; ends early when the signal aborts. */
 export async function trimMedia(
   folder: string,
   limits: MediaLimits,
-): Promise<{ files: number; bytes: number }> {
-  const newestFirst = (await list(folder)).sort((a, b) => b.at - a.at);
+  now: number,
+  signal: AbortSignal,
+): Promise<RemovedFiles> {
+  const newestFirst = (await list(folder, signal)).sort((a, b) => b.at - a.at);
   const perChat = new Map<string, number>();
   let all = 0;
-  const gone = { files: 0, bytes: 0 };
-  for (const { chatId, path, bytes } of newestFirst) {
+  const removed = { files: 0, bytes: 0 };
+  for (const { chatId, path, bytes, at } of newestFirst) {
+    if (signal.aborted) break;
+    // Once a limit was passed, whatever is older goes, small as it may be.
     const ofChat = (perChat.get(chatId) ?? 0) + bytes;
-    if (ofChat <= limits.bytesPerChat && all + bytes <= limits.bytes) {
-      perChat.set(chatId, ofChat);
-      all += bytes;
-      continue;
-    }
+    perChat.set(chatId, ofChat > limits.bytesPerChat ? Number.POSITIVE_INFINITY : ofChat);
+    if (ofChat <= limits.bytesPerChat) all += bytes;
+    if (all > limits.bytes) all = Number.POSITIVE_INFINITY;
+    if ((ofChat <= limits.bytesPerChat && all <= limits.bytes) || at > now - RECENT_MS) continue;
     await rm(path, { force: true });
-    gone.files++;
-    gone.bytes += bytes;
-    // What is older than one that went goes, too, whatever its size: nobody expects holes.
-    perChat.set(chatId, Number.POSITIVE_INFINITY);
+    removed.files++;
+    removed.bytes += bytes;
   }
-  return gone;
+  return removed;
 }
 
-async function list(folder: string): Promise<KeptFile[]> {
+async function list(folder: string, signal?: AbortSignal): Promise<KeptFile[]> {
   const found: KeptFile[] = [];
   for (const chatId of await namesIn(folder)) {
     for (const name of await namesIn(join(folder, chatId))) {
+      if (signal?.aborted) return [];
       const path = join(folder, chatId, name);
+      // It may have gone meanwhile.
       const entry = await stat(path).catch(() => null);
-      // Meanwhile it may have gone; what is no file is not ours.
       if (entry?.isFile()) found.push({ chatId, path, bytes: entry.size, at: entry.mtimeMs });
     }
   }
@@ -68,8 +79,4 @@ async function namesIn(folder: string): Promise<string[]> {
     if (code === 'ENOENT' || code === 'ENOTDIR') return [];
     throw error;
   }
-}
-
-function sumOf(files: KeptFile[]): number {
-  return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }

@@ -6,9 +6,15 @@ import type { Registry } from 'prom-client';
 import type { CounterName, HistogramName, Metrics } from '../core/log.js';
 
 export interface RenderedMetrics extends Metrics {
-  /** All metrics in Prometheus's text format. */
-  render(): Promise<string>;
+  /** All metrics in Prometheus's text format; with gauges, which are measured for the look. */
+  render(gauges?: Gauge[]): Promise<string>;
   readonly contentType: string;
+}
+
+export interface Gauge {
+  name: string;
+  help: string;
+  values: { labels?: Record<string, string>; value: number }[];
 }
 
 /** Labels that a metric can have. Prometheus wants them named beforehand; others are dropped. */
@@ -82,12 +88,13 @@ export function createMetrics(): RenderedMetrics {
       histogram.sum += value;
     },
 
-    async render() {
+    async render(gauges = []) {
       loading ??= processMetrics();
       const texts = [
         (await (await loading).metrics()).trimEnd(),
         ...[...counters].map(([name, values]) => counterText(name, values)),
         ...[...histograms].map(([name, histogram]) => histogramText(name, histogram)),
+        ...gauges.map(gaugeText),
       ];
       return `${texts.join('\n\n')}\n`;
     },
@@ -120,6 +127,13 @@ function histogramText(name: HistogramName, { counts, sum }: Histogram): string 
     `coterie_${name}_sum ${sum}`,
     `coterie_${name}_count ${total}`,
   ].join('\n');
+}
+
+function gaugeText({ name, help, values }: Gauge): string {
+  const lines = values.map(
+    ({ labels = {}, value }) => `coterie_${name}${labelText(labels, Object.keys(labels))} ${value}`,
+  );
+  return [...headText(name, help, 'gauge'), ...lines].join('\n');
 }
 
 function headText(name: string, help: string, type: string): string[] {

@@ -5,25 +5,29 @@
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log } from '../core/log.js';
-import type { SettingStore, UpkeepStore } from '../core/store.js';
+import { FORGOTTEN_FILES, type SettingStore, type UpkeepStore } from '../core/store.js';
 
 export interface UpkeepParts {
   store: UpkeepStore & SettingStore;
   /** How long delivered, finished and superseded things are kept, days. */
-  days: number;
+  days: number | 'never';
+  /** Removes these files; none is missed where it is gone already. */
+  removeFiles(files: string[]): Promise<void>;
   /** Removes files that are beyond the limits. */
-  trimMedia(): Promise<{ files: number; bytes: number }>;
+  trimMedia(signal: AbortSignal): Promise<{ files: number; bytes: number }>;
   zone: Zone;
   clock: Clock;
   log: Log;
 }
 
-const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** The hour of the night, in the configured zone. */
 const HOUR = 4;
-/** A start has other things to do. */
+/** After a start there are other things to do first. */
 const FIRST_AFTER_MS = 10 * 60_000;
+/** Where the store could not be read, it is tried again so soon. */
+const RETRY_MS = HOUR_MS;
 const ROWS_A_STEP = 200;
 const PAGES_A_STEP = 100;
 const PAUSE_MS = 50;
@@ -31,46 +35,56 @@ const LAST_KEY = 'upkeep.last';
 
 /** Begins waiting for the night; returns how to end it. */
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
-  const { store, clock, log } = parts;
   const over = new AbortController();
-
-  async function everyNight(): Promise<void> {
-    for (;;) {
-      const last = Number((await store.setting(LAST_KEY)) ?? 0);
-      await clock.sleep(untilNext(parts, last), over.signal);
-      if (over.signal.aborted) return;
-      await upkeep(parts, over.signal).catch((error) =>
-        log.error({ err: error }, 'the nightly upkeep could not be finished; the next night goes on'),
-      );
-      if (over.signal.aborted) return;
-      await store.setSetting(LAST_KEY, String(clock.now()));
-    }
-  }
-
-  const running = everyNight().catch((error) =>
-    log.error({ err: error }, 'the nightly upkeep has ended; it begins again with the next start'),
-  );
+  const running = everyNight(parts, over.signal);
   return async () => {
     over.abort(OVER);
     await running;
   };
 }
 
-/** One whole upkeep. Ends early when the signal aborts; what is left is the next one's. */
-export async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
+async function everyNight(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
+  const { store, clock, log } = parts;
+  while (!signal.aborted) {
+    try {
+      const last = Number((await store.setting(LAST_KEY)) ?? 0);
+      await clock.sleep(untilNext(parts, last), signal);
+      if (signal.aborted) return;
+      await upkeep(parts, signal);
+      if (signal.aborted) return;
+      await store.setSetting(LAST_KEY, String(clock.now()));
+    } catch (error) {
+      log.error({ err: error }, 'the nightly upkeep could not be finished; it is tried again in an hour');
+      await clock.sleep(RETRY_MS, signal);
+    }
+  }
+}
+
+/** One whole upkeep. Ends early when the signal aborts; the next one does what is left. */
+async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   const { store, clock, log, days } = parts;
-  const began = clock.now();
-  const before = began - days * DAY_MS;
+  const now = clock.now();
+  const before = days === 'never' ? 0 : now - days * DAY_MS;
   let rows = 0;
   for (let more = true; more && !signal.aborted; ) {
-    const gone = await store.prune({ before, most: ROWS_A_STEP });
-    rows += gone;
-    more = gone >= ROWS_A_STEP;
+    const removed = await store.prune({ before, now, most: ROWS_A_STEP });
+    await removeForgottenFiles(parts);
+    rows += removed;
+    more = removed >= ROWS_A_STEP;
     await clock.sleep(PAUSE_MS, signal);
   }
-  const media = signal.aborted ? { files: 0, bytes: 0 } : await parts.trimMedia();
+  const media = await parts.trimMedia(signal);
   while (!signal.aborted && (await store.shrink(PAGES_A_STEP))) await clock.sleep(PAUSE_MS, signal);
+  if (signal.aborted) return;
   log.info({ rows, files: media.files, bytes: media.bytes }, 'the nightly upkeep is done');
+}
+
+/** Those that an earlier upkeep did not get to are among them. */
+async function removeForgottenFiles({ store, removeFiles }: UpkeepParts): Promise<void> {
+  const files: string[] = JSON.parse((await store.setting(FORGOTTEN_FILES)) ?? '[]');
+  if (files.length === 0) return;
+  await removeFiles(files);
+  await store.setSetting(FORGOTTEN_FILES, '[]');
 }
 
 /** How long until the next night, ms; soon, where more than a day has gone by without one. */

@@ -222,6 +222,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     newId,
     newPairingCode: () => 'ABCDEFGH',
     facts: { version: '0', model: 'm', startedAt: 0 },
+    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });
   const receive = (...events: InboundEvent[]) =>
     conversation.receive({ channel: 'test', account: 'bot', events });

@@ -1,4 +1,5 @@
 /** `/status`: what is running and how it is, without anything secret. */
+import { sizeInWords } from '../../core/bytes.js';
 import { personaName } from '../../core/persona.js';
 import { presentIn } from '../participants.js';
 import { type Command, changesNothing } from './command.js';
@@ -40,6 +41,8 @@ export const status: Command = {
       lines.push(
         `All chats: ${waiting} messages waiting, ${running} turns running, ${undelivered} replies to send, ${parked} parked`,
       );
+      const { store, media } = await services.sizes();
+      lines.push(`Kept: ${sizeInWords(store.bytes)} in the database, ${sizeInWords(media)} of files`);
     }
     return { text: lines.join('\n') };
   },

@@ -12,6 +12,7 @@ import {
   toDelivery,
   UNKNOWN,
 } from './deliveries.js';
+import { NO_WORDS } from './rows.js';
 
 type OutboxVerbs = Pick<
   RouteStore,
@@ -32,7 +33,10 @@ export function outboxStore(connection: Connection, chats: Chats, deliver: Deliv
   const { raw, patiently, write } = connection;
   const next = raw.prepare<[ChatId], OutboxRow>(`
     select ${OUTBOX_COLUMNS} from outbox where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
-  const one = raw.prepare<[number], OutboxRow>(`select ${OUTBOX_COLUMNS} from outbox where id = ?`);
+  // Of one that a reset made forget, nothing is left that could be sent again.
+  const one = raw.prepare<[number], OutboxRow>(
+    `select ${OUTBOX_COLUMNS} from outbox where id = ? and body <> '${NO_WORDS}'`,
+  );
   // What another was sending when its lease ran out may have arrived.
   const sending = raw.prepare<[object]>(`
     update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until,

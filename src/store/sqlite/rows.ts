@@ -2,6 +2,9 @@
 
 const DAY_MS = 86_400_000;
 
+/** The body of an entry of the outbox whose words were forgotten. */
+export const NO_WORDS = '{"text":"","marks":[]}';
+
 /** The turn that said what came to be so: as its answer, or beside it through a tool (`tool:<turn>:<key>`). */
 export function turnOf(origin: string): string {
   return `case

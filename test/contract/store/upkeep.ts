@@ -56,7 +56,7 @@ export function upkeepContract(under: StoreUnderTest): void {
   });
 
   describe('what is kept too long', () => {
-    const prune = (before: number, most = 1_000) => under.store.prune({ before, most });
+    const prune = (before: number, most = 1_000) => under.store.prune({ before, now: NOW + 3 * DAY, most });
     const kept = async () => (await under.store.sizes()).rows;
 
     it('goes: what was delivered, answered and run, versions, requests; in steps', async () => {
