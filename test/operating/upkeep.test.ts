@@ -7,7 +7,7 @@ import { phraseOf } from '../../src/core/phrase.js';
 import { FORGOTTEN_FILES, type Store } from '../../src/core/store.js';
 import { mediaBytes, trimMedia } from '../../src/media/retention.js';
 import { startUpkeep, type UpkeepParts } from '../../src/operating/upkeep.js';
-import { handOf } from '../contract/store/hand.js';
+import { oneView } from '../contract/store/one-view.js';
 import {
   begun,
   CHAT,
@@ -150,7 +150,7 @@ async function files(): Promise<string[]> {
 describe('what is kept too long', () => {
   /** The window has moved behind this. */
   const moveBehind = async (text: string) => {
-    const { flush, move } = handOf(store);
+    const { flush, move } = oneView(store);
     const place = await placeOf(store, text);
     expect(await flush(place)).toBe(true);
     expect(await move(place)).toBe(true);

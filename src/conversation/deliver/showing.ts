@@ -77,7 +77,7 @@ interface Growing extends LiveAsk {
 
 export function createShowing(services: ShowingAsk): Showing {
   const { store, clock, log } = services;
-  const underWay = new Map<string, { channel: string; done: Promise<void>; cutOff(): void }>();
+  const underWay = new Map<string, { channel: string; done: Promise<unknown>; cutOff(): void }>();
   /** What certainly stands there when a reply is final, by the key of its part. */
   const standing = new Map<string, Part>();
   const lastChange = new Map<ChatId, number>();
@@ -142,8 +142,7 @@ export function createShowing(services: ShowingAsk): Showing {
     const cutOff = () => abort.abort(OVER);
     services.cuttingOff.addEventListener('abort', cutOff, { once: true });
     const doing = step(abort.signal);
-    const ended = () => {};
-    underWay.set(origin, { channel, cutOff, done: doing.then(ended, ended) });
+    underWay.set(origin, { channel, cutOff, done: Promise.allSettled([doing]) });
     try {
       return await doing;
     } finally {
@@ -293,8 +292,7 @@ function keyOf(turnId: string, part: number): string {
 
 /** What is refused once is left to the final text, which knows what to do then. */
 function pauseAfter(result: SendResult): number | null {
-  if (result.kind !== 'unreachable') return null;
-  return Math.max(EVERY_MS, result.retryAfterMs ?? PAUSE_MS);
+  return result.kind === 'unreachable' ? Math.max(EVERY_MS, result.retryAfterMs ?? PAUSE_MS) : null;
 }
 
 function isSamePart(a: Part | undefined, b: Part): boolean {
