@@ -640,7 +640,7 @@ export interface UpkeepStore {
    * removed or changed: fewer than `most` when nothing is left.
    */
   prune(ask: { before: number; now: number; most: number }): Promise<number>;
-  /** Gives some free pages of the database back to the disk. True when there are more. */
+  /** Gives some free pages of the database back to the disk. True when there are more; at last it empties the log. */
   shrink(pages: number): Promise<boolean>;
   /** Bytes on the disk, and rows of what grows. */
   sizes(): Promise<Sizes['store']>;

@@ -144,12 +144,13 @@ export function pruneStore(connection: Connection): UpkeepStore {
     },
 
     async shrink(pages) {
-      if ((await patiently(() => autoVacuum.get())) !== INCREMENTAL) return false;
-      await write(() => void raw.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages)})`), 'single');
-      const more = await patiently(() => (freePages.get() ?? 0) > 0);
-      // The log still has the pages as they were.
-      if (!more) await patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
-      return more;
+      if ((await patiently(() => autoVacuum.get())) === INCREMENTAL) {
+        await write(() => void raw.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages)})`), 'single');
+        if (await patiently(() => (freePages.get() ?? 0) > 0)) return true;
+      }
+      // The write-ahead log still has pages as they were before.
+      await patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
+      return false;
     },
 
     sizes: () =>
