@@ -137,7 +137,7 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
 async function compact(store: Store, person: number): Promise<void> {
   const of = { room: platformId('telegram', String(person)), personaId: DEFAULT_PERSONA };
   const window = await store.window({ ...of, limit: KEPT + 1, overheard: 0, except: [] });
-  const to = window.messages[0]?.place;
+  const to = window.messages[0]?.position;
   if (!to) throw new Error(`nothing was said in ${of.room}`);
   await store.commitFlush({ view: window.view, to, usage: null, now: YESTERDAY });
   const view = await store.view(of.room, of.personaId);

@@ -73,7 +73,7 @@ function feedOf(messages: number, chats: number): RecallFeed {
     replyTo: null,
     edited: false,
     turnId: null,
-    place: { heardAfter: id - 1, messageId: id },
+    position: { heardAfter: id - 1, messageId: id },
     addressed: true,
   });
   return {

@@ -11,7 +11,7 @@ import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
-import { sayAside } from './conversation/deliver/say.js';
+import { postSideMessage } from './conversation/deliver/say.js';
 import { toolSet } from './conversation/turn/tools.js';
 import type { Media } from './core/attachments.js';
 import type { Channel } from './core/channel.js';
@@ -145,7 +145,7 @@ export async function compose({
       sendMessage({
         groupsDir,
         mediaFolder,
-        post: (aside) => sayAside({ store, channels, deliver, personas, clock }, aside),
+        post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
       }),
     ]),
     settings,

@@ -6,7 +6,7 @@ import { type Config, processConfig, secretsOf } from './config.js';
 import { sizeInWords } from './core/bytes.js';
 import { systemClock } from './core/clock.js';
 import { describe } from './core/errors.js';
-import type { Fate } from './core/keeping.js';
+import type { Fate } from './core/memory-history.js';
 import type { Store } from './core/store.js';
 import { createPersonas } from './groups/personas.js';
 import { mediaBytes } from './media/retention.js';

@@ -57,7 +57,7 @@ function hostFor(channel: string, { store, personas, log, show }: Lent): Omit<Ch
     newest: () => store.newest(channel),
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
-      return sent === null ? null : named(sent.body, { face: sent.face, leads: sent.part === 0 });
+      return sent === null ? null : named(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });
     },
     async personaNames(chat) {
       const present = await personas.list(platformId(channel, chat));

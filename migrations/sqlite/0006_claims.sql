@@ -37,7 +37,7 @@ UPDATE `message` SET `reaction` = 1 WHERE `platform_message_id` LIKE 'reaction:%
 UPDATE `message` SET `state` = 'done' WHERE `state` = 'taken';--> statement-breakpoint
 INSERT INTO `shown` (`turn_id`, `parts`)
 	SELECT `turn_id`, json_group_array(json_object(
-		'body', json(`body`), 'speaker', `speaker`, 'face', json(`face`), 'key', `id` || '-open',
+		'body', json(`body`), 'speaker', `speaker`, 'appearance', json(`face`), 'key', `id` || '-open',
 		'platformMessageId', nullif(`platform_message_id`, ''), 'sentAt', `created_at`))
 	FROM (
 		SELECT `outbox`.*, `turn`.`id` AS `turn_id` FROM `outbox` JOIN `turn` ON `turn`.`id` = substr(`origin`, 6)

@@ -1,5 +1,5 @@
 /** Who is in a chat, for steps 3 to 6: the active persona and whoever was invited. Pure. */
-import type { Face } from '../core/channel.js';
+import type { Appearance } from '../core/channel.js';
 import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { type Persona, personaName } from '../core/persona.js';
 import type { ChatRecord } from '../core/store.js';
@@ -19,7 +19,7 @@ export function hasSeveral(chat: Chat, personas: readonly Pick<Persona, 'id'>[])
 }
 
 /** What a persona is seen by in company; undefined where nobody else could be meant, or it has no name of its own. */
-export function appearanceOf(chat: Chat, personas: Persona[], personaId: PersonaId): Face | undefined {
+export function appearanceOf(chat: Chat, personas: Persona[], personaId: PersonaId): Appearance | undefined {
   if (!hasSeveral(chat, personas)) return undefined;
   const name = personaName(personas, personaId);
   if (name === DEFAULT_PERSONA) return undefined;

@@ -46,7 +46,7 @@ export type Mark = { offset: number; length: number } & (
 );
 
 /** The name and picture of the persona that speaks, shown as far as the platform can. */
-export interface Face {
+export interface Appearance {
   personaId: PersonaId;
   name: string;
   /** The address of a picture. */
@@ -64,7 +64,7 @@ export interface SendOptions {
    * Given where several personas are in the chat: the platform shows this name and picture if it can, else the name
    * stands in bold before the text of the part that `leads`.
    */
-  face?: Face;
+  appearance?: Appearance;
   /** The first part of what is said. */
   leads?: boolean;
   /** The same for every try of this message, and for no other: letters, digits and `-`, at most 24. */

@@ -11,16 +11,16 @@
  * Every verb waits (without stopping the event loop) while another process holds the database, and throws
  * Fault `store_unavailable` when that lasts, the disk is full, or the file is broken.
  */
-import type { Face, Part } from './channel.js';
+import type { Appearance, Part } from './channel.js';
 import type { Exchange } from './exchange.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { Given, KeepingStore } from './keeping.js';
 import type { StoredAttachment } from './media.js';
+import type { MemoryHistoryStore, PromptMemory } from './memory-history.js';
 import type { Address, Attachment, ReplyTo } from './message.js';
 import type { Usage } from './model.js';
 import type { RecallFeed } from './recall.js';
 import type { Step, StoredMessage } from './transcript.js';
-import type { Measured, Place, Span, ViewRecord, ViewStore } from './view.js';
+import type { Measured, Position, Span, ViewRecord, ViewStore } from './view.js';
 
 // ── What stands in it ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -74,7 +74,7 @@ export interface NewDelivery {
   part: number;
   body: Part;
   /** Where it is to be seen who of several speaks. */
-  face?: Face;
+  appearance?: Appearance;
   /** The platform message it answers, where it should be shown as a reply. */
   replyTo: string | null;
 }
@@ -106,7 +106,7 @@ export interface ShownPart {
   body: Part;
   /** As in `NewDelivery`. */
   speaker: string;
-  face?: Face;
+  appearance?: Appearance;
   /** `SendOptions.key` of the message that shows it. */
   key: string;
   /** null while it is being sent, and where nobody knows. */
@@ -388,7 +388,7 @@ export interface RouteStore {
     /** The size of its last request, where a server counted it. */
     measured: Measured | null;
     /** What of memory it was given; kept until the next answer. null keeps what is there. */
-    given: Given | null;
+    given: PromptMemory | null;
     now: number;
   }): Promise<{ first: Delivery | null } | 'lost'>;
   /** Counts a fault of our own and gives the room back; returns the attempts now counted. */
@@ -482,7 +482,7 @@ export interface WindowAsk {
   limit: number;
   overheard: number;
   except: readonly number[];
-  after?: Place;
+  after?: Position;
 }
 
 /** An entry of the outbox that belongs to no turn. */
@@ -515,7 +515,7 @@ export type CommandEffect =
    * What waits in a room up to a message is heard and not answered: whoever is about to finds the claim lost, and a turn
    * over it that has begun meanwhile is aborted.
    */
-  | { kind: 'hush'; room: RoomId; upTo: number }
+  | { kind: 'suppress'; room: RoomId; upTo: number }
   /** A version of memory that was taken back, or never came to be: the next `versions` leaves it out. */
   | { kind: 'undone'; versionId: string }
   /** Asks somebody something: a plain yes of theirs in this room is a command. Replaces what they were asked before. */
@@ -655,7 +655,7 @@ export interface Sizes {
 export interface Store
   extends RouteStore,
     ViewStore,
-    KeepingStore,
+    MemoryHistoryStore,
     RecallFeed,
     ChatStore,
     AccessStore,

@@ -37,7 +37,7 @@ export interface ToolContext {
 }
 
 /** What a persona says beside its answer, through a tool. */
-export interface Aside {
+export interface SideMessage {
   chatId: ChatId;
   personaId: PersonaId;
   /** In which turn it is said, and in which room that runs: it leads to the thread, where the chat is the turn's own. */

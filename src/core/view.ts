@@ -7,15 +7,15 @@ import type { Usage } from './model.js';
 import type { Step, StoredMessage } from './transcript.js';
 
 /** A position in the order in which a persona heard a room's messages; both numbers are message ids. */
-export interface Place {
+export interface Position {
   heardAfter: number;
   messageId: number;
 }
 
-export const BEGINNING: Place = { heardAfter: 0, messageId: 0 };
-export const END: Place = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: Number.MAX_SAFE_INTEGER };
+export const BEGINNING: Position = { heardAfter: 0, messageId: 0 };
+export const END: Position = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: Number.MAX_SAFE_INTEGER };
 
-export function isBehind(a: Place, b: Place): boolean {
+export function isAfter(a: Position, b: Position): boolean {
   return a.heardAfter === b.heardAfter ? a.messageId > b.messageId : a.heardAfter > b.heardAfter;
 }
 
@@ -31,9 +31,9 @@ export interface ViewRecord {
   /** Nothing up to and including this message is shown to the persona again. */
   resetAt: number;
   /** The window begins behind it. */
-  windowAfter: Place;
+  windowAfter: Position;
   /** Everything that was said to the persona up to here was seen by a flush that finished. */
-  flushedTo: Place;
+  flushedTo: Position;
   /** Of what the window has left behind. */
   summary: string | null;
   /** Of the last request that a server counted since the window moved. */
@@ -41,7 +41,7 @@ export interface ViewRecord {
 }
 
 export interface HeardMessage extends StoredMessage {
-  place: Place;
+  position: Position;
   /** False for what was only overheard. */
   addressed: boolean;
 }
@@ -62,8 +62,8 @@ export interface ArchivedSpan {
   personaId: PersonaId;
   /** The file's name in the chat's archive folder. */
   file: string;
-  after: Place;
-  to: Place;
+  after: Position;
+  to: Position;
   /**
    * `writing`: the window has not moved past it yet, and the file may be half a story; `unflushed`: a flush of it
    * is still owed; `settled`: nothing is.
@@ -85,14 +85,14 @@ export interface ViewStore {
   span(ask: {
     room: RoomId;
     personaId: PersonaId;
-    after: Place;
-    upTo: Place;
+    after: Position;
+    upTo: Position;
     limit: number;
     overheard: number;
   }): Promise<Span>;
 
   /** A flush has seen everything up to `to` and finished. Its usage counts for the chat. */
-  commitFlush(flush: { view: SeenView; to: Place; usage: Usage | null; now: number }): Promise<boolean>;
+  commitFlush(flush: { view: SeenView; to: Position; usage: Usage | null; now: number }): Promise<boolean>;
   /** Notes that an archive of a span is about to be written; nothing is moved by it. */
   beginArchive(span: Omit<ArchivedSpan, 'state'>): Promise<void>;
   /**
@@ -102,7 +102,7 @@ export interface ViewStore {
    */
   moveWindow(move: {
     view: SeenView;
-    to: Place;
+    to: Position;
     summary: string | null;
     archive: string | null;
     usage: Usage | null;

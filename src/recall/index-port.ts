@@ -1,11 +1,11 @@
 /** What the index can do: spoken between the gateway's thread, which reads the store, and the one that indexes. */
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Recalled, RecallQuery, Scope } from '../core/recall.js';
-import type { Place } from '../core/view.js';
+import type { Position } from '../core/view.js';
 
 export interface IndexedView {
-  addressed: Place;
-  overheard: Place;
+  addressed: Position;
+  overheard: Position;
 }
 
 export interface MessagePage {
@@ -14,7 +14,7 @@ export interface MessagePage {
   resetAt: number;
   addressed: boolean;
   /** Where the index stood when the page was read; a page that begins elsewhere by now is not taken. */
-  after: Place;
+  after: Position;
   messages: { id: number; heardAfter: number; at: number; author: string; text: string }[];
 }
 

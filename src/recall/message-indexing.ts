@@ -98,7 +98,7 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
       for (const [n, { cursor, page, last }] of pages.entries()) {
         const position = positions.get(keyOf(cursor.view));
         if (taken[n]) {
-          if (position) position[cursor.addressed ? 'addressed' : 'overheard'] = last.place;
+          if (position) position[cursor.addressed ? 'addressed' : 'overheard'] = last.position;
           if (page.messages.length === PAGE) cursors.push(cursor);
         } else {
           // Another process was faster, or the view was reset. If it happens twice, `heard` is called again later.
@@ -201,8 +201,8 @@ function scopeOf(view: HeardView): Scope {
 }
 
 function indexed(message: HeardMessage) {
-  const { id, sentAt: at, text, place } = message;
-  return { id, at, text, heardAfter: place.heardAfter, author: authorName(message) };
+  const { id, sentAt: at, text, position } = message;
+  return { id, at, text, heardAfter: position.heardAfter, author: authorName(message) };
 }
 
 export function authorName({ author }: HeardMessage): string {

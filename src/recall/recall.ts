@@ -17,7 +17,7 @@ import type {
   Scope,
 } from '../core/recall.js';
 import type { HeardMessage } from '../core/view.js';
-import { isBehind } from '../core/view.js';
+import { isAfter } from '../core/view.js';
 import { createBackground } from './background.js';
 import { createFileIndexing } from './file-indexing.js';
 import type { Ranked } from './index-port.js';
@@ -188,10 +188,10 @@ function fromMessage(
   query: RecallQuery,
 ): Recalled | null {
   if (message === undefined) return null;
-  const { id, room, sentAt, text, author, place } = message;
+  const { id, room, sentAt, text, author, position } = message;
   if (query.since !== undefined && sentAt < query.since) return null;
   if (query.until !== undefined && sentAt >= query.until) return null;
-  if (query.except?.room === room && isBehind(place, query.except.after)) return null;
+  if (query.except?.room === room && isAfter(position, query.except.after)) return null;
   const own = author.kind === 'persona' && author.id === scope.personaId;
   const source = { kind: 'message' as const, room, messageId: id, author: authorName(message), own };
   return { text, at: sentAt, source, relevance: hit.relevance };

@@ -1,7 +1,7 @@
 /** The index on one database file, for the thread that owns it. A broken file is removed and filled again. */
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
-import { isBehind } from '../core/view.js';
+import { isAfter } from '../core/view.js';
 import { type Chunks, createChunks, type Origin } from './chunks.js';
 import { datesIn } from './dates.js';
 import { type FileChunk, fileChunks } from './file-chunks.js';
@@ -250,7 +250,7 @@ function wantedIn({ chunks }: Open, scope: Scope, table: ScopeTable, { since, un
     if (until !== undefined && !(at < until)) return false;
     if (!except || table.origins[position] !== shownRoom) return true;
     const here = { heardAfter: table.heardAfter[position] ?? 0, messageId: table.chunks[position] ?? 0 };
-    return !isBehind(here, except.after);
+    return !isAfter(here, except.after);
   };
 }
 

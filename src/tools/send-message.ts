@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { createZone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
-import type { Aside, Tool, ToolContext, ToolResult } from '../core/tool.js';
+import type { SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { done, failed } from './results.js';
 import { findFile, newestFiles } from './sendable-files.js';
 
 export interface SendMessageParts {
   /** Puts it into the outbox; what has this key already is passed over. */
-  post(aside: Aside): Promise<'posted' | 'unknown chat'>;
+  post(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
   /** `data/media`: files that came with messages, a folder for each chat. */
   mediaFolder: string;
   groupsDir: string;

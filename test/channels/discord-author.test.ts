@@ -12,18 +12,18 @@ const HAIR = '\u200a';
 describe('the author of a webhook’s message', () => {
   test('has the persona’s name, and its picture where that is an address', () => {
     const avatar = 'https://example.org/luna.png';
-    expect(authorOf(GROUP, { face: faceOf('Luna', avatar) })).toEqual({
+    expect(authorOf(GROUP, { appearance: faceOf('Luna', avatar) })).toEqual({
       username: 'Luna',
       avatar_url: avatar,
     });
     for (const none of [null, 'luna.png', 'file:///luna.png', 'data:image/png;base64,AA==', '']) {
-      expect(authorOf(GROUP, { face: faceOf('Luna', none) })).toEqual({ username: 'Luna' });
+      expect(authorOf(GROUP, { appearance: faceOf('Luna', none) })).toEqual({ username: 'Luna' });
     }
   });
 
   test('is the bot in direct chats, for `default`, and where nobody is to be told apart', () => {
-    expect(authorOf(DIRECT, { face: faceOf('Luna') })).toBeNull();
-    expect(authorOf(GROUP, { face: { ...faceOf('Coterie'), personaId: 'default' } })).toBeNull();
+    expect(authorOf(DIRECT, { appearance: faceOf('Luna') })).toBeNull();
+    expect(authorOf(GROUP, { appearance: { ...faceOf('Coterie'), personaId: 'default' } })).toBeNull();
     expect(authorOf(GROUP, {})).toBeNull();
   });
 });
@@ -90,21 +90,23 @@ describe('the name before the text', () => {
   const part = { text: 'hi', marks: [{ kind: 'bold' as const, offset: 0, length: 2 }] };
 
   test('stands before what leads', () => {
-    expect(withName(part, { face: faceOf('Luna'), leads: true })).toEqual({
+    expect(withName(part, { appearance: faceOf('Luna'), leads: true })).toEqual({
       text: 'Luna\nhi',
       marks: [
         { kind: 'bold', offset: 0, length: 4 },
         { kind: 'bold', offset: 5, length: 2 },
       ],
     });
-    expect(withName(part, { face: faceOf('Luna'), leads: false })).toBe(part);
+    expect(withName(part, { appearance: faceOf('Luna'), leads: false })).toBe(part);
     expect(withName(part, { leads: true })).toBe(part);
-    expect(withName(part, { face: { ...faceOf('Coterie'), personaId: 'default' }, leads: true })).toBe(part);
+    expect(withName(part, { appearance: { ...faceOf('Coterie'), personaId: 'default' }, leads: true })).toBe(
+      part,
+    );
   });
 
   test('is left out where there is no room', () => {
     const full = { text: 'x'.repeat(2_000), marks: [] };
-    expect(withName(full, { face: faceOf('Luna'), leads: true })).toBe(full);
+    expect(withName(full, { appearance: faceOf('Luna'), leads: true })).toBe(full);
   });
 
   test('fits in every message that was composed with room for it, whatever it is', () => {
@@ -115,9 +117,9 @@ describe('the name before the text', () => {
     const words = fc.oneof(fc.lorem({ maxCount: 700 }), fc.string({ unit: 'binary', maxLength: 5_000 }));
     fc.assert(
       fc.property(name, words, (said, markdown) => {
-        const face = faceOf(said.replace(/\s/g, 'x'));
-        for (const composed of compose(markdown, face.name.length + 1)) {
-          const shown = withName(composed, { face, leads: true });
+        const appearance = faceOf(said.replace(/\s/g, 'x'));
+        for (const composed of compose(markdown, appearance.name.length + 1)) {
+          const shown = withName(composed, { appearance, leads: true });
           expect(shown).not.toBe(composed);
           expect(fits(shown)).toBe(true);
         }

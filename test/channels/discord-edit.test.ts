@@ -47,7 +47,7 @@ const shown = () =>
 /** By whom it is said, and what is shown of it. */
 const ways: [string, Partial<SendOptions>, (text: string) => (string | null)[], (() => void)?][] = [
   ['the bot', {}, (text) => [null, text]],
-  ['`default`', { face: { ...LUNA.face, personaId: 'default' }, leads: true }, (text) => [null, text]],
+  ['`default`', { appearance: { ...LUNA.face, personaId: 'default' }, leads: true }, (text) => [null, text]],
   ['a webhook', LUNA, (text) => ['Luna', text]],
   [
     'a webhook under another name',

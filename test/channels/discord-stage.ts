@@ -1,7 +1,7 @@
 /** The real channel against the fake Discord, with a clock that stands still unless it is moved. */
 import { createDiscord, type Discord } from '../../src/channels/discord/channel.js';
 import type { DiscordOptions } from '../../src/channels/discord/options.js';
-import type { Face, Reception } from '../../src/core/channel.js';
+import type { Appearance, Reception } from '../../src/core/channel.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { startFakeDiscord } from '../fakes/discord.js';
@@ -176,6 +176,6 @@ export function gallery(fake: FakeDiscord): void {
 }
 
 /** A persona as it is to be shown. */
-export function faceOf(name: string, avatar: string | null = null): Face {
+export function faceOf(name: string, avatar: string | null = null): Appearance {
   return { personaId: name.toLowerCase(), name, avatar };
 }

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import type { Aside } from '../../src/core/tool.js';
+import type { SideMessage } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
@@ -14,7 +14,7 @@ async function open(more: WorkbenchOptions = {}): Promise<void> {
   const folder = more.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-aside-')));
   const tool = sendMessage({
     ...{ groupsDir: join(folder, 'groups'), mediaFolder: join(folder, 'data/media') },
-    post: (ask: Aside) => on.sayAside(ask),
+    post: (ask: SideMessage) => on.sayAside(ask),
   });
   on = await workbench({ ...more, folder, tools: [tool] });
 }

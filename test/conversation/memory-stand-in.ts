@@ -5,9 +5,9 @@ import { COMMANDS } from '../../src/conversation/commands/list.js';
 import type { ArchiveFile, Archives } from '../../src/core/archive.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault } from '../../src/core/errors.js';
-import type { Given, Trace } from '../../src/core/keeping.js';
 import type { Log } from '../../src/core/log.js';
 import type { FoundLine, Memory, MemoryFile, SeenTier, Tier, Version } from '../../src/core/memory.js';
+import type { PromptMemory, Trace } from '../../src/core/memory-history.js';
 import type { Persona, Personas } from '../../src/core/persona.js';
 import type { Store, StoredCommand } from '../../src/core/store.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
@@ -36,7 +36,7 @@ export interface StandIn {
   archives: ArchiveFile[];
   /** What may be changed at will. */
   now: {
-    given: Given | null;
+    given: PromptMemory | null;
     resetAt: number;
     others: string[];
     unreadable: boolean;
@@ -66,7 +66,7 @@ type CommandStore = Pick<
   | 'dropVersion'
   | 'versions'
   | 'turnMessages'
-  | 'given'
+  | 'promptMemory'
   | 'trace'
   | 'whereabouts'
   | 'findWords'
@@ -223,7 +223,7 @@ export function standIn(): StandIn {
     versions: async ({ personaId, most }) =>
       versions.filter((version) => personaId === null || version.personaId === personaId).slice(0, most),
     turnMessages: async (turnId) => turns.get(turnId) ?? [],
-    given: async () => now.given,
+    promptMemory: async () => now.given,
     trace: async ({ most }) => traces.slice(0, most),
     whereabouts: async () => ({ window: 12, flushed: 40, archived: 1 }),
     findWords: async (_chatId, phrase) => ({
@@ -243,7 +243,7 @@ export function standIn(): StandIn {
       ...{ summary: null, measured: null },
     }),
     window: async ({ room, personaId }) => ({
-      messages: messages.map((message) => ({ ...message, place: BEGINNING, addressed: true })),
+      messages: messages.map((message) => ({ ...message, position: BEGINNING, addressed: true })),
       steps: new Map(),
       more: false,
       view: await store.view(room, personaId),

@@ -32,7 +32,7 @@ const shownTo = (request: ModelRequest) =>
     .join('\n');
 /** Who spoke, and what, since a point. */
 const heard = (from = 0) =>
-  on.sent.slice(from).map(({ part, options }) => `${options.face?.name ?? '-'}: ${part.text}`);
+  on.sent.slice(from).map(({ part, options }) => `${options.appearance?.name ?? '-'}: ${part.text}`);
 
 /** A group with three personas; Nova is the active one, since she was made last. */
 async function company(options: WorkbenchOptions = {}, names = ['Luna', 'Max', 'Nova']): Promise<number> {

@@ -262,7 +262,8 @@ describe('the fake Discord', () => {
     client.on(Events.InteractionCreate, async (interaction) => {
       if (interaction.isAutocomplete()) await interaction.respond([{ name: 'Luna', value: 'luna' }]);
       if (!interaction.isChatInputCommand()) return;
-      if (interaction.inGuild()) await interaction.reply({ content: 'hush', flags: MessageFlags.Ephemeral });
+      if (interaction.inGuild())
+        await interaction.reply({ content: 'suppress', flags: MessageFlags.Ephemeral });
       else {
         await interaction.deferReply();
         await interaction.editReply('well');
@@ -271,7 +272,7 @@ describe('the fake Discord', () => {
     });
     const inGuild = fake.command({ from: ANNA, channelId: CHANNEL, name: 'status' });
     await fake.until(() => inGuild.answered, 'the answer');
-    expect(inGuild.messages).toMatchObject([{ content: 'hush', ephemeral: true, via: 'callback' }]);
+    expect(inGuild.messages).toMatchObject([{ content: 'suppress', ephemeral: true, via: 'callback' }]);
     const direct = fake.command({ from: BEN, channelId: fake.dm(BEN), name: 'status' });
     await fake.until(() => direct.messages.length === 2, 'both messages');
     expect(direct.deferred).toBe(true);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
-import { sayAside } from '../../src/conversation/deliver/say.js';
+import { postSideMessage } from '../../src/conversation/deliver/say.js';
 import type { Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
@@ -28,7 +28,7 @@ import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
-import type { AnyTool, Aside, ToolsFor } from '../../src/core/tool.js';
+import type { AnyTool, SideMessage, ToolsFor } from '../../src/core/tool.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
@@ -64,7 +64,7 @@ export interface Workbench {
   /** What the next sends come to; 'sent' when it runs out. */
   results: SendResult[];
   /** What a persona says beside its answer. */
-  sayAside(aside: Aside): Promise<'posted' | 'unknown chat'>;
+  sayAside(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
   say(text: string, more?: Partial<InboundMessage>): Promise<Reception>;
   receive(...events: InboundEvent[]): Promise<Reception>;
   /** Resolves when nothing waits, runs or is to be sent. */
@@ -231,7 +231,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
 
   return {
     ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, results },
-    sayAside: (aside) => sayAside({ ...common, deliver, personas }, aside),
+    sayAside: (aside) => postSideMessage({ ...common, deliver, personas }, aside),
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;

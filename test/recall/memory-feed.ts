@@ -1,7 +1,7 @@
 /** A store and files in memory that do what the ports of recall say, for tests and for the bench. */
 import { type RoomId, roomParts } from '../../src/core/ids.js';
 import type { HeardView, RecallFeed, RecallFile, RecallFiles, Scope } from '../../src/core/recall.js';
-import { type HeardMessage, isBehind } from '../../src/core/view.js';
+import { type HeardMessage, isAfter } from '../../src/core/view.js';
 
 export interface Said {
   room: RoomId;
@@ -55,7 +55,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
             by === undefined
               ? { kind: 'person', id: `terminal_${author}`, name: author, administrator: false }
               : { kind: 'persona', id: by },
-          place: { heardAfter: id - 1, messageId: id },
+          position: { heardAfter: id - 1, messageId: id },
           addressed: n === 0,
         });
       });
@@ -91,7 +91,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
       ) {
         const message = view.messages[n];
         if (message === undefined || found.length >= most) break;
-        if (message.id > view.resetAt && message.addressed === addressed && isBehind(message.place, after))
+        if (message.id > view.resetAt && message.addressed === addressed && isAfter(message.position, after))
           found.push(message);
       }
       return found;

@@ -247,7 +247,7 @@ async function useViews(store: Store): Promise<void> {
     deliveries: [delivery('turn:v1', 'x')],
   });
   await store.sent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);
-  await store.given(room, personaId);
+  await store.promptMemory(room, personaId);
   await store.turnMessages('v1');
   await store.roomsHeard(room, personaId);
   const to = { heardAfter: 1_000, messageId: 0 };

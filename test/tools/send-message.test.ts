@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType, z } from 'zod';
-import type { Aside, Authorisation, ToolContext } from '../../src/core/tool.js';
+import type { Authorisation, SideMessage, ToolContext } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
 
 const HERE = 'telegram_1';
@@ -15,14 +15,14 @@ const caller: Authorisation = {
 const control: Authorisation = { ...caller, controlChats: [HERE] };
 
 /** `files` lie below a folder that holds both `groups` and `media`. */
-async function setUp(files: string[] = [], post?: (ask: Aside) => Promise<'posted' | 'unknown chat'>) {
+async function setUp(files: string[] = [], post?: (ask: SideMessage) => Promise<'posted' | 'unknown chat'>) {
   const home = await realpath(await mkdtemp(join(tmpdir(), 'coterie-send-')));
   onTestFinished(() => rm(home, { recursive: true, force: true }));
   for (const file of files) {
     await mkdir(dirname(join(home, file)), { recursive: true });
     await writeFile(join(home, file), file);
   }
-  const posted: Aside[] = [];
+  const posted: SideMessage[] = [];
   const tool = sendMessage({
     groupsDir: join(home, 'groups'),
     mediaFolder: join(home, 'media'),

@@ -25,19 +25,19 @@ export interface Author {
   avatar_url?: string;
 }
 
-type Shown = Pick<SendOptions, 'face' | 'leads'>;
+type Shown = Pick<SendOptions, 'appearance' | 'leads'>;
 
 /** null where the bot itself speaks: direct chats have no webhooks. */
-export function authorOf({ kind }: Recipient, { face }: Shown): Author | null {
-  if (kind === 'direct' || face === undefined || face.personaId === DEFAULT_PERSONA) return null;
-  const { name, avatar } = face;
+export function authorOf({ kind }: Recipient, { appearance }: Shown): Author | null {
+  if (kind === 'direct' || appearance === undefined || appearance.personaId === DEFAULT_PERSONA) return null;
+  const { name, avatar } = appearance;
   return { username: acceptable(name), ...(isPicture(avatar) ? { avatar_url: avatar } : {}) };
 }
 
 /** The part as it is shown where the author's name does not say whose it is. */
-export function withName(part: Part, { face, leads }: Shown): Part {
-  if (face === undefined || !leads || face.personaId === DEFAULT_PERSONA) return part;
-  const shown = named(part, { face, leads });
+export function withName(part: Part, { appearance, leads }: Shown): Part {
+  if (appearance === undefined || !leads || appearance.personaId === DEFAULT_PERSONA) return part;
+  const shown = named(part, { appearance, leads });
   // What does not fit would not be taken: better without its name than not at all.
   return fits(shown) || !fits(part) ? shown : part;
 }

@@ -50,7 +50,7 @@ export async function send(
   if (found.kind !== 'read') return found;
   const { bytes } = found;
   // The name may come before it, on a line of its own.
-  const spare = options.face === undefined ? 0 : options.face.name.length + 1;
+  const spare = options.appearance === undefined ? 0 : options.appearance.name.length + 1;
   const before = fits(words) ? [] : pieces(words, spare);
   const leads = options.leads === true;
   for (const [index, piece] of before.entries()) {

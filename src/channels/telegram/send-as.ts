@@ -15,7 +15,7 @@ import type { Presence } from './presence.js';
 import { deleteMessage, editPart, type Sent, sendPart } from './send.js';
 
 type Sending = Required<Pick<Channel, 'send' | 'edit' | 'remove' | 'preview' | 'setTyping'>>;
-type Speaker = Pick<SendOptions, 'speaker' | 'face' | 'leads'>;
+type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 
 export function createSending(parts: { bots: Bots; presence: Presence; log: Log }): Sending {
   const { bots, presence, log } = parts;
@@ -126,8 +126,8 @@ export function createSending(parts: { bots: Bots; presence: Presence; log: Log 
   };
 }
 
-function speakerOf({ speaker, face }: Speaker): PersonaId | undefined {
-  return speaker ?? face?.personaId;
+function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
+  return speaker ?? appearance?.personaId;
 }
 
 /** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */

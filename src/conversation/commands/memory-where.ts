@@ -1,6 +1,7 @@
 /** `/memory why WORDS`: where the messages went in which these words stand. And the account of a whole room. */
-import type { Fate, KeepingStore, Trace } from '../../core/keeping.js';
+
 import type { MemoryOwner } from '../../core/memory.js';
+import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
 import { phraseOf } from '../../core/phrase.js';
 import { authorName } from '../../core/transcript.js';
 import type { CommandAnswer, CommandServices } from './command.js';
@@ -62,7 +63,7 @@ export function accountOf({
   window,
   flushed,
   archived,
-}: Awaited<ReturnType<KeepingStore['whereabouts']>>): string {
+}: Awaited<ReturnType<MemoryHistoryStore['whereabouts']>>): string {
   return (
     `Of what was said here to me and by me, ${counted(window, 'message')} ${is(window)} in my window, ` +
     `${flushed} ${is(flushed)} behind it after a memory flush, and ${archived} ${is(archived)} archived with a flush still owed.`

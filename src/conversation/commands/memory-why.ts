@@ -28,7 +28,7 @@ export async function why(
   const owner = await activeHere(call.command.chat, services.personas);
   if (words !== '') return whereWords(owner, words, services);
   const { room } = call.command;
-  const given = await services.store.given(room, owner.personaId);
+  const given = await services.store.promptMemory(room, owner.personaId);
   const account = accountOf(await services.store.whereabouts(room, owner.personaId));
   if (!given) return { text: `There is no answer of mine here yet to explain.\n\n${account}` };
   const ranked = rank(rememberedLines(given, owner.personaId), await lastAnswer(room, owner, services));

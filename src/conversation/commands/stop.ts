@@ -17,7 +17,7 @@ export const stop: Command = {
       if (chat.kind === 'group' || !(await store.waits(room, afterMessage))) {
         return { text: 'There is nothing to stop.' };
       }
-      return { text: 'Stopped.', effects: [{ kind: 'hush', room, upTo: afterMessage }] };
+      return { text: 'Stopped.', effects: [{ kind: 'suppress', room, upTo: afterMessage }] };
     }
     if (
       command.chat.kind === 'group' &&

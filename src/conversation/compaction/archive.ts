@@ -3,7 +3,7 @@ import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import { authorName } from '../../core/transcript.js';
-import type { HeardMessage, Place } from '../../core/view.js';
+import type { HeardMessage, Position } from '../../core/view.js';
 import type { Services } from '../services.js';
 import type { Subject } from './subject.js';
 
@@ -13,7 +13,7 @@ const PAGE = 500;
 export async function copySpan(
   services: Services,
   subject: Subject,
-  span: { after: Place; upTo: Place },
+  span: { after: Position; upTo: Position },
   file: { name: string; head: ArchiveHead },
 ): Promise<number> {
   const { room, personaId, chat, personas } = subject;
@@ -36,7 +36,7 @@ export async function copySpan(
       }));
       const last = page.messages.at(-1);
       more = page.more && last !== undefined;
-      if (last) after = last.place;
+      if (last) after = last.position;
     }
   }
 

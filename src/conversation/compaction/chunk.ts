@@ -4,7 +4,7 @@
  */
 import { cutWithMarker } from '../../core/cut.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
-import { type HeardMessage, isBehind, type Place, type Span, type ViewRecord } from '../../core/view.js';
+import { type HeardMessage, isAfter, type Position, type Span, type ViewRecord } from '../../core/view.js';
 import { historyEntries, type Perspective } from '../context/history.js';
 import type { Services } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
@@ -13,7 +13,7 @@ import { boundaries } from './cut.js';
 export interface Chunk {
   messages: ModelMessage[];
   /** Its last message; what is shown up to there counts as seen. */
-  to: Place;
+  to: Position;
   /** What a flush has not seen before, oldest first. */
   fresh: HeardMessage[];
   /** Some message was longer than the whole window and is shown cut. */
@@ -25,19 +25,19 @@ const MOST_ROWS = 500;
 export async function nextChunk(
   services: Services,
   view: ViewRecord,
-  to: Place,
+  to: Position,
   tokens: number,
   perspective: Perspective,
 ): Promise<Chunk | null> {
   const { room, personaId } = view;
-  const span = (after: Place) =>
+  const span = (after: Position) =>
     services.store.span({
       ...{ room, personaId, after, upTo: to, limit: MOST_ROWS },
       overheard: services.settings.overheardMessages,
     });
-  const isFresh = ({ addressed, place }: HeardMessage) => addressed && isBehind(place, view.flushedTo);
+  const isFresh = ({ addressed, position }: HeardMessage) => addressed && isAfter(position, view.flushedTo);
 
-  if (isBehind(view.flushedTo, view.windowAfter)) {
+  if (isAfter(view.flushedTo, view.windowAfter)) {
     // The window holds what an earlier flush has seen, too: shown again while there is room, it explains the rest.
     const window = await span(view.windowAfter);
     const messages = shown(window, perspective);
@@ -78,10 +78,10 @@ function lastThatFits(span: Span, perspective: Perspective, tokens: number): num
   return fits;
 }
 
-function placeOf({ messages }: Span): Place {
+function placeOf({ messages }: Span): Position {
   const last = messages.at(-1);
   if (!last) throw new Error('a chunk without messages');
-  return last.place;
+  return last.position;
 }
 
 /** Every message its fair share of the room there is, with a marker where that is not all of it. */

@@ -5,7 +5,7 @@
  */
 import { roomParts } from '../../core/ids.js';
 import { estimateTokens, type Usage } from '../../core/model.js';
-import { type HeardMessage, isBehind, type Place, type ViewRecord } from '../../core/view.js';
+import { type HeardMessage, isAfter, type Position, type ViewRecord } from '../../core/view.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
@@ -68,7 +68,7 @@ export async function compact(
   );
   if (!leavesAt) return 'nothing';
   // All that is finished is flushed in one go, not only what leaves.
-  const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.place ?? leavesAt;
+  const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.position ?? leavesAt;
 
   const late = deadline(clock, signal, turn?.patienceMs);
   try {
@@ -81,7 +81,7 @@ export async function compact(
       );
     }
     const view = await store.view(room, personaId);
-    const isSeen = !isBehind(leavesAt, view.flushedTo);
+    const isSeen = !isAfter(leavesAt, view.flushedTo);
     const summary = isSeen ? await summaryOf(services, view, known, leavesAt, late.signal) : null;
     if (signal.aborted) return 'dropped';
     // A summary that was missed, and a message that no flush could be shown whole, leave an archive behind.
@@ -98,9 +98,9 @@ export async function compact(
 export async function putAway(services: Services, subject: Subject): Promise<void> {
   const { room, personaId } = subject;
   const window = await services.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
-  const last = window.messages.at(-1)?.place;
+  const last = window.messages.at(-1)?.position;
   if (!last) return;
-  const isSeen = !isBehind(last, window.view.flushedTo);
+  const isSeen = !isAfter(last, window.view.flushedTo);
   const archived = isSeen
     ? null
     : await archive(services, subject, window.view, last, false, 'the persona was deleted');
@@ -113,7 +113,7 @@ function placeToCut(
   { view, messages, steps, more }: Awaited<ReturnType<Services['store']['window']>>,
   known: Knowledge,
   turn: (WaitingTurn & { asks: HeardMessage[] }) | null,
-): Place | null {
+): Position | null {
   const { keepRecentMessages, compactAfterMessages } = services.settings;
   const refused = turn?.refused ?? null;
   const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.perspective).flat());
@@ -139,7 +139,7 @@ async function summaryOf(
   services: Services,
   view: ViewRecord,
   known: Knowledge,
-  upTo: Place,
+  upTo: Position,
   signal: AbortSignal,
 ): Promise<{ text: string; usage: Usage | null } | null> {
   if (signal.aborted) return null;
@@ -160,7 +160,7 @@ async function archive(
   services: Services,
   subject: Subject,
   view: ViewRecord,
-  to: Place,
+  to: Position,
   isSeen: boolean,
   reason = isSeen ? 'it left the window without a summary' : 'it left the window before a memory flush',
 ): Promise<Archived> {
@@ -184,7 +184,7 @@ function noteOf(view: ViewRecord, { file, messages }: Archived): { text: string;
 async function move(
   services: Services,
   view: ViewRecord,
-  to: Place,
+  to: Position,
   summary: { text: string | null; usage: Usage | null },
   archiveFile: string | null,
 ): Promise<CompactionEnd> {

@@ -8,7 +8,7 @@ import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
-import { isBehind, type Place, type SeenView, type ViewRecord } from '../../core/view.js';
+import { isAfter, type Position, type SeenView, type ViewRecord } from '../../core/view.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours, type Perspective } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
@@ -34,7 +34,7 @@ const MOST_ROUNDS = 10;
 export async function flush(
   services: Services,
   subject: Subject,
-  to: Place,
+  to: Position,
   signal: AbortSignal,
 ): Promise<FlushEnd> {
   let cut = false;
@@ -43,7 +43,7 @@ export async function flush(
   let spoken = false;
   for (;;) {
     const view = await services.store.view(subject.room, subject.personaId);
-    if (!isBehind(to, view.flushedTo)) return { kind: 'flushed', cut };
+    if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
     const known = await knowledgeOf(services, subject);
     const chunk = await nextChunk(
       services,
@@ -54,7 +54,7 @@ export async function flush(
     );
     if (!chunk) return { kind: 'unspoken' };
     spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
-    if (!spoken && !isBehind(to, chunk.to)) return { kind: 'unspoken' };
+    if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
     const end = await ask(services, subject, view, known, chunk, signal);
     if (end.kind === 'finished') {
       const seen: SeenView = view;

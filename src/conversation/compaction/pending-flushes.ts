@@ -3,7 +3,7 @@
  * for without being asked, soon after the model answers again, and their files say so when it is done.
  */
 import { OVER } from '../../core/clock.js';
-import { type ArchivedSpan, isBehind, type Place } from '../../core/view.js';
+import { type ArchivedSpan, isAfter, type Position } from '../../core/view.js';
 import type { Services } from '../services.js';
 import type { CompactionEnd } from './compact.js';
 import { deadline } from './deadline.js';
@@ -74,7 +74,10 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
 
   async function makeUp(subject: Subject, signal: AbortSignal): Promise<CompactionEnd> {
     const open = await openOf(subject);
-    const last = open.reduce<Place | null>((to, span) => (to && isBehind(to, span.to) ? to : span.to), null);
+    const last = open.reduce<Position | null>(
+      (to, span) => (to && isAfter(to, span.to) ? to : span.to),
+      null,
+    );
     if (!last) {
       waiting.delete(viewKey(subject));
       return 'nothing';
@@ -96,7 +99,7 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
     let left = false;
     for (const span of await openOf(subject)) {
       if (span.state !== 'unflushed') continue;
-      if (isBehind(span.to, flushedTo)) {
+      if (isAfter(span.to, flushedTo)) {
         left = true;
         continue;
       }

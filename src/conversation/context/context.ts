@@ -4,8 +4,8 @@
  */
 import { cutAt, cutMarker } from '../../core/cut.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Given } from '../../core/keeping.js';
 import type { SeenTier } from '../../core/memory.js';
+import type { PromptMemory } from '../../core/memory-history.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
 import type { ChatRecord } from '../../core/store.js';
@@ -29,7 +29,7 @@ export interface Context {
   /** What the prompt shows of this persona's tiers, for writes that compare. */
   seen: Map<string, SeenTier>;
   /** What of memory it was given; null where the store has that from the last answer. */
-  given: Given | null;
+  promptMemory: PromptMemory | null;
   view: ViewRecord;
   sizes: Sizes;
   /** Our estimate of this very request, without the steps of its turn. */
@@ -65,7 +65,7 @@ export async function buildContext(
   // Neither is needed to answer: a folder that cannot be written stops no reply.
   await services.personas.ensure(chat.id, personaId).catch(warn('the persona’s files could not be made'));
   await services.chatFiles.setTitle(chat.id, chat.title).catch(warn('chat.yaml could not be written'));
-  const { persona, system, seen, given, perspective } = await gatherKnowledge(services, {
+  const { persona, system, seen, promptMemory, perspective } = await gatherKnowledge(services, {
     chatId: chat.id,
     channel: chat.channel,
     personaId,
@@ -84,10 +84,10 @@ export async function buildContext(
     batch: new Set(batch.map(({ id }) => id)),
   });
   const { view } = window;
-  const recalled = (await knowsMore(services, ask, window, given))
+  const recalled = (await knowsMore(services, ask, window, promptMemory))
     ? await recollect(services, { chatId: chat.id, personaId }, batch, {
         now: ask.now,
-        shown: `${given.memory}\n${given.dailyLog}`,
+        shown: `${promptMemory.memory}\n${promptMemory.dailyLog}`,
         except: { room, after: view.windowAfter },
       })
     : [];
@@ -105,12 +105,12 @@ export async function buildContext(
   const besideTokens = tokensOf([...summary, asked]);
   const entries = window.entries(images);
   const history = fitting(entries, budget - besideTokens);
-  const all = { ...given, recalled: recalled.join('\n') };
+  const all = { ...promptMemory, recalled: recalled.join('\n') };
   return {
     persona,
     seen,
     view,
-    given: isSameGiven(all, window.given) ? null : all,
+    promptMemory: isSameGiven(all, window.promptMemory) ? null : all,
     messages: joinNeighbours([{ role: 'system', content: system }, ...summary, ...history.messages, asked]),
     requestTokens: fixedTokens + besideTokens + history.tokens,
     sizes: {
@@ -137,13 +137,13 @@ async function knowsMore(
   { memory, store, settings }: Services,
   { chat, room, personaId }: ContextAsk,
   { view, overheard }: WindowCopy,
-  given: Given,
+  given: PromptMemory,
 ): Promise<boolean> {
   if (view.windowAfter.messageId > 0 || overheard >= settings.overheardMessages) return true;
   return (await memory.holdsMore({ chatId: chat.id, personaId }, given)) || (await store.hasOtherRooms(room));
 }
 
-function isSameGiven(a: Given, b: Given | null): boolean {
+function isSameGiven(a: PromptMemory, b: PromptMemory | null): boolean {
   return b !== null && a.memory === b.memory && a.dailyLog === b.dailyLog && a.recalled === b.recalled;
 }
 

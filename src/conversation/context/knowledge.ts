@@ -3,8 +3,8 @@
  * principles, its memory. Files are read anew each time, so an operator's edit is in the very next reply.
  */
 import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { Given } from '../../core/keeping.js';
 import type { SeenTier } from '../../core/memory.js';
+import type { PromptMemory } from '../../core/memory-history.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
 import type { Services } from '../services.js';
@@ -30,7 +30,7 @@ export interface Knowledge {
   /** What the prompt shows of this persona's tiers, for writes that compare. */
   seen: Map<string, SeenTier>;
   /** What of memory stands in the prompt. */
-  given: Given;
+  promptMemory: PromptMemory;
 }
 
 export async function gatherKnowledge(
@@ -63,7 +63,7 @@ export async function gatherKnowledge(
     perspective: { personaId, zone, nameOf: (id) => personaName(personas, id) },
     system,
     seen: new Map(tiers.map((tier) => [seenKey(chatId, personaId, tier), snapshot.seen[tier]])),
-    given: { memory: snapshot.text, dailyLog, recalled: '' },
+    promptMemory: { memory: snapshot.text, dailyLog, recalled: '' },
   };
 }
 

@@ -5,11 +5,11 @@
  * turn are the newest messages: whether they were answered, and which pictures are shown, may change.
  */
 import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { Given } from '../../core/keeping.js';
+import type { PromptMemory } from '../../core/memory-history.js';
 import type { ModelImage } from '../../core/model.js';
 import type { RouteStore } from '../../core/store.js';
 import type { Step } from '../../core/transcript.js';
-import type { HeardMessage, Place, Span, ViewRecord } from '../../core/view.js';
+import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
 import { tokensOf } from '../turn/tokens.js';
 import { answeredTurns, type Entry, entryOf, isUnanswered, LOOK_AHEAD, type Perspective } from './history.js';
 
@@ -43,13 +43,13 @@ export interface WindowCopy {
   /** All entries, without the batch. `images` by message id. */
   entries(images: ReadonlyMap<number, ModelImage[]>): RenderedEntry[];
   /** What of memory the last answer was given, as the store has it. */
-  given: Given | null;
+  promptMemory: PromptMemory | null;
 }
 
 export interface WindowCopies {
   read(ask: WindowAsk): Promise<WindowCopy>;
   /** What was given to an answer is in the store now. */
-  noteGiven(room: RoomId, personaId: PersonaId, given: Given): void;
+  noteGiven(room: RoomId, personaId: PersonaId, given: PromptMemory): void;
   /** Something in a room is not what it was, and its revision does not tell. */
   forget(room: RoomId): void;
 }
@@ -71,7 +71,7 @@ interface Copy {
   names: string;
   view: ViewRecord;
   /** The position of its last message. */
-  end: Place;
+  end: Position;
   settled: RenderedEntry[];
   recent: Recent[];
   /** Of the recent messages. */
@@ -80,7 +80,7 @@ interface Copy {
   overheard: number;
   chars: number;
   more: boolean;
-  given: Given | null;
+  promptMemory: PromptMemory | null;
 }
 
 export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCopies {
@@ -132,7 +132,7 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
       overheard: 0,
       chars: 0,
       more: false,
-      given: null,
+      promptMemory: null,
     };
     append(copy, span, ask);
     copy.more = span.more;
@@ -151,7 +151,7 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
     },
     noteGiven(room, personaId, given) {
       const copy = copies.get(`${room}\n${personaId}`);
-      if (copy) copy.given = given;
+      if (copy) copy.promptMemory = given;
     },
     forget(room) {
       for (const [key, copy] of copies) if (copy.room === room) drop(key);
@@ -175,7 +175,7 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
     copy.recent.push({ message, rendered: null });
     copy.chars += message.text.length;
   }
-  copy.end = news.messages.at(-1)?.place ?? copy.end;
+  copy.end = news.messages.at(-1)?.position ?? copy.end;
   settle(copy, ask);
   return true;
 }
@@ -218,7 +218,7 @@ function shownOf(copy: Copy, { batch, perspective }: WindowAsk): WindowCopy {
     addressed: copy.addressed - leftAddressed,
     overheard: copy.overheard - (left.length - leftAddressed),
     newest,
-    given: copy.given,
+    promptMemory: copy.promptMemory,
     entries(images) {
       const answered = answeredTurns(newest);
       const entries = recent.map((each, n) => {

@@ -1,8 +1,8 @@
 /**
  * What a persona says as its channel can show it, for steps 5 to 7: the messages it becomes, what they answer, under
- * which face. One function for the reply that is final, the one that still grows, and what is said beside it.
+ * which appearance. One function for the reply that is final, the one that still grows, and what is said beside it.
  */
-import type { Channel, Face, OutgoingFile, Recipient } from '../../core/channel.js';
+import type { Appearance, Channel, OutgoingFile, Recipient } from '../../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { ChatRecord, NewDelivery } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
@@ -12,7 +12,7 @@ export interface Said {
   personaId: PersonaId;
   speaker: string;
   /** Where it is to be seen who of several speaks. */
-  face: Face | undefined;
+  appearance: Appearance | undefined;
   kind: 'direct' | 'group';
   /** What it answers. */
   batch: StoredMessage[];
@@ -28,7 +28,7 @@ export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[
     speaker: ask.speaker,
     // In a group it is shown what is being answered; between two people that would be noise.
     replyTo: ask.kind === 'group' ? asked(ask.batch) : null,
-    ...(ask.face === undefined ? {} : { face: ask.face }),
+    ...(ask.appearance === undefined ? {} : { appearance: ask.appearance }),
   });
 }
 
@@ -45,7 +45,7 @@ export function deliveriesOf(
   files: OutgoingFile[] = [],
 ): NewDelivery[] {
   const sent = files.map((file) => ({ text: '', marks: [], file }));
-  return [...channel.compose(markdown, spareFor(from.face)), ...sent].map((body, part) => ({
+  return [...channel.compose(markdown, spareFor(from.appearance)), ...sent].map((body, part) => ({
     ...from,
     part,
     body,
@@ -53,9 +53,9 @@ export function deliveriesOf(
   }));
 }
 
-/** A channel that cannot show a face puts the name on a line before the text. */
-function spareFor(face: Face | undefined): number {
-  return face === undefined ? 0 : face.name.length + 1;
+/** A channel that cannot show a appearance puts the name on a line before the text. */
+function spareFor(appearance: Appearance | undefined): number {
+  return appearance === undefined ? 0 : appearance.name.length + 1;
 }
 
 /** The last message of a person; what personas say has no single message on the platform. */

@@ -5,7 +5,7 @@
 import { type ChatId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { ChatRecord } from '../../core/store.js';
-import type { Aside } from '../../core/tool.js';
+import type { SideMessage } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { appearanceOf } from '../participants.js';
 import type { Services } from '../services.js';
@@ -15,9 +15,9 @@ type SayServices = Pick<Services, 'store' | 'channels' | 'clock'> & {
   deliver: { wake(chatId: ChatId): void };
 };
 
-export async function sayAside(
+export async function postSideMessage(
   services: SayServices & Pick<Services, 'personas'>,
-  { chatId, personaId, turnId, room, key, text, file }: Aside,
+  { chatId, personaId, turnId, room, key, text, file }: SideMessage,
 ): Promise<'posted' | 'unknown chat'> {
   const { store, channels, clock } = services;
   const chat = await store.chat(chatId);
@@ -25,13 +25,13 @@ export async function sayAside(
   if (!channel) return 'unknown chat';
   const here = roomParts(room);
   const personas = await services.personas.list(chatId);
-  const face = appearanceOf(chat, personas, personaId);
+  const appearance = appearanceOf(chat, personas, personaId);
   const from = {
     origin: `tool:${turnId}:${key}`,
     personaId,
     speaker: personaName(personas, personaId),
     replyTo: null,
-    ...(face === undefined ? {} : { face }),
+    ...(appearance === undefined ? {} : { appearance }),
   };
   const { channel: channelName, address, kind } = chat;
   for (const delivery of deliveriesOf(channel, text, from, file === null ? [] : [file])) {

@@ -201,7 +201,7 @@ export function createShowing(services: ShowingAsk): Showing {
         platformMessageId: null,
         sentAt: clock.now(),
         speaker: delivery.speaker,
-        ...(delivery.face === undefined ? {} : { face: delivery.face }),
+        ...(delivery.appearance === undefined ? {} : { appearance: delivery.appearance }),
       };
       shown.push(part);
       if (!(await store.show(turnId, shown))) return null;
@@ -267,11 +267,13 @@ export function createShowing(services: ShowingAsk): Showing {
 /** Who speaks, as a channel is told of it. */
 export function toldOf(
   delivery: NewDelivery,
-): Pick<SendOptions, 'personaName' | 'speaker' | 'face' | 'leads'> {
+): Pick<SendOptions, 'personaName' | 'speaker' | 'appearance' | 'leads'> {
   return {
     personaName: delivery.speaker,
     ...(delivery.personaId === null ? {} : { speaker: delivery.personaId }),
-    ...(delivery.face === undefined ? {} : { face: delivery.face, leads: delivery.part === 0 }),
+    ...(delivery.appearance === undefined
+      ? {}
+      : { appearance: delivery.appearance, leads: delivery.part === 0 }),
   };
 }
 

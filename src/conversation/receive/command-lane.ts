@@ -78,7 +78,7 @@ export function createCommandLane(services: LaneServices): CommandLane {
     const { room } = command;
     if (abortedTurn) scheduler.abort(room, abortedTurn);
     // What a room is about to begin is not to be answered any more, either.
-    if (effects.some(({ kind }) => kind === 'hush' || kind === 'reset')) scheduler.abort(room, null);
+    if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
     services.metrics.count('commands_total', { command: command.name });
     services.deliver.wake(command.chat.id);
     if (effects.length > 0) scheduler.wake(room, 'settled');

@@ -126,7 +126,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     lateByHours,
     usage,
     measured,
-    given: context.given,
+    promptMemory: context.promptMemory,
   });
   if (outcome.kind === 'answered')
     windows.consider(subject, context.sizes, measured ?? context.view.measured);
@@ -148,11 +148,11 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
     lateByHours: null,
     usage: null,
     measured: null,
-    given: null,
+    promptMemory: null,
   });
 }
 
-interface Ending extends Pick<Context, 'given'> {
+interface Ending extends Pick<Context, 'promptMemory'> {
   outcome: 'answered' | 'failed' | 'parked';
   /** What the persona said; for a turn that failed, the one plain sentence. */
   text: string;
@@ -177,7 +177,7 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
     turnId: turn.id,
     personaId: turn.personaId,
     speaker: ending.speaker,
-    face: appearanceOf(chat, personas, turn.personaId),
+    appearance: appearanceOf(chat, personas, turn.personaId),
     kind: chat.kind,
     batch,
     lateByHours: isAnswered ? ending.lateByHours : null,
@@ -198,7 +198,7 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
       send: lane ? leaseOf(services) : null,
       usage: ending.usage,
       measured: ending.measured,
-      given: isAnswered ? ending.given : null,
+      given: isAnswered ? ending.promptMemory : null,
       now: clock.now(),
     });
     if (finished === 'lost') return { kind: 'dropped' };
@@ -207,7 +207,8 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   } finally {
     lane?.leave();
   }
-  if (isAnswered && ending.given) services.windowCopies.noteGiven(room, turn.personaId, ending.given);
+  if (isAnswered && ending.promptMemory)
+    services.windowCopies.noteGiven(room, turn.personaId, ending.promptMemory);
   // What it answers stands far back in the windows as unanswered.
   if (turn.steps.some(({ kind }) => kind === 'waiting')) services.windowCopies.forget(room);
   services.recall.heard(room);
@@ -225,7 +226,7 @@ function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHour
     turnId: turn.id,
     personaId: turn.personaId,
     speaker,
-    face: appearanceOf(chat, personas, turn.personaId),
+    appearance: appearanceOf(chat, personas, turn.personaId),
     kind: chat.kind,
     batch,
     lateByHours,

@@ -46,7 +46,7 @@ export function commandStore(
     switch (effect.kind) {
       case 'reset':
         return effects.reset(effect.room, effect.personaId, effect.upTo, now);
-      case 'hush':
+      case 'suppress':
         return effects.silence(effect.room, effect.upTo, now);
       case 'stop':
         return effects.stop(effect.room, effect.turnId, now);

@@ -52,14 +52,14 @@ export function deliverOf({ raw }: Connection): Deliver {
     .pluck();
 
   function rowOf(delivery: NewDelivery & Standing, send: Lease | null, now: number) {
-    const { origin, personaId, speaker, part, body, face, replyTo } = delivery;
+    const { origin, personaId, speaker, part, body, appearance, replyTo } = delivery;
     return {
       origin,
       personaId: personaId ?? '',
       speaker,
       part,
       body: JSON.stringify(body),
-      face: face === undefined ? null : JSON.stringify(face),
+      face: appearance === undefined ? null : JSON.stringify(appearance),
       replyTo,
       ...inDoubt(delivery, now),
       tried: send ? 1 : 0,
@@ -124,7 +124,7 @@ export const OUTBOX_COLUMNS = `id, origin, persona_id as personaId, speaker, par
   lease_until as leaseUntil, finished_at as finishedAt`;
 
 export interface OutboxRow
-  extends Omit<Delivery, 'personaId' | 'body' | 'face' | 'shown'>,
+  extends Omit<Delivery, 'personaId' | 'body' | 'appearance' | 'shown'>,
     Record<'personaId' | 'body' | 'state', string> {
   face: string | null;
   platformMessageId: string | null;
@@ -154,7 +154,7 @@ export function toDelivery(row: OutboxRow): Delivery {
     uncertainCrashes: row.uncertainCrashes,
     notBefore: row.notBefore,
   };
-  if (row.face !== null) delivery.face = JSON.parse(row.face);
+  if (row.face !== null) delivery.appearance = JSON.parse(row.face);
   if (row.platformMessageId !== null && row.shownKey !== null) {
     const platformMessageId = row.platformMessageId === UNKNOWN ? null : row.platformMessageId;
     delivery.shown = { platformMessageId, key: row.shownKey };

@@ -6,14 +6,14 @@
 import { setImmediate as nextPass } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import type { ChatId } from '../../core/ids.js';
-import type { KeepingStore } from '../../core/keeping.js';
 import type { StoredAttachment } from '../../core/media.js';
+import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { Connection } from './connection.js';
 import { type Eraser, eraserOf } from './erasers.js';
 import { MESSAGES, OPEN_COMMANDS, WORDS, type WordColumns } from './word-columns.js';
 
-type Erasing = Pick<KeepingStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
+type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
 type Row = Record<string, unknown>;
 
 const STRIDE = 1_000;

@@ -65,7 +65,7 @@ export function toHeard([heardAfter, addressed, ...row]: HeardRow): HeardMessage
     replyTo: row[11] === null ? null : JSON.parse(row[11]),
     edited: row[12] === 1,
     turnId: row[13],
-    place: { heardAfter, messageId: row[0] },
+    position: { heardAfter, messageId: row[0] },
     addressed: addressed === 1,
   };
   addRest(heard, row);

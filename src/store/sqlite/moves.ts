@@ -7,8 +7,8 @@ import { Fault } from '../../core/errors.js';
 import { type ChatId, roomParts } from '../../core/ids.js';
 import {
   type ArchivedSpan,
-  isBehind,
-  type Place,
+  isAfter,
+  type Position,
   type SeenView,
   type ViewRecord,
   type ViewStore,
@@ -49,10 +49,10 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
   }
 
   /** The archive that was begun for this view, if it holds everything from where the window begins up to `to`. */
-  function archiveFor(now: ViewRecord, file: string, to: Place): ArchivedSpan | null {
+  function archiveFor(now: ViewRecord, file: string, to: Position): ArchivedSpan | null {
     const span = findArchive(roomParts(now.room).chatId, file);
     if (span?.room !== now.room || span.personaId !== now.personaId || span.state !== 'writing') return null;
-    return isBehind(span.after, now.windowAfter) || isBehind(to, span.to) ? null : span;
+    return isAfter(span.after, now.windowAfter) || isAfter(to, span.to) ? null : span;
   }
 
   return {
@@ -86,7 +86,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
         if (used) addUsage(seen, { turns: 0, ...used }, now);
         const current = unchanged(seen);
         if (!current) return false;
-        if (isBehind(to, current.flushedTo)) {
+        if (isAfter(to, current.flushedTo)) {
           change(seen, { flushedHeard: to.heardAfter, flushedMessage: to.messageId });
         }
         return true;
@@ -114,7 +114,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
         if (used) addUsage(seen, { turns: 0, ...used }, now);
         const current = unchanged(seen);
         if (!current) return false;
-        const isFlushed = !isBehind(to, current.flushedTo);
+        const isFlushed = !isAfter(to, current.flushedTo);
         const span = archive === null ? null : archiveFor(current, archive, to);
         if (!isFlushed && !span) {
           throw new Fault(
@@ -123,8 +123,8 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
           );
         }
         // Not `owes`: the file's own head goes by the cursor, too, and is changed together with this.
-        if (span) setState(query, span, isBehind(span.to, current.flushedTo) ? 'unflushed' : 'settled');
-        const moved = isBehind(to, current.windowAfter) ? to : current.windowAfter;
+        if (span) setState(query, span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
+        const moved = isAfter(to, current.windowAfter) ? to : current.windowAfter;
         // What was counted was another window: a count that was wrong must not hold for this one, too.
         const place = { windowHeard: moved.heardAfter, windowMessage: moved.messageId };
         change(seen, { ...place, summary, counted: null, estimated: null });
@@ -176,6 +176,6 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
   };
 }
 
-function isSame(a: Place, b: Place): boolean {
+function isSame(a: Position, b: Position): boolean {
   return a.heardAfter === b.heardAfter && a.messageId === b.messageId;
 }

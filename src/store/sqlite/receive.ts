@@ -1,5 +1,5 @@
 /** Step 1 of the route: what a platform gave in one go becomes one transaction, and soon on the disk. */
-import type { Face } from '../../core/channel.js';
+import type { Appearance } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import type { ChannelStore, PendingCommand, Receipt, RouteStore } from '../../core/store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
@@ -286,6 +286,6 @@ const NO_PERSON = {
 
 /** A name that stands before a text on the platform is not part of what was said. */
 function withoutName(text: string, face: string | null): string {
-  const shown: Face | null = face === null ? null : JSON.parse(face);
+  const shown: Appearance | null = face === null ? null : JSON.parse(face);
   return shown !== null && text.startsWith(`${shown.name}\n`) ? text.slice(shown.name.length + 1) : text;
 }

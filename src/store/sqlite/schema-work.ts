@@ -3,7 +3,7 @@
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { Face, Part } from '../../core/channel.js';
+import type { Appearance, Part } from '../../core/channel.js';
 import type { PairingRequest, ShownPart } from '../../core/store.js';
 import type { Step } from '../../core/transcript.js';
 
@@ -124,7 +124,7 @@ export const outbox = sqliteTable(
     finishedAt: integer('finished_at'),
     error: text('error'),
     /** Where it is to be seen who of several speaks. */
-    face: text('face', { mode: 'json' }).$type<Face>(),
+    face: text('face', { mode: 'json' }).$type<Appearance>(),
     /** The entry that it is to be delivered before. */
     precedes: integer('precedes'),
     /** `SendOptions.key` of what is shown of it. */

@@ -85,9 +85,9 @@ export function withShown(
   return [...final, ...surplus];
 }
 
-function entryOf(turnId: string, personaId: string, { speaker, face, body }: ShownPart, part: number) {
+function entryOf(turnId: string, personaId: string, { speaker, appearance, body }: ShownPart, part: number) {
   const entry: NewDelivery = { origin: `turn:${turnId}`, personaId, speaker, part, body, replyTo: null };
-  if (face !== undefined) entry.face = face;
+  if (appearance !== undefined) entry.appearance = appearance;
   return entry;
 }
 

@@ -1,15 +1,15 @@
 /** Where messages went: for `/memory why` and `coterie doctor`, so that nobody has to take our word for it. */
 import { and, eq, ne, sql } from 'drizzle-orm';
 import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { Fate, KeepingStore, Trace } from '../../core/keeping.js';
+import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
 import type { StoredMessage } from '../../core/transcript.js';
-import { isBehind, type Place } from '../../core/view.js';
+import { isAfter, type Position } from '../../core/view.js';
 import type { Connection } from './connection.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './messages.js';
 import { archived, heard } from './schema.js';
 import type { Views } from './views.js';
 
-export type Traces = Pick<KeepingStore, 'trace' | 'whereabouts' | 'turnMessages'>;
+export type Traces = Pick<MemoryHistoryStore, 'trace' | 'whereabouts' | 'turnMessages'>;
 
 /** A message as it is told, and what is not told of it. */
 type TracedRow = [chatId: ChatId, state: 'waiting' | 'done', ...message: MessageRow];
@@ -76,7 +76,7 @@ export function traceStore(
     const newest = new Map(hearings.map((each) => [each.personaId, each]));
     for (const each of hearings) {
       const known = newest.get(each.personaId);
-      if (known && isBehind(each, known)) newest.set(each.personaId, each);
+      if (known && isAfter(each, known)) newest.set(each.personaId, each);
     }
     return [...newest.values()].map((each) => ({
       message: told,
@@ -88,14 +88,14 @@ export function traceStore(
   function fateOf(
     chatId: ChatId,
     row: StoredMessage,
-    place: Place & { personaId: PersonaId },
+    place: Position & { personaId: PersonaId },
     addressed: boolean,
   ): Fate {
     const view = views.find(row.room, place.personaId);
     if (row.id <= view.resetAt || place.heardAfter < view.resetAt) return { kind: 'reset' };
     if (!addressed) return { kind: 'overheard' };
-    const flushed = !isBehind(place, view.flushedTo);
-    if (isBehind(place, view.windowAfter)) return { kind: 'window', flushed };
+    const flushed = !isAfter(place, view.flushedTo);
+    if (isAfter(place, view.windowAfter)) return { kind: 'window', flushed };
     if (flushed) return { kind: 'flushed' };
     const file = query
       .select()
@@ -112,8 +112,8 @@ export function traceStore(
       .all()
       .find(
         (span) =>
-          isBehind(place, { heardAfter: span.afterHeard, messageId: span.afterMessage }) &&
-          !isBehind(place, { heardAfter: span.toHeard, messageId: span.toMessage }),
+          isAfter(place, { heardAfter: span.afterHeard, messageId: span.afterMessage }) &&
+          !isAfter(place, { heardAfter: span.toHeard, messageId: span.toMessage }),
       )?.file;
     return { kind: 'archived', file: file ?? '' };
   }

@@ -9,8 +9,8 @@ import {
   BEGINNING,
   END,
   type HeardMessage,
-  isBehind,
-  type Place,
+  isAfter,
+  type Position,
   type Span,
   type ViewRecord,
   type ViewStore,
@@ -62,18 +62,18 @@ export function transcriptStore(
         // Without a transaction: what another process changes between the two moves the room's revision on, too, and what
         // was made from it is not used again.
         const view = views.find(room, personaId);
-        const from = behindReset(view, isBehind(after, view.windowAfter) ? after : view.windowAfter);
+        const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
         const ask = asked(view, from, END, { limit: limit + 1, overheard, except });
         const found = inOrder(newest.all(ask));
         const toIt = found.filter(({ heard }) => heard.addressed);
         const more = toIt.length > limit;
         if (!more) return { view, ...spanOf(found, false) };
         // Where the limit cut what was said to the persona, older things it overheard are cut, too: no holes.
-        const oldest = toIt[toIt.length - limit]?.heard.place;
+        const oldest = toIt[toIt.length - limit]?.heard.position;
         return {
           view,
           ...spanOf(
-            found.filter(({ heard }) => (oldest ? !isBehind(oldest, heard.place) : !heard.addressed)),
+            found.filter(({ heard }) => (oldest ? !isAfter(oldest, heard.position) : !heard.addressed)),
             true,
           ),
         };
@@ -90,7 +90,7 @@ export function transcriptStore(
         const found = oldestAddressed.all(ask).map(toLine);
         const toIt = found.slice(0, limit);
         const more = found.length > limit;
-        const end = more ? (toIt.at(-1)?.heard.place ?? upTo) : upTo;
+        const end = more ? (toIt.at(-1)?.heard.position ?? upTo) : upTo;
         const aside = newestOverheard.all({
           ...ask,
           toHeard: end.heardAfter,
@@ -112,8 +112,8 @@ function toLine([steps, ...heard]: LineRow): Line {
 
 function asked(
   view: ViewRecord,
-  after: Place,
-  to: Place,
+  after: Position,
+  to: Position,
   { limit, overheard, except }: { limit: number; overheard: number; except: readonly number[] },
 ) {
   return {
@@ -136,7 +136,7 @@ const inOrder = (rows: LineRow[]) => inOrderOf(rows.map(toLine));
 
 /** In the order of their positions, each message once. */
 function inOrderOf(lines: Line[]): Line[] {
-  const sorted = lines.sort((a, b) => (isBehind(a.heard.place, b.heard.place) ? 1 : -1));
+  const sorted = lines.sort((a, b) => (isAfter(a.heard.position, b.heard.position) ? 1 : -1));
   // In databases of the first version, a message that waited again after an abort was heard twice: the newest time
   // counts, so it comes last.
   const byId = new Map<number, Line>();

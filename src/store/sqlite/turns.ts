@@ -1,6 +1,6 @@
 /** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it waits or ends. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Given } from '../../core/keeping.js';
+import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
 import type { RouteStore } from '../../core/store.js';
 import type { Step } from '../../core/transcript.js';
@@ -92,7 +92,7 @@ export function turnStore(
     return id;
   }
 
-  function noteGiven(room: RoomId, row: RunningRow, given: Given): void {
+  function noteGiven(room: RoomId, row: RunningRow, given: PromptMemory): void {
     const isSame =
       row.memory === given.memory && row.dailyLog === given.dailyLog && row.recalled === given.recalled;
     // Mostly nothing has changed.

@@ -1,13 +1,13 @@
 /** What stood in the files of memory before each change, and what of them a persona was last given. */
 import { and, desc, eq, sql } from 'drizzle-orm';
-import type { KeepingStore } from '../../core/keeping.js';
+import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Connection } from './connection.js';
 import { given, version } from './schema.js';
 
 /** So many changes of one persona's memory in a chat can be looked into and taken back. */
 const KEPT_VERSIONS = 200;
 
-export type Versions = Pick<KeepingStore, 'keepVersion' | 'dropVersion' | 'versions' | 'given'>;
+export type Versions = Pick<MemoryHistoryStore, 'keepVersion' | 'dropVersion' | 'versions' | 'promptMemory'>;
 
 export function versionStore({ query, read, write }: Connection): Versions {
   return {
@@ -49,7 +49,7 @@ export function versionStore({ query, read, write }: Connection): Versions {
           .all()
           .map(({ n: _, undone: __, ...kept }) => kept);
       }),
-    given: (room, personaId) =>
+    promptMemory: (room, personaId) =>
       read(
         () =>
           query

@@ -7,9 +7,9 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
   type ArchivedSpan,
   BEGINNING,
-  isBehind,
+  isAfter,
   type Measured,
-  type Place,
+  type Position,
   type ViewRecord,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
@@ -19,7 +19,7 @@ import { archived, given, heard, view } from './schema.js';
 export interface Views {
   find(room: RoomId, personaId: PersonaId): ViewRecord;
   /** Whether a flush still has to see something that was said to the persona in a stretch of its view. */
-  owes(view: ViewRecord, stretch: { after: Place; to: Place }): boolean;
+  owes(view: ViewRecord, stretch: { after: Position; to: Position }): boolean;
   /** Notes the size of the last request. */
   measure(room: RoomId, personaId: PersonaId, measured: Measured): void;
   /** Forgets everything up to a message; no flush of it is owed any more. */
@@ -41,8 +41,8 @@ export function viewsOf({ query, raw }: Pick<Connection, 'query' | 'raw'>): View
     return row ? toView(room, personaId, row) : newView(room, personaId);
   }
 
-  function owes(seen: ViewRecord, { after, to }: { after: Place; to: Place }): boolean {
-    const from = isBehind(seen.flushedTo, after) ? seen.flushedTo : after;
+  function owes(seen: ViewRecord, { after, to }: { after: Position; to: Position }): boolean {
+    const from = isAfter(seen.flushedTo, after) ? seen.flushedTo : after;
     const place = sql`(${heard.heardAfter}, ${heard.messageId})`;
     const unseen = and(
       eq(heard.roomId, seen.room),
@@ -115,9 +115,9 @@ export function setState(
  * The place, or where a reset has put it: nothing is heard before it was said, so what a reset forgot was heard before
  * that, or is an older message.
  */
-export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Place): Place {
+export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Position): Position {
   const reset = { heardAfter: resetAt - 1, messageId: Number.MAX_SAFE_INTEGER };
-  return isBehind(place, reset) ? place : reset;
+  return isAfter(place, reset) ? place : reset;
 }
 
 function newView(roomId: RoomId, personaId: PersonaId): ViewRecord {

@@ -36,7 +36,7 @@ export function commandContract(under: StoreUnderTest): void {
   const end = (id: number, effects: CommandEffect[]) =>
     under.store.finishCommand({ id, now: NOW, deliveries: [], effects });
 
-  const hush = (id: number, upTo: number) => end(id, [{ kind: 'hush', room: CHAT, upTo }]);
+  const hush = (id: number, upTo: number) => end(id, [{ kind: 'suppress', room: CHAT, upTo }]);
   const stop = (id: number, turnId: string) => end(id, [{ kind: 'stop', room: CHAT, turnId }]);
 
   async function reset(room = CHAT, personaId = 'default') {
@@ -80,7 +80,7 @@ export function commandContract(under: StoreUnderTest): void {
     });
   });
 
-  describe('hush', () => {
+  describe('suppress', () => {
     it('lets what waits be heard and not answered, and takes the room from whoever is about to answer', async () => {
       expect(await under.store.waits(CHAT, 1_000)).toBe(false);
       await receive(under.store, [message('1', 'never mind')]);

@@ -50,7 +50,7 @@ export function feedContract(under: StoreUnderTest): void {
         personaId: 'default',
         addressed: true,
         most: 100,
-        after: second?.place ?? BEGINNING,
+        after: second?.position ?? BEGINNING,
       });
       expect(rest.map(({ text }) => text)).toEqual(['q2', 'reply of t2']);
     });

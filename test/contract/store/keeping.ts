@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Version } from '../../../src/core/memory.js';
 import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import type { Step } from '../../../src/core/transcript.js';
-import { BEGINNING, type Place } from '../../../src/core/view.js';
+import { BEGINNING, type Position } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
 import { oneView } from './one-view.js';
 import {
@@ -110,25 +110,29 @@ export function keepingContract(under: StoreUnderTest): void {
     }
 
     it('is that of the last answer that was given any', async () => {
-      expect(await under.store.given(CHAT, 'default')).toBeNull();
+      expect(await under.store.promptMemory(CHAT, 'default')).toBeNull();
       await answer('t1', { memory: 'one', dailyLog: 'log', recalled: '' });
       await answer('t2', { memory: 'two', dailyLog: 'log', recalled: '' });
-      expect(await under.store.given(CHAT, 'default')).toEqual({
+      expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
         memory: 'two',
         dailyLog: 'log',
         recalled: '',
       });
       await answer('t3', { memory: 'two', dailyLog: '', recalled: '' });
       await answer('t4', null);
-      expect(await under.store.given(CHAT, 'default')).toEqual({ memory: 'two', dailyLog: '', recalled: '' });
+      expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
+        memory: 'two',
+        dailyLog: '',
+        recalled: '',
+      });
     });
 
     it('is of one persona in one room', async () => {
       await answer('t1', { memory: 'one', dailyLog: '', recalled: '' });
       await answer('t2', { memory: 'two', dailyLog: '', recalled: '' }, { personaId: 'luna' });
-      expect((await under.store.given(CHAT, 'default'))?.memory).toBe('one');
-      expect((await under.store.given(CHAT, 'luna'))?.memory).toBe('two');
-      expect(await under.store.given(`${CHAT}/5`, 'default')).toBeNull();
+      expect((await under.store.promptMemory(CHAT, 'default'))?.memory).toBe('one');
+      expect((await under.store.promptMemory(CHAT, 'luna'))?.memory).toBe('two');
+      expect(await under.store.promptMemory(`${CHAT}/5`, 'default')).toBeNull();
     });
   });
 
@@ -253,7 +257,7 @@ export function keepingContract(under: StoreUnderTest): void {
         const given = { memory: `m ${WORDS}`, dailyLog: `d ${WORDS}`, recalled: `r ${WORDS}` };
         await finish(under.store, turn, `t ${room}`, { given });
         const { flush, move, place } = oneView(under.store, room, personaId);
-        const to: Place = await place('hi');
+        const to: Position = await place('hi');
         await flush(to);
         await move(to, { summary: `They live in ${WORDS}.` });
       }
@@ -261,7 +265,7 @@ export function keepingContract(under: StoreUnderTest): void {
       await erase();
       expect(await count()).toEqual({ messages: 0, others: 0 });
       expect((await under.store.view(`${CHAT}/5`, 'luna')).summary).toBe('They live in ….');
-      expect(await under.store.given(CHAT, 'default')).toEqual({
+      expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
         memory: 'm …',
         dailyLog: 'd …',
         recalled: 'r …',
@@ -372,7 +376,7 @@ export function keepingContract(under: StoreUnderTest): void {
       const everything = async () => ({
         span: await under.store.span({ ...ask, upTo: { heardAfter: 99, messageId: 0 } }),
         view: await under.store.view('test_2', 'default'),
-        given: await under.store.given('test_2', 'default'),
+        given: await under.store.promptMemory('test_2', 'default'),
         next: await nextOf(under.store, 'test_2'),
         command: (await under.store.takeCommand(1, lease()))?.argument,
         found: await count('test_2'),

@@ -299,13 +299,13 @@ export function moveContract(under: StoreUnderTest): void {
       }
       await forget(under.store);
       expect(await onView().view()).toMatchObject({ summary: null, measured: null });
-      expect(await under.store.given(CHAT, 'default')).toBeNull();
+      expect(await under.store.promptMemory(CHAT, 'default')).toBeNull();
       expect(await onView(CHAT, 'luna').view()).toMatchObject({
         summary: 'what was',
         measured: { counted: 1, estimated: 1 },
         resetAt: 0,
       });
-      expect(await under.store.given(CHAT, 'luna')).toEqual(given);
+      expect(await under.store.promptMemory(CHAT, 'luna')).toEqual(given);
     });
 
     it('settles the archives of this view: no flush of them is owed any more', async () => {

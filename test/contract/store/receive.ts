@@ -185,7 +185,7 @@ export function receiveContract(under: StoreUnderTest): void {
       const out = delivery(`turn:${id}`, 'Luna\nAll of it.', {
         personaId: 'luna',
         speaker: 'Luna',
-        face: { personaId: 'luna', name: 'Luna', avatar: null },
+        appearance: { personaId: 'luna', name: 'Luna', avatar: null },
         ...more,
       });
       await exchange(under.store, id, 'well?', { room: `${CHAT}/45`, deliveries: [out] });

@@ -83,7 +83,7 @@ export function revisionContract(under: StoreUnderTest): void {
       const kept = (await under.store.window(ask)).messages;
       await exchange(under.store, 't2', 'two');
       await overhear(under.store, ['another aside']);
-      const after = kept.at(-1)?.place;
+      const after = kept.at(-1)?.position;
       const added = await under.store.window({ ...ask, ...(after ? { after } : {}) });
       expect(added.messages.map(({ text }) => text)).toEqual(['two', 'reply of t2', 'another aside']);
       expect([...kept, ...added.messages]).toEqual((await under.store.window(ask)).messages);
@@ -100,7 +100,7 @@ export function revisionContract(under: StoreUnderTest): void {
       const { flush, move, place } = oneView(under.store);
       await flush(await place('two'));
       await move(await place('two'));
-      const found = await under.store.window({ ...ask, ...(first ? { after: first.place } : {}) });
+      const found = await under.store.window({ ...ask, ...(first ? { after: first.position } : {}) });
       expect(found.messages.map(({ text }) => text)).toEqual(['reply of t2']);
       expect(found.steps).toEqual(new Map([['t2', [{ kind: 'call', callId: 'c' }]]]));
     });

@@ -176,11 +176,11 @@ export function roomContract(under: StoreUnderTest): void {
     it('is without the name that stood before it', async () => {
       await receive(under.store, [message('1', 'Luna?')]);
       const claim = await begun(under.store, 't1');
-      const face = { personaId: 'luna', name: 'Luna', avatar: null };
-      const deliveries = [delivery('turn:t1', 'good morning', { personaId: 'luna', face })];
+      const appearance = { personaId: 'luna', name: 'Luna', avatar: null };
+      const deliveries = [delivery('turn:t1', 'good morning', { personaId: 'luna', appearance })];
       await finish(under.store, claim, 't1', { deliveries });
       const next = await nextOf(under.store);
-      expect(next?.face).toEqual(face);
+      expect(next?.appearance).toEqual(appearance);
       await under.store.sending(next?.id ?? 0, lease());
       await under.store.sent(next?.id ?? 0, '77', NOW);
       const replyTo = { platformMessageId: '77', senderName: 'bot', text: 'Luna\ngood morning', ours: true };

@@ -148,7 +148,7 @@ export function viewContract(under: StoreUnderTest): void {
       const ask = { room: CHAT, personaId: 'default', limit: 9, overheard: 9, except: [] };
       const { messages } = await under.store.window(ask);
       expect(messages.map(({ text }) => text)).toEqual(['asked', 'answered', 'said while it wrote']);
-      expect(messages.map(({ place }) => place)).toEqual([
+      expect(messages.map(({ position }) => position)).toEqual([
         { heardAfter: 1, messageId: 1 },
         { heardAfter: 2, messageId: 3 },
         { heardAfter: 3, messageId: 2 },
@@ -200,7 +200,7 @@ export function viewContract(under: StoreUnderTest): void {
       const part = await span({ upTo, limit: 2 });
       expect(part.messages.map(({ text }) => text)).toEqual(['q1', 'reply of default1']);
       expect(part.more).toBe(true);
-      const after = part.messages.at(-1)?.place ?? BEGINNING;
+      const after = part.messages.at(-1)?.position ?? BEGINNING;
       const rest = await span({ after, upTo, limit: 3 });
       expect(rest.messages.map(({ text }) => text)).toEqual(['q2', 'reply of default2', 'q3']);
       expect(rest.more).toBe(false);

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { phraseOf } from '../../../src/core/phrase.js';
 import type { Store } from '../../../src/core/store.js';
-import type { Place, ViewRecord } from '../../../src/core/view.js';
+import type { Position, ViewRecord } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   begin,
@@ -155,30 +155,34 @@ class World {
     expect(await note(this.store, await looked(this.store), { hearers: [...PERSONAS] })).toBe(true);
   }
 
-  /** Everything of a view behind a place, in pages. */
-  private async read(who: Who, after: Place, upTo: Place): Promise<{ text: string; place: Place }[]> {
-    const all: { text: string; place: Place }[] = [];
+  /** Everything of a view behind a position, in pages. */
+  private async read(
+    who: Who,
+    after: Position,
+    upTo: Position,
+  ): Promise<{ text: string; position: Position }[]> {
+    const all: { text: string; position: Position }[] = [];
     for (let from = after; ; ) {
       const ask = { room: CHAT, personaId: who, after: from, upTo, limit: 3, overheard: 2 };
       const { messages, more } = await this.store.span(ask);
       all.push(...messages);
       const last = messages.at(-1);
       if (!more || !last) return all;
-      from = last.place;
+      from = last.position;
     }
   }
 
   private async flush(who: Who, most: number, view: ViewRecord): Promise<void> {
     const shown = (await this.read(who, view.flushedTo, END)).slice(0, most);
-    const to = shown.at(-1)?.place;
+    const to = shown.at(-1)?.position;
     if (!to || !(await this.store.commitFlush({ view, to, usage: null, now: NOW }))) return;
     for (const { text } of shown) this.accounts[who].flushed.add(text);
   }
 
-  /** A place somewhere in the window. */
-  private async placeIn(who: Who, view: ViewRecord, share: number): Promise<Place | undefined> {
+  /** A position somewhere in the window. */
+  private async placeIn(who: Who, view: ViewRecord, share: number): Promise<Position | undefined> {
     const lines = await this.read(who, view.windowAfter, END);
-    return lines[Math.floor(share * (lines.length - 1))]?.place;
+    return lines[Math.floor(share * (lines.length - 1))]?.position;
   }
 
   private async moveFlushed(who: Who, share: number, view: ViewRecord): Promise<void> {

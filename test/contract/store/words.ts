@@ -5,7 +5,7 @@ import type { Exchange } from '../../../src/core/exchange.js';
 import { roomId } from '../../../src/core/ids.js';
 import type { Claim, Lease, NewDelivery, Receipt, RoomState, Store } from '../../../src/core/store.js';
 import type { StoredMessage } from '../../../src/core/transcript.js';
-import { BEGINNING, type Place } from '../../../src/core/view.js';
+import { BEGINNING, type Position } from '../../../src/core/view.js';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const MINUTE = 60_000;
@@ -13,7 +13,7 @@ export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 /** Behind everything that was ever heard. */
-export const END: Place = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: 0 };
+export const END: Position = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: 0 };
 
 export const CHAT = 'test_1';
 export const ANN = { id: 'test_ann', name: 'Ann', administrator: false };
@@ -267,12 +267,12 @@ export async function placeOf(
   store: Store,
   text: string,
   { room = CHAT, personaId = 'default' } = {},
-): Promise<Place> {
+): Promise<Position> {
   const ask = { room, personaId, after: BEGINNING, upTo: END, limit: 10_000, overheard: 10_000 };
   const { messages } = await store.span(ask);
   const found = messages.find((line) => line.text === text);
   if (!found) throw new Error(`no line “${text}” in the view`);
-  return found.place;
+  return found.position;
 }
 
 /** What waits in a room. */

@@ -8,7 +8,7 @@ import type { Phrase } from './phrase.js';
 import type { StoredMessage } from './transcript.js';
 
 /** What of memory was in the prompt of a persona's last answer in a room. */
-export interface Given {
+export interface PromptMemory {
   /** MEMORY.md as it was shown. */
   memory: string;
   dailyLog: string;
@@ -37,13 +37,13 @@ export interface Trace {
   fate: Fate;
 }
 
-export interface KeepingStore extends VersionKeeper {
+export interface MemoryHistoryStore extends VersionKeeper {
   /** The newest versions of memory that were not taken back, newest first: a persona's, or (null) all of the chat. */
   versions(ask: { chatId: ChatId; personaId: PersonaId | null; most: number }): Promise<Version[]>;
   /** The messages that a turn answered; none for an unknown turn. */
   turnMessages(turnId: string): Promise<StoredMessage[]>;
   /** null before the first answer, and after a reset. */
-  given(room: RoomId, personaId: PersonaId): Promise<Given | null>;
+  promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
 
   /** Where messages of a chat went: the newest in which a phrase stands, or the one of a platform's id. */
   trace(ask: {
