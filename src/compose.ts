@@ -32,6 +32,7 @@ import { createRecallFiles } from './groups/recall-files.js';
 import { createMediaFiles } from './media/files.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
+import { collectSooner } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
@@ -182,6 +183,10 @@ export async function compose({
           await recall.stop();
           await embedder?.close();
         };
+      },
+      async () => {
+        const letGo = collectSooner();
+        return async () => letGo();
       },
     ],
     shutdownMs: config.shutdownSeconds * 1000,
