@@ -35,6 +35,9 @@ async function main(): Promise<void> {
   // The first messages of a chat make its files and fill what is kept in memory: not counted.
   await servers.conversations({ people, each: 3 });
   await rest();
+  // Recall, which begins late, looks around when it hears of something.
+  await servers.oneByOne({ people: people.slice(0, 1), each: 1 });
+  await recallIsDone();
   const single: Counts[] = [];
   const behind: Counts[] = [];
   for (const person of people.slice(0, SINGLE)) {
@@ -67,6 +70,14 @@ async function main(): Promise<void> {
   console.log('What a plain message costs in the store, on average; behind it, recall reads what is new\n');
   console.log(`${table(['one by one', 'in the second behind it', `${CHATS} chats talking, both`], rows)}\n`);
   await bot.stop('SIGTERM');
+}
+
+/** Recall reads the first messages in several goes. */
+async function recallIsDone(): Promise<void> {
+  for (let before = readCounts(countsFile), isBusy = true; isBusy; before = readCounts(countsFile)) {
+    await rest();
+    isBusy = difference(before, 1).selects > 0;
+  }
 }
 
 async function countsPerMessage(talk: () => Promise<Answered>): Promise<Counts> {

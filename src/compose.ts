@@ -34,6 +34,7 @@ import { createMediaFiles } from './media/files.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
+import { collectSooner } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
 import { createSizes, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
@@ -207,6 +208,10 @@ export async function compose({
           await recall.stop();
           await embedder?.close();
         };
+      },
+      async () => {
+        const letGo = collectSooner();
+        return async () => letGo();
       },
     ],
     shutdownMs: config.shutdownSeconds * 1000,

@@ -34,9 +34,9 @@ export function createPost(server: { baseUrl: string; apiKey: string | null }, n
   if (server.apiKey) headers.authorization = `Bearer ${server.apiKey}`;
 
   /** Resolves when the head of the response is there. Rejects with Node's own errors. */
-  const send = (body: Buffer, signal: AbortSignal) =>
+  const send = (body: string, signal: AbortSignal) =>
     new Promise<IncomingMessage>((resolve, reject) => {
-      const length = { 'content-length': body.length };
+      const length = { 'content-length': Buffer.byteLength(body) };
       const sent = request({ ...options, headers: { ...headers, ...length } }, (response) => {
         // Whoever reads gets the error too; without a listener, one that nobody reads would end the process.
         response.on('error', () => {});
@@ -47,11 +47,12 @@ export function createPost(server: { baseUrl: string; apiKey: string | null }, n
       signal.addEventListener('abort', hangUp, { once: true });
       sent.once('close', () => signal.removeEventListener('abort', hangUp));
       if (signal.aborted) hangUp();
+      // As text: the bytes are freed when they are written, where a buffer would wait for the garbage collector.
       sent.end(body);
     });
 
   return async (body, signal) => {
-    const response = await send(Buffer.from(body), signal).catch((error) => {
+    const response = await send(body, signal).catch((error) => {
       throw connectionError(error);
     });
     const status = response.statusCode ?? 0;

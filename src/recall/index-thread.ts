@@ -42,7 +42,9 @@ export function startIndexThread(
     }
     const restarted = startedAt !== Number.NEGATIVE_INFINITY;
     startedAt = clock.now();
-    const started = new Worker(entry, { workerData: settings });
+    // Nobody waits for the thread: a small heap for what is new, or it would hold some thirty megabytes of garbage.
+    const resourceLimits = { maxYoungGenerationSizeMb: 6 };
+    const started = new Worker(entry, { workerData: settings, resourceLimits });
     started.unref();
     started.on('message', (answer: Answer) => {
       if (answer.kind === 'anew') {
