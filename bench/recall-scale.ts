@@ -111,6 +111,7 @@ async function measure(messages: number, chats: number): Promise<void> {
   const zone = createZone('UTC');
   const feed = feedOf(messages, chats);
   const recall = createRecall({
+    laterMs: 0,
     file,
     feed,
     files: memoryFiles(),

@@ -81,6 +81,7 @@ async function measured(what: string, embedder: Embedder | null): Promise<string
   const zone = createZone('UTC');
   const file = join(folder, `${what}.db`);
   const recall = createRecall({
+    laterMs: 0,
     file,
     feed,
     files: memoryFiles(),

@@ -31,6 +31,8 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
+/** By then a channel has received what waited for it while the gateway was away. */
+const FIRST_MESSAGES_MS = 250;
 const BACKGROUND_WITHIN_MS = 1_000;
 /** As long as a claim lasts: what a process that died has held is taken over. */
 const LOOK_EVERY_MS = 60_000;
@@ -51,8 +53,9 @@ export function createGateway(parts: GatewayParts): Gateway {
     await Promise.all(
       [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
     );
-    // Loading them stops the event loop for some hundredths of a second: not while somebody waits for a reply, or
+    // Beginning them stops the event loop for some hundredths of a second: not while somebody waits for a reply, or
     // the answer of a platform for being noted.
+    await clock.sleep(FIRST_MESSAGES_MS);
     const patience = new AbortController();
     const idle = Promise.all(names.map(conversation.idle));
     await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);

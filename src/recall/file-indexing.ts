@@ -86,6 +86,11 @@ export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
       allWaits = true;
     },
 
+    /** Nothing has changed since it was indexed. */
+    nothingMissing(): void {
+      allWaits = false;
+    },
+
     forget(chatId: string): void {
       for (const key of known.keys()) if (JSON.parse(key)[0] === chatId) known.delete(key);
     },

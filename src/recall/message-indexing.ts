@@ -4,8 +4,8 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { type RoomId, roomParts } from '../core/ids.js';
-import type { HeardView, RecallFeed, RecallFiles, Scope } from '../core/recall.js';
-import type { HeardMessage } from '../core/view.js';
+import type { HeardView, RecallFeed, RecallFiles, RecallQuery, Scope } from '../core/recall.js';
+import { type HeardMessage, isBehind, type Place } from '../core/view.js';
 import type { IndexedView, MessagePage } from './index-port.js';
 import type { RemoteIndex } from './index-thread.js';
 
@@ -145,6 +145,25 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
     }
   }
 
+  async function readRooms(some: RoomId[], signal: AbortSignal): Promise<void> {
+    try {
+      const views: HeardView[] = [];
+      for (const room of some) views.push(...(await viewsOf(room)));
+      await readOn(views, signal);
+    } catch (error) {
+      for (const room of some) rooms.add(room);
+      throw error;
+    }
+  }
+
+  /** Whether the index holds all that the scope heard in the room before a place. */
+  function reaches(room: RoomId, { personaId }: Scope, place: Place): boolean {
+    const position = positions.get(keyOf({ room, personaId }));
+    return (
+      position !== undefined && [position.addressed, position.overheard].every((at) => !isBehind(place, at))
+    );
+  }
+
   return {
     heard(room: RoomId): void {
       rooms.add(room);
@@ -155,6 +174,20 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
     again(): void {
       positions.clear();
       allWaits = true;
+    },
+
+    /** Nothing is missing but what was said in these rooms. */
+    onlyMissing(some: RoomId[]): void {
+      allWaits = false;
+      for (const room of some) rooms.add(room);
+    },
+
+    /** Before a search: reads what waits of its chat, apart from what the prompt shows anyway. */
+    async refresh(scope: Scope, except: RecallQuery['except'], signal: AbortSignal): Promise<void> {
+      const isShown = (room: RoomId) => room === except?.room && reaches(room, scope, except.after);
+      const some = [...rooms].filter((room) => roomParts(room).chatId === scope.chatId && !isShown(room));
+      for (const room of some) rooms.delete(room);
+      if (some.length > 0) await readRooms(some, signal);
     },
 
     /** How many rooms are known to wait. */
@@ -169,12 +202,9 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
         busy = true;
         try {
           if (all) await lookAtAll(signal);
-          const views: HeardView[] = [];
-          for (const room of some) views.push(...(await viewsOf(room)));
-          await readOn(views, signal);
+          else await readRooms(some, signal);
         } catch (error) {
           allWaits ||= all;
-          for (const room of some) rooms.add(room);
           throw error;
         } finally {
           busy = false;
@@ -192,7 +222,7 @@ function* take<T>(set: Set<T>, most: number): Generator<T> {
   }
 }
 
-function keyOf({ room, personaId }: HeardView): string {
+function keyOf({ room, personaId }: Pick<HeardView, 'room' | 'personaId'>): string {
   return `${room} ${personaId}`;
 }
 

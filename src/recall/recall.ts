@@ -20,8 +20,9 @@ import type { HeardMessage } from '../core/view.js';
 import { isAfter } from '../core/view.js';
 import { createBackground } from './background.js';
 import { createFileIndexing } from './file-indexing.js';
+import { findMissing, readIndexed } from './first-look.js';
 import type { Ranked } from './index-port.js';
-import { startIndexThread } from './index-thread.js';
+import { createIndexThread } from './index-thread.js';
 import { authorName, createMessageIndexing } from './message-indexing.js';
 import { addMissingVectors, questionVector } from './vector-indexing.js';
 
@@ -30,7 +31,15 @@ const SEARCH_MS = 3_000;
 /** How long a search waits for files that have just changed; what takes longer is found by the next one. */
 const REFRESH_MS = 500;
 const MOST_HITS = 100;
-/** What was just said is still in the window, so indexing may wait, and what comes in the meantime is done together. */
+/**
+ * What was just said stands in the window, and a search reads what else it needs: indexing may wait, so that the thread
+ * need not run, until so many messages were heard.
+ */
+const LATER_MS = 300_000;
+const MANY = 200;
+/** A thread that nothing was asked of for so long ends: it takes 10 MB. */
+const THREAD_IDLE_MS = 60_000;
+/** While the thread runs, what comes within this time is indexed together. */
 const GATHER_MS = 1_000;
 /** Under load the waits grow with the work, so that indexing takes at most a sixth of the time. */
 const REST_PER_WORK = 5;
@@ -49,16 +58,37 @@ export function createRecall(options: {
   log: Log;
   /** The compiled `recall-worker.js`, where it is not beside this module. */
   worker?: URL;
+  laterMs?: number;
+  threadIdleMs?: number;
 }): Recall {
-  const { file, feed, embedder, clock, zone, log } = options;
+  const {
+    file,
+    feed,
+    embedder,
+    clock,
+    zone,
+    log,
+    laterMs = LATER_MS,
+    threadIdleMs = THREAD_IDLE_MS,
+  } = options;
   const stopped = new AbortController();
   const entry = options.worker ?? new URL('./recall-worker.js', import.meta.url);
-  const index = startIndexThread(entry, { file, zone: zone.name }, clock, log, indexAgain);
+  const index = createIndexThread(entry, { file, zone: zone.name }, threadIdleMs, clock, log, indexAgain);
   const messages = createMessageIndexing(feed, options.files, index);
   const files = createFileIndexing(options.files, index);
   let counts = { indexed: 0, vectorsWaiting: 0 };
+  let isFirst = true;
+  let heard = 0;
+  let stopWaiting: (() => void) | null = null;
+  /** Objects of the database that was read at the start. */
+  const held: unknown[] = [];
   const restMs = (tookMs: number) => Math.min(Math.max(GATHER_MS, tookMs * REST_PER_WORK), LONGEST_REST_MS);
   const indexing = createBackground('indexing for search', clock, log, restMs, async (signal) => {
+    stopWaiting?.();
+    stopWaiting = null;
+    heard = 0;
+    if (isFirst && (await isNearlyComplete(signal))) return;
+    isFirst = false;
     await messages.catchUp(signal);
     await files.catchUp(signal);
     counts = await index.counts(embedder?.model ?? null);
@@ -77,7 +107,28 @@ export function createRecall(options: {
       },
     );
 
+  /** At the start: true where at most a little is missing, which may wait as what is heard from now on. */
+  async function isNearlyComplete(signal: AbortSignal): Promise<boolean> {
+    const indexed = readIndexed(file, held);
+    const missing = indexed && (await findMissing(indexed, feed, options.files, MANY, signal));
+    // In the meantime something may have been forgotten, or lost: then everything is to be looked at again.
+    if (indexed === null || missing === null || !isFirst) return false;
+    isFirst = false;
+    counts = { ...counts, indexed: indexed.pieces };
+    messages.onlyMissing(missing.rooms);
+    if (!missing.files) files.nothingMissing();
+    if (messages.waiting() + files.waiting() > 0) indexLater();
+    return true;
+  }
+
+  function indexLater(): void {
+    if (stopped.signal.aborted) return;
+    if (index.isRunning() || heard >= MANY) indexing.wake();
+    else stopWaiting ??= clock.after(laterMs, indexing.wake);
+  }
+
   function indexAgain(): void {
+    isFirst = false;
     messages.again();
     files.again();
     indexing.wake();
@@ -88,22 +139,25 @@ export function createRecall(options: {
     if (limit === 0 || !/[\p{L}\p{N}]/u.test(query.text)) return { hits: [], by: 'keywords' };
     const [vector] = await Promise.all([
       embedder && questionVector(embedder, query.text, clock, log, signal),
-      Promise.race([refreshed(scope), clock.sleep(REFRESH_MS, signal)]),
+      Promise.race([refreshed(scope, query), clock.sleep(REFRESH_MS, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
     const { ranked, byVectors } = await index.search({ scope, query, most: limit * 3 + SPARE, vector });
     return { hits: (await shown(scope, query, ranked)).slice(0, limit), by: byVectors ? 'both' : 'keywords' };
   }
 
-  async function refreshed(scope: Scope): Promise<void> {
-    try {
-      if (await files.refresh(scope)) indexing.wake();
-    } catch (error) {
+  async function refreshed(scope: Scope, { except }: RecallQuery): Promise<void> {
+    const failed = (error: unknown) =>
       log.warn(
         { ...scope, error: describe(error) },
-        'memory files could not be indexed: their former text is searched',
+        'what is new could not be indexed: the rest is searched',
       );
-    }
+    const [filesChanged] = await Promise.all([
+      files.refresh(scope).catch(failed),
+      messages.refresh(scope, except, stopped.signal).catch(failed),
+    ]);
+    if (filesChanged === true) indexing.wake();
+    else if (stopWaiting !== null) indexLater();
   }
 
   async function shown(scope: Scope, query: RecallQuery, ranked: Ranked[]): Promise<Recalled[]> {
@@ -144,7 +198,8 @@ export function createRecall(options: {
 
     heard(room) {
       messages.heard(room);
-      indexing.wake();
+      heard++;
+      indexLater();
     },
 
     async forget(chatId) {
@@ -175,6 +230,7 @@ export function createRecall(options: {
 
     async stop() {
       stopped.abort(OVER);
+      stopWaiting?.();
       await Promise.all([indexing.stop(), vectors?.stop()]);
       await index.close();
     },

@@ -9,7 +9,17 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { memoryFeed, memoryFiles } from './memory-feed.js';
-import { begin, compileWorker, NOW, newFolder, ROOM, remembered, SCOPE, until } from './support.js';
+import {
+  begin,
+  compileWorker,
+  NOW,
+  newFolder,
+  ROOM,
+  remembered,
+  SCOPE,
+  sqliteOutside,
+  until,
+} from './support.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof import('better-sqlite3');
 let worker: Awaited<ReturnType<typeof compileWorker>>;
@@ -203,6 +213,7 @@ describe('two processes', () => {
       bundle: true,
       format: 'esm',
       platform: 'node',
+      plugins: [sqliteOutside],
     });
     const file = join(await newFolder(), 'recall.db');
     for (const after of [300, 700]) {
