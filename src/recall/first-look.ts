@@ -7,13 +7,13 @@ import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { type RoomId, roomParts } from '../core/ids.js';
 import type { HeardView, RecallFeed, RecallFiles, Scope } from '../core/recall.js';
-import { BEGINNING, type Place } from '../core/view.js';
+import { BEGINNING, type Position } from '../core/view.js';
 import { SCOPE_SPAN, VERSION, WHOLE } from './index-database.js';
 
 interface IndexedRoom {
   resetAt: string;
-  addressed: Place;
-  overheard: Place;
+  addressed: Position;
+  overheard: Position;
   newest: { messageId: number; at: number } | null;
 }
 

@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type RoomId, roomParts } from '../core/ids.js';
 import type { HeardView, RecallFeed, RecallFiles, RecallQuery, Scope } from '../core/recall.js';
-import { type HeardMessage, isBehind, type Place } from '../core/view.js';
+import { type HeardMessage, isAfter, type Position } from '../core/view.js';
 import type { IndexedView, MessagePage } from './index-port.js';
 import type { RemoteIndex } from './index-thread.js';
 
@@ -157,10 +157,10 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
   }
 
   /** Whether the index holds all that the scope heard in the room before a place. */
-  function reaches(room: RoomId, { personaId }: Scope, place: Place): boolean {
+  function reaches(room: RoomId, { personaId }: Scope, place: Position): boolean {
     const position = positions.get(keyOf({ room, personaId }));
     return (
-      position !== undefined && [position.addressed, position.overheard].every((at) => !isBehind(place, at))
+      position !== undefined && [position.addressed, position.overheard].every((at) => !isAfter(place, at))
     );
   }
 
