@@ -265,16 +265,14 @@ export function createShowing(services: ShowingAsk): Showing {
 }
 
 /** Who speaks, as a channel is told of it. */
-export function toldOf(
-  delivery: NewDelivery,
-): Pick<SendOptions, 'personaName' | 'speaker' | 'appearance' | 'leads'> {
-  return {
-    personaName: delivery.speaker,
-    ...(delivery.personaId === null ? {} : { speaker: delivery.personaId }),
-    ...(delivery.appearance === undefined
-      ? {}
-      : { appearance: delivery.appearance, leads: delivery.part === 0 }),
-  };
+export function toldOf({
+  speaker,
+  personaId,
+  appearance,
+  part,
+}: NewDelivery): Pick<SendOptions, 'personaName' | 'speaker' | 'appearance' | 'leads'> {
+  const persona = personaId === null ? {} : { speaker: personaId };
+  return { personaName: speaker, ...persona, ...(appearance && { appearance, leads: part === 0 }) };
 }
 
 function optionsOf(
