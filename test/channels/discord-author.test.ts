@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { acceptable, authorOf, readsAs, withName } from '../../src/channels/discord/author.js';
 import { compose, fits } from '../../src/channels/discord/outbound.js';
 import type { Recipient } from '../../src/core/channel.js';
-import { faceOf } from './discord-stage.js';
+import { appearanceOf } from './discord-stage.js';
 
 const GROUP: Recipient = { address: '1', threadId: null, kind: 'group' };
 const DIRECT: Recipient = { ...GROUP, kind: 'direct' };
@@ -12,18 +12,18 @@ const HAIR = '\u200a';
 describe('the author of a webhook’s message', () => {
   test('has the persona’s name, and its picture where that is an address', () => {
     const avatar = 'https://example.org/luna.png';
-    expect(authorOf(GROUP, { appearance: faceOf('Luna', avatar) })).toEqual({
+    expect(authorOf(GROUP, { appearance: appearanceOf('Luna', avatar) })).toEqual({
       username: 'Luna',
       avatar_url: avatar,
     });
     for (const none of [null, 'luna.png', 'file:///luna.png', 'data:image/png;base64,AA==', '']) {
-      expect(authorOf(GROUP, { appearance: faceOf('Luna', none) })).toEqual({ username: 'Luna' });
+      expect(authorOf(GROUP, { appearance: appearanceOf('Luna', none) })).toEqual({ username: 'Luna' });
     }
   });
 
   test('is the bot in direct chats, for `default`, and where nobody is to be told apart', () => {
-    expect(authorOf(DIRECT, { appearance: faceOf('Luna') })).toBeNull();
-    expect(authorOf(GROUP, { appearance: { ...faceOf('Coterie'), personaId: 'default' } })).toBeNull();
+    expect(authorOf(DIRECT, { appearance: appearanceOf('Luna') })).toBeNull();
+    expect(authorOf(GROUP, { appearance: { ...appearanceOf('Coterie'), personaId: 'default' } })).toBeNull();
     expect(authorOf(GROUP, {})).toBeNull();
   });
 });
@@ -90,23 +90,23 @@ describe('the name before the text', () => {
   const part = { text: 'hi', marks: [{ kind: 'bold' as const, offset: 0, length: 2 }] };
 
   test('stands before what leads', () => {
-    expect(withName(part, { appearance: faceOf('Luna'), leads: true })).toEqual({
+    expect(withName(part, { appearance: appearanceOf('Luna'), leads: true })).toEqual({
       text: 'Luna\nhi',
       marks: [
         { kind: 'bold', offset: 0, length: 4 },
         { kind: 'bold', offset: 5, length: 2 },
       ],
     });
-    expect(withName(part, { appearance: faceOf('Luna'), leads: false })).toBe(part);
+    expect(withName(part, { appearance: appearanceOf('Luna'), leads: false })).toBe(part);
     expect(withName(part, { leads: true })).toBe(part);
-    expect(withName(part, { appearance: { ...faceOf('Coterie'), personaId: 'default' }, leads: true })).toBe(
-      part,
-    );
+    expect(
+      withName(part, { appearance: { ...appearanceOf('Coterie'), personaId: 'default' }, leads: true }),
+    ).toBe(part);
   });
 
   test('is left out where there is no room', () => {
     const full = { text: 'x'.repeat(2_000), marks: [] };
-    expect(withName(full, { appearance: faceOf('Luna'), leads: true })).toBe(full);
+    expect(withName(full, { appearance: appearanceOf('Luna'), leads: true })).toBe(full);
   });
 
   test('fits in every message that was composed with room for it, whatever it is', () => {
@@ -117,7 +117,7 @@ describe('the name before the text', () => {
     const words = fc.oneof(fc.lorem({ maxCount: 700 }), fc.string({ unit: 'binary', maxLength: 5_000 }));
     fc.assert(
       fc.property(name, words, (said, markdown) => {
-        const appearance = faceOf(said.replace(/\s/g, 'x'));
+        const appearance = appearanceOf(said.replace(/\s/g, 'x'));
         for (const composed of compose(markdown, appearance.name.length + 1)) {
           const shown = withName(composed, { appearance, leads: true });
           expect(shown).not.toBe(composed);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Recipient } from '../../src/core/channel.js';
 import type { User } from '../fakes/discord-words.js';
 import { sendOptions } from '../harness/sending.js';
-import { ANNA, CHANNEL, faceOf, GUILD, gallery, openStage, type Stage } from './discord-stage.js';
+import { ANNA, appearanceOf, CHANNEL, GUILD, gallery, openStage, type Stage } from './discord-stage.js';
 
 const GROUP: Recipient = { address: CHANNEL, threadId: null, kind: 'group' };
 const OTHER_BOT: User = { id: '100000000000000177', username: 'otherbot', bot: true };
@@ -23,7 +23,7 @@ async function luna(text: string, by = stage): Promise<string> {
   const options = sendOptions({
     createdAt: stage.clock.now(),
     key: text,
-    appearance: faceOf('Luna'),
+    appearance: appearanceOf('Luna'),
     leads: true,
   });
   const result = await by.channel.send(GROUP, { text, marks: [] }, options);
@@ -42,7 +42,7 @@ describe('with other bots heard', () => {
       GROUP,
       id,
       { text: 'I am Luna.', marks: [] },
-      sendOptions({ appearance: faceOf('Luna'), leads: true }),
+      sendOptions({ appearance: appearanceOf('Luna'), leads: true }),
     );
     say('from a bot', { from: OTHER_BOT });
     const foreign = stage.fake.webhook(CHANNEL, 'Builds', ANNA);
@@ -89,7 +89,7 @@ test('in a thread, a reply to a persona is one to us', async () => {
   await stage.channel.send(
     to,
     { text: 'hi', marks: [] },
-    sendOptions({ appearance: faceOf('Luna'), createdAt: stage.clock.now() }),
+    sendOptions({ appearance: appearanceOf('Luna'), createdAt: stage.clock.now() }),
   );
   const id = stage.fake.sent[0]?.id ?? '';
   stage.fake.say({ from: ANNA, channelId: threadId, content: 'you', replyTo: id });

@@ -176,6 +176,6 @@ export function gallery(fake: FakeDiscord): void {
 }
 
 /** A persona as it is to be shown. */
-export function faceOf(name: string, avatar: string | null = null): Appearance {
+export function appearanceOf(name: string, avatar: string | null = null): Appearance {
   return { personaId: name.toLowerCase(), name, avatar };
 }

@@ -7,9 +7,9 @@ import type { Part, Recipient, SendOptions, SendResult } from '../../src/core/ch
 import { sendOptions } from '../harness/sending.js';
 import {
   ANNA,
+  appearanceOf,
   BEN,
   CHANNEL,
-  faceOf,
   GUILD,
   gallery,
   openStage,
@@ -18,9 +18,9 @@ import {
 } from './discord-stage.js';
 
 const GROUP: Recipient = { address: CHANNEL, threadId: null, kind: 'group' };
-const LUNA = faceOf('Luna', 'https://example.org/luna.png');
-const MAX = faceOf('Max');
-const DEFAULT = { ...faceOf('Coterie'), personaId: 'default' };
+const LUNA = appearanceOf('Luna', 'https://example.org/luna.png');
+const MAX = appearanceOf('Max');
+const DEFAULT = { ...appearanceOf('Coterie'), personaId: 'default' };
 const THROUGH = { method: 'POST', path: /^\/webhooks\/\d+\/[^/]+$/ };
 const plain = (text: string): Part => ({ text, marks: [] });
 
@@ -139,7 +139,7 @@ describe('what Discord does not take', () => {
     ['a@b: #c', 'a＠b： ＃c'],
     ['x'.repeat(100), `${'x'.repeat(79)}…`],
   ])('the name %s is written so that it does', async (name, written) => {
-    expect(await send('hi', { appearance: faceOf(name) })).toMatchObject({ kind: 'sent' });
+    expect(await send('hi', { appearance: appearanceOf(name) })).toMatchObject({ kind: 'sent' });
     expect(shown()).toEqual([[written, 'hi']]);
   });
 
@@ -352,7 +352,12 @@ describe('sending again', () => {
     const next = await restarted();
     const later = { key: 'new', createdAt: message.createdAt + 60_000, earlierTries: 1 };
     await sendBy(next, 'Yes.', later);
-    await sendBy(next, 'Yes.', { ...message, key: 'nova', earlierTries: 1, appearance: faceOf('Nova') });
+    await sendBy(next, 'Yes.', {
+      ...message,
+      key: 'nova',
+      earlierTries: 1,
+      appearance: appearanceOf('Nova'),
+    });
     await next.close();
     expect(shown()).toEqual([
       ['Max', 'Yes.'],

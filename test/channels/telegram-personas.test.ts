@@ -319,7 +319,7 @@ describe('who says it', () => {
     });
   });
 
-  test("in a direct chat with a persona's bot: that bot, also without a face", async () => {
+  test("in a direct chat with a persona's bot: that bot, also without an appearance", async () => {
     await on.start();
     on.fake.say({ to: on.luna, text: 'hello' });
     await on.heard(1);
