@@ -5,6 +5,7 @@
 import { chmodSync, readdirSync, rmSync } from 'node:fs';
 import { build } from 'esbuild';
 
+rmSync('dist/compile-cache', { recursive: true, force: true });
 for (const name of readdirSync('dist')) if (/\.js(\.map)?$/.test(name)) rmSync(`dist/${name}`);
 
 await build({
@@ -20,11 +21,15 @@ await build({
   chunkNames: '[name]-[hash]',
   // The first two are native and loaded by their own paths. The platforms' libraries stay what they are: an error of
   // theirs is known by where it was thrown, and libsignal, which comes with Baileys, is under another licence.
-  external: ['better-sqlite3', 'sharp', 'discord.js', '@whiskeysockets/baileys'],
+  external: ['better-sqlite3', 'sharp', '@discordjs/rest', '@discordjs/ws', '@whiskeysockets/baileys'],
   // CommonJS packages inside an ES module ask for these.
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   },
+  // Less source text to hold in memory. Names stay, so that stack traces can be read.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  lineLimit: 200,
   sourcemap: true,
   logLevel: 'warning',
 });

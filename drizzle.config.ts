@@ -3,6 +3,6 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'sqlite',
-  schema: './src/store/sqlite/schema.ts',
+  schema: ['./src/store/sqlite/schema.ts', './src/store/sqlite/schema-work.ts'],
   out: './migrations/sqlite',
 });

@@ -1,19 +1,25 @@
 /**
- * `npm run bench`: the gateway beside the smallest bot, then messages of Markdown, rooms of several personas and replies that grow, then recall at three sizes, then the
- * embedding queue.
+ * `npm run bench`: every part of it in turn. `--quick` leaves out what takes minutes and has nothing to do with the
+ * route of a message; `--dist PATH` measures the gateway of another checkout, and only what goes through a process.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { readOptions } from './options.js';
 
-const given = process.argv.slice(2);
-// A glance is at the gateway alone: a million messages take minutes to index.
-const parts = given.includes('--quick')
-  ? ['run', 'markdown', 'rooms', 'streaming']
-  : ['run', 'markdown', 'rooms', 'streaming', 'channels', 'recall-scale', 'queue'];
+const { quick, own } = readOptions();
+const parts = [
+  'run',
+  'statements',
+  'windows',
+  ...(own ? ['markdown', 'rooms'] : []),
+  'streaming',
+  ...(quick ? [] : ['channels']),
+  ...(quick || !own ? [] : ['recall-scale', 'queue']),
+];
 let failed = false;
 for (const part of parts) {
   const script = fileURLToPath(new URL(`./${part}.js`, import.meta.url));
-  const { status } = spawnSync(process.execPath, [script, ...given], { stdio: 'inherit' });
+  const { status } = spawnSync(process.execPath, [script, ...process.argv.slice(2)], { stdio: 'inherit' });
   failed ||= status !== 0;
 }
 process.exitCode = failed ? 1 : 0;

@@ -10,7 +10,7 @@ export interface Answered {
   outOfOrder: number;
 }
 
-/** A text by which a message is known again in its answer. */
+/** A text that can be recognised in its answer. */
 export function textOf(person: number, n: number): string {
   return `This is message p${person}n${n} and it says nothing else.`;
 }

@@ -7,26 +7,22 @@ import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { type Row, table } from './figures.js';
 import { machine } from './machine.js';
 import { begin, figures, type Measurable, measure, type Running, type Sizes } from './measure.js';
+import { readOptions } from './options.js';
 import { createProcesses, type PlatformServers } from './processes.js';
 
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    node: { type: 'string', default: process.execPath },
-  },
-});
-const { quick, node } = options;
+const { quick, node, main: gatewayScript } = readOptions();
 const AIM = 1.5;
 const TOGETHER = 50;
 const CHATS = quick ? 200 : 1_000;
-const GATEWAY = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const peopleFrom = (first: number, count: number) => Array.from({ length: count }, (_, n) => first + n);
 const sizes: Sizes = {
-  ...{ starts: 0, blocks: quick ? 1 : 3, each: quick ? 2 : 4, burstEach: quick ? 2 : 4 },
+  starts: 0,
+  blocks: quick ? 1 : 3,
+  each: quick ? 2 : 4,
+  burstEach: quick ? 2 : 4,
   groups: [1, 2, 3].map((n) => peopleFrom(n * 1_000, TOGETHER)),
 };
 
@@ -38,18 +34,21 @@ const processes = createProcesses();
 const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-'));
 let faulty = false;
 
-/** Is loaded into the bots' processes as it is, so no compiler has put it beside the fakes. */
-const AS_IT_IS = 'test/harness/whatsapp-media.mjs';
+/** Plain JavaScript that the bots load: tsc does not copy it. */
+const MEDIA_SCRIPT = 'test/harness/whatsapp-media.mjs';
 
 async function main(): Promise<void> {
-  await copyFile(new URL(`../../${AS_IT_IS}`, import.meta.url), new URL(`../${AS_IT_IS}`, import.meta.url));
+  await copyFile(
+    new URL(`../../${MEDIA_SCRIPT}`, import.meta.url),
+    new URL(`../${MEDIA_SCRIPT}`, import.meta.url),
+  );
   console.log(`${machine(node, folder)}\n`);
   for (const name of ['discord', 'whatsapp']) await beside(name);
 }
 
 async function beside(name: string): Promise<void> {
-  const us = await begun(await gateway(name));
-  const them = await begun(await floor(name));
+  const us = await beginConnected(await gateway(name));
+  const them = await beginConnected(await floor(name));
   await measure([us, them], sizes);
   const memory = await Promise.all([us, them].map(memoryWithMany));
   const rows: Row[] = [
@@ -75,12 +74,12 @@ async function beside(name: string): Promise<void> {
 }
 
 /** Runs, and has answered its first message. */
-function begun(subject: Subject): Promise<Subject & Running> {
+function beginConnected(subject: Subject): Promise<Subject & Running> {
   return begin({
     ...subject,
     servers: {
-      ...verbsOf(subject.servers),
-      // What is said before anybody is there is not heard on every platform.
+      ...callsOf(subject.servers),
+      // Not every platform keeps what is said before the bot is connected.
       async oneByOne(ask) {
         await subject.servers.connected();
         return subject.servers.oneByOne(ask);
@@ -89,8 +88,8 @@ function begun(subject: Subject): Promise<Subject & Running> {
   });
 }
 
-/** A proxy of another process has no keys of its own. */
-function verbsOf(servers: PlatformServers): PlatformServers {
+/** A proxy has no keys of its own that a spread would copy. */
+function callsOf(servers: PlatformServers): PlatformServers {
   const { addresses, logged, connected, oneByOne, conversations, burst, close } = servers;
   return { addresses, logged, connected, oneByOne, conversations, burst, close };
 }
@@ -104,14 +103,23 @@ async function gateway(name: string): Promise<Subject> {
   await writeFile(
     join(home, 'config.yaml'),
     JSON.stringify({
-      ...{ model: { base_url: model, name: 'scripted' }, conversation: { debounce_ms: 0 } },
+      model: { base_url: model, name: 'scripted' },
+      conversation: { debounce_ms: 0 },
       channels: { [name]: { ...config, messages_per_second: 100_000, per_chat_burst: 100_000 } },
+      access: { direct: 'open' },
       // WhatsApp is linked by a line of the log.
-      ...{ access: { direct: 'open' }, log: { level: 'info' }, board: { port: 0 } },
+      log: { level: 'info' },
+      board: { port: 0 },
     }),
   );
   const start = () =>
-    processes.startBot({ node, args: [GATEWAY, 'start'], folder: home, environment, onLog: logTo(servers) });
+    processes.startBot({
+      node,
+      args: [gatewayScript, 'start'],
+      folder: home,
+      environment,
+      onLog: logTo(servers),
+    });
   return { servers, start };
 }
 
@@ -119,22 +127,22 @@ async function floor(name: string): Promise<Subject> {
   const servers = await processes.startPlatform(name);
   const { config, environment, model } = await servers.addresses();
   const script = fileURLToPath(new URL(`./floor-${name}.js`, import.meta.url));
-  const given = {
+  const forBot = {
     ...environment,
-    FLOOR_API: String(config.api_root),
-    FLOOR_TOKEN: String(config.token),
-    FLOOR_SOCKET: String(config.web_socket_url),
-    FLOOR_MODEL: model,
+    BOT_API: String(config.api_root),
+    BOT_TOKEN: String(config.token),
+    BOT_SOCKET: String(config.web_socket_url),
+    BOT_MODEL: model,
   };
   const start = () =>
-    processes.startBot({ node, args: [script], folder, environment: given, onLog: logTo(servers) });
+    processes.startBot({ node, args: [script], folder, environment: forBot, onLog: logTo(servers) });
   return { servers, start };
 }
 
 function logTo(servers: PlatformServers): (text: string) => void {
   return (text) => {
     if (text.includes('whatsapp qr: ')) void servers.logged(text);
-    else if (!/"level":(10|20|30)\b/.test(text)) console.error(text.trimEnd());
+    else if (!/"level":"(trace|debug|info)"/.test(text)) console.error(text.trimEnd());
   };
 }
 
@@ -148,7 +156,8 @@ async function memoryWithMany({ servers, bot }: Subject & Running): Promise<numb
 function rowsOf(runs: Running[]): Row[] {
   const found = runs.map(figures);
   const row = (what: string, unit: Row['unit'], key: keyof ReturnType<typeof figures>): Row => ({
-    ...{ what, unit },
+    what,
+    unit,
     values: found.map((each) => each[key]),
   });
   return [
@@ -157,6 +166,7 @@ function rowsOf(runs: Running[]): Row[] {
     row(`messages a second, ${TOGETHER} chats talking`, '/s', 'perSecond'),
     row('messages a second, all at once', '/s', 'burstPerSecond'),
     row('processor time per message', 'ms', 'cpuMs'),
+    row('processor time per message, one by one', 'ms', 'aloneCpuMs'),
     row('memory, idle', 'MB', 'idleMb'),
   ];
 }

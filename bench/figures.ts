@@ -4,8 +4,13 @@ export interface Row {
   what: string;
   /** null: cannot be measured here. */
   values: (number | null)[];
-  unit: 'ms' | 'MB' | '/s' | 'kB';
+  unit: 'ms' | 'MB' | '/s' | 'kB' | '';
+  /** Of the first column. Left out: the table's. */
+  aim?: Aim;
 }
+
+/** `ratio`: at most so many times the last column; of what is counted per second, so many times less. */
+export type Aim = { ratio: number } | { atMost: number } | { atLeast: number };
 
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
@@ -16,35 +21,54 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Of numbers that some systems do not tell. */
+/** Of what could be measured; null where nothing could. */
 export function medianOf(values: readonly (number | null)[]): number | null {
-  const told = values.filter((value) => value !== null);
-  return told.length === 0 ? null : median(told);
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : median(known);
 }
 
-/**
- * A Markdown table. With an aim, the first column is set against the second: how many times as much it costs
- * (for what is counted per second: how many times as little it does).
- */
-export function table(columns: string[], rows: Row[], aim?: number): string {
-  const head = ['', ...columns, ...(aim === undefined ? [] : ['ratio', 'aim'])];
-  const lines = rows.map(({ what, values, unit }) => {
-    const shown = values.map((value) => (value === null ? 'n/a' : `${rounded(value)} ${unit}`));
-    return [what, ...shown, ...(aim === undefined ? [] : verdict(values, unit, aim))];
-  });
+/** A Markdown table. With `ratioAim`, the first column is compared with each of the others. */
+export function table(columns: string[], rows: Row[], ratioAim?: number): string {
+  const others = ratioAim === undefined ? [] : columns.slice(1);
+  const ratios = others.map((name) => (others.length === 1 ? 'ratio' : `÷ ${name}`));
+  const aims = rows.map((row) => row.aim ?? (ratioAim === undefined ? undefined : { ratio: ratioAim }));
+  const withAims = aims.some((aim) => aim !== undefined);
+  const head = ['', ...columns, ...ratios, ...(withAims ? ['aim', ''] : [])];
+  const lines = rows.map((row, n) => [
+    row.what,
+    ...row.values.map((value) => shown(value, row.unit)),
+    ...others.map((_, other) => shown(ratio(row, other + 1), '')),
+    ...(withAims ? verdict(row, aims[n]) : []),
+  ]);
   const widths = head.map((title, column) =>
     Math.max(title.length, ...lines.map((line) => line[column]?.length ?? 0)),
   );
-  const shape = (cells: string[]) =>
+  const line = (cells: string[]) =>
     `| ${cells.map((cell, n) => (n === 0 ? cell.padEnd(widths[n] ?? 0) : cell.padStart(widths[n] ?? 0))).join(' | ')} |`;
   const rule = `|${widths.map((width, n) => (n === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
-  return [shape(head), rule, ...lines.map(shape)].join('\n');
+  return [line(head), rule, ...lines.map(line)].join('\n');
 }
 
-function verdict([ours, other]: (number | null)[], unit: Row['unit'], aim: number): string[] {
-  if (ours == null || other == null) return ['n/a', ''];
-  const ratio = unit === '/s' ? other / ours : ours / other;
-  return [ratio.toFixed(2), ratio <= aim ? `${aim} met` : `${aim} missed`];
+/** How many times as much the first column costs as another. */
+function ratio({ values, unit }: Row, other: number): number | null {
+  const ours = values[0];
+  const theirs = values[other];
+  if (ours == null || theirs == null) return null;
+  return unit === '/s' ? theirs / ours : ours / theirs;
+}
+
+function verdict(row: Row, aim: Aim | undefined): string[] {
+  if (aim === undefined) return ['', ''];
+  const value = 'ratio' in aim ? ratio(row, row.values.length - 1) : (row.values[0] ?? null);
+  const bound = 'ratio' in aim ? `× ${aim.ratio}` : 'atMost' in aim ? `≤ ${aim.atMost}` : `≥ ${aim.atLeast}`;
+  if (value === null) return [bound, 'n/a'];
+  const met =
+    'ratio' in aim ? value <= aim.ratio : 'atMost' in aim ? value <= aim.atMost : value >= aim.atLeast;
+  return [bound, met ? 'met' : 'missed'];
+}
+
+function shown(value: number | null, unit: Row['unit']): string {
+  return value === null ? 'n/a' : `${rounded(value)} ${unit}`.trimEnd();
 }
 
 function rounded(value: number): string {

@@ -1,6 +1,6 @@
 /**
- * A gateway's folder as years of use leave it: chats with a past, in the store and in `groups/`. Filled through
- * the product's own verbs; only their transactions are joined, or it would take minutes.
+ * Makes a gateway's folder as years of use leave it: chats with a past, in the store and in `groups/`. The store is
+ * filled through its own functions, many of them in one transaction, or it would take minutes.
  */
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,6 +23,8 @@ export interface PastChat {
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The account of the fake Telegram. */
 const ACCOUNT = '424242';
+/** Under which name the past is written: no living process has it. */
+const OWNER = 'the past';
 const EXCHANGES_AT_ONCE = 5000;
 const FOLDERS_AT_ONCE = 50;
 /** How many messages a window holds after a compaction, with the defaults. */
@@ -55,7 +57,7 @@ export async function fill(folder: string, past: PastChat[]): Promise<void> {
   await makeFolders(folder, past);
 }
 
-/** Who speaks, in which order: chats take turns until each has its messages. */
+/** Whose exchange is next: chats take turns until each has its messages. */
 function* exchangesOf(past: PastChat[]): Generator<number> {
   for (let n = 0; ; n += 2) {
     past = past.filter(({ messages }) => n < messages);
@@ -70,7 +72,9 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
   const name = `Person ${person}`;
   const now = YESTERDAY + n;
   await store.receive({
-    ...{ channel: 'telegram', account: ACCOUNT, now },
+    channel: 'telegram',
+    account: ACCOUNT,
+    now,
     receipts: [
       {
         kind: 'message',
@@ -79,44 +83,61 @@ async function exchange(store: Store, person: number, n: number): Promise<void> 
         platformMessageId: `past-${n}`,
         sender: { id, name, administrator: false },
         text: `This was said long ago, as number ${n}.`,
-        ...{ sentAt: now, mentionsBot: false, replyTo: null },
+        sentAt: now,
+        mentionsBot: false,
+        replyTo: null,
       },
     ],
   });
-  const claimed = await store.claim({ room: id, owner: 'the past', now, leaseMs: 1000 });
-  if (!claimed) throw new Error(`nothing waits in ${id}`);
-  const { claim } = claimed;
+  const lease = { owner: OWNER, now, leaseMs: 1000 };
+  const seen = await store.look(id, OWNER, now);
+  if (!seen) throw new Error(`nothing waits in ${id}`);
+  const waiting = seen.waiting.map((message) => message.id);
   const turnId = `past-${n}`;
   const reply = `echo: This was said long ago, as number ${n}.`;
   const hearers = [DEFAULT_PERSONA];
-  await store.beginTurn({
-    claim,
-    turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: claimed.waiting.map((message) => message.id) },
-    ...{ noted: [], hearers, now },
+  const claim = await store.begin({
+    seen,
+    lease,
+    turn: { id: turnId, personaId: DEFAULT_PERSONA, batch: waiting, taken: waiting, addressed: [] },
+    noted: [],
+    hearers,
+    exchange: null,
   });
-  await store.finishTurn({
-    ...{ claim, turnId, outcome: 'answered', reply, hearers, now },
+  if (!claim) throw new Error(`no turn begins in ${id}`);
+  const finished = await store.finish({
+    claim,
+    turnId,
+    outcome: 'answered',
+    reply,
+    hearers,
+    addressed: [],
+    exchange: null,
+    now,
     usage: { inputTokens: 1000, outputTokens: 10 },
     measured: null,
     given: null,
     deliveries: [
       {
-        ...{ origin: `turn:${turnId}`, personaId: DEFAULT_PERSONA, speaker: 'default', part: 0 },
-        ...{ body: { text: reply, marks: [] }, replyTo: null },
+        origin: `turn:${turnId}`,
+        personaId: DEFAULT_PERSONA,
+        speaker: 'default',
+        part: 0,
+        body: { text: reply, marks: [] },
+        replyTo: null,
       },
     ],
+    send: lease,
   });
-  const delivery = await store.next(id);
-  if (!delivery) throw new Error(`nothing is to be delivered in ${id}`);
-  await store.sending(delivery.id, now);
-  await store.sent(delivery.id, `past-answer-${n}`, now);
+  if (finished === 'lost' || !finished.first) throw new Error(`nothing is to be delivered in ${id}`);
+  await store.sent(finished.first.id, `past-answer-${n}`, now);
 }
 
-/** As the gateway has done along the way: what the newest messages leave behind was flushed and summed up. */
+/** As the gateway would have done: what is older than the newest messages is flushed and summed up. */
 async function compact(store: Store, person: number): Promise<void> {
   const of = { room: platformId('telegram', String(person)), personaId: DEFAULT_PERSONA };
   const window = await store.window({ ...of, limit: KEPT + 1, overheard: 0, except: [] });
-  const to = window.messages[0]?.place;
+  const to = window.messages[0]?.position;
   if (!to) throw new Error(`nothing was said in ${of.room}`);
   await store.commitFlush({ view: window.view, to, usage: null, now: YESTERDAY });
   const view = await store.view(of.room, of.personaId);

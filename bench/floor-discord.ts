@@ -2,14 +2,16 @@
 import { Client, Events, GatewayIntentBits, type Message, Partials } from 'discord.js';
 import OpenAI from 'openai';
 
-const { FLOOR_API: api, FLOOR_TOKEN: token = '', FLOOR_MODEL: baseURL } = process.env;
-if (!api || !baseURL) throw new Error('FLOOR_API and FLOOR_MODEL say where the servers are');
+const { BOT_API: api, BOT_TOKEN: token = '', BOT_MODEL: baseURL } = process.env;
+if (!api || !baseURL) throw new Error('BOT_API and BOT_MODEL say where the servers are');
 
 const model = new OpenAI({ baseURL, apiKey: 'none' });
 const client = new Client({
   intents: [
-    ...[GatewayIntentBits.Guilds, GatewayIntentBits.GuildMessages],
-    ...[GatewayIntentBits.DirectMessages, GatewayIntentBits.MessageContent],
+    GatewayIntentBits.Guilds,
+    GatewayIntentBits.GuildMessages,
+    GatewayIntentBits.DirectMessages,
+    GatewayIntentBits.MessageContent,
   ],
   partials: [Partials.Channel],
   rest: { api },

@@ -12,8 +12,8 @@ import {
 import OpenAI from 'openai';
 import { pino } from 'pino';
 
-const { FLOOR_SOCKET: waWebSocketUrl, FLOOR_MODEL: baseURL } = process.env;
-if (!waWebSocketUrl || !baseURL) throw new Error('FLOOR_SOCKET and FLOOR_MODEL say where the servers are');
+const { BOT_SOCKET: waWebSocketUrl, BOT_MODEL: baseURL } = process.env;
+if (!waWebSocketUrl || !baseURL) throw new Error('BOT_SOCKET and BOT_MODEL say where the servers are');
 const address: string = waWebSocketUrl;
 
 const model = new OpenAI({ baseURL, apiKey: 'none' });
@@ -46,7 +46,9 @@ console.warn = () => {};
 
 function connect(): void {
   const socket = makeWASocket({
-    ...{ auth, waWebSocketUrl: address, logger: pino({ level: 'silent' }) },
+    auth,
+    waWebSocketUrl: address,
+    logger: pino({ level: 'silent' }),
     shouldSyncHistoryMessage: () => false,
   });
   socket.ev.on('creds.update', (changed) => void Object.assign(auth.creds, changed));

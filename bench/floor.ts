@@ -5,8 +5,8 @@
 import { Bot, type Context } from 'grammy';
 import OpenAI from 'openai';
 
-const { FLOOR_TELEGRAM: apiRoot, FLOOR_TOKEN: token = '', FLOOR_MODEL: baseURL } = process.env;
-if (!apiRoot || !baseURL) throw new Error('FLOOR_TELEGRAM and FLOOR_MODEL say where the servers are');
+const { BOT_TELEGRAM: apiRoot, BOT_TOKEN: token = '', BOT_MODEL: baseURL } = process.env;
+if (!apiRoot || !baseURL) throw new Error('BOT_TELEGRAM and BOT_MODEL say where the servers are');
 
 const bot = new Bot(token, { client: { apiRoot } });
 const model = new OpenAI({ baseURL, apiKey: 'none' });

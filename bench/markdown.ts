@@ -3,7 +3,6 @@
  * platform: parsed once; then split, and every message rendered in the platform's own markup. `--quick` measures
  * fewer times.
  */
-import { parseArgs } from 'node:util';
 import { cut } from '../src/channels/markdown/cut.js';
 import { discordLength, discordText } from '../src/channels/markdown/discord.js';
 import { htmlText } from '../src/channels/markdown/html.js';
@@ -13,12 +12,10 @@ import { TABLE_WIDTH, whatsappText } from '../src/channels/markdown/whatsapp.js'
 import { sendRequest } from '../src/channels/telegram/outbound.js';
 import type { Part } from '../src/core/channel.js';
 import { median, quantile, type Row, table } from './figures.js';
+import { readOptions } from './options.js';
 
-const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean', default: false } },
-  strict: false,
-});
-const RUNS = options.quick ? 40 : 200;
+const { quick } = readOptions();
+const RUNS = quick ? 40 : 200;
 const BYTES = 100_000;
 const AIM_MS = 20;
 

@@ -31,7 +31,9 @@ export interface Running extends Measurable {
   toPlatform: number[];
   perSecond: number[];
   burstPerSecond: number[];
+  /** Processor time of a message among many, and of one that comes alone. */
   cpuMs: (number | null)[];
+  aloneCpuMs: (number | null)[];
   idleMb: number | null;
   faults: Answered;
 }
@@ -58,10 +60,33 @@ export async function begin<Begun extends Measurable>(subject: Begun): Promise<B
   await subject.servers.oneByOne({ people: [1], each: 1 });
   await pause(REST_MS);
   return {
-    ...{ ...subject, bot, toModel: [], toPlatform: [], perSecond: [], burstPerSecond: [], cpuMs: [] },
+    ...subject,
+    bot,
+    toModel: [],
+    toPlatform: [],
+    perSecond: [],
+    burstPerSecond: [],
+    cpuMs: [],
+    aloneCpuMs: [],
     idleMb: bot.memory()?.now ?? null,
     faults: { messages: 0, lost: 0, doubled: 0, outOfOrder: 0 },
   };
+}
+
+/** Medians, and processor time per message. */
+export interface Fresh {
+  toModel: number;
+  toPlatform: number;
+  cpuMs: number | null;
+}
+
+/** One message after the other in a process that has just begun: most of its code is not compiled yet. */
+export async function measureFresh(run: Running, people: number[]): Promise<Fresh> {
+  const before = run.bot.cpuMs();
+  const found = await run.servers.oneByOne({ people, each: 3 });
+  const cpuMs = cpuPerMessage(run.bot, before, found.messages);
+  note(run, found);
+  return { toModel: median(found.toModel), toPlatform: median(found.toPlatform), cpuMs };
 }
 
 export async function measure(subjects: Running[], sizes: Sizes): Promise<void> {
@@ -73,7 +98,9 @@ export async function measure(subjects: Running[], sizes: Sizes): Promise<void> 
       note(subject, await subject.servers.conversations({ people, each: 2 }));
     }
     for (const subject of subjects) {
+      const before = subject.bot.cpuMs();
       const found = await subject.servers.oneByOne(sizes.timed ?? { people, each: 1 });
+      subject.aloneCpuMs.push(cpuPerMessage(subject.bot, before, found.messages));
       subject.toModel.push(...found.toModel);
       subject.toPlatform.push(...found.toPlatform);
       note(subject, found);
@@ -81,9 +108,8 @@ export async function measure(subjects: Running[], sizes: Sizes): Promise<void> 
     for (const subject of subjects) {
       const before = subject.bot.cpuMs();
       const found = await subject.servers.conversations({ people, each });
-      const after = subject.bot.cpuMs();
+      subject.cpuMs.push(cpuPerMessage(subject.bot, before, found.messages));
       subject.perSecond.push(found.messages / found.seconds);
-      subject.cpuMs.push(before === null || after === null ? null : (after - before) / found.messages);
       note(subject, found);
     }
     for (const subject of subjects) {
@@ -95,7 +121,13 @@ export async function measure(subjects: Running[], sizes: Sizes): Promise<void> 
   await pause(REST_MS);
 }
 
-export function figures({ toModel, toPlatform, perSecond, burstPerSecond, cpuMs, idleMb, bot }: Running) {
+function cpuPerMessage(bot: Bot, before: number | null, messages: number): number | null {
+  const after = bot.cpuMs();
+  return before === null || after === null ? null : (after - before) / messages;
+}
+
+export function figures(run: Running) {
+  const { toModel, toPlatform, perSecond, burstPerSecond, cpuMs, aloneCpuMs, idleMb, bot } = run;
   return {
     toModel: median(toModel),
     toModelLate: quantile(toModel, 0.95),
@@ -104,6 +136,7 @@ export function figures({ toModel, toPlatform, perSecond, burstPerSecond, cpuMs,
     perSecond: median(perSecond),
     burstPerSecond: median(burstPerSecond),
     cpuMs: medianOf(cpuMs),
+    aloneCpuMs: medianOf(aloneCpuMs),
     idleMb,
     peakMb: bot.memory()?.peak ?? null,
   };

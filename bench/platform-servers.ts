@@ -1,17 +1,17 @@
 /**
- * As `servers.ts`, on any of the fake platforms that the tests run on: `node platform-servers.js discord`. What people
- * say is said here, and when it was taken is known here, on one clock with the fake model.
+ * As `servers.ts`, on any of the fake platforms that the tests run on: `node platform-servers.js discord`.
  */
 import { echo, startFakeModel } from '../test/fakes/model.js';
 import { discordPlatform } from '../test/harness/discord.js';
 import type { Place, Platform } from '../test/harness/platform.js';
 import { telegramPlatform } from '../test/harness/telegram-platform.js';
 import { whatsappPlatform } from '../test/harness/whatsapp.js';
+import { answerCalls } from './answer-calls.js';
 import { type Answered, checkAnswers, textOf } from './answers.js';
 import type { Overhead, Throughput } from './servers.js';
 
-/** What another process may ask of this one; arguments and results are plain data. */
-export interface PlatformVerbs {
+/** What another process may call; arguments and results are plain data. */
+export interface PlatformCalls {
   addresses(): {
     name: string;
     config: Record<string, unknown>;
@@ -104,7 +104,7 @@ async function check(before: Map<number, number>): Promise<Answered> {
   return answers;
 }
 
-const verbs: PlatformVerbs = {
+const calls: PlatformCalls = {
   addresses: () => {
     const { name, config, environment } = platform;
     return { name, config, environment, model: model.url };
@@ -179,16 +179,4 @@ const verbs: PlatformVerbs = {
   close: () => void setImmediate(() => process.disconnect()),
 };
 
-process.on(
-  'message',
-  async ({ id, verb, given }: { id: number; verb: keyof PlatformVerbs; given: unknown[] }) => {
-    try {
-      const call = verbs[verb] as (...given: unknown[]) => unknown;
-      process.send?.({ id, result: await call(...given) });
-    } catch (error) {
-      process.send?.({ id, error: String(error) });
-    }
-  },
-);
-process.on('disconnect', () => process.exit());
-process.send?.('ready');
+answerCalls(calls);

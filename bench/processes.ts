@@ -5,15 +5,16 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { PlatformVerbs } from './platform-servers.js';
-import type { Verbs } from './servers.js';
+import type { PlatformCalls } from './platform-servers.js';
+import type { ServerCalls } from './servers.js';
 
-/** The verbs of another process, asked from here. */
-export type Asked<All extends { [Verb in keyof All]: (...given: never[]) => unknown }> = {
-  [Verb in keyof All]: (...given: Parameters<All[Verb]>) => Promise<Awaited<ReturnType<All[Verb]>>>;
+/** The functions of another process, called from here. */
+export type Remote<All extends { [Name in keyof All]: (...values: never[]) => unknown }> = {
+  [Name in keyof All]: (...values: Parameters<All[Name]>) => Promise<Awaited<ReturnType<All[Name]>>>;
 };
-export type Servers = Asked<Verbs>;
-export type PlatformServers = Asked<PlatformVerbs>;
+export type Servers = Remote<ServerCalls>;
+export type PlatformServers = Remote<PlatformCalls>;
+export type Processes = ReturnType<typeof createProcesses>;
 
 export interface Bot {
   /** When its process was begun, ms since 1970 with fractions. */
@@ -33,7 +34,7 @@ const PLATFORM_SERVERS = fileURLToPath(new URL('./platform-servers.js', import.m
 export function createProcesses() {
   const running = new Set<ChildProcess>();
 
-  function keep(child: ChildProcess): Promise<void> {
+  function track(child: ChildProcess): Promise<void> {
     running.add(child);
     return new Promise((resolve) => {
       child.once('exit', () => {
@@ -43,28 +44,28 @@ export function createProcesses() {
     });
   }
 
-  /** `Remote` has the verbs of that script. */
-  async function begin<Remote extends object>(script: string, args: string[] = []): Promise<Remote> {
+  /** Starts a script that answers calls: `Calls` are its functions. */
+  async function startRemote<Calls extends object>(script: string, args: string[] = []): Promise<Calls> {
     const child = fork(script, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-    void keep(child);
-    const asked = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+    void track(child);
+    const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
     let lastId = 0;
     await new Promise((resolve) => child.once('message', resolve));
     child.on('message', ({ id, result, error }: { id: number; result?: unknown; error?: string }) => {
-      const waiting = asked.get(id);
-      asked.delete(id);
-      if (error === undefined) waiting?.resolve(result);
-      else waiting?.reject(new Error(error));
+      const caller = waiting.get(id);
+      waiting.delete(id);
+      if (error === undefined) caller?.resolve(result);
+      else caller?.reject(new Error(error));
     });
-    const ask = (verb: string, given: unknown[]) =>
+    const call = (name: string, values: unknown[]) =>
       new Promise((resolve, reject) => {
         const id = ++lastId;
-        asked.set(id, { resolve, reject });
-        child.send({ id, verb, given });
+        waiting.set(id, { resolve, reject });
+        child.send({ id, name, values });
       });
-    return new Proxy({} as Remote, {
-      // Not a promise itself, or awaiting it would ask for a verb of that name.
-      get: (_, verb: string) => (verb === 'then' ? undefined : (...given: unknown[]) => ask(verb, given)),
+    return new Proxy({} as Calls, {
+      // `await` looks whether this is a promise, by asking for `then`.
+      get: (_, name: string) => (name === 'then' ? undefined : (...values: unknown[]) => call(name, values)),
     });
   }
 
@@ -82,7 +83,7 @@ export function createProcesses() {
       env: { ...process.env, ...order.environment, NO_COLOR: '1' },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    const ended = keep(child);
+    const ended = track(child);
     // At the levels used here, both are silent while all is well.
     const { onLog = (text: string) => console.error(text.trimEnd()) } = order;
     child.stderr.setEncoding('utf8').on('data', onLog);
@@ -98,8 +99,8 @@ export function createProcesses() {
   }
 
   return {
-    startServers: () => begin<Servers>(SERVERS),
-    startPlatform: (name: string) => begin<PlatformServers>(PLATFORM_SERVERS, [name]),
+    startServers: () => startRemote<Servers>(SERVERS),
+    startPlatform: (name: string) => startRemote<PlatformServers>(PLATFORM_SERVERS, [name]),
     startBot,
     async endAll() {
       const children = [...running];

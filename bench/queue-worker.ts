@@ -21,8 +21,17 @@ if (kind === 'one by one') {
   process.send?.('ready');
   await runWorker(
     {
-      ...{ redisUrl, queue, baseUrl, apiKey: null, model: 'bench', timeoutSeconds: 30 },
-      ...{ batchSize: 64, batchWindowMs: 5, shutdownSeconds: 1, newId: randomUUID, clock: systemClock },
+      redisUrl,
+      queue,
+      baseUrl,
+      apiKey: null,
+      model: 'bench',
+      timeoutSeconds: 30,
+      batchSize: 64,
+      batchWindowMs: 5,
+      shutdownSeconds: 1,
+      newId: randomUUID,
+      clock: systemClock,
       log: { debug: nothing, info: nothing, warn: console.warn, error: console.error },
       metrics: { count: nothing, observe: nothing },
     },

@@ -4,14 +4,14 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { systemClock } from '../src/core/clock.js';
 import type { Embedder } from '../src/core/embedder.js';
-import { createRedisEmbedder } from '../src/embedding/redis.js';
+import { createRedisEmbedder } from '../src/embedding/requester.js';
 import { redisIsInstalled, startRedis } from '../test/fakes/redis.js';
+import { readOptions } from './options.js';
 
-const { values: options } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
-const SECONDS = options.quick ? 1 : 4;
+const { quick } = readOptions();
+const SECONDS = quick ? 1 : 4;
 const WORDS = 'The kiln broke in March, and Luna drove the pots to her sister to have them fired there. ';
 const children = new Set<ChildProcess>();
 
@@ -54,12 +54,11 @@ async function singly(embedder: Embedder, callers: number): Promise<Found> {
   const waits: number[] = [];
   const begun = performance.now();
   const end = begun + SECONDS * 1000;
-  const ask = { purpose: 'query', signal: new AbortController().signal } as const;
   const call = async (caller: number) => {
     for (let n = 0; performance.now() < end; n++) {
       const asked = performance.now();
       const [vector] = await embedder.embed([`${WORDS}${caller} ${n}`], {
-        ...ask,
+        purpose: 'query',
         signal: new AbortController().signal,
       });
       if (!vector) throw new Error('a text got no vector');
@@ -90,19 +89,19 @@ async function together(embedder: Embedder, count: number): Promise<Found> {
 async function withEmbedder(redisUrl: string, queue: string, run: (embedder: Embedder) => Promise<void>) {
   const nothing = () => {};
   const embedder = createRedisEmbedder({
-    ...{ redisUrl, queue, model: 'bench', timeoutSeconds: 30, newId: randomUUID, clock: systemClock },
+    redisUrl,
+    queue,
+    model: 'bench',
+    timeoutSeconds: 30,
+    newId: randomUUID,
+    clock: systemClock,
     log: { debug: nothing, info: nothing, warn: console.warn, error: console.error },
     metrics: { count: nothing, observe: nothing },
   });
   // The first request waits for connections, and for code to be compiled.
   for (let n = 0; n < 20; n++) {
-    await embedder.embed(
-      Array.from({ length: 32 }, () => WORDS),
-      {
-        purpose: 'document',
-        signal: new AbortController().signal,
-      },
-    );
+    const texts = Array.from({ length: 32 }, () => WORDS);
+    await embedder.embed(texts, { purpose: 'document', signal: new AbortController().signal });
   }
   try {
     await run(embedder);

@@ -19,6 +19,8 @@ const { values: options } = parseArgs({
     sizes: { type: 'string', default: '10000,100000,1000000' },
     one: { type: 'boolean', default: false },
   },
+  // As a part of `npm run bench` it is given options of other parts.
+  strict: false,
 });
 const EACH = 588;
 const SEARCHES = 300;
@@ -60,16 +62,19 @@ function sentence(id: number, shortest: number, longest: number): string {
 function feedOf(messages: number, chats: number): RecallFeed {
   const room = (chat: number) => `bench_${String(chat).padStart(7, '0')}`;
   const message = (id: number): HeardMessage => ({
-    ...{
-      id,
-      room: room((id - 1) % chats),
-      text: sentence(id, 3, 25),
-      sentAt: START + id * 60_000 * 20,
-      receivedAt: 0,
-    },
+    id,
+    room: room((id - 1) % chats),
+    text: sentence(id, 3, 25),
+    sentAt: START + id * 60_000 * 20,
+    receivedAt: 0,
     author: { kind: 'person', id: 'bench_1', name: id % 2 ? 'Ann' : 'Bob', administrator: false },
-    ...{ platformMessageId: null, mentionsBot: false, replyTo: null, edited: false, turnId: null },
-    ...{ place: { heardAfter: id - 1, messageId: id }, addressed: true },
+    platformMessageId: null,
+    mentionsBot: false,
+    replyTo: null,
+    edited: false,
+    turnId: null,
+    position: { heardAfter: id - 1, messageId: id },
+    addressed: true,
   });
   return {
     async heardViews(after, most) {
@@ -94,7 +99,7 @@ function feedOf(messages: number, chats: number): RecallFeed {
 const folder = await mkdtemp(join(tmpdir(), 'coterie-recall-scale-'));
 const log = { debug() {}, info() {}, warn: console.error, error: console.error };
 try {
-  for (const size of options.sizes.split(',').map(Number)) {
+  for (const size of String(options.sizes).split(',').map(Number)) {
     await measure(size, options.one ? 1 : Math.ceil(size / EACH));
   }
 } finally {
@@ -106,6 +111,7 @@ async function measure(messages: number, chats: number): Promise<void> {
   const zone = createZone('UTC');
   const feed = feedOf(messages, chats);
   const recall = createRecall({
+    laterMs: 0,
     file,
     feed,
     files: memoryFiles(),

@@ -81,7 +81,14 @@ async function measured(what: string, embedder: Embedder | null): Promise<string
   const zone = createZone('UTC');
   const file = join(folder, `${what}.db`);
   const recall = createRecall({
-    ...{ file, feed, files: memoryFiles(), embedder, clock: systemClock, zone, log },
+    laterMs: 0,
+    file,
+    feed,
+    files: memoryFiles(),
+    embedder,
+    clock: systemClock,
+    zone,
+    log,
   });
   recall.start();
   const began = Date.now();
@@ -153,8 +160,11 @@ function say(
     for (const [minute, turn] of said.entries()) {
       const caption = turn.blip_caption === undefined ? '' : ` [image: ${turn.blip_caption}]`;
       const id = feed.say({
-        ...{ room: `bench_${n}`, heardBy: ['default'], author: turn.speaker },
-        ...{ text: turn.text + caption, at: from + minute * 60_000 },
+        room: `bench_${n}`,
+        heardBy: ['default'],
+        author: turn.speaker,
+        text: turn.text + caption,
+        at: from + minute * 60_000,
       });
       turnOf.set(id, turn.dia_id);
       turns.add(turn.dia_id);

@@ -1,11 +1,12 @@
 /**
  * A fake Telegram and a fake model for one bot, in a process of their own, so that their work is not counted as
- * the bot's. What people say is said here too, for only here is every moment known on one clock.
+ * the bot's. What people say is said here too, so that all moments are taken from one clock.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import type { Server } from 'node:http';
 import { echo, startFakeModel } from '../test/fakes/model.js';
 import { startFakeTelegram } from '../test/fakes/telegram.js';
+import { answerCalls } from './answer-calls.js';
 import { type Answered, checkAnswers, textOf } from './answers.js';
 
 /** Where the bot finds them. */
@@ -27,8 +28,8 @@ export interface Throughput extends Answered {
   seconds: number;
 }
 
-/** What another process may ask of this one; arguments and results are plain data. */
-export interface Verbs {
+/** What another process may call; arguments and results are plain data. */
+export interface ServerCalls {
   addresses(): Addresses;
   /** Says one message; nobody needs to listen yet. */
   say(person: number, text: string): void;
@@ -65,7 +66,7 @@ const LATE_REPLY_MS = 150;
 /** Real servers keep unused connections for long; one that ends just when it is used again looks like a fault. */
 const KEEP_ALIVE_MS = 120_000;
 
-/** Makes an answer as long as what takes a model seconds; its end tells that it stands there whole. */
+/** Makes an answer long enough for a model to take seconds; its end shows that the answer is complete. */
 const FILLER = `\n${'and so on, '.repeat(100)}the end.`;
 
 const telegram = await startFakeTelegram();
@@ -120,7 +121,7 @@ async function check(from: number): Promise<Answered> {
   return answers;
 }
 
-const verbs: Verbs = {
+const calls: ServerCalls = {
   addresses: () => ({ telegram: telegram.url, token: telegram.token, model: model.url }),
 
   say(person, text) {
@@ -244,13 +245,4 @@ const verbs: Verbs = {
 subscribe('http.server.request.start', (message) => {
   (message as { server: Server }).server.keepAliveTimeout = KEEP_ALIVE_MS;
 });
-process.on('message', async ({ id, verb, given }: { id: number; verb: keyof Verbs; given: unknown[] }) => {
-  try {
-    const call = verbs[verb] as (...given: unknown[]) => unknown;
-    process.send?.({ id, result: await call(...given) });
-  } catch (error) {
-    process.send?.({ id, error: String(error) });
-  }
-});
-process.on('disconnect', () => process.exit());
-process.send?.('ready');
+answerCalls(calls);

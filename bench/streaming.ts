@@ -6,21 +6,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { gateway, type Subject } from './bots.js';
 import { median, medianOf, type Row, table } from './figures.js';
 import { layOutGroups } from './fill.js';
+import { readOptions } from './options.js';
 import { type Bot, createProcesses } from './processes.js';
 
-const { values: options } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    node: { type: 'string', default: process.execPath },
-  },
-  strict: false,
-});
-const quick = options.quick === true;
-const node = String(options.node);
+const options = readOptions();
+const { quick } = options;
 /** At least four fifths of the throughput. */
 const AIM = 1.25;
 const BLOCKS = quick ? 2 : 5;
@@ -46,11 +39,10 @@ const folder = await mkdtemp(join(tmpdir(), 'coterie-bench-streaming-'));
 async function begin(streaming: boolean): Promise<Run> {
   const home = join(folder, streaming ? 'on' : 'off');
   await layOutGroups(home);
-  const subject = await gateway(processes, node, home, 'unbounded', { streaming });
+  const subject = await gateway(processes, options, home, { unbounded: true, streaming });
   const bot = subject.start();
   await subject.servers.oneByOne({ people: [1], each: 1 });
-  const found = { atOnce: [], perSecond: [], cpuMs: [], edits: [], mostChanges: 0, faults: 0 };
-  return { subject, bot, ...found };
+  return { subject, bot, atOnce: [], perSecond: [], cpuMs: [], edits: [], mostChanges: 0, faults: 0 };
 }
 
 async function measure(run: Run, people: number[]): Promise<void> {

@@ -6,10 +6,13 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { toJSONSchema } from 'zod';
+import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
+import { createDeliver } from './conversation/deliver/deliver.js';
+import { postSideMessage } from './conversation/deliver/say.js';
+import { toolSet } from './conversation/turn/tools.js';
 import type { Media } from './core/attachments.js';
 import type { Channel } from './core/channel.js';
 import { systemClock } from './core/clock.js';
@@ -19,9 +22,9 @@ import { Fault } from './core/errors.js';
 import type { Log, Metrics } from './core/log.js';
 import type { ModelClient } from './core/model.js';
 import type { Store } from './core/store.js';
-import type { AnyTool } from './core/tool.js';
+import type { AnyTool, ToolsFor } from './core/tool.js';
 import { createGateway, type Gateway } from './gateway.js';
-import { createArchives } from './groups/archive.js';
+import { createArchives } from './groups/archive-files.js';
 import { createChatFiles } from './groups/chat-files.js';
 import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
@@ -30,7 +33,11 @@ import { createRecallFiles } from './groups/recall-files.js';
 import { createMediaFiles } from './media/files.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
+import { mediaBytes, trimMedia } from './media/retention.js';
+import { collectSooner } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
+import { createSizes, sizeGauges } from './operating/sizes.js';
+import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { openSqliteStore } from './store/sqlite/open.js';
@@ -40,7 +47,6 @@ import { sendMessage } from './tools/send-message.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const HOUR_MS = 3_600_000;
-const NO_PLATFORMS: Awaited<ReturnType<typeof createPlatforms>> = { all: [], webhook: undefined };
 
 export interface Wishes {
   config: Config;
@@ -52,6 +58,8 @@ export interface Wishes {
   show(picture: string): void;
   /** Whether the configured platforms and the HTTP listener run, or the terminal chat alone. */
   platforms: boolean;
+  /** Under which name it claims things in the store: of the lock it holds, so that no other living process has it. */
+  owner: string;
 }
 
 export interface TerminalWishes {
@@ -74,18 +82,27 @@ export function openStore(
   });
 }
 
-export async function compose({ config, log, version, terminal, platforms, show }: Wishes): Promise<Gateway> {
+export async function compose({
+  config,
+  log,
+  version,
+  terminal,
+  platforms,
+  show,
+  owner,
+}: Wishes): Promise<Gateway> {
   const clock = systemClock;
   const newId = randomUUID;
   const metrics = createMetrics();
   const { groupsDir } = config;
+  const mediaFolder = join(config.dataDir, 'media');
   const store = await openStore(config, log);
   const zone = createZone(config.timezone);
-  const alone = locks();
+  const exclusive = locks();
   const memory = createMemory({
-    ...{ groupsDir, budgets: config.memory, versions: store, alone, clock, newId, log },
+    ...{ groupsDir, budgets: config.memory, versions: store, exclusive, clock, newId, log },
   });
-  const archives = createArchives({ groupsDir, zone, alone, log });
+  const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log });
   const chatFiles = createChatFiles({ groupsDir, log });
   const model = await createModel(config, store, log);
@@ -94,38 +111,56 @@ export async function compose({ config, log, version, terminal, platforms, show 
     ...{ file: join(config.dataDir, 'recall.db'), feed: store, embedder, clock, zone, log },
     files: createRecallFiles({ groupsDir, archives, log }),
   });
-  const flushTools = memoryTools(memory);
-  const send = sendMessage({
-    ...{ groupsDir, mediaFolder: join(config.dataDir, 'media') },
-    post: (ask) => conversation.sayAside(ask),
-  });
-  const tools: AnyTool[] = [...flushTools, searchMemory(recall, zone), send];
-
-  const serving = platforms ? await createPlatforms({ config, store, personas, log, show }) : NO_PLATFORMS;
-  const channels = new Map(serving.all.map((channel) => [channel.name, channel]));
+  const serving = platforms ? await createPlatforms(config, { store, personas, log, show }) : [];
+  const channels = new Map(serving.map((channel) => [channel.name, channel]));
   if (terminal) {
-    const settled = () => conversation.idle('terminal');
-    channels.set('terminal', await createTerminalChannel(config, terminal, log, settled));
+    channels.set('terminal', await createTerminalChannel(config, terminal, log));
   }
 
-  const conversation = createConversation({
-    ...{ store, personas, chatFiles, memory, archives, model, channels, clock, log, metrics, newId, zone },
-    media: await createMediaOf(config, log),
-    ...{ recall, tools, toolDescriptions: tools.map(describeTool) },
-    flushTools: { tools: flushTools, descriptions: flushTools.map(describeTool) },
-    settings: {
-      contextTokens: config.model.contextTokens,
-      maxOutputTokens: config.model.maxOutputTokens,
-      maxToolRounds: config.model.maxToolRounds,
-      ...config.conversation,
-      natural: config.personas.natural,
-      caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
-    },
-    rulesFor: (channel) => optionsOf(config, channel).access,
-    streams: (channel) => optionsOf(config, channel).streaming,
+  const media = await createMediaOf(config, mediaFolder, log);
+  const sizes = createSizes({ store, mediaBytes: () => mediaBytes(mediaFolder), clock });
+  const settings = {
+    contextTokens: config.model.contextTokens,
+    maxOutputTokens: config.model.maxOutputTokens,
+    maxToolRounds: config.model.maxToolRounds,
+    ...config.conversation,
+    natural: config.personas.natural,
+    caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
+  };
+  const deliver = createDeliver({ store, owner, channels, chatFiles, settings, clock, log, metrics });
+  const conversation = createConversation({
+    store,
+    owner,
+    channels,
+    deliver,
+    personas,
+    chatFiles,
+    memory,
+    archives,
+    recall,
+    model,
+    media,
+    toolsFor: toolsOf(memoryTools(memory), [
+      searchMemory(recall, zone),
+      sendMessage({
+        groupsDir,
+        mediaFolder,
+        post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
+      }),
+    ]),
+    settings,
+    rulesFor: (channel) => optionsOf(config, channel).access,
+    labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
+    streams: (channel) => optionsOf(config, channel).streaming,
+    zone,
+    clock,
+    newId,
     newPairingCode,
+    log,
+    metrics,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
+    sizes,
   });
 
   const board = async () => {
@@ -133,22 +168,38 @@ export async function compose({ config, log, version, terminal, platforms, show 
     const listener = await startBoard({
       ...config.board,
       // Whoever leaves the prompt has not made the gateway unready.
-      ready: () => Object.fromEntries(serving.all.map((channel) => [channel.name, channel.status()])),
-      metrics: async () => ({ body: await metrics.render(), contentType: metrics.contentType }),
-      webhook: serving.webhook,
+      ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
+      metrics: async () => ({
+        body: await metrics.render(sizeGauges(await sizes())),
+        contentType: metrics.contentType,
+      }),
+      webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
       log,
     });
     return listener.close;
   };
 
+  const upkeep = async () => {
+    const { days, mediaBytes: bytes, mediaBytesPerChat: bytesPerChat } = config.retention;
+    return startUpkeep({
+      store,
+      days,
+      removeFiles: media.remove,
+      trimMedia: (signal) => trimMedia(mediaFolder, { bytes, bytesPerChat }, clock.now(), signal),
+      zone,
+      clock,
+      log,
+    });
+  };
+
   return createGateway({
-    ...{ store, channels, conversation, clock, log },
+    ...{ store, owner, channels, conversation, clock, log },
     background: [
       async () => {
         void chatFiles.prepare();
         return async () => {};
       },
-      ...(platforms ? [board] : []),
+      ...(platforms ? [board, upkeep] : []),
       async () => announceCommands({ channels, store, clock, log }),
       async () => {
         conversation.takeUpWindows([...channels.keys()]);
@@ -157,6 +208,10 @@ export async function compose({ config, log, version, terminal, platforms, show 
           await recall.stop();
           await embedder?.close();
         };
+      },
+      async () => {
+        const letGo = collectSooner();
+        return async () => letGo();
       },
     ],
     shutdownMs: config.shutdownSeconds * 1000,
@@ -171,8 +226,8 @@ function optionsOf({ channels }: Config, name: string) {
 }
 
 /** Pictures, voice notes, documents. What reads them is loaded when one comes. */
-async function createMediaOf(config: Config, log: Log): Promise<Media> {
-  const files = createMediaFiles({ folder: join(config.dataDir, 'media'), newId: randomUUID });
+async function createMediaOf(config: Config, folder: string, log: Log): Promise<Media> {
+  const files = createMediaFiles({ folder, newId: randomUUID });
   const { transcription, media } = config;
   const transcriber = transcription
     ? (await import('./models/transcription.js')).createTranscriber({
@@ -190,11 +245,11 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
   const { backend, baseUrl, apiKey, model, redisUrl, queue, timeoutSeconds } = config.embeddings;
   const common = { timeoutSeconds, clock: systemClock, log, newId: randomUUID };
   if (backend === 'http' && baseUrl !== null && model !== null) {
-    const { createHttpEmbedder } = await import('./embedding/http.js');
+    const { createHttpEmbedder } = await import('./embedding/server.js');
     return createHttpEmbedder({ ...common, baseUrl, apiKey, model });
   }
   if (backend === 'redis' && redisUrl !== null && model !== null) {
-    const { createRedisEmbedder } = await import('./embedding/redis.js');
+    const { createRedisEmbedder } = await import('./embedding/requester.js');
     return createRedisEmbedder({ ...common, redisUrl, queue, model, metrics });
   }
   return null;
@@ -219,25 +274,16 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       log,
       quirks,
     });
-  const first = client(server);
-  // Before anything is taken up: loading stops the event loop.
-  await first.warm();
-  return withFallbacks(first, fallbacks.map(client), log);
+  return withFallbacks(client(server), fallbacks.map(client), log);
 }
 
-async function createTerminalChannel(
-  config: Config,
-  wishes: TerminalWishes,
-  log: Log,
-  settled: () => Promise<void>,
-): Promise<Channel> {
-  const { createTerminal } = await import('./channels/terminal.js');
+async function createTerminalChannel(config: Config, wishes: TerminalWishes, log: Log): Promise<Channel> {
+  const { createTerminal } = await import('./channels/terminal/channel.js');
   const terminal = createTerminal({
     input: process.stdin,
     output: process.stdout,
     interactive: wishes.interactive,
     colours: process.stdout.isTTY === true && process.stdout.hasColors(),
-    settled,
     userName: userName(),
     historyFile: join(config.dataDir, 'terminal-history'),
     clock: systemClock,
@@ -258,9 +304,11 @@ function userName(): string {
   }
 }
 
-function describeTool({ name, description, parameters }: AnyTool) {
-  const { $schema: _, ...schema } = toJSONSchema(parameters);
-  return { name, description, parameters: schema };
+/** Which tools a turn has: a memory flush the memory tools, every other turn all. */
+function toolsOf(memory: AnyTool[], others: AnyTool[]): ToolsFor {
+  const forFlushes = toolSet(memory);
+  const forAnswers = toolSet([...memory, ...others]);
+  return ({ kind }) => (kind === 'flush' ? forFlushes : forAnswers);
 }
 
 /** 8 upper-case letters without I and O, which people take for digits. */

@@ -4,33 +4,55 @@
  */
 import * as z from 'zod';
 import { isLoopback } from './board/loopback.js';
-import { discordOptions } from './channels/discord/options.js';
-import { expected, truth } from './channels/option-words.js';
-import { telegramOptions } from './channels/telegram/options.js';
-import { whatsappOptions } from './channels/whatsapp/options.js';
+import { address, amount, choice, expected, text, truth, webAddress, whole } from './channels/kit/options.js';
+import { CHANNELS } from './channels/list.js';
 
-const access = z.object({
-  direct: choice('pairing', 'open', 'closed'),
-  groups: choice('listed', 'open', 'closed'),
-  chats: ids(),
-  owners: ids(),
-  control_chats: ids(),
-  require_mention: z.boolean(expected('true or false')),
+/** Without defaults: what is left out is looked for in the next section, and at last in `ACCESS`. */
+const access = {
+  direct: choice('pairing', 'open', 'closed').optional(),
+  groups: choice('listed', 'open', 'closed').optional(),
+  chats: ids().optional(),
+  owners: ids().optional(),
+  control_chats: ids().optional(),
+  require_mention: z.boolean(expected('true or false')).optional(),
+};
+
+const DAYS = 'a whole number of 1 or more, or never';
+
+/** `access` where nobody says otherwise. */
+export const ACCESS = {
+  direct: 'pairing',
+  groups: 'listed',
+  chats: [],
+  owners: [],
+  control_chats: [],
+  require_mention: true,
+} as const;
+
+/** What every channel has: answers of its own to some questions of `access`, and whether replies are seen growing. */
+const common = (streaming: boolean) => ({
+  access: section(access),
+  streaming: truth().default(streaming),
 });
 
-const modelServer = z.object({
+type Descriptor = (typeof CHANNELS)[number];
+type Common = z.ZodObject<ReturnType<typeof common>>;
+const platforms = Object.fromEntries(
+  CHANNELS.map(({ name, options, streaming }) => [
+    name,
+    (options as z.ZodObject).safeExtend(common(streaming)).strict().optional(),
+  ]),
+) as unknown as {
+  [D in Descriptor as D['name']]: z.ZodOptional<z.ZodType<z.output<D['options']> & z.output<Common>>>;
+};
+
+const modelServer = z.strictObject({
   base_url: webAddress(),
   api_key: text('a key').nullable().default(null),
   name: text('the name of a model'),
 });
 
-/** Every channel may answer some of the questions of `access` for itself. */
-const channelAccess = { access: access.partial().default({}) };
-
-/** Where messages can be edited, replies may be shown while they are written. */
-const growing = { ...channelAccess, streaming: truth().default(true) };
-
-export const configKeys = z.object({
+export const configKeys = z.strictObject({
   data_dir: text('a folder').default('./data'),
   groups_dir: text('a folder').default('./groups'),
   timezone: text('a time zone').refine(isZone, expected('an IANA time zone, like Europe/Berlin')).optional(),
@@ -38,173 +60,154 @@ export const configKeys = z.object({
   log: section({
     level: choice('debug', 'info', 'warn', 'error', 'silent').default('info'),
     format: choice('pretty', 'json').optional(),
-  }).prefault({}),
-  model: section({
-    base_url: webAddress().nullable().default(null),
-    api_key: text('a key').nullable().default(null),
-    name: text('the name of a model').nullable().default(null),
-    context_tokens: whole(1000).default(128_000),
-    max_output_tokens: whole(1).default(4096),
-    timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
-    max_tool_rounds: whole(1).default(25),
-    images: choice('auto', 'yes', 'no').default('auto'),
-    fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
-  })
-    .refine((model) => model.name === null || model.base_url !== null, {
-      path: ['base_url'],
-      when: fits(z.object({ name: z.string(), base_url: z.string().nullable() })),
-      ...expected('the address of the server that has model.name, like https://api.openai.com/v1'),
-    })
-    .refine((model) => model.max_output_tokens < model.context_tokens, {
-      path: ['max_output_tokens'],
-      when: fits(z.object({ max_output_tokens: z.number(), context_tokens: z.number() })),
-      ...expected('fewer tokens than model.context_tokens'),
-    })
-    .prefault({}),
-  transcription: section({
-    base_url: webAddress().nullable().default(null),
-    api_key: text('a key').nullable().default(null),
-    model: text('the name of a model').nullable().default(null),
-  })
-    .refine((transcription) => transcription.base_url === null || transcription.model !== null, {
-      path: ['model'],
-      when: fits(z.object({ base_url: z.string().nullable(), model: z.string().nullable() })),
-      ...expected('the name of the model that writes down what is spoken, like whisper-1'),
-    })
-    .refine((transcription) => transcription.model === null || transcription.base_url !== null, {
-      path: ['base_url'],
-      when: fits(z.object({ base_url: z.string().nullable(), model: z.string().nullable() })),
-      ...expected('the address of the server that has transcription.model, like https://api.openai.com/v1'),
-    })
-    .prefault({}),
-  media: section({ max_bytes: whole(0).default(20_000_000) }).prefault({}),
-  conversation: section({
-    compact_after_messages: whole(2).default(200),
-    keep_recent_messages: whole(0).default(80),
-    overheard_messages: whole(0).default(50),
-    debounce_ms: whole(0).default(400),
-  })
-    .refine((conversation) => conversation.keep_recent_messages < conversation.compact_after_messages, {
-      path: ['keep_recent_messages'],
-      when: fits(z.object({ keep_recent_messages: z.number(), compact_after_messages: z.number() })),
-      ...expected('fewer messages than conversation.compact_after_messages'),
-    })
-    .prefault({}),
+  }),
+  model: section(
+    {
+      base_url: webAddress().nullable().default(null),
+      api_key: text('a key').nullable().default(null),
+      name: text('the name of a model').nullable().default(null),
+      context_tokens: whole(1000).default(128_000),
+      max_output_tokens: whole(1).default(4096),
+      timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
+      max_tool_rounds: whole(1).default(25),
+      images: choice('auto', 'yes', 'no').default('auto'),
+      fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
+    },
+    {
+      keys: ['base_url', 'name'],
+      what: 'the address of the server that has model.name, like https://api.openai.com/v1',
+      holds: ({ name, base_url }) => name === null || base_url !== null,
+    },
+    {
+      keys: ['max_output_tokens', 'context_tokens'],
+      what: 'fewer tokens than model.context_tokens',
+      holds: ({ max_output_tokens, context_tokens }) => max_output_tokens < context_tokens,
+    },
+  ),
+  transcription: section(
+    {
+      base_url: webAddress().nullable().default(null),
+      api_key: text('a key').nullable().default(null),
+      model: text('the name of a model').nullable().default(null),
+    },
+    {
+      keys: ['model', 'base_url'],
+      what: 'the name of the model that writes down what is spoken, like whisper-1',
+      holds: ({ base_url, model }) => base_url === null || model !== null,
+    },
+    {
+      keys: ['base_url', 'model'],
+      what: 'the address of the server that has transcription.model, like https://api.openai.com/v1',
+      holds: ({ base_url, model }) => model === null || base_url !== null,
+    },
+  ),
+  media: section({ max_bytes: whole(0).default(20_000_000) }),
+  conversation: section(
+    {
+      compact_after_messages: whole(2).default(200),
+      keep_recent_messages: whole(0).default(80),
+      overheard_messages: whole(0).default(50),
+      debounce_ms: whole(0).default(400),
+    },
+    {
+      keys: ['keep_recent_messages', 'compact_after_messages'],
+      what: 'fewer messages than conversation.compact_after_messages',
+      holds: ({ keep_recent_messages, compact_after_messages }) =>
+        keep_recent_messages < compact_after_messages,
+    },
+  ),
   personas: section({
     natural: z.boolean(expected('true or false')).default(false),
     max_rounds: whole(1).default(3),
     max_replies: whole(1).default(8),
-  }).prefault({}),
-  delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }).prefault({}),
+  }),
+  retention: section({
+    days: z
+      .union([amount(DAYS, 1).refine(Number.isInteger, expected(DAYS)), z.literal('never')], expected(DAYS))
+      .default(30),
+    media_bytes: whole(1).default(2_000_000_000),
+    media_bytes_per_chat: whole(1).default(500_000_000),
+  }),
+  delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }),
   memory: section({
     long_term_max_chars: whole(1).default(12_000),
     daily_per_day_max_chars: whole(1).default(4000),
     daily_files: whole(0).default(2),
     daily_max_chars: whole(1).default(8000),
-  }).prefault({}),
-  embeddings: section({
-    backend: choice('off', 'http', 'redis').default('off'),
-    base_url: webAddress().nullable().default(null),
-    api_key: text('a key').nullable().default(null),
-    model: text('the name of a model').nullable().default(null),
-    redis_url: redisAddress().nullable().default(null),
-    queue: text('the name of a list in Redis').default('queue:gpu_heavy'),
-    timeout_seconds: amount('a number of seconds above 0', 0.001).default(30),
-    batch_size: whole(1).default(64),
-    batch_window_ms: whole(0).default(5),
-  })
-    .refine((embeddings) => embeddings.backend === 'off' || embeddings.model !== null, {
-      path: ['model'],
-      when: fits(z.object({ backend: z.string(), model: z.string().nullable() })),
-      ...expected('the name of the embedding model: vectors of different models are never compared'),
-    })
-    .refine((embeddings) => embeddings.backend !== 'http' || embeddings.base_url !== null, {
-      path: ['base_url'],
-      when: fits(z.object({ backend: z.string(), base_url: z.string().nullable() })),
-      ...expected('the address of the embedding server, like http://gpu:8080/v1'),
-    })
-    .refine((embeddings) => embeddings.backend !== 'redis' || embeddings.redis_url !== null, {
-      path: ['redis_url'],
-      when: fits(z.object({ backend: z.string(), redis_url: z.string().nullable() })),
-      ...expected('the address of Redis, like redis://gpu:6379'),
-    })
-    .prefault({}),
-  channels: section({
-    telegram: telegramOptions.safeExtend(growing).optional(),
-    discord: discordOptions.safeExtend(growing).optional(),
-    whatsapp: whatsappOptions.safeExtend({ ...channelAccess, streaming: truth().default(false) }).optional(),
-    terminal: section(growing).prefault({}),
-  }).prefault({}),
-  board: section({
-    host: text('a host name or an address').default('127.0.0.1'),
-    port: whole(0, 65_535).default(8420),
-    token: text('a token').nullable().default(null),
-  })
-    .refine((board) => isLoopback(board.host) || board.token !== null, {
-      path: ['token'],
-      when: fits(z.object({ host: z.string(), token: z.string().nullable() })),
-      ...expected('a token, because board.host can be reached from other machines'),
-    })
-    .prefault({}),
-  access: access
-    .extend({
-      direct: access.shape.direct.default('pairing'),
-      groups: access.shape.groups.default('listed'),
-      chats: access.shape.chats.default([]),
-      owners: access.shape.owners.default([]),
-      control_chats: access.shape.control_chats.default([]),
-      require_mention: access.shape.require_mention.default(true),
-    })
-    .prefault({}),
+  }),
+  embeddings: section(
+    {
+      backend: choice('off', 'http', 'redis').default('off'),
+      base_url: webAddress().nullable().default(null),
+      api_key: text('a key').nullable().default(null),
+      model: text('the name of a model').nullable().default(null),
+      redis_url: address('an address that begins with redis:// or rediss://', /^rediss?$/)
+        .nullable()
+        .default(null),
+      queue: text('the name of a list in Redis').default('queue:gpu_heavy'),
+      timeout_seconds: amount('a number of seconds above 0', 0.001).default(30),
+      batch_size: whole(1).default(64),
+      batch_window_ms: whole(0).default(5),
+    },
+    {
+      keys: ['model', 'backend'],
+      what: 'the name of the embedding model: vectors of different models are never compared',
+      holds: ({ backend, model }) => backend === 'off' || model !== null,
+    },
+    {
+      keys: ['base_url', 'backend'],
+      what: 'the address of the embedding server, like http://gpu:8080/v1',
+      holds: ({ backend, base_url }) => backend !== 'http' || base_url !== null,
+    },
+    {
+      keys: ['redis_url', 'backend'],
+      what: 'the address of Redis, like redis://gpu:6379',
+      holds: ({ backend, redis_url }) => backend !== 'redis' || redis_url !== null,
+    },
+  ),
+  channels: section({ ...platforms, terminal: section(common(true)) }),
+  board: section(
+    {
+      host: text('a host name or an address').default('127.0.0.1'),
+      port: whole(0, 65_535).default(8420),
+      token: text('a token').nullable().default(null),
+    },
+    {
+      keys: ['token', 'host'],
+      what: 'a token, because board.host can be reached from other machines',
+      holds: ({ host, token }) => isLoopback(host) || token !== null,
+    },
+  ),
+  access: section(access),
 });
 
 /** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
 export const laterKeys: readonly string[] = ['store', 'redis'];
 
-function section<Shape extends z.ZodRawShape>(shape: Shape) {
-  return z.object(shape, expected('keys and values'));
+/** What keys of a section demand of each other. The first of `keys` is the one at fault. */
+interface Rule<Section> {
+  keys: [string, ...string[]];
+  what: string;
+  holds(section: Section): boolean;
 }
 
-function text(what: string) {
-  return z.string(expected(what)).trim().min(1, expected(what));
-}
-
-function choice<const Values extends readonly [string, ...string[]]>(...values: Values) {
-  return z.enum(values, expected(`one of ${values.join(', ')}`));
-}
-
-/** A value from the environment is always text, so a number may stand there as text. */
-function number(schema: z.ZodNumber) {
-  return z.preprocess(
-    (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value),
-    schema,
+/** Rules are checked whenever their own keys are right, also where another one is at fault. */
+function section<Shape extends z.ZodRawShape>(shape: Shape, ...rules: Rule<z.output<z.ZodObject<Shape>>>[]) {
+  const schema = rules.reduce(
+    (ruled, { keys, what, holds }) =>
+      ruled.refine(holds as (section: object) => boolean, {
+        path: [keys[0]],
+        when: ({ issues }) => !issues.some(({ path }) => keys.includes(String(path?.[0]))),
+        ...expected(what),
+      }),
+    z.strictObject(shape, expected('keys and values')),
   );
-}
-
-function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
-  const range = most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`;
-  const words = expected(`a whole number ${range}`);
-  return number(z.int(words).min(least, words).max(most, words));
-}
-
-function amount(what: string, least: number) {
-  const words = expected(what);
-  return number(z.number(words).min(least, words));
+  return schema.prefault({} as never);
 }
 
 function ids() {
   const words = expected('ids like telegram_-1001234567890');
   return z.array(z.string(words).regex(/^[a-z]+_[A-Za-z0-9._@%-]+$/, words), expected('a list of ids'));
-}
-
-function webAddress() {
-  const words = expected('an address that begins with http:// or https://');
-  return z.url({ protocol: /^https?$/, ...words });
-}
-
-function redisAddress() {
-  const words = expected('an address that begins with redis:// or rediss://');
-  return z.url({ protocol: /^rediss?$/, ...words });
 }
 
 function isZone(name: string): boolean {
@@ -215,9 +218,4 @@ function isZone(name: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Two keys are compared whenever both can be read, also where a third one is at fault. */
-function fits(schema: z.ZodType) {
-  return (payload: { value: unknown }) => schema.safeParse(payload.value).success;
 }

@@ -1,30 +1,28 @@
 /** `coterie doctor`: checks what the configuration names, one line each: ok, warning or failed, and what to do. */
-import { access, constants, mkdir, stat } from 'node:fs/promises';
+import { access, constants, mkdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createEmbedder, createModel, openStore } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
+import { sizeInWords } from './core/bytes.js';
 import { systemClock } from './core/clock.js';
 import { describe } from './core/errors.js';
-import type { Fate } from './core/keeping.js';
+import type { Fate } from './core/memory-history.js';
 import type { Store } from './core/store.js';
 import { createPersonas } from './groups/personas.js';
+import { mediaBytes } from './media/retention.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
-import { createDiscordChannel, createTelegramChannel, createWhatsAppChannel } from './platforms.js';
+import { createPlatform, PLATFORMS } from './platforms.js';
 import { inspectSqlite, storedChannelState, withTraces } from './store/sqlite/inspect.js';
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
 
 /** A check that hangs is a finding, too. */
 const PATIENCE_MS = 60_000;
-/** Each, or null where it is not configured. */
-const CREATE = {
-  telegram: createTelegramChannel,
-  discord: createDiscordChannel,
-  whatsapp: createWhatsAppChannel,
-};
-const PLATFORMS = ['telegram', 'discord', 'whatsapp'] as const;
+/** Less than this is too little for long. */
+const SCARCE_BYTES = 1_000_000_000;
+const SCARCE_SHARE = 0.05;
 const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
 export async function doctor(configFile: string | undefined, message?: string): Promise<void> {
@@ -44,6 +42,7 @@ export async function doctor(configFile: string | undefined, message?: string): 
   for (const text of warnings) report('configuration', { state: 'warning', text });
   await check('folders', () => checkFolders(config));
   await check('database', () => checkDatabase(config));
+  await check('disk', () => checkDisk(config));
   await check('memory', () => checkMemory(config));
   if (message !== undefined) await check('message', () => findMessage(config, message));
   // Logins and models are asked with what the store remembers of them, in a copy that is thrown away.
@@ -106,6 +105,27 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   ];
 }
 
+/** How much is kept, and whether there is room for more. */
+async function checkDisk(config: Config): Promise<Finding[]> {
+  const database = await Promise.all(['', '-wal'].map((end) => bytesOf(`${databaseOf(config)}${end}`)));
+  const stored = database.reduce((sum, bytes) => sum + bytes, 0);
+  const media = await mediaBytes(join(config.dataDir, 'media'));
+  const { bavail, blocks, bsize } = await statfs(config.dataDir);
+  const free = bavail * bsize;
+  const text = `${sizeInWords(stored)} in the database, ${sizeInWords(media)} of files that came with messages, ${sizeInWords(free)} free`;
+  const isScarce = free < SCARCE_BYTES || bavail < blocks * SCARCE_SHARE;
+  return [
+    isScarce
+      ? { state: 'warning', text: `${text}; make room, or lower retention.days and retention.media_bytes` }
+      : ok(text),
+  ];
+}
+
+/** 0 where there is no such file. */
+async function bytesOf(file: string): Promise<number> {
+  return (await stat(file).catch(() => null))?.size ?? 0;
+}
+
 /** Nothing that was said to a persona may be lost to it: it is in its window, was flushed, or is still owed a flush. */
 async function checkMemory(config: Config): Promise<Finding[]> {
   const file = databaseOf(config);
@@ -164,8 +184,7 @@ async function checkPlatform(
   if (!config.channels[name]) return [ok('not configured')];
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const personas = createPersonas({ groupsDir: config.groupsDir, clock: systemClock, log });
-  const parts = { config, store, personas, log, show: () => {} };
-  const channel = await CREATE[name](parts);
+  const channel = await createPlatform(name, config, { store, personas, log, show: () => {} });
   if (!channel?.check) return [ok('cannot be checked')];
   try {
     const { identity, warnings } = await channel.check();

@@ -12,6 +12,8 @@ import type { Store } from './core/store.js';
 
 export interface GatewayParts {
   store: Store;
+  /** Under which name it claims things in the store. */
+  owner: string;
   channels: ReadonlyMap<string, Channel>;
   conversation: Conversation;
   /** What may start later than the first message: the HTTP listener, the platforms' command menus. */
@@ -23,36 +25,37 @@ export interface GatewayParts {
 
 export interface Gateway {
   start(): Promise<void>;
-  /** An error that nobody caught: the channel whose library threw it begins its connection anew. */
-  uncaught(error: unknown): void;
+  /** An error that nobody caught: true when a channel knows it as its library's, and begins its connection anew. */
+  survives(error: unknown): boolean;
   /** Ends within `shutdown_seconds` and a moment. May be called twice. */
   stop(): Promise<void>;
 }
 
+/** By then a channel has received what waited for it while the gateway was away. */
+const FIRST_MESSAGES_MS = 250;
 const BACKGROUND_WITHIN_MS = 1_000;
+/** As long as a claim lasts: what a process that died has held is taken over. */
+const LOOK_EVERY_MS = 60_000;
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { store, channels, conversation, clock, log } = parts;
+  const { store, owner, channels, conversation, clock, log } = parts;
   const intake = new AbortController();
   const names = [...channels.keys()];
   const ending: (() => Promise<void>)[] = [];
   let unwatchStore = () => {};
+  let stopLooking = () => {};
   let stopped: Promise<void> | null = null;
 
   async function start(): Promise<void> {
-    conversation.takeUp(await store.recover(names, clock.now()));
-    const unwatch = store.watch(() => {
-      store
-        .pending(names)
-        .then(conversation.takeUp)
-        .catch((error) => log.warn({ err: error }, 'what another process stored could not be read yet'));
-    });
-    unwatchStore = unwatch;
+    conversation.takeUp(await store.recover({ owner, channels: names, now: clock.now() }));
+    unwatchStore = store.watch(lookAround);
+    stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
     await Promise.all(
       [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
     );
-    // Loading them stops the event loop for some hundredths of a second: not while somebody waits for a reply, or
+    // Beginning them stops the event loop for some hundredths of a second: not while somebody waits for a reply, or
     // the answer of a platform for being noted.
+    await clock.sleep(FIRST_MESSAGES_MS);
     const patience = new AbortController();
     const idle = Promise.all(names.map(conversation.idle));
     await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);
@@ -61,10 +64,24 @@ export function createGateway(parts: GatewayParts): Gateway {
     log.info({ channels: names }, 'coterie is up');
   }
 
+  /** What another process has stored or left, and what could not be finished before. */
+  function lookAround(): void {
+    store
+      .pending({ owner, channels: names, now: clock.now() })
+      .then(conversation.takeUp)
+      .catch((error) => log.warn({ err: error }, 'what waits in the store could not be read; again later'));
+  }
+
+  function lookAgain(): void {
+    lookAround();
+    stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
+  }
+
   async function stop(): Promise<void> {
     log.info({}, 'stopping; nothing that was accepted is lost');
     intake.abort();
     unwatchStore();
+    stopLooking();
     await conversation.stop(parts.shutdownMs);
     for (const channel of channels.values()) await tolerate(channel.name, channel.stop());
     for (const end of ending) await tolerate('a background part', end());
@@ -77,12 +94,10 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   return {
     start,
-    uncaught(error) {
-      for (const channel of channels.values()) {
-        if (channel.survives?.(error)) {
-          log.warn({ channel: channel.name }, 'a channel begins its connection anew');
-        }
-      }
+    survives(error) {
+      const channel = [...channels.values()].find((each) => each.survives?.(error));
+      if (channel) log.warn({ channel: channel.name }, 'a channel begins its connection anew');
+      return channel !== undefined;
     },
     stop() {
       stopped ??= stop();

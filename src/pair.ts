@@ -7,7 +7,7 @@ import { Fault } from './core/errors.js';
 import type { Store } from './core/store.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
-import { whatsAppState } from './platforms.js';
+import { stateOf } from './platforms.js';
 
 export async function list(configFile: string | undefined): Promise<void> {
   await withStore(configFile, async (store) => {
@@ -73,8 +73,12 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
   try {
     const { pairByPhone } = await import('./channels/whatsapp/pair.js');
     const linked = await pairByPhone({
-      ...{ options, log, phone: number, clock: systemClock, signal: ending.signal },
-      state: whatsAppState(store),
+      options,
+      log,
+      phone: number,
+      clock: systemClock,
+      signal: ending.signal,
+      state: stateOf(store, 'whatsapp'),
       show: (code) =>
         say(`On the phone: WhatsApp, Linked devices, Link with phone number instead. The code is ${code}`),
     });

@@ -1,93 +1,80 @@
-/** The platforms that are configured. Each one's library is loaded only here, and only then. */
+/** The platforms that are configured. Each one's library is loaded only when its channel is created. */
 import { randomUUID } from 'node:crypto';
-import { named } from './channels/named.js';
+import type { ChannelDescriptor } from './channels/kit/descriptor.js';
+import { named } from './channels/kit/named.js';
+import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
 import type { Channel } from './core/channel.js';
+import type { ChannelHost, ChannelState } from './core/channel-host.js';
 import { systemClock } from './core/clock.js';
 import { platformId } from './core/ids.js';
 import type { Log } from './core/log.js';
 import type { Personas } from './core/persona.js';
 import type { Store } from './core/store.js';
 
-export interface PlatformParts {
-  config: Config;
+interface Lent {
   store: Store;
   personas: Personas;
   log: Log;
-  /** A picture made of characters, for whoever looks at the terminal. */
+  /** Shows a picture made of characters to whoever looks at the terminal. */
   show(picture: string): void;
 }
 
-/** What is on the same clock, and makes ids in the same way, everywhere. */
-const common = { clock: systemClock, newId: randomUUID };
+type PlatformName = (typeof CHANNELS)[number]['name'];
 
-export async function createTelegramChannel({
-  config,
-  store,
-  log,
-}: Omit<PlatformParts, 'show' | 'personas'>) {
-  const options = config.channels.telegram;
-  if (!options) return null;
-  const { createTelegram } = await import('./channels/telegram/channel.js');
-  return createTelegram({
-    ...{ options, log, clock: systemClock },
-    initialCursor: (account) => store.cursor('telegram', account),
-    wantsQuietListening: options.access.groups !== 'closed',
-  });
+export const PLATFORMS: readonly PlatformName[] = CHANNELS.map(({ name }) => name);
+
+export function hasPlatforms({ channels }: Config): boolean {
+  return PLATFORMS.some((name) => channels[name] !== null);
 }
 
-export async function createDiscordChannel({ config, store, personas, log }: Omit<PlatformParts, 'show'>) {
-  const options = config.channels.discord;
-  if (!options) return null;
-  const { createDiscord } = await import('./channels/discord/channel.js');
-  return createDiscord({
-    ...{ ...common, options, log },
-    newest: () => store.newest('discord'),
-    personaNames: async (chat) => {
-      const present = await personas.list(platformId('discord', chat));
-      return present.map(({ name }) => name);
-    },
-  });
+/** All that are configured, in the order in which they start. */
+export async function createPlatforms(config: Config, lent: Lent): Promise<Channel[]> {
+  const channels: Channel[] = [];
+  for (const name of PLATFORMS) {
+    const channel = await createPlatform(name, config, lent);
+    if (channel !== null) channels.push(channel);
+  }
+  return channels;
 }
 
-export async function createWhatsAppChannel({ config, store, log, show }: Omit<PlatformParts, 'personas'>) {
-  const options = config.channels.whatsapp;
-  if (!options) return null;
-  const { createWhatsApp } = await import('./channels/whatsapp/channel.js');
-  return createWhatsApp({
-    ...{ ...common, options, log },
-    state: whatsAppState(store),
-    initialCursor: (account) => store.cursor('whatsapp', account),
+/** null where it is not configured. */
+export async function createPlatform(
+  platform: PlatformName,
+  { channels }: Config,
+  lent: Lent,
+): Promise<Channel | null> {
+  const descriptor: ChannelDescriptor | undefined = CHANNELS.find(({ name }) => name === platform);
+  const options = channels[platform];
+  if (descriptor === undefined || options === null) return null;
+  return descriptor.create({ ...hostFor(platform, lent), options });
+}
+
+function hostFor(channel: string, { store, personas, log, show }: Lent): Omit<ChannelHost<never>, 'options'> {
+  return {
+    state: stateOf(store, channel),
+    cursor: (account) => store.cursor(channel, account),
+    newest: () => store.newest(channel),
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
-      return sent === null ? null : named(sent.body, { face: sent.face, leads: sent.part === 0 });
+      return sent === null ? null : named(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });
     },
-    onQr(text) {
-      log.info({ channel: 'whatsapp' }, `whatsapp qr: ${text}`);
-      drawQr(text).then(show, (error) => log.warn({ err: error }, 'the QR code could not be drawn'));
+    async personaNames(chat) {
+      const present = await personas.list(platformId(channel, chat));
+      return present.map(({ name }) => name);
     },
-  });
-}
-
-/** What the WhatsApp channel keeps in the store. */
-export function whatsAppState(store: Store) {
-  return {
-    get: (names: string[]) => store.channelState('whatsapp', names),
-    set: (values: ReadonlyMap<string, string | null>) => store.setChannelState('whatsapp', values),
-    clear: () => store.clearChannelState('whatsapp'),
+    show,
+    clock: systemClock,
+    newId: randomUUID,
+    log,
   };
 }
 
-async function drawQr(text: string): Promise<string> {
-  const { default: qrcode } = await import('qrcode');
-  return qrcode.toString(text, { type: 'terminal', small: true });
-}
-
-/** In the order in which they begin. */
-export async function createPlatforms(parts: PlatformParts) {
-  const telegram = await createTelegramChannel(parts);
-  const discord = await createDiscordChannel(parts);
-  const whatsapp = await createWhatsAppChannel(parts);
-  const all: Channel[] = [telegram, discord, whatsapp].filter((channel) => channel !== null);
-  return { all, webhook: telegram?.webhook };
+/** What a channel keeps in the store. */
+export function stateOf(store: Store, channel: string): ChannelState {
+  return {
+    get: (names) => store.channelState(channel, names),
+    set: (values) => store.setChannelState(channel, values),
+    clear: () => store.clearChannelState(channel),
+  };
 }

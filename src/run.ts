@@ -6,6 +6,7 @@ import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { type DataLock, takeLock } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
+import { hasPlatforms } from './platforms.js';
 
 export async function start(configFile: string | undefined, version: string): Promise<void> {
   const { config, log, lendTo, show } = await open(configFile);
@@ -20,15 +21,17 @@ export async function start(configFile: string | undefined, version: string): Pr
   const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
   if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');
   if (!config.model.server) log.info({}, 'no model.name is configured: the built-in offline model answers');
-  const { telegram, discord, whatsapp } = config.channels;
-  const alone = !telegram && !discord && !whatsapp;
   await run({
-    ...{ config, log, version, show },
+    config,
+    log,
+    version,
+    show,
     locks: [lock, terminalLock],
+    owner: 'gateway',
     platforms: true,
     terminal: terminalLock && { interactive: true, lendTo },
     // With platforms to serve, leaving the prompt is no reason to stop.
-    endsWithTerminal: alone,
+    endsWithTerminal: !hasPlatforms(config),
   });
 }
 
@@ -43,8 +46,12 @@ export async function chat(configFile: string | undefined, version: string): Pro
   }
   const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true;
   await run({
-    ...{ config, log, version, show },
+    config,
+    log,
+    version,
+    show,
     locks: [lock],
+    owner: 'terminal',
     platforms: false,
     terminal: { interactive, lendTo },
     endsWithTerminal: true,
@@ -77,21 +84,29 @@ async function run(order: {
   version: string;
   show(picture: string): void;
   locks: (DataLock | null)[];
+  /** Whoever holds the locks goes by this name in the store. */
+  owner: string;
   platforms: boolean;
   terminal: Omit<TerminalWishes, 'onEnd'> | null;
   endsWithTerminal: boolean;
 }): Promise<void> {
-  const { config, log, version, platforms, show } = order;
-  // What a library throws from a listener of its own must not end everybody's chats.
-  let survives: (error: unknown) => void = () => {};
-  process.on('uncaughtException', (err) => {
-    log.error({ err }, 'something threw where nobody listens');
-    survives(err);
-  });
-  process.on('unhandledRejection', (err) => {
-    log.error({ err }, 'something failed where nobody listens');
-    survives(err);
-  });
+  const { config, log, version, platforms, show, owner } = order;
+  // What a platform's library throws from a listener of its own must not end everybody's chats. After a fault of our own
+  // nobody knows what state we are in, and a start takes up everything that was accepted.
+  let survives: (error: unknown) => boolean = () => false;
+  const uncaught = (err: unknown) => {
+    if (survives(err)) {
+      log.error({ err }, 'the library of a channel failed');
+      return;
+    }
+    log.error(
+      { err },
+      'an error that nothing handles; the process ends, and the next start goes on from here',
+    );
+    process.exit(1);
+  };
+  process.on('uncaughtException', uncaught);
+  process.on('unhandledRejection', uncaught);
 
   let end: (code: number) => void = () => {};
   const ended = new Promise<number>((resolve) => {
@@ -104,8 +119,8 @@ async function run(order: {
     ...order.terminal,
     onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
   };
-  const gateway = await compose({ config, log, version, platforms, show, terminal });
-  survives = gateway.uncaught;
+  const gateway = await compose({ config, log, version, platforms, show, terminal, owner });
+  survives = gateway.survives;
   try {
     await gateway.start();
   } catch (error) {

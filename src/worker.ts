@@ -12,8 +12,7 @@ export async function worker(configFile: string | undefined): Promise<void> {
   const { config, warnings, file } = await processConfig(configFile, process.stderr.isTTY === true);
   const log = createLog({ ...config.log, secrets: secretsOf(config) });
   for (const warning of warnings) log.warn({}, warning);
-  const { redisUrl, baseUrl, apiKey, model, queue, timeoutSeconds, batchSize, batchWindowMs } =
-    config.embeddings;
+  const { redisUrl, baseUrl, model } = config.embeddings;
   if (redisUrl === null || baseUrl === null || model === null) {
     const needed = { redis_url: redisUrl, base_url: baseUrl, model };
     const missing = Object.entries(needed).flatMap(([key, value]) =>
@@ -41,8 +40,15 @@ export async function worker(configFile: string | undefined): Promise<void> {
   });
   await runWorker(
     {
-      ...{ redisUrl, baseUrl, apiKey, model, queue, timeoutSeconds, batchSize, batchWindowMs },
-      ...{ shutdownSeconds: config.shutdownSeconds, newId: randomUUID, clock: systemClock, log, metrics },
+      ...config.embeddings,
+      redisUrl,
+      baseUrl,
+      model,
+      shutdownSeconds: config.shutdownSeconds,
+      newId: randomUUID,
+      clock: systemClock,
+      log,
+      metrics,
     },
     stop.signal,
   );

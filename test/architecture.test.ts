@@ -1,24 +1,29 @@
-/** Holds the two rules of direction, and that no imports go round in a circle (types included). */
+/**
+ * Holds the rules of direction and of size: who may import whom, that no imports go round in a circle (types included),
+ * that the route of a message reads downwards, and how large its files and its store may be.
+ */
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-/** What every file imports of the others, as paths relative to `root`. */
-async function readImports(root: string): Promise<Map<string, string[]>> {
+/** The TypeScript under a folder, by paths relative to it. */
+async function readSources(root: string): Promise<Map<string, string>> {
   const names = await readdir(root, { recursive: true });
-  const files = names.filter((name) => name.endsWith('.ts'));
-  const imports = new Map<string, string[]>();
-  for (const file of files) {
-    const source = await readFile(join(root, file), 'utf8');
-    imports.set(
+  const files = names.filter((name) => name.endsWith('.ts')).sort();
+  return new Map(
+    await Promise.all(files.map(async (file) => [file, await readFile(join(root, file), 'utf8')] as const)),
+  );
+}
+
+/** What every file imports of the others. */
+function importsOf(sources: Map<string, string>): Map<string, string[]> {
+  return new Map(
+    [...sources].map(([file, source]) => [
       file,
-      relativeImports(source).map((target) =>
-        relative(root, resolve(root, dirname(file), target)).replace(/\.js$/, '.ts'),
-      ),
-    );
-  }
-  return imports;
+      relativeImports(source).map((target) => join(dirname(file), target).replace(/\.js$/, '.ts')),
+    ]),
+  );
 }
 
 /** `import … from`, `export … from`, `import '…'`, `import('…')`, also of types; comments do not count. */
@@ -56,10 +61,159 @@ function circles(imports: Map<string, string[]>): string[] {
   return found;
 }
 
+/** The folders of `conversation/` that are steps of the route, in its order. */
+const STEPS = ['receive', 'commands', 'rooms', 'compaction', 'context', 'turn', 'deliver'];
+
+/** The file that joins the steps. */
+const JOIN = 'conversation/conversation.ts';
+
+function stepOf(file: string): number {
+  return STEPS.indexOf(/^conversation\/(\w+)\//.exec(file)?.[1] ?? '');
+}
+
+/** Steps that lead back to an earlier step or to what joins them, also by way of what several steps share. */
+function againstTheRoute(imports: Map<string, string[]>): string[] {
+  function reached(file: string, seen: Set<string>): string[] {
+    if (seen.has(file)) return [];
+    seen.add(file);
+    // Where another step begins, or what joins them, nothing is followed any further.
+    if (stepOf(file) >= 0 || file === JOIN) return [file];
+    return (imports.get(file) ?? []).flatMap((target) => reached(target, seen));
+  }
+  return [...imports].flatMap(([file, targets]) => {
+    if (stepOf(file) < 0) return [];
+    const seen = new Set([file]);
+    return targets
+      .flatMap((target) => reached(target, seen))
+      .filter((target) => target === JOIN || stepOf(target) < stepOf(file))
+      .map((target) => `${file} leads to ${target}`);
+  });
+}
+
+/** Comments and the contents of literals become spaces: what is left is code, at the same positions. */
+function codeOf(source: string): string {
+  const literals =
+    /\/\*[\s\S]*?\*\/|\/\/.*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|(?<=[=(,:!&|?]\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n])+\//g;
+  return source.replace(literals, (literal) => literal.replace(/[^\n]/g, ' '));
+}
+
+/** Members named `onSomething` that are functions: what is below would call what is above. */
+function callbacks(sources: Map<string, string>): string[] {
+  const member = /\b(on[A-Z]\w*)\??\s*(?::\s*\(|\([^()]*\)\s*:)/g;
+  return [...sources].flatMap(([file, source]) =>
+    [...codeOf(source).matchAll(member)].map((match) => `${file}: ${match[1]}`),
+  );
+}
+
+/**
+ * What a closure uses before it is made: `const a = createA(() => b.go()); const b = createB(a);` calls upwards, whatever
+ * the name of the callback.
+ */
+function usedBeforeMade(sources: Map<string, string>): string[] {
+  return [...sources].flatMap(([file, source]) => {
+    const code = codeOf(source);
+    return [...code.matchAll(/^ +const (?:(\w+)|\{([^}=]*)\})(?:: [^=]+)? = /gm)].flatMap((made) => {
+      const names = (made[1] ?? made[2] ?? '')
+        .split(',')
+        .map((name) => (name.split(':').at(-1) ?? '').trim());
+      const before = code.slice(blockStart(code, made.index), made.index);
+      return names.filter((name) => name !== '' && usedIn(before, name)).map((name) => `${file}: ${name}`);
+    });
+  });
+}
+
+/** Where the innermost block begins that a position stands in. */
+function blockStart(code: string, position: number): number {
+  let depth = 0;
+  for (let at = position - 1; at >= 0; at--) {
+    if (code[at] === '}') depth += 1;
+    if (code[at] === '{' && depth-- === 0) return at + 1;
+  }
+  return 0;
+}
+
+/** Not as the name of a member, and not where something else of that name is declared. */
+function usedIn(code: string, name: string): boolean {
+  if (
+    new RegExp(
+      String.raw`\b(?:const|let|of) [^=;]*\b${name}\b|[({,] *${name}\b[^()]*\)(?::[^=]+)? =>|\b${name} =>`,
+    ).test(code)
+  )
+    return false;
+  return new RegExp(String.raw`(?<![\w$.])${name}(?![\w$]|\??:)`).test(code);
+}
+
+interface Declared {
+  extends: string[];
+  body: string;
+}
+
+/** The interfaces of some sources, by name. */
+function interfacesOf(sources: Iterable<string>): Map<string, Declared> {
+  const found = new Map<string, Declared>();
+  for (const source of sources) {
+    const code = codeOf(source);
+    for (const match of code.matchAll(/\binterface (\w+)(?:<[^{]*>)?(?:\s+extends ([^{]*?))?\s*\{/g)) {
+      const from = match.index + match[0].length;
+      let to = from;
+      for (let depth = 1; depth > 0 && to < code.length; to++) {
+        if (code[to] === '{') depth += 1;
+        if (code[to] === '}') depth -= 1;
+      }
+      const parents = (match[2] ?? '').split(',').map((name) => name.trim());
+      found.set(match[1] ?? '', {
+        extends: parents.filter((name) => name !== ''),
+        body: code.slice(from, to - 1),
+      });
+    }
+  }
+  return found;
+}
+
+/** The verbs of a port: its functions, those of what it extends, and those of ports that it has as members. */
+function verbsOf(interfaces: Map<string, Declared>, name: string): string[] {
+  const declared = interfaces.get(name);
+  if (!declared) throw new Error(`there is no interface ${name}`);
+  const own = membersOf(declared.body).flatMap((member) => {
+    const [, key = '', rest = ''] = /^(?:readonly )?(\w+)\??\s*([\s\S]*)$/.exec(member) ?? [];
+    if (/^[(<]|^:\s*[(<]/.test(rest)) return [key];
+    const type = /^:\s*(\w+)/.exec(rest)?.[1] ?? '';
+    return interfaces.has(type) ? verbsOf(interfaces, type).map((verb) => `${key}.${verb}`) : [];
+  });
+  return [...new Set([...declared.extends.flatMap((parent) => verbsOf(interfaces, parent)), ...own])];
+}
+
+/** What stands between the semicolons of an interface, outside of any brackets. */
+function membersOf(body: string): string[] {
+  const members: string[] = [];
+  let depth = 0;
+  let from = 0;
+  for (const [at, sign] of [...body].entries()) {
+    if ('({['.includes(sign)) depth += 1;
+    if (')}]'.includes(sign)) depth -= 1;
+    if (sign !== ';' || depth > 0) continue;
+    members.push(body.slice(from, at));
+    from = at + 1;
+  }
+  return [...members, body.slice(from)].map((member) => member.trim()).filter((member) => member !== '');
+}
+
+function longerThan(sources: Map<string, string>, lines: number): string[] {
+  return [...sources]
+    .map(([file, source]) => ({ file, count: source.trimEnd().split('\n').length }))
+    .filter(({ count }) => count > lines)
+    .map(({ file, count }) => `${file}: ${count} lines`);
+}
+
+/** Those of a folder. */
+function within<T>(folder: string, files: Map<string, T>): Map<string, T> {
+  return new Map([...files].filter(([file]) => file.startsWith(`${folder}/`)));
+}
+
 describe('the source', () => {
   let imports: Map<string, string[]>;
   beforeAll(async () => {
-    imports = await readImports(resolve(import.meta.dirname, '../src'));
+    imports = importsOf(await readSources(resolve(import.meta.dirname, '../src')));
   });
 
   it('is scanned: files and imports are found', () => {
@@ -85,6 +239,37 @@ describe('the source', () => {
   });
 });
 
+describe('the route', () => {
+  let sources: Map<string, string>;
+  let route: Map<string, string>;
+  beforeAll(async () => {
+    sources = await readSources(resolve(import.meta.dirname, '../src'));
+    route = within('conversation', sources);
+  });
+
+  it('leads from step to step, and never back', () => {
+    const imports = importsOf(sources);
+    const steps = new Set([...imports.keys()].map(stepOf));
+    expect(STEPS.filter((_, step) => !steps.has(step))).toEqual([]);
+    expect(againstTheRoute(imports)).toEqual([]);
+  });
+
+  it('calls nothing upwards: no callbacks, and nothing is used before it is made where parts are joined', () => {
+    expect(callbacks(route)).toEqual([]);
+    const joins = [...sources].filter(([file]) => /^(conversation\/[^/]+|compose\.ts$)/.test(file));
+    expect(usedBeforeMade(new Map(joins))).toEqual([]);
+  });
+
+  it('has no file over 300 lines', () => {
+    expect(longerThan(route, 300)).toEqual([]);
+  });
+
+  it('asks at most 30 verbs of the store', () => {
+    const interfaces = interfacesOf(within('core', sources).values());
+    expect(verbsOf(interfaces, 'RouteStore').length).toBeLessThanOrEqual(30);
+  });
+});
+
 describe('the scan', () => {
   let root: string;
   beforeAll(async () => {
@@ -104,12 +289,98 @@ describe('the scan', () => {
   afterAll(() => rm(root, { recursive: true }));
 
   it('sees what breaks the rules', async () => {
-    const imports = await readImports(root);
+    const imports = importsOf(await readSources(root));
     expect(againstDirection(imports).sort()).toEqual([
       'core/words.ts imports one/a.ts',
       'one/b.ts imports two/c.ts',
       'two/c.ts imports main.ts',
     ]);
     expect(circles(imports)).toContain('one/a.ts → one/b.ts → one/a.ts');
+  });
+
+  it('sees steps that lead back, also by way of what they share', () => {
+    const imports = new Map([
+      ['conversation/conversation.ts', ['conversation/rooms/room.ts']],
+      ['conversation/shared.ts', ['conversation/rooms/room.ts']],
+      ['conversation/words.ts', ['core/ids.ts']],
+      ['conversation/receive/receive.ts', ['conversation/rooms/room.ts', 'conversation/words.ts']],
+      ['conversation/rooms/room.ts', ['conversation/turn/turn.ts', 'conversation/rooms/lease.ts']],
+      ['conversation/rooms/lease.ts', ['conversation/receive/receive.ts']],
+      ['conversation/turn/turn.ts', ['conversation/conversation.ts', 'conversation/shared.ts']],
+    ]);
+    expect(againstTheRoute(imports)).toEqual([
+      'conversation/rooms/lease.ts leads to conversation/receive/receive.ts',
+      'conversation/turn/turn.ts leads to conversation/conversation.ts',
+      'conversation/turn/turn.ts leads to conversation/rooms/room.ts',
+    ]);
+  });
+
+  it('sees callbacks, and what is used before it is made', () => {
+    const sources = new Map([
+      [
+        'members.ts',
+        `interface A { onSent: (id: number) => void; onEnd?(): void; online: boolean; on: string }
+         // onComment: (a) => void
+         const text = 'onText: (a) => void'; once(() => one.only());`,
+      ],
+      [
+        'made.ts',
+        `export function join(): void {
+  const a = createA({ go: () => b.go() });
+  const b = createB(a);
+  const log = (c: string) => c;
+  const { c, d: e } = createC(b);
+  run(c, e, () => f.d);
+  const f = createF();
+  const g = { h: 'i' };
+  const h = g.h;
+}
+function other(): void {
+  a.go();
+  const i = 1;
+}
+function third(): void {
+  const a = i;
+}`,
+      ],
+    ]);
+    expect(callbacks(sources)).toEqual(['members.ts: onSent', 'members.ts: onEnd']);
+    expect(usedBeforeMade(sources)).toEqual(['made.ts: b', 'made.ts: f']);
+  });
+
+  it('counts the verbs of a port: its own, those it extends and those of its members', () => {
+    const interfaces = interfacesOf([
+      `export interface Port extends Small, Other {
+        /** take(nothing): it is a comment; and this is one, too */
+        receive(batch: { text: string; id: number }): Promise<{ id: number; at: number } | null>;
+        receive(text: string): void;
+        readonly take: (id: number) => void;
+        give?<T>(it: T): T;
+        readonly name: string;
+        limits: { length: number };
+        inner: Inner;
+      }`,
+      'interface Small { small(): void }\ninterface Other\n  extends Small {\n  other(): void;\n}',
+      'interface Inner { a(): void; b(): void; }',
+    ]);
+    expect(verbsOf(interfaces, 'Port').sort()).toEqual([
+      'give',
+      'inner.a',
+      'inner.b',
+      'other',
+      'receive',
+      'small',
+      'take',
+    ]);
+    expect(() => verbsOf(interfaces, 'Missing')).toThrow('there is no interface Missing');
+  });
+
+  it('sees long files', () => {
+    const sources = new Map([
+      ['long/a.ts', 'one\ntwo\nthree\n'],
+      ['long/b.ts', 'one\ntwo'],
+      ['longer/c.ts', 'one\ntwo\nthree\n'],
+    ]);
+    expect(longerThan(within('long', sources), 2)).toEqual(['long/a.ts: 3 lines']);
   });
 });

@@ -55,6 +55,7 @@ describe('where the configuration is', () => {
       },
       transcription: null,
       media: { maxBytes: 20_000_000 },
+      retention: { days: 30, mediaBytes: 2_000_000_000, mediaBytesPerChat: 500_000_000 },
       conversation: {
         compactAfterMessages: 200,
         keepRecentMessages: 80,
@@ -466,3 +467,19 @@ function has(data: unknown, [first, ...rest]: string[]): boolean {
     has((data as Record<string, unknown>)[first], rest)
   );
 }
+
+describe('retention', () => {
+  it('is days or never, and bytes', async () => {
+    const { config } = await load('retention: { days: never, media_bytes: 5 }');
+    expect(config.retention).toEqual({ days: 'never', mediaBytes: 5, mediaBytesPerChat: 500_000_000 });
+    const given = await load(`retention: { days: "\${DAYS}" }`, { DAYS: '7' });
+    expect(given.config.retention.days).toBe(7);
+  });
+
+  it.each(['0', '-1', '1.5', 'always', '[]'])('of %s is refused', async (value) => {
+    expect(await faultsOf(`retention: { days: ${value}, media_bytes: ${value} }`)).toEqual([
+      'line 1: retention.days: expected a whole number of 1 or more, or never',
+      'line 1: retention.media_bytes: expected a whole number of 1 or more',
+    ]);
+  });
+});

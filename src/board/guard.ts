@@ -1,6 +1,6 @@
 /**
- * Who may ask the HTTP listener. Three walls: the token; no pages of other sites (a foreign `Origin`); and
- * without a token no foreign `Host`, by which a page could reach a loopback address under its own name.
+ * Who may ask the HTTP listener: whoever has the token; no pages of other sites (a foreign `Origin`); and without a
+ * token nobody under a foreign `Host`, by which a page could reach a loopback address under its own name.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isLoopback } from './loopback.js';
@@ -20,7 +20,7 @@ export function allowed(
   if (open) return 'yes';
   if (listener.token !== null) {
     const given = /^Bearer +(.+?)\s*$/i.exec(authorization ?? '')?.[1] ?? '';
-    return same(given, listener.token) ? 'yes' : { status: 401, error: 'a bearer token is needed' };
+    return areEqual(given, listener.token) ? 'yes' : { status: 401, error: 'a bearer token is needed' };
   }
   if (isLoopback(listener.host) && !isLoopback(hostOf(`http://${host}`, 'hostname') ?? '')) {
     return { status: 403, error: 'foreign host' };
@@ -32,8 +32,8 @@ function hostOf(address: string, part: 'host' | 'hostname' = 'host'): string | n
   return URL.canParse(address) ? new URL(address)[part] : null;
 }
 
-/** In the same time, wherever they differ. */
-function same(a: string, b: string): boolean {
+/** Takes the same time wherever they differ. */
+function areEqual(a: string, b: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(a), hash(b));
 }

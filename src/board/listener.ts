@@ -1,49 +1,26 @@
-/**
- * The HTTP listener: health, readiness and metrics, and Telegram's webhook where that is used. It knows the
- * gateway only by the functions it is given.
- */
+/** The HTTP listener: its port, its start and its end. What it answers is in app.ts, loaded with the first request. */
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type ServerType, serve } from '@hono/node-server';
-import { Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
-import type { ChannelStatus } from '../core/channel.js';
 import { describe, Fault } from '../core/errors.js';
-import type { Log } from '../core/log.js';
-import { allowed } from './guard.js';
+import type { AppOptions } from './app.js';
 
-export interface BoardOptions {
-  host: string;
+export interface BoardOptions extends AppOptions {
   /** 0 takes a free one. */
   port: number;
-  /** Asked for as `Authorization: Bearer`; null asks for nothing. */
-  token: string | null;
-  /** The state of every configured channel, by name. */
-  ready(): Record<string, ChannelStatus>;
-  metrics(): Promise<{ body: string; contentType: string }>;
-  webhook?: Webhook | undefined;
-  log: Log;
-}
-
-interface Webhook {
-  /** `/telegram/webhook` */
-  path: string;
-  /** Takes one update when the secret is right. Answers with the HTTP status; throws when it could not be kept. */
-  handle(body: unknown, secret: string | null): Promise<number>;
 }
 
 export interface Board {
   url: string;
   port: number;
-  /** Takes no new requests, lets those in flight end, and resolves. */
+  /** Takes no new requests, lets those under way end, and resolves. */
   close(): Promise<void>;
 }
 
-const MOST_BYTES = 1_000_000;
-/** How long requests in flight may take once the listener closes. */
-const PATIENCE_MS = 2000;
+/** How long requests under way may take once the listener closes. */
+const CLOSE_MS = 2000;
 
 export async function startBoard(options: BoardOptions): Promise<Board> {
-  const server = await listen(createApp(options), options);
+  const server = await listen(options);
   const { port } = server.address() as AddressInfo;
   const url = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`;
   options.log.info({ url }, `http listener on ${url}`);
@@ -52,85 +29,36 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
     port,
     close: () =>
       new Promise((resolve) => {
-        const cut = setTimeout(
-          () => 'closeAllConnections' in server && server.closeAllConnections(),
-          PATIENCE_MS,
-        );
+        const cut = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
         server.close(() => {
           clearTimeout(cut);
           resolve();
         });
-        if ('closeIdleConnections' in server) server.closeIdleConnections();
+        server.closeIdleConnections();
       }),
   };
 }
 
-function createApp(options: BoardOptions): Hono {
-  const { webhook, log } = options;
-  const app = new Hono();
-
-  app.use(async (context, next) => {
-    const open = ['/health', '/ready', webhook?.path].includes(context.req.path);
-    const verdict = allowed(options, open, {
-      host: context.req.header('host'),
-      origin: context.req.header('origin'),
-      authorization: context.req.header('authorization'),
-    });
-    if (verdict !== 'yes' && verdict.status === 401) context.header('WWW-Authenticate', 'Bearer');
-    if (verdict !== 'yes') return context.json({ error: verdict.error }, verdict.status);
-    await next();
-  });
-
-  app.get('/health', (context) => context.json({ status: 'ok' }));
-
-  app.get('/ready', (context) => {
-    const channels = Object.entries(options.ready()).map(([name, status]) => [
-      name,
-      {
-        connected: status.connected,
-        since: new Date(status.since).toISOString(),
-        last_error: status.lastError,
-      },
-    ]);
-    const ready = Object.values(options.ready()).every((status) => status.connected);
-    const body = { status: ready ? 'ready' : 'not ready', channels: Object.fromEntries(channels) };
-    return context.json(body, ready ? 200 : 503);
-  });
-
-  app.get('/metrics', async (context) => {
-    const { body, contentType } = await options.metrics();
-    return context.body(body, 200, { 'Content-Type': contentType });
-  });
-
-  if (webhook) {
-    const tooLarge = bodyLimit({
-      maxSize: MOST_BYTES,
-      onError: (context) => context.json({ error: 'too large' }, 413),
-    });
-    app.post(webhook.path, tooLarge, async (context) => {
-      const secret = context.req.header('x-telegram-bot-api-secret-token') ?? null;
-      const body: unknown = await context.req.json().catch(() => undefined);
-      if (body === undefined) return context.json({ error: 'not JSON' }, 400);
-      return new Response(null, { status: await webhook.handle(body, secret) });
-    });
-  }
-
-  app.notFound((context) => context.json({ error: 'not found' }, 404));
-  app.onError((error, context) => {
-    log.error({ err: error, path: context.req.path }, 'an HTTP request failed');
-    return context.json({ error: 'internal error' }, 500);
-  });
-  return app;
+function answering(options: BoardOptions): RequestListener {
+  let app: Promise<RequestListener> | null = null;
+  return async (request, response) => {
+    try {
+      app ??= import('./app.js').then(({ createApp }) => createApp(options));
+      (await app)(request, response);
+    } catch (error) {
+      options.log.error({ err: error }, 'the HTTP listener cannot answer');
+      response.writeHead(500).end();
+    }
+  };
 }
 
-function listen(app: Hono, options: BoardOptions): Promise<ServerType> {
+function listen(options: BoardOptions): Promise<Server> {
   const { host, port, log } = options;
   return new Promise((resolve, reject) => {
-    // Other parts of the process keep Node's own Request and Response.
-    const server = serve({ fetch: app.fetch, hostname: host, port, overrideGlobalObjects: false });
+    const server = createServer(answering(options));
     const refuse = (error: NodeJS.ErrnoException) => reject(cannotListen(host, port, error));
     server.once('error', refuse);
-    server.once('listening', () => {
+    server.listen(port, host, () => {
       server.off('error', refuse);
       server.on('error', (error) => log.error({ err: error }, 'the HTTP listener reports an error'));
       resolve(server);

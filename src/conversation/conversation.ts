@@ -1,71 +1,31 @@
 /**
- * The route's steps joined: what step 1 accepted wakes the control lane and the inbox, what a turn or a command
- * leaves in the outbox wakes delivery. Starting means taking up what the store says is unfinished; there is no
- * second code for recovery.
+ * The route's steps joined: what step 1 accepted wakes the lane of commands and the rooms, what a turn or a command leaves
+ * in the outbox is delivered. Starting means taking up what the store says is unfinished; there is no second code for
+ * recovery, and no second way in: what comes from inside goes through step 1, too.
  */
-import type { Archives } from '../core/archive.js';
-import type { Media } from '../core/attachments.js';
 import type { Receive } from '../core/channel.js';
-import type { RoomId } from '../core/ids.js';
-import { estimateTokens } from '../core/model.js';
-import type { Recall } from '../core/recall.js';
-import type { Pending, Store } from '../core/store.js';
-import type { Aside } from '../core/tool.js';
-import { createArbiter } from './arbiter.js';
-import { sayAside } from './aside.js';
-import type { CommandParts } from './commands/command.js';
-import { COMMAND_NAMES, COMMANDS } from './commands/list.js';
-import type { CompactionSettings } from './compaction/parts.js';
+import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
+import type { Alarm, Pending, Receipt, Received } from '../core/store.js';
 import { createWindows } from './compaction/windows.js';
-import type { ContextParts } from './context.js';
-import { createControl } from './control.js';
-import { createDeliver } from './deliver.js';
-import { createIdentity } from './identity.js';
-import { createInbox } from './inbox.js';
-import { createPace } from './pace.js';
-import { createQuestions } from './questions.js';
-import { createReceive, type ReceiveParts } from './receive.js';
-import { createRoute, type RouteParts } from './route.js';
-import { createSlots } from './slots.js';
-import type { TurnParts } from './turn.js';
-
-export interface ConversationParts
-  extends Pick<
-    RouteParts,
-    'channels' | 'personas' | 'rulesFor' | 'maxAgeMs' | 'newId' | 'clock' | 'log' | 'metrics'
-  > {
-  store: Store;
-  /** Whether replies are shown in a channel while they are written, where it can; left out: they are. */
-  streams?: RouteParts['streams'];
-  chatFiles: ReceiveParts['chatFiles'];
-  memory: ContextParts['memory'];
-  zone: ContextParts['zone'];
-  archives: Archives;
-  recall: Recall;
-  media: Media;
-  settings: ContextParts['settings'] &
-    CompactionSettings & {
-      debounceMs: number;
-      maxToolRounds: number;
-      natural: boolean;
-      caps: RouteParts['caps'];
-    };
-  model: TurnParts['model'];
-  tools: TurnParts['tools'];
-  toolDescriptions: TurnParts['toolDescriptions'];
-  /** What a memory flush is offered. */
-  flushTools: { tools: TurnParts['tools']; descriptions: TurnParts['toolDescriptions'] };
-  newPairingCode: ReceiveParts['newPairingCode'];
-  facts: CommandParts['facts'];
-}
+import { createWindowCopies } from './context/window.js';
+import type { Deliver } from './deliver/deliver.js';
+import { createCommandLane } from './receive/command-lane.js';
+import { receive } from './receive/receive.js';
+import { createArbiter } from './rooms/arbiter.js';
+import { runRoom } from './rooms/room.js';
+import type { RoomServices } from './rooms/room-services.js';
+import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
+import type { Services } from './services.js';
 
 export interface Conversation {
   receive: Receive;
-  /** Says something beside the answer of a turn. */
-  sayAside(aside: Aside): Promise<'posted' | 'unknown chat'>;
+  /** Something from inside enters a room as a message of its own, once for each id. Resolves when it is on the disk. */
+  tell(event: InsideEvent): Promise<void>;
+  /** What a suspended turn waited for has come: it goes on. Nothing, where none waits for that (any more). */
+  resume(result: { waitsFor: string; content: string; failed: boolean }): Promise<void>;
   /** Takes up what stands in the store: after a crash, and when another process wrote to it. */
   takeUp(pending: Pending): void;
-  /** Makes up for the flushes that are owed in these channels' chats. */
+  /** Makes up for the flushes that these channels' chats still wait for. */
   takeUpWindows(channels: string[]): void;
   /** Resolves when no flush or compaction is under way. */
   resting(): Promise<void>;
@@ -75,92 +35,113 @@ export interface Conversation {
   stop(withinMs: number): Promise<void>;
 }
 
-/** Turns side by side: enough for every chat that talks, few enough for a model server after an outage. */
-const MOST_TURNS = 100;
+/** What comes from inside: a schedule that fires, a digest, the result of other work. */
+export interface InsideEvent {
+  id: string;
+  room: RoomId;
+  about: string;
+  text: string;
+  /** Whom it is for; null: the active persona. */
+  personaId: PersonaId | null;
+}
+
 /** What is cut off at the deadline has this long to come to rest. */
 const REST_MS = 2_000;
+/** The most that a timer of Node can wait. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
-export function createConversation(parts: ConversationParts): Conversation {
-  const { store, channels, clock, log, metrics, rulesFor } = parts;
-  const pace = createPace();
-  const questions = createQuestions(clock);
-  const windows = createWindows({
-    ...parts,
-    flushTools: {
-      ...parts.flushTools,
-      tokens: estimateTokens(JSON.stringify(parts.flushTools.descriptions)),
-    },
-  });
-  const deliver = createDeliver({
-    ...{ store, channels, clock, log, metrics, maxAgeMs: parts.maxAgeMs },
-    onMoved: createIdentity(parts).link,
-  });
-  const route = createRoute({
-    ...{ store, channels, clock, log, metrics, rulesFor, deliver, pace, windows },
-    onHeard: parts.recall.heard,
-    streams: parts.streams ?? (() => true),
-    caps: parts.settings.caps,
-    arbiter: parts.settings.natural ? createArbiter(parts) : null,
-    ...{ personas: parts.personas, maxAgeMs: parts.maxAgeMs, newId: parts.newId },
-    context: { ...parts, toolTokens: estimateTokens(JSON.stringify(parts.toolDescriptions)) },
-    files: parts,
-    turn: { ...parts, maxToolRounds: parts.settings.maxToolRounds, timezone: parts.zone.name },
-  });
-  const control = createControl({
-    ...{ store, channels, clock, log, metrics },
-    commandParts: { ...parts, commands: COMMANDS, questions, windows },
-    abortTurn: route.abort,
-    giveUpOpening: route.giveUpOpening,
-    interruptTurns: route.interrupt,
-    onAnswered: deliver.wake,
-    wakeRoom: (room) => inbox.wake(room, 'settled'),
-  });
-  const inbox = createInbox({
-    ...{ store, clock, log, pace },
-    slots: createSlots(MOST_TURNS, clock),
-    takeTurn: route.takeTurn,
-    commandsDone: control.idle,
-    debounceMs: (channel) => channels.get(channel)?.limits.debounceMs ?? parts.settings.debounceMs,
-    owner: parts.newId(),
-  });
-  const receive = createReceive({
-    ...parts,
-    questions,
-    commandNames: COMMAND_NAMES,
-    compose: (channel, markdown) => channels.get(channel)?.compose(markdown) ?? [],
-    onReceived({ commands, rooms }) {
-      control.run(commands);
-      wakeAll(rooms, 'fresh');
-    },
-    onPosted: deliver.wake,
-  });
+export function createConversation(services: Services & { deliver: Deliver }): Conversation {
+  const { store, channels, deliver, clock, log, settings } = services;
+  const windows = createWindows(services);
+  const rooms: RoomServices = {
+    ...services,
+    windows,
+    windowCopies: createWindowCopies(store),
+    arbiter: settings.natural ? createArbiter(services) : null,
+  };
+  const debounceMs = (channel: string) => channels.get(channel)?.limits.debounceMs ?? settings.debounceMs;
+  const scheduler = createScheduler(services, debounceMs, run);
+  const commands = createCommandLane({ ...services, windows, scheduler });
+  const strangers = new Set<ChatId>();
+  const alarms = new Map<string, () => void>();
+  let stopping = false;
 
-  function wakeAll(rooms: RoomId[], burst: 'fresh' | 'settled'): void {
-    for (const room of rooms) inbox.wake(room, burst);
+  async function run(room: RoomRun): Promise<RoomEnd> {
+    const end = await runRoom(rooms, room);
+    if (end.alarm) setAlarm(end.alarm);
+    return end;
+  }
+
+  function wake({ rooms: woken, commands: given }: Pick<Received, 'rooms' | 'commands'>): void {
+    commands.run(given);
+    for (const room of woken) scheduler.wake(room, 'fresh');
+  }
+
+  /** Through step 1, as what a platform hands in: durable and in order. */
+  async function fromInside(receipt: Receipt): Promise<void> {
+    const batch = { channel: 'inside', account: 'inside', now: clock.now(), receipts: [receipt] };
+    wake(await store.receive(batch));
+    await store.durable();
+  }
+
+  async function resume(result: { waitsFor: string; content: string; failed: boolean }): Promise<void> {
+    alarms.get(result.waitsFor)?.();
+    alarms.delete(result.waitsFor);
+    await fromInside({ kind: 'resume', ...result });
+  }
+
+  /** A turn does not wait for longer than it said. */
+  function setAlarm({ waitsFor, at }: Alarm): void {
+    if (stopping || alarms.has(waitsFor)) return;
+    const ring = () => {
+      alarms.delete(waitsFor);
+      if (clock.now() < at) return setAlarm({ waitsFor, at });
+      void resume({ waitsFor, content: NO_RESULT_IN_TIME, failed: true }).catch((error) => {
+        log.error(
+          { err: error, waitsFor },
+          'a turn that has waited long enough could not go on; again later',
+        );
+        setAlarm({ waitsFor, at: clock.now() + REST_MS });
+      });
+    };
+    alarms.set(waitsFor, clock.after(Math.min(Math.max(0, at - clock.now()), LONGEST_TIMER_MS), ring));
+  }
+
+  async function idle(channel: string): Promise<void> {
+    await commands.idle();
+    await scheduler.idle(channel);
+    await deliver.idle(channel);
   }
 
   return {
-    receive,
-    sayAside: (aside) => sayAside({ ...parts, roomOf: route.roomOf, onPosted: deliver.wake }, aside),
-    takeUp({ commands, rooms, chats }) {
-      control.run(commands);
-      wakeAll(rooms, 'settled');
+    async receive(batch) {
+      const { posted, turnedAway, ...accepted } = await receive(services, strangers, batch);
+      for (const chat of posted) deliver.wake(chat);
+      wake(accepted);
+      await store.durable();
+      return { turnedAway, settled: () => idle(batch.channel) };
+    },
+    tell: (event) => fromInside({ kind: 'event', ...event, at: clock.now() }),
+    resume,
+    takeUp({ commands: waiting, rooms: unfinished, chats, alarms: due }) {
+      commands.run(waiting);
+      for (const room of unfinished) scheduler.wake(room, 'settled');
       for (const chat of chats) deliver.wake(chat);
+      for (const alarm of due) setAlarm(alarm);
     },
     takeUpWindows: windows.start,
     resting: windows.resting,
-    async idle(channel) {
-      await control.idle();
-      await inbox.idle(channel);
-      await deliver.idle(channel);
-    },
+    idle,
     async stop(withinMs) {
+      stopping = true;
+      for (const cancel of alarms.values()) cancel();
       const enough = new AbortController();
       const deadline = clock.sleep(withinMs, enough.signal);
-      const turns = inbox.stop();
+      const turns = scheduler.stop();
       // Nothing is flushed in a hurry: the windows are as full at the next start.
       const rest = windows.stop();
-      await Promise.race([Promise.all([control.stop(), turns.done]), deadline]);
+      await Promise.race([Promise.all([commands.stop(), turns.done]), deadline]);
       turns.force();
       await Promise.race([rest, clock.sleep(REST_MS, enough.signal)]);
       await Promise.race([turns.done, clock.sleep(REST_MS, enough.signal)]);

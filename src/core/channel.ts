@@ -12,6 +12,8 @@ export type Receive = (batch: InboundBatch) => Promise<Reception>;
 export interface Reception {
   /** Messages that were not let in, by platform id, and why: nothing of them is kept. */
   turnedAway: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
+  /** Resolves when everything that was taken in on this channel is answered and sent. */
+  settled(): Promise<void>;
 }
 
 /** Where something is sent. */
@@ -43,8 +45,8 @@ export type Mark = { offset: number; length: number } & (
   | { kind: 'link'; url: string }
 );
 
-/** Who speaks, where several personas are in a chat: shown as far as the platform can. */
-export interface Face {
+/** The name and picture of the persona that speaks, shown as far as the platform can. */
+export interface Appearance {
   personaId: PersonaId;
   name: string;
   /** The address of a picture. */
@@ -56,16 +58,16 @@ export interface SendOptions {
   replyTo: string | null;
   /** Who speaks, for channels that show it. */
   personaName: string;
-  /** Which persona's words these are; left out for the gateway's own. */
+  /** The persona that speaks; left out for the gateway's own words. */
   speaker?: PersonaId;
   /**
-   * Where it is to be seen who of several speaks: in a name and with a face of its own where the platform has that,
-   * else with the name in bold before the text of the part that `leads`. Left out where only one can be meant.
+   * Given where several personas are in the chat: the platform shows this name and picture if it can, else the name
+   * stands in bold before the text of the part that `leads`.
    */
-  face?: Face;
+  appearance?: Appearance;
   /** The first part of what is said. */
   leads?: boolean;
-  /** The same for every try of this message and for no other: letters, digits and `-`, at most 24. */
+  /** The same for every try of this message, and for no other: letters, digits and `-`, at most 24. */
   key: string;
   /** Tries before this one, and when the message was made, ms: an earlier try may have arrived. */
   earlierTries: number;
@@ -78,7 +80,7 @@ export type FetchResult =
   | { kind: 'fetched'; bytes: Buffer }
   /** More than was asked for; the rest was not read. */
   | { kind: 'too large' }
-  /** Not to be had, or not any more. `reason` is for the operator. */
+  /** Not there, or not any more. `reason` is for the operator. */
   | { kind: 'gone'; reason: string }
   /** It may work later. */
   | { kind: 'unreachable'; reason: string };
@@ -88,9 +90,9 @@ export type SendResult =
   /** The platform will never take it (blocked, kicked, malformed): do not retry. */
   | { kind: 'refused'; reason: string }
   /**
-   * It may work later. `taken` says whether sending again may show the message twice: `no` where the platform
-   * answered or was never reached, or recognises it by its key; `unknown` where the connection broke after the
-   * request was written.
+   * It may work later. `taken` says whether sending again may show the message twice: `no` where the platform refused,
+   * was never reached, or recognises the message by its key; `unknown` where the connection broke after the request was
+   * written.
    */
   | { kind: 'unreachable'; reason: string; taken: 'no' | 'unknown'; retryAfterMs?: number }
   /** The chat lives at another address now: note it and send again there. */
@@ -130,12 +132,22 @@ export interface CommandVerb {
   rest?: { name: string; description: string; required: boolean; suggest?: 'persona' };
 }
 
+/** Where a platform calls us, for the HTTP listener. */
+export interface Webhook {
+  /** `/telegram/webhook` */
+  path: string;
+  /** The header in which a call brings its secret. */
+  secretHeader: string;
+  /** Takes one call when the secret is right. Resolves to the HTTP status to answer with. */
+  handle(body: unknown, secret: string | null): Promise<number>;
+}
+
 export interface Channel {
   /** Letters only; the first part of every id of this channel. */
   readonly name: string;
   readonly limits: ChannelLimits;
 
-  /** What is sent again is recognised by its key and never shown twice: it may be tried more often. */
+  /** The platform recognises a message that is sent again and never shows it twice: it may be tried more often. */
   readonly recognisesResends?: true;
 
   /**
@@ -148,7 +160,7 @@ export interface Channel {
   /**
    * Begins taking in and returns soon. Outages, refused logins and conflicts are states that `status` shows and
    * that the channel gets out of by itself; they never reject. When `signal` aborts, intake ends: what was
-   * handed to `receive` is awaited, nothing more is taken. Sending works until `stop`.
+   * handed to `receive` is awaited, nothing more is taken in. Sending works until `stop`.
    */
   start(receive: Receive, signal: AbortSignal): Promise<void>;
 
@@ -168,12 +180,12 @@ export interface Channel {
    */
   edit?(to: Recipient, platformMessageId: string, part: Part, options: SendOptions): Promise<SendResult>;
 
-  /** Takes back a message that was sent with the same options. Best effort: never throws, never retries. */
+  /** Deletes a message that was sent with the same options. Best effort: never throws, never retries. */
   remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<void>;
 
   /**
-   * Shows what is being written, as a preview that is no message and goes by itself when the message comes or nothing
-   * follows. False where this chat has no such thing: then an edited message may do. Never throws, never retries.
+   * Shows what is being written, as a preview that is no message and disappears by itself when the message comes or
+   * nothing follows. False where this chat has no previews: then an edited message may do. Never throws, never retries.
    */
   preview?(to: Recipient, part: Part, options: SendOptions): Promise<boolean>;
 
@@ -196,10 +208,13 @@ export interface Channel {
   announceCommands?(commands: CommandDescription[]): Promise<void>;
 
   /**
-   * An error that nobody caught, thrown inside the platform's own library: true when it is of this channel's, which
-   * then begins its connection anew. The process goes on.
+   * An uncaught error: true if it was thrown inside this platform's library. The channel then makes a new connection, and
+   * the process goes on.
    */
   survives?(error: unknown): boolean;
+
+  /** Left out where the platform does not call us. */
+  readonly webhook?: Webhook;
 
   /** For `doctor`: logs in and returns what an operator should know. Throws with the reason when it cannot. */
   check?(): Promise<{ identity: string; warnings: string[] }>;

@@ -1,9 +1,9 @@
-/** A line of the daily log: whoever writes it, and whoever says what was written, mean the same one. */
+/** An entry of the daily log as the one line that is written: for the file, and for telling what was written. */
 
-/** All that some program shows as a line end. */
+/** Every character that some program takes for a line end. */
 export const LINE_END = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** An entry as the one line that it becomes, whatever it was before, in characters that UTF-8 has. */
+/** The entry's lines joined into one; halves of surrogate pairs, which UTF-8 cannot hold, are replaced. */
 export function entryLine(entry: string): string {
   return entry
     .replace(/\p{Surrogate}/gu, '\uFFFD')

@@ -11,7 +11,7 @@ export interface Metrics {
   /** Adds to a counter. */
   count(name: CounterName, labels?: Record<string, string>, by?: number): void;
   /** Adds to a histogram, in seconds. */
-  observe(name: HistogramName, seconds: number, labels?: Record<string, string>): void;
+  observe(name: HistogramName, seconds: number): void;
 }
 
 export type CounterName =

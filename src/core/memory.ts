@@ -1,7 +1,7 @@
 /**
  * What is remembered, as files that operators edit: principles for all, three tiers per persona and chat, one
- * daily log per chat. Every read goes to the disk, every write keeps the version before it. Lengths are
- * JavaScript string lengths.
+ * daily log per chat. An operator's edit is in the very next read, every write keeps the version before it. Lengths
+ * are JavaScript string lengths.
  */
 import type { ChatId, PersonaId } from './ids.js';
 import type { Phrase } from './phrase.js';

@@ -1,4 +1,4 @@
-/** What comes in from a platform, after the channel's `inbound` has put it into our words. */
+/** What comes in from a platform, in the form that the channel's `inbound` gives it. */
 
 import type { PersonaId } from './ids.js';
 
@@ -13,25 +13,25 @@ export interface InboundMessage {
   platformMessageId: string;
   sender: InboundSender & {
     name: string;
-    /** True where the message itself proves it (an anonymous administrator); else ask the channel. */
+    /** True where the message itself proves it (an anonymous administrator); else the channel must be asked. */
     administrator: boolean;
   };
   /**
-   * Never trimmed of what was said; the mention of our own bot may stand in it. Empty where only files came.
-   * What is neither words nor a file (a sticker, a place) is told in words, in brackets.
+   * All that was said; the mention of our own bot may be in it. Empty where only files came. For what is neither words
+   * nor a file (a sticker, a place) there is a label in brackets.
    */
   text: string;
   /** Files that came with it; left out where there are none. */
   attachments?: Attachment[];
-  /** The platform's time, ms; 0 where it tells none. */
+  /** The platform's time, ms; 0 where it gives none. */
   sentAt: number;
   /** Our account was named by the platform's own mention. */
   mentionsBot: boolean;
   /** Personas whose own account or name on the platform was mentioned, or written to; left out where there is none. */
   addresses?: PersonaId[];
   /**
-   * The same for every copy of this message that reaches us, where several accounts of ours hear it under ids that
-   * differ. Left out where the id is enough.
+   * The same for every copy of this message, where several bots of ours receive it under different ids. Left out where
+   * the id is enough.
    */
   twin?: string;
   replyTo: ReplyTo | null;
@@ -42,7 +42,7 @@ export interface InboundChat {
   kind: 'direct' | 'group';
   /** Another address of the same chat (WhatsApp's other form). Whichever was seen first names the chat for good. */
   otherAddress?: Address;
-  /** What the chat is part of and may be let in with (a Discord guild). */
+  /** What the chat is part of (a Discord server): where that is let in, so is the chat. */
   within?: Address;
 }
 
@@ -50,21 +50,21 @@ export interface InboundSender {
   address: Address;
   otherAddress?: Address;
   /**
-   * Whose account it is that we use, on another device (WhatsApp). They may talk; outside their chat with
-   * themselves what they write is heard and never answered.
+   * The owner of the account that we use, on another device (WhatsApp). They may talk; outside their chat with
+   * themselves what they write is noted and never answered.
    */
   self?: true;
-  /** A program, not a person: it is not answered for ever. */
+  /** A program, not a person: there is a limit to how often it is answered. */
   bot?: true;
 }
 
-/** A file as a platform tells of it, before anybody has fetched it. */
+/** A file as a platform describes it, before it is fetched. */
 export interface Attachment {
   /** `voice` was spoken for this chat; `audio` is music or a recording. */
   kind: 'image' | 'voice' | 'audio' | 'video' | 'document';
   /** What the channel needs to fetch it, at any later time, also after a restart. Opaque to everybody else. */
   source: string;
-  /** As the sender called it: to be shown, never to be a path. */
+  /** As the sender called it: for showing, never to be used as a path. */
   name: string | null;
   mimeType: string | null;
   /** As the platform says; null where it does not. */
@@ -77,9 +77,9 @@ export interface ReplyTo {
   platformMessageId: string;
   senderName: string;
   text: string;
-  /** Sent by our own account: then it counts as a mention, and addresses the persona that wrote it. */
+  /** Sent by our own account: then replying to it counts as a mention, and addresses the persona that wrote it. */
   ours: boolean;
-  /** Which persona's it is, where the account that sent it tells. */
+  /** The persona that wrote it, where the account that sent it shows that. */
   personaId?: PersonaId;
 }
 
@@ -97,24 +97,24 @@ export interface InboundEdit {
   editedAt: number;
 }
 
-/** Messages that somebody took back. One that waits is not answered; any other stays as it was. */
+/** Messages that somebody deleted. One that still waits is not answered; any other stays as it was. */
 export interface InboundDeletion {
   kind: 'deleted';
   chat: InboundChat;
-  /** Who took them back, where only their author may; left out where the platform has seen to it. */
+  /** Who deleted them, where only their author may; left out where the platform has checked it. */
   sender?: InboundSender;
   platformMessageIds: string[];
 }
 
-/** A person put a sign to a message. To one of ours it is heard, and never answered; to any other it is nothing. */
+/** A person reacted to a message. To one of ours it is noted, and never answered; to any other it is passed over. */
 export interface InboundReaction {
   kind: 'reaction';
   chat: InboundChat;
-  /** `name` is null where the platform does not tell it. */
+  /** `name` is null where the platform does not give it. */
   sender: InboundSender & { name: string | null };
-  /** Of the message that has it now; several where what sent it may be known by several ids. */
+  /** The message's id; several where it may be known by one of several. */
   platformMessageIds: string[];
-  /** As people see it: an emoji, or `:its name:`. */
+  /** The emoji as people see it, or `:its name:`. */
   sign: string;
   /** The platform's time, ms; 0 where it tells none. */
   sentAt: number;
@@ -129,7 +129,7 @@ export interface InboundMove {
 
 export type InboundEvent = InboundMessage | InboundEdit | InboundDeletion | InboundReaction | InboundMove;
 
-/** What the platform gave in one go. With the cursor it becomes one transaction. */
+/** What the platform gave at once. Stored with its cursor in one transaction. */
 export interface InboundBatch {
   channel: string;
   /** Which account of the platform received it; messages are unique per account. */
@@ -137,8 +137,8 @@ export interface InboundBatch {
   events: InboundEvent[];
   /** Where to go on after a restart (Telegram's next offset); opaque to the store. */
   cursor?: string;
-  /** Whose cursor it is, if not the account's: each of several faces of one account has its own. */
+  /** Whose cursor it is, if not the account's: each of several bots of one account has its own. */
   cursorFor?: string;
-  /** What piled up while the channel was away: then it has waited since it was sent. */
+  /** It came in while the channel was away, so it has waited since it was sent. */
   piledUp?: boolean;
 }

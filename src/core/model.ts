@@ -8,6 +8,7 @@ export interface ToolCall {
   arguments: string;
 }
 
+/** Never changed once it was part of a request: a client keeps its text for the next request with the same object. */
 export type ModelMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string; images?: ModelImage[] }
@@ -21,7 +22,7 @@ export interface ModelImage {
   bytes: Buffer;
 }
 
-/** A tool as a model is told of it. `parameters` is a JSON schema. */
+/** A tool as described to a model; never changed either. `parameters` is a JSON schema. */
 export interface ToolDescription {
   name: string;
   description: string;
@@ -60,7 +61,7 @@ export type ModelEvent =
 /**
  * Must end with exactly one `done` or `failed`, must never throw, must stop soon after the signal aborts (the
  * last event is then `failed`). Where an attempt that has yielded text is given up and another begins, a `restart` comes
- * before the first text of that one.
+ * before the first text of that one. Read on without long pauses: how long a server was silent is counted between reads.
  */
 export interface ModelClient {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;

@@ -26,9 +26,8 @@ export function personaName(personas: Persona[], id: PersonaId): string {
 export type PersonaRefusal = { ok: false; reason: string };
 
 /**
- * Personas as files under `groups/<chat_id>/<persona_id>/`. Every read goes to the disk, so that an operator's
- * edit is in the next reply. A broken front matter never throws: the fields that can be read are, the rest is
- * as if left out, and the operator is warned in the log.
+ * Personas as files under `groups/<chat_id>/<persona_id>/`. An operator's edit is in the very next reply. A broken
+ * front matter never throws: fields that cannot be read count as left out, and the operator is warned in the log.
  */
 export interface Personas {
   /** Sorted, `default` first. `default` is listed whether its file exists or not. */
@@ -43,8 +42,8 @@ export interface Personas {
    */
   ensure(chatId: ChatId, personaId: PersonaId): Promise<void>;
   /**
-   * Makes a persona that has an account of its own, where that was written to and it does not exist: named as in the library,
-   * else by its id. Not one that was deleted here. Whether it was made.
+   * Somebody wrote to a persona's own account in a chat where it does not exist yet: makes it, named as in the library,
+   * else by its id, unless it was deleted there. Answers whether it was made.
    */
   meet(chatId: ChatId, personaId: PersonaId): Promise<boolean>;
   /** `name` as a person wrote it; `from` names a library persona. Refuses empty, taken and reserved names. */

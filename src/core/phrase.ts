@@ -3,10 +3,11 @@
  * amount of white space and the form of composed letters make no difference.
  */
 
-/** Stands where something was forgotten. No phrase reaches into it, so that forgetting twice is forgetting once. */
+/** Replaces forgotten words. No phrase is found in it or across it, so that forgetting "forgotten" changes nothing. */
 export const FORGOTTEN = '[forgotten]';
 
-export interface Place {
+/** A piece of a text. */
+export interface TextRange {
   /** Offsets of its first character and of the first one behind it. */
   start: number;
   end: number;
@@ -17,7 +18,7 @@ export interface Phrase {
   text: string;
   isIn(words: string): boolean;
   /** Where it stands in the words, in their order. */
-  placesIn(words: string): Place[];
+  rangesIn(words: string): TextRange[];
   /** The same words with something else in the phrase's place; the very string where it does not stand in it. */
   replacedIn(words: string, by: string): string;
 }
@@ -32,9 +33,9 @@ export function phraseOf(text: string): Phrase {
     .filter((part) => part !== '');
   if (parts.length === 0) throw new RangeError('a phrase needs words');
   const source = parts.map(literal).join(`${SPACE}+`);
-  return { text: text.trim(), isIn, placesIn, replacedIn };
+  return { text: text.trim(), isIn, rangesIn, replacedIn };
 
-  function* find(composed: string): Generator<Place> {
+  function* find(composed: string): Generator<TextRange> {
     let at = 0;
     for (const stretch of composed.split(FORGOTTEN)) {
       for (const { 0: found, index } of stretch.matchAll(new RegExp(source, 'giu'))) {
@@ -48,23 +49,23 @@ export function phraseOf(text: string): Phrase {
     return find(words.normalize('NFC')).next().done !== true;
   }
 
-  function placesIn(words: string): Place[] {
+  function rangesIn(words: string): TextRange[] {
     const { composed, original } = compose(words);
-    const places: Place[] = [];
+    const ranges: TextRange[] = [];
     for (const found of find(composed)) {
-      const place = original(found);
-      const last = places.at(-1);
+      const range = original(found);
+      const last = ranges.at(-1);
       // Two that stand in one composed letter.
-      if (last !== undefined && place.start < last.end) last.end = Math.max(last.end, place.end);
-      else places.push(place);
+      if (last !== undefined && range.start < last.end) last.end = Math.max(last.end, range.end);
+      else ranges.push(range);
     }
-    return places;
+    return ranges;
   }
 
   function replacedIn(words: string, by: string): string {
     let replaced = '';
     let done = 0;
-    for (const { start, end } of placesIn(words)) {
+    for (const { start, end } of rangesIn(words)) {
       replaced += words.slice(done, start) + by;
       done = end;
     }
@@ -76,17 +77,17 @@ function literal(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, '\\$&');
 }
 
-/** A letter with what may melt into it: marks, the later parts of a Hangul syllable; plain text a run at a time. */
+/** A letter with the marks or parts of a Hangul syllable that composing joins to it; plain text a run at a time. */
 const LATER = '[\\p{M}\\u1160-\\u11ff\\u{16d67}]';
 const PIECE = new RegExp(`[\\0-\\x7f]+(?!${LATER})|[^]${LATER}*`, 'gu');
 
-/** The words in their composed form, and how a place in it is found in the words themselves. */
-function compose(words: string): { composed: string; original(place: Place): Place } {
-  if (words.normalize('NFC') === words) return { composed: words, original: (place) => place };
+/** The words in their composed form, and how a range of it is found in the words themselves. */
+function compose(words: string): { composed: string; original(range: TextRange): TextRange } {
+  if (words.normalize('NFC') === words) return { composed: words, original: (range) => range };
   let composed = '';
   let at = 0;
   /** The pieces that differ: where they stand in the words, and in the composed form. */
-  const differing: { was: Place; is: Place }[] = [];
+  const differing: { was: TextRange; is: TextRange }[] = [];
   for (const [piece] of words.matchAll(PIECE)) {
     const form = piece.normalize('NFC');
     if (form !== piece) {
@@ -105,13 +106,13 @@ function compose(words: string): { composed: string; original(place: Place): Pla
     }),
   };
 
-  function moved(offset: number, within: (piece: { was: Place; is: Place }) => number): number {
+  function moved(offset: number, within: (piece: { was: TextRange; is: TextRange }) => number): number {
     const piece = lastUpTo(offset);
     if (piece === undefined) return offset;
     return offset < piece.is.end ? within(piece) : offset - piece.is.end + piece.was.end;
   }
 
-  function lastUpTo(offset: number): { was: Place; is: Place } | undefined {
+  function lastUpTo(offset: number): { was: TextRange; is: TextRange } | undefined {
     let low = 0;
     let high = differing.length;
     while (low < high) {

@@ -3,7 +3,7 @@
  * index behind it is derived: it may lag, be deleted or be broken, and then less is found, never something else's.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { HeardMessage, Place } from './view.js';
+import type { HeardMessage, Position } from './view.js';
 
 /** One persona in one chat: its own memory, the chat's daily log, and what it heard in any room of that chat. */
 export interface Scope {
@@ -22,7 +22,7 @@ export interface RecallQuery {
   /** Who asks and when, for words like "yesterday" and "I". */
   now: number;
   /** Messages that the prompt shows anyway are left out. */
-  except?: { room: RoomId; after: Place };
+  except?: { room: RoomId; after: Position };
 }
 
 export type Source =
@@ -81,7 +81,7 @@ export interface RecallFeed {
     room: RoomId;
     personaId: PersonaId;
     addressed: boolean;
-    after: Place;
+    after: Position;
     most: number;
   }): Promise<HeardMessage[]>;
   /** Of these messages those that the scope's persona heard in that chat and may still see, as they are now. */

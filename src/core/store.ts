@@ -1,23 +1,26 @@
 /**
- * The store, as the route sees it: small facets of atomic verbs that take plain data. Each verb is one
- * transaction; none takes a callback, so that SQLite and Postgres both fit behind it. Times are milliseconds,
- * ids are strings the caller made, message ids are numbers that grow in the order of receipt (also across
- * rooms), and a claim carries a fence that every verb of the claim checks: a claim that was lost answers
- * `false` or 'lost' and changes nothing.
+ * The store. `RouteStore` is the port of the route: a verb a step, each atomic by itself and each taking plain data; none
+ * takes a callback, so that SQLite and Postgres both fit behind it. What is not the route (who may talk, windows, memory
+ * versions, recall's feed, what channels keep) has small ports of its own.
+ *
+ * Times are milliseconds; ids are strings the caller made; message ids are numbers that grow within a room. Several
+ * processes may share a store. Each has an `owner` name that no other living process uses, and everything that must be
+ * done once is claimed under it for a while: rooms (with a fence: whoever holds an older one changes nothing), commands,
+ * entries of the outbox. A claim that was lost answers `false`, null or 'lost' and changes nothing.
  *
  * Every verb waits (without stopping the event loop) while another process holds the database, and throws
  * Fault `store_unavailable` when that lasts, the disk is full, or the file is broken.
  */
-import type { Face, Part } from './channel.js';
+import type { Appearance, Part } from './channel.js';
 import type { Exchange } from './exchange.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { Given, KeepingStore } from './keeping.js';
 import type { StoredAttachment } from './media.js';
+import type { MemoryHistoryStore, PromptMemory } from './memory-history.js';
 import type { Address, Attachment, ReplyTo } from './message.js';
 import type { Usage } from './model.js';
 import type { RecallFeed } from './recall.js';
 import type { Step, StoredMessage } from './transcript.js';
-import type { Measured, ViewStore } from './view.js';
+import type { Measured, Position, Span, ViewRecord, ViewStore } from './view.js';
 
 // ── What stands in it ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -30,11 +33,20 @@ export interface StoredTurn {
   /** Ends of the process while this turn was running. */
   crashes: number;
   steps: Step[];
+  /** What of its reply is shown already, in parts. */
+  shown: ShownPart[];
 }
 
 export interface Claim {
   room: RoomId;
   fence: number;
+}
+
+/** Who claims something, and for how long unless it is prolonged. */
+export interface Lease {
+  owner: string;
+  now: number;
+  leaseMs: number;
 }
 
 export interface ChatRecord {
@@ -54,7 +66,7 @@ export interface ChatRecord {
 
 /** What is to be delivered. Unique by (origin, persona, part). */
 export interface NewDelivery {
-  /** `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`. */
+  /** `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`. */
   origin: string;
   personaId: PersonaId | null;
   /** The name it is said in, for channels that show one. */
@@ -62,7 +74,7 @@ export interface NewDelivery {
   part: number;
   body: Part;
   /** Where it is to be seen who of several speaks. */
-  face?: Face;
+  appearance?: Appearance;
   /** The platform message it answers, where it should be shown as a reply. */
   replyTo: string | null;
 }
@@ -83,10 +95,24 @@ export interface Delivery extends NewDelivery {
   /** Not to be tried before this. */
   notBefore: number;
   /**
-   * Something of it was sent before its text was final, and may stand there: under this id, or null where nobody knows.
-   * Left out where nothing was.
+   * Something of it was sent before its text was final, with this key, and may stand there: under this id, or null where
+   * nobody knows. Left out where nothing was.
    */
-  shown?: { platformMessageId: string | null };
+  shown?: { platformMessageId: string | null; key: string };
+}
+
+/** A part of a reply that is shown before its text is final. */
+export interface ShownPart {
+  body: Part;
+  /** As in `NewDelivery`. */
+  speaker: string;
+  appearance?: Appearance;
+  /** `SendOptions.key` of the message that shows it. */
+  key: string;
+  /** null while it is being sent, and where nobody knows. */
+  platformMessageId: string | null;
+  /** When it was first sent. */
+  sentAt: number;
 }
 
 // ── Facets ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,8 +134,10 @@ export interface StoredCommand extends NewCommand {
   persona?: PersonaId;
   /** Messages up to and including this id were said before it. */
   afterMessage: number;
-  /** This try counted: above 1, the process ended while it ran, and its effect on files may be there already. */
+  /** This try counted: above 1, its effect on files may be there already. */
   tries: number;
+  /** Ends of the process while it ran. */
+  crashes: number;
 }
 
 /** One accepted event, decided and parsed by step 1. */
@@ -128,13 +156,44 @@ export type Receipt =
       words?: string;
       /** To be heard and never answered. */
       quiet?: true;
+      /** The question that it ends the waiting for; left out: none. */
+      endsQuestion?: number;
     } & Origin)
   | ({
       kind: 'command';
       command: NewCommand;
       /** Whose own account it was given to; left out: the active persona's. */
       persona?: PersonaId;
+      /** The question that it ends the waiting for; left out: none. */
+      endsQuestion?: number;
+      /** The question that it is the yes to: it is nothing where that is over. Left out: none. */
+      answers?: number;
     } & Origin)
+  | {
+      /**
+       * Something from inside: a schedule that fires, a digest. It becomes a message of the room, once for each id, and is
+       * answered like any other; nothing, where the chat is unknown.
+       */
+      kind: 'event';
+      id: string;
+      room: RoomId;
+      /** What it is: `schedule`, `digest`. */
+      about: string;
+      text: string;
+      /** Whom it is for; null: the active persona. */
+      personaId: PersonaId | null;
+      at: number;
+    }
+  | {
+      /**
+       * What a suspended turn waited for, once for each key: the result of its call. The turn goes on; where none waits
+       * yet, it does so when it is suspended.
+       */
+      kind: 'resume';
+      waitsFor: string;
+      content: string;
+      failed: boolean;
+    }
   | {
       kind: 'edit';
       chatId: ChatId;
@@ -181,11 +240,21 @@ export interface PendingCommand {
   room: RoomId;
 }
 
-/** What is to be taken up: rooms in which something waits or is unfinished, commands, chats with deliveries. */
+/** What is to be taken up, without what another living process holds. */
 export interface Pending {
+  /** Rooms in which something waits or is unfinished. */
   rooms: RoomId[];
   commands: PendingCommand[];
+  /** Chats with something to deliver. */
   chats: ChatId[];
+  /** Suspended turns that are to go on at a time. */
+  alarms: Alarm[];
+}
+
+/** When the waiting of a suspended turn ends at the latest. */
+export interface Alarm {
+  waitsFor: string;
+  at: number;
 }
 
 export interface Received {
@@ -193,21 +262,22 @@ export interface Received {
   rooms: RoomId[];
   /** The commands that were new, in order. */
   commands: PendingCommand[];
-  /** How many messages or commands were there already. */
+  /** How many messages were new, and how many messages or commands were there already. */
+  messages: number;
   duplicates: number;
 }
 
-/** Step 1. */
-export interface ReceiveStore {
+/** The route of a message. */
+export interface RouteStore {
+  // ── 1 receive
   /**
    * Everything of one batch with its cursor, which survives the end of the process when it resolves, and that of
-   * the machine as soon as `durable` does. A message or
-   * command already there by (channel, account, chat, platform id or twin; since the chat's last move) is passed over. An edit replaces the text of
-   * a message that waits; of one in a running turn it becomes a new waiting message (`edited`), and a further
-   * edit replaces that one; otherwise it changes the transcript only; of an unknown message it is nothing. Of
-   * deleted messages those that wait are never answered, nor heard; any other stays.
-   * `moved` changes the chat's address, also of what is still to be delivered. Creates chats and rooms, keeps
-   * title and address current.
+   * the machine as soon as `durable` does. A message or command already there by (channel, account, chat, platform id or
+   * twin; since the chat's last move) is passed over. An edit replaces the text of a message that waits; of one in a
+   * running turn it becomes a new waiting message (`edited`), and a further edit replaces that one; otherwise it changes
+   * the transcript only; of an unknown message it is nothing. Of deleted messages those that wait are never answered, nor
+   * heard; any other stays. `moved` changes the chat's address, also of what is still to be delivered. Creates chats and
+   * rooms, keeps title and address current.
    */
   receive(batch: {
     channel: string;
@@ -223,112 +293,167 @@ export interface ReceiveStore {
    * when it could not be brought there, and tries again when asked again.
    */
   durable(): Promise<void>;
-  /** The last cursor of this account; null before the first. */
-  cursor(channel: string, account: string): Promise<string | null>;
-  /** Where people talked in a channel, and the last message or command of each room, by platform id. */
-  newest(
-    channel: string,
-  ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
-}
 
-/** Steps 2 to 6. */
-export interface TurnStore {
+  // ── 2 and 3 take
+  /** What is to be done in a room, nothing changed. null when nothing is, or another living process holds it. */
+  look(room: RoomId, owner: string, now: number): Promise<RoomState | null>;
   /**
-   * Takes a room for `leaseMs`. null when another owner holds it, or nothing waits, no turn is unfinished and no
-   * exchange goes on in it; an owner may take again what it holds itself (the older claim is lost). `turn` is the unfinished one, to go on with: then `batch` holds its messages. Else `waiting` are the
-   * messages to be answered or noted, oldest first (at most 500).
+   * Takes a room as it was seen: to go on with its unfinished turn (which then runs), or to prepare a new one for long.
+   * null when the fence has moved on or another holds it.
    */
-  claim(ask: { room: RoomId; owner: string; now: number; leaseMs: number }): Promise<Claimed | null>;
+  claim(seen: { room: RoomId; fence: number }, lease: Lease): Promise<Claimed | null>;
   /** Prolongs the lease. */
   renew(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
   /** Gives the room back with nothing else changed. */
   release(claim: Claim): Promise<void>;
-
   /**
-   * Starts a turn over `batch`, of which `taken` waited and the rest was said before; its persona, and whoever else it
-   * was said to (`addressed`), hear `taken` as said to them. `noted` are done. Whoever else is
-   * present (`hearers`, those may be among them) hears `taken` and `noted` as overheard. Without a
-   * turn (null) only notes, and the claim stays. Of what waits, older messages are to
-   * be taken before newer ones: a flush cursor relies on places that grow. Returns the batch as it stands now (an edit may have come since
-   * the claim); null when the claim is lost.
+   * Takes a room as it was seen, or claimed, and starts a turn over `batch`, of which `taken` waited and the rest was said
+   * before; its persona, and whoever else it was said to (`addressed`), hear `taken` as said to them. `noted` are done.
+   * Whoever else is present (`hearers`, those may be among them) hears `taken` and `noted` as overheard. Of what waits,
+   * older messages are to be taken before newer ones: a flush cursor relies on positions that grow. null when the fence
+   * has moved on or another holds the room; an edit or deletion of what waits moves it, so what was seen is current.
    */
-  beginTurn(begin: {
-    claim: Claim;
-    turn: {
-      id: string;
-      personaId: PersonaId;
-      batch: number[];
-      /** Left out: all of it. */
-      taken?: number[];
-      /** Left out: nobody else. */
-      addressed?: PersonaId[];
-    } | null;
+  begin(begin: {
+    seen: { room: RoomId; fence: number };
+    lease: Lease;
+    turn: { id: string; personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] };
     noted: number[];
     hearers: PersonaId[];
-    /** What goes on in the room from now on; left out: nothing. */
-    exchange?: Exchange | null;
+    exchange: Exchange | null;
     /** Whether only programs said what is new: such turns are counted. Left out: nothing is new. */
     forBots?: boolean;
-    /** What it has cost to decide this, and on whose account it goes; left out: nothing. */
-    spent?: { personaId: PersonaId; usage: Usage };
-    now: number;
-  }): Promise<StoredMessage[] | null>;
-
-  /**
-   * What came of a message's files: its text with what was read from them, and where they lie. False when the claim
-   * is lost.
-   */
-  complete(
+    spent?: Spent;
+  }): Promise<Claim | null>;
+  /** As `begin`, but nothing is answered: `noted` are done. A room that was claimed for it is given back. */
+  note(note: {
+    seen: { room: RoomId; fence: number };
+    lease: Lease;
+    noted: number[];
+    hearers: PersonaId[];
+    exchange: Exchange | null;
+    forBots?: boolean;
+    spent?: Spent;
+  }): Promise<boolean>;
+  /** What came of a message's files: its text with what was read from them, and where they lie. */
+  keepFiles(
     claim: Claim,
     message: { id: number; text: string; attachments: StoredAttachment[] },
   ): Promise<boolean>;
 
+  // ── 4 context
+  /**
+   * The window as it stands: the newest messages behind `windowAfter` and the reset mark, at most `limit` that
+   * were said to the persona or by it, and beside them at most `overheard` that were not. What is named in `except`
+   * (message ids: what is being answered) is left out. With `after`, only what was heard behind that position, for a
+   * caller that has kept the rest since the same `RoomState.revision`. Costs the same however long the transcript is.
+   */
+  window(ask: WindowAsk): Promise<Span & { view: ViewRecord }>;
+
+  // ── 5 turn
   /** Appends a step to the claim's running turn. */
   addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
+  /**
+   * The turn waits for something outside of it: `step` is appended, its messages count as heard, the room is given back.
+   * `resume` or `until` brings it back.
+   */
+  suspend(claim: Claim, turnId: string, step: Step & { kind: 'waiting' }, now: number): Promise<boolean>;
+  /**
+   * Notes what of a running turn's reply is about to be shown, or is, before it is final: all parts, each time. False when
+   * the turn does not run any more: then nothing more may be shown, but an id that was not known yet is noted all the same.
+   * When the turn ends, its deliveries take over what is shown and are edited instead of sent; what is shown beyond them
+   * is taken back. When it is aborted, what is shown is completed as stopped.
+   */
+  show(turnId: string, parts: ShownPart[]): Promise<boolean>;
 
+  // ── 6 finish
   /**
    * Ends a turn: its messages count as answered, `reply` becomes transcript (addressed for its persona and for those
-   * it was said to, overheard by the other `hearers`) and the last thing said in the exchange, deliveries go into the outbox, usage is added, the lease is given back. All or nothing. 'lost' when the claim is.
+   * it was said to, overheard by the other `hearers`) and the last thing said in the exchange, deliveries go into the
+   * outbox, usage is added, the room is given back. All or nothing. 'lost' when the claim is. `first`: with `send`, the
+   * first delivery, where nothing of the chat waits before it: it is claimed and counts as being sent.
    */
-  finishTurn(finish: {
+  finish(finish: {
     claim: Claim;
     turnId: string;
     outcome: 'answered' | 'failed' | 'parked';
     reply: string | null;
     hearers: PersonaId[];
-    /** Left out: nobody else. */
-    addressed?: PersonaId[];
-    /** What goes on; left out or null when nobody is to speak any more. */
-    exchange?: Exchange | null;
+    /** Who else the reply is said to. */
+    addressed: PersonaId[];
+    /** What goes on; null when nobody is to speak any more. */
+    exchange: Exchange | null;
     deliveries: NewDelivery[];
+    send: Lease | null;
     usage: Usage | null;
     /** The size of its last request, where a server counted it. */
     measured: Measured | null;
     /** What of memory it was given; kept until the next answer. null keeps what is there. */
-    given: Given | null;
+    given: PromptMemory | null;
     now: number;
-  }): Promise<'finished' | 'lost'>;
-
+  }): Promise<{ first: Delivery | null } | 'lost'>;
   /** Counts a fault of our own and gives the room back; returns the attempts now counted. */
-  failAttempt(claim: Claim, turnId: string): Promise<number>;
+  fail(claim: Claim, turnId: string): Promise<number>;
 
+  // ── 7 deliver
+  /** The oldest undelivered entry of a chat, due or not; null when there is none, or another living process sends it. */
+  next(chatId: ChatId, owner: string, now: number): Promise<Delivery | null>;
   /**
-   * At the start of a process that holds these channels' lock: turns that were running count one crash each (from
-   * the fourth on only if no other turn was answered in the life of the dead process, or five were forgiven so; and back to
-   * three when the process ended with others in flight, and not these),
-   * leases and commands of the dead process are free again, deliveries that were being sent become uncertain
-   * by one crash. Returns what is to be taken up.
+   * Claims the entry and notes that a try begins: if the process ends now, the outcome is unknown. False when it was
+   * dropped, is not the chat's next, or another living process has it.
    */
-  recover(channels: string[], now: number): Promise<Pending>;
-  /** What waits in these channels' rooms now, for a process that was told of a change by another. */
-  pending(channels: string[]): Promise<Pending>;
+  sending(id: number, lease: Lease): Promise<boolean>;
+  sent(id: number, platformMessageId: string, now: number): Promise<void>;
+  /** Not sent; again after `notBefore`. `uncertain`: the platform may have it. */
+  retry(id: number, retry: { notBefore: number; uncertain: boolean; error: string }): Promise<void>;
+  /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`). */
+  giveUp(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
+  /** Further parts of the same text that are shown and not final yet. */
+  shownAfter(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
+  /** Nothing of these entries stands there any more: as if nothing of them had ever been sent. */
+  retract(ids: number[], now: number): Promise<void>;
+  /** The chat lives elsewhere now. */
+  moveChat(chatId: ChatId, address: Address): Promise<void>;
+  /**
+   * Something outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over: then false.
+   * `precedes`: it is delivered before that entry.
+   */
+  post(post: Post): Promise<boolean>;
+
+  // ── the lane of commands
+  /** Claims it and returns it; null when it is done already, or another living process has it. */
+  takeCommand(id: number, lease: Lease): Promise<StoredCommand | null>;
+  /** Marks it done, with its effects and its answer, in one transaction. Returns the turn it aborted, if any. */
+  finishCommand(finish: {
+    id: number;
+    now: number;
+    deliveries: NewDelivery[];
+    effects: CommandEffect[];
+  }): Promise<{ abortedTurn: string | null }>;
+
+  // ── what an earlier life left
+  /**
+   * At the start of a process: what an earlier one of the same `owner` name held is free again (it is dead, since this
+   * one has its name), and what ran out. Turns that were running there count one crash each (from the fourth on only if
+   * no other turn was answered in the life of the dead process, or five were forgiven so; and back to three when the
+   * process ended with others in flight, and not these), commands too; deliveries that were being sent become uncertain by
+   * one crash. Returns what is to be taken up in these channels.
+   */
+  recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
+  /** What is to be taken up in these channels now; frees what ran out. */
+  pending(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
 }
 
-export interface Claimed {
-  claim: Claim;
+/** A room as it stands. */
+export interface RoomState {
+  room: RoomId;
+  /** Moves on with every claim, and whenever what waits is not what it was. */
+  fence: number;
+  /** Moves on whenever something that was heard in the room is not what it was: a copy of another revision is void. */
+  revision: number;
   chat: ChatRecord;
-  turn: StoredTurn | null;
-  batch: StoredMessage[];
+  /** A turn to go on with: it ran in an earlier life, or what it waited for has come. */
+  unfinished: { turnId: string; crashes: number } | null;
+  /** The messages to be answered or noted, oldest first (at most 500); none beside an unfinished turn. */
   waiting: StoredMessage[];
   /** More waits than was given. */
   more: boolean;
@@ -338,90 +463,63 @@ export interface Claimed {
   turnsForBots: number;
 }
 
-/** The control lane. */
-export interface CommandStore {
-  /** Marks it running and returns it; null when it is done already. */
-  takeCommand(id: number): Promise<StoredCommand | null>;
-  /** Marks it done, with its effects and its answer, in one transaction. Returns the turn it aborted, if any. */
-  finishCommand(finish: {
-    id: number;
-    now: number;
-    deliveries: NewDelivery[];
-    effects: CommandEffect[];
-  }): Promise<{ abortedTurn: string | null }>;
+export interface Claimed {
+  claim: Claim;
+  turn: StoredTurn | null;
+  /** The messages of the unfinished turn. */
+  batch: StoredMessage[];
+}
+
+/** What it has cost to decide who speaks, and on whose account it goes. */
+export interface Spent {
+  personaId: PersonaId;
+  usage: Usage;
+}
+
+export interface WindowAsk {
+  room: RoomId;
+  personaId: PersonaId;
+  limit: number;
+  overheard: number;
+  except: readonly number[];
+  after?: Position;
+}
+
+/** An entry of the outbox that belongs to no turn. */
+export interface Post {
+  chatId: ChatId;
+  channel: string;
+  address: Address;
+  threadId: string | null;
+  kind: 'direct' | 'group';
+  delivery: NewDelivery;
+  precedes?: number;
+  now: number;
 }
 
 export type CommandEffect =
   /**
    * Forgets the room's conversation with a persona up to and including a message: waiting messages up to there
    * count as answered, its running turn is aborted (the fence moves on), undelivered replies of it in this room
-   * are dropped, and its view begins behind them for good, without a summary; no flush is owed of it any more.
+   * are dropped, its suspended turns are aborted, and its view begins behind them for good, without a summary; no flush is
+   * owed of it any more.
    */
   | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
   /** Makes one the active persona; it is not away any more. */
   | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
   /** Nobody is invited or away twice, or both. */
   | { kind: 'invite' | 'leave'; chatId: ChatId; personaId: PersonaId }
-  /** Aborts this turn if it still runs; its messages count as answered, and nobody else speaks after it. */
+  /** Aborts this turn if it runs or is suspended; its messages count as answered, and nobody else speaks after it. */
   | { kind: 'stop'; room: RoomId; turnId: string }
   /**
    * What waits in a room up to a message is heard and not answered: whoever is about to finds the claim lost, and a turn
    * over it that has begun meanwhile is aborted.
    */
-  | { kind: 'hush'; room: RoomId; upTo: number }
+  | { kind: 'suppress'; room: RoomId; upTo: number }
   /** A version of memory that was taken back, or never came to be: the next `versions` leaves it out. */
-  | { kind: 'undone'; versionId: string };
-
-/** Step 7. */
-export interface OutboxStore {
-  /** The oldest undelivered entry of a chat, due or not; null when there is none. One that is open is not its turn. */
-  next(chatId: ChatId): Promise<Delivery | null>;
-  /** Notes that a try begins: if the process ends now, the outcome is unknown. False when it was dropped. */
-  sending(id: number, now: number): Promise<boolean>;
-  sent(id: number, platformMessageId: string, now: number): Promise<void>;
-  /** Not sent; again after `notBefore`. `uncertain`: the platform may have it. */
-  retry(id: number, retry: { notBefore: number; uncertain: boolean; error: string }): Promise<void>;
-  /** What is, or was, to be sent, by its id; null where there is none. */
-  delivery(id: number): Promise<Delivery | null>;
-  /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`). */
-  give(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
-  /**
-   * Opens an entry of a running turn before its text is final, as being sent: when the turn ends (`finishTurn`), its
-   * delivery of the same origin, persona and part takes the entry's place, keeps what is `shown`, and is edited instead of
-   * sent; of what else is open, an empty text takes the place: it is taken back. When the turn is aborted, what may stand
-   * there is completed as stopped, and what does not is dropped. `toBeSent` where that is the caller's to do now; else
-   * something of it may stand there already. null when the turn does not run or the entry is not open any more.
-   */
-  open(ask: {
-    turnId: string;
-    room: RoomId;
-    delivery: NewDelivery;
-    now: number;
-  }): Promise<{ entry: Delivery; toBeSent: boolean } | null>;
-  /** Notes what is shown of an open entry next. False when it is not open any more: then nothing may be shown. */
-  grow(id: number, body: Part): Promise<boolean>;
-  /** What was sent of an entry stands there under this id, whatever became of the entry meanwhile. */
-  stands(id: number, platformMessageId: string): Promise<void>;
-  /** Further parts of the same text that stand there and are not final yet. */
-  shownBelow(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
-  /**
-   * Nothing of an entry stands there (any more): as if it had never been sent. One that never stood there and whose turn
-   * was aborted is dropped.
-   */
-  gone(id: number, now: number): Promise<void>;
-  /** The chat lives elsewhere now. */
-  move(chatId: ChatId, address: Address): Promise<void>;
-  /** An answer outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over. */
-  post(post: {
-    chatId: ChatId;
-    channel: string;
-    address: Address;
-    threadId: string | null;
-    kind: 'direct' | 'group';
-    delivery: NewDelivery;
-    now: number;
-  }): Promise<void>;
-}
+  | { kind: 'undone'; versionId: string }
+  /** Asks somebody something: a plain yes of theirs in this room is a command. Replaces what they were asked before. */
+  | { kind: 'ask'; room: RoomId; senderId: ChatId; askedBy: string; ifYes: NewCommand; until: number };
 
 export interface ChatStore {
   chat(id: ChatId): Promise<ChatRecord | null>;
@@ -431,6 +529,17 @@ export interface ChatStore {
   running(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
   /** Whether anything up to a message waits in a room, and may be answered. */
   waits(room: RoomId, upTo: number): Promise<boolean>;
+  /** The newest suspended turn of a room; null when none is. */
+  suspended(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
+}
+
+/** What somebody was asked, and not answered yet. */
+export interface Question {
+  id: number;
+  /** The message that led to it: when a platform hands that in once more, it is no answer. */
+  askedBy: string;
+  /** What a plain yes becomes. */
+  ifYes: NewCommand;
 }
 
 export interface PairingRequest {
@@ -449,6 +558,8 @@ export interface AccessStore {
     chatId: ChatId;
     senderId: ChatId;
   }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;
+  /** What this sender is asked in a room and may still answer. */
+  question(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Question | null>;
   /**
    * An unknown sender of a direct message: at most `most` wait in a channel, each sender is answered at most once
    * an hour (`answerEveryMs`), a code lives until `expiresAt`. 'asked' when the code was stored and its answer
@@ -463,7 +574,7 @@ export interface AccessStore {
     expiresAt: number;
     answerEveryMs: number;
     most: number;
-    answer: Parameters<OutboxStore['post']>[0];
+    answer: Post;
   }): Promise<'asked' | 'quiet'>;
   /** A mention in a group that is not listed. True the first time: then it is worth a log line. */
   noteGroup(group: { chatId: ChatId; title: string; now: number }): Promise<boolean>;
@@ -499,35 +610,66 @@ export interface SettingStore {
   setSetting(key: string, value: string): Promise<void>;
 }
 
-/** What a channel keeps for itself (credentials, session keys), by name. Gone after `quieten`: it is of one machine. */
-export interface ChannelStateStore {
-  /** Those of the names that are there. */
+/** What a channel needs to know when it begins, and what it keeps for itself (credentials, session keys), by name. */
+export interface ChannelStore {
+  /** The last cursor of this account; null before the first. */
+  cursor(channel: string, account: string): Promise<string | null>;
+  /** Where people talked in a channel, and the last message or command of each room, by platform id. */
+  newest(
+    channel: string,
+  ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
+  /** What is, or was, to be sent, by its id; null where there is none. */
+  delivery(id: number): Promise<Delivery | null>;
+  /** Those of the names that are there. Gone after `quieten`: it is of one machine. */
   channelState(channel: string, names: string[]): Promise<Map<string, string>>;
   /** All of them or none; null removes. Survives the end of the process when it resolves. */
   setChannelState(channel: string, values: ReadonlyMap<string, string | null>): Promise<void>;
   clearChannelState(channel: string): Promise<void>;
 }
 
+/** A setting: files below the media folder that are to be removed, as JSON. */
+export const FORGOTTEN_FILES = 'upkeep.files';
+
+/** What is kept too long leaves the disk, in steps of milliseconds. */
+export interface UpkeepStore {
+  /**
+   * Removes at most `most` rows of what is older than `before`: delivered entries of the outbox, finished turns and their
+   * steps (save those that a window shows), finished commands, expired pairing requests, versions of memory; and of what a
+   * reset has forgotten and nobody else may still see, whenever it was said. Where a row is still needed to know a message
+   * again, its words go. Files of what is forgotten are noted in the setting `FORGOTTEN_FILES`. Returns how many rows were
+   * removed or changed: fewer than `most` when nothing is left.
+   */
+  prune(ask: { before: number; now: number; most: number }): Promise<number>;
+  /** Gives some free pages of the database back to the disk. True when there are more; at last it empties the log. */
+  shrink(pages: number): Promise<boolean>;
+  /** Bytes on the disk, and rows of what grows. */
+  sizes(): Promise<Sizes['store']>;
+}
+
+/** How much is kept, bytes: the database (`free` of it can be used again) and the files that came with messages. */
+export interface Sizes {
+  store: { bytes: number; free: number; rows: Record<string, number> };
+  media: number;
+}
+
 export interface Store
-  extends ReceiveStore,
-    TurnStore,
+  extends RouteStore,
     ViewStore,
-    KeepingStore,
+    MemoryHistoryStore,
     RecallFeed,
-    CommandStore,
-    OutboxStore,
     ChatStore,
     AccessStore,
     AliasStore,
+    ChannelStore,
     UsageStore,
     SettingStore,
-    ChannelStateStore {
+    UpkeepStore {
   /** Calls `changed` soon after another process wrote to the store. Returns how to stop. */
   watch(changed: () => void): () => void;
   /** A consistent copy of everything into a new file, while running. */
   copyTo(file: string): Promise<void>;
   /**
-   * Makes a restored copy safe: what was undelivered is parked, what was unanswered counts as answered, leases
+   * Makes a restored copy safe: what was undelivered is parked, what was unanswered counts as answered, claims
    * are gone. Returns how many of each.
    */
   quieten(): Promise<{ deliveries: number; messages: number }>;

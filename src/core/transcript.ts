@@ -9,7 +9,9 @@ export interface StoredMessage {
   room: RoomId;
   author: /** `bot`: a program. */
     | { kind: 'person'; id: ChatId; name: string; administrator: boolean; bot?: true }
-    | { kind: 'persona'; id: PersonaId };
+    | { kind: 'persona'; id: PersonaId }
+    /** Something from inside: a schedule that fired, a digest. */
+    | { kind: 'gateway'; about: string };
   text: string;
   sentAt: number;
   /** Since when it waits for us: when it was received, or sent, if it piled up while the gateway was away. */
@@ -28,6 +30,8 @@ export interface StoredMessage {
   words?: string;
   /** To be heard and never answered; left out where it may be. */
   quiet?: true;
+  /** A sign put to what a persona said, not words: it interrupts nobody. Left out where it is none. */
+  reaction?: true;
 }
 
 export interface StoredReply {
@@ -38,22 +42,24 @@ export interface StoredReply {
   personaId: PersonaId | null;
 }
 
+/** What an author is called, for people. */
+export function authorName(
+  author: StoredMessage['author'],
+  nameOf: (personaId: PersonaId) => string = (id) => id,
+): string {
+  if (author.kind === 'gateway') return author.about;
+  return author.kind === 'person' ? author.name : nameOf(author.id);
+}
+
 /** How a reaction stands in the transcript: a quiet message, as a reply to what a persona said. */
 export function reactionText(sign: string): string {
   return `(reacts with ${sign})`;
-}
-
-/** A sign put to what a persona said, not words: it interrupts nobody. */
-export function isReaction({
-  quiet,
-  replyTo,
-  text,
-}: Pick<StoredMessage, 'quiet' | 'replyTo' | 'text'>): boolean {
-  return quiet === true && replyTo?.ours === true && text.startsWith('(reacts with ');
 }
 
 /** A turn's progress, in order. A call without a result was interrupted: its outcome is unknown. */
 export type Step =
   | { kind: 'answer'; text: string; calls: ToolCall[] }
   | { kind: 'call'; callId: string }
-  | { kind: 'result'; callId: string; content: string; failed: boolean };
+  | { kind: 'result'; callId: string; content: string; failed: boolean }
+  /** The call waits for something outside of the turn, by this key, and until then at the latest (null: for ever). */
+  | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null };

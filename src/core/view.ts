@@ -7,15 +7,15 @@ import type { Usage } from './model.js';
 import type { Step, StoredMessage } from './transcript.js';
 
 /** A position in the order in which a persona heard a room's messages; both numbers are message ids. */
-export interface Place {
+export interface Position {
   heardAfter: number;
   messageId: number;
 }
 
-export const BEGINNING: Place = { heardAfter: 0, messageId: 0 };
-export const END: Place = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: Number.MAX_SAFE_INTEGER };
+export const BEGINNING: Position = { heardAfter: 0, messageId: 0 };
+export const END: Position = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: Number.MAX_SAFE_INTEGER };
 
-export function isBehind(a: Place, b: Place): boolean {
+export function isAfter(a: Position, b: Position): boolean {
   return a.heardAfter === b.heardAfter ? a.messageId > b.messageId : a.heardAfter > b.heardAfter;
 }
 
@@ -31,9 +31,9 @@ export interface ViewRecord {
   /** Nothing up to and including this message is shown to the persona again. */
   resetAt: number;
   /** The window begins behind it. */
-  windowAfter: Place;
+  windowAfter: Position;
   /** Everything that was said to the persona up to here was seen by a flush that finished. */
-  flushedTo: Place;
+  flushedTo: Position;
   /** Of what the window has left behind. */
   summary: string | null;
   /** Of the last request that a server counted since the window moved. */
@@ -41,7 +41,7 @@ export interface ViewRecord {
 }
 
 export interface HeardMessage extends StoredMessage {
-  place: Place;
+  position: Position;
   /** False for what was only overheard. */
   addressed: boolean;
 }
@@ -62,8 +62,8 @@ export interface ArchivedSpan {
   personaId: PersonaId;
   /** The file's name in the chat's archive folder. */
   file: string;
-  after: Place;
-  to: Place;
+  after: Position;
+  to: Position;
   /**
    * `writing`: the window has not moved past it yet, and the file may be half a story; `unflushed`: a flush of it
    * is still owed; `settled`: nothing is.
@@ -81,30 +81,18 @@ export interface ViewStore {
   /** Whether a chat has rooms beside this one. */
   hasOtherRooms(room: RoomId): Promise<boolean>;
 
-  /**
-   * The window as it stands: the newest messages behind `windowAfter` and the reset mark, at most `limit` that
-   * were said to the persona or by it, and beside them at most `overheard` that were not. What is named in `except`
-   * (message ids: what is being answered) is left out. Costs the same however long the transcript is.
-   */
-  window(ask: {
-    room: RoomId;
-    personaId: PersonaId;
-    limit: number;
-    overheard: number;
-    except: readonly number[];
-  }): Promise<Span & { view: ViewRecord }>;
-  /** As `window`, but the oldest between two places (`after` exclusive, `upTo` inclusive), whatever the window is. */
+  /** As `RouteStore.window`, but the oldest between two places (`after` exclusive, `upTo` inclusive), whatever the window is. */
   span(ask: {
     room: RoomId;
     personaId: PersonaId;
-    after: Place;
-    upTo: Place;
+    after: Position;
+    upTo: Position;
     limit: number;
     overheard: number;
   }): Promise<Span>;
 
   /** A flush has seen everything up to `to` and finished. Its usage counts for the chat. */
-  commitFlush(flush: { view: SeenView; to: Place; usage: Usage | null; now: number }): Promise<boolean>;
+  commitFlush(flush: { view: SeenView; to: Position; usage: Usage | null; now: number }): Promise<boolean>;
   /** Notes that an archive of a span is about to be written; nothing is moved by it. */
   beginArchive(span: Omit<ArchivedSpan, 'state'>): Promise<void>;
   /**
@@ -114,15 +102,15 @@ export interface ViewStore {
    */
   moveWindow(move: {
     view: SeenView;
-    to: Place;
+    to: Position;
     summary: string | null;
     archive: string | null;
     usage: Usage | null;
     now: number;
   }): Promise<boolean>;
 
-  /** Archives of these channels' chats that are not settled. */
-  openArchives(channels: string[]): Promise<ArchivedSpan[]>;
+  /** Archives that are not settled: of one view, or of these channels' chats. */
+  openArchives(of: { room: RoomId; personaId: PersonaId } | { channels: string[] }): Promise<ArchivedSpan[]>;
   /** The file says now what the store does. */
   settleArchive(chatId: ChatId, file: string): Promise<void>;
   /** Of an archive whose window never moved: its row goes, the file is the caller's to remove. */

@@ -1,9 +1,131 @@
-/** `embeddings.backend: http`: the gateway calls the embedding server itself. */
-import type { Embedder } from '../core/embedder.js';
-import type { Log } from '../core/log.js';
-import { createEmbedder } from './embedder.js';
-import { createEmbeddingServer, type EmbeddingServerOptions } from './server.js';
+/**
+ * One JSON request to an embedding server over Node's own HTTP client, with a connection kept open, and what its
+ * answer means.
+ */
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { asVector, isRecord, parsed } from './vectors.js';
 
-export function createHttpEmbedder(options: EmbeddingServerOptions & { log: Log }): Embedder {
-  return createEmbedder(createEmbeddingServer(options), options);
+export interface Posted {
+  status: number;
+  /** The header Retry-After, as it came. */
+  retryAfter: string | null;
+  text: string;
+}
+
+/** Shorter than the five seconds for which common servers keep an unused connection. */
+const IDLE_MS = 4_000;
+/** A batch of the largest vectors there are is a tenth of this. */
+const MOST_BYTES = 128_000_000;
+
+export function createHttpClient(baseUrl: string, apiKey: string | null) {
+  const base = baseUrl.replace(/\/+$/, '');
+  const secure = base.startsWith('https:');
+  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
+  const request = secure ? httpsRequest : httpRequest;
+  const authorization = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+
+  /** Rejects with Node's own errors, whose messages name neither headers nor key. */
+  const post = (path: string, body: object, signal: AbortSignal) =>
+    new Promise<Posted>((resolve, reject) => {
+      const payload = Buffer.from(JSON.stringify(body));
+      const headers = {
+        'content-type': 'application/json',
+        'content-length': payload.length,
+        accept: 'application/json',
+        ...authorization,
+      };
+      const sent = request(`${base}${path}`, { method: 'POST', agent, headers, signal }, (response) => {
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > MOST_BYTES) sent.destroy(new Error('the answer is too large'));
+          else chunks.push(chunk);
+        });
+        response.on('error', reject);
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            retryAfter: response.headers['retry-after'] ?? null,
+            text: Buffer.concat(chunks).toString('utf8'),
+          }),
+        );
+      });
+      sent.on('error', reject);
+      sent.end(payload);
+    });
+  return { post, close: () => agent.destroy() };
+}
+
+export type Answer =
+  /** One for each text, in order; null where it is none that can be used. */
+  | { kind: 'vectors'; vectors: (number[] | null)[] }
+  /** It does not accept these texts. `transient`: perhaps only this time. */
+  | { kind: 'refused'; words: string; tooLong: boolean; transient: boolean }
+  /** It has too much to do. */
+  | { kind: 'busy'; words: string; waitMs: number | null }
+  /** It does not work, whatever the texts. */
+  | { kind: 'broken'; words: string };
+
+/** What servers say of a text that is longer than their model reads, some of them with status 400. */
+const TOO_LONG = /context.?length|too (?:long|large|many)|maximum.{0,40}(?:token|length)|exceed|longer than/i;
+
+export function readAnswer(posted: Posted, count: number, now: number): Answer {
+  const { status, text } = posted;
+  if (status === 200) return readVectors(text, count);
+  const words = `${status}: ${reasonIn(text)}`;
+  if (status === 429 || status === 503) {
+    return { kind: 'busy', words, waitMs: waitOf(posted.retryAfter, now) };
+  }
+  if (status === 413) return { kind: 'refused', words, tooLong: true, transient: false };
+  if (status === 400 || status === 422) {
+    return { kind: 'refused', words, tooLong: TOO_LONG.test(text), transient: false };
+  }
+  // How servers fail on a single text: Ollama with 500 when it makes NaN, text-embeddings-inference with 424.
+  if (status === 500 || status === 424) {
+    return { kind: 'refused', words, tooLong: TOO_LONG.test(text), transient: true };
+  }
+  return { kind: 'broken', words };
+}
+
+function readVectors(text: string, count: number): Answer {
+  const body = parsed(text);
+  const data = isRecord(body) ? body.data : undefined;
+  if (!Array.isArray(data)) return { kind: 'broken', words: 'an answer without "data"' };
+  if (data.length !== count) {
+    return { kind: 'broken', words: `${data.length} vectors for ${count} texts` };
+  }
+  const vectors = new Array<number[] | null>(count).fill(null);
+  const seen = new Set<number>();
+  for (const [position, entry] of data.entries()) {
+    if (!isRecord(entry)) return { kind: 'broken', words: 'an answer whose "data" holds no objects' };
+    const index = typeof entry.index === 'number' ? entry.index : position;
+    if (!(index in vectors) || seen.has(index)) {
+      return { kind: 'broken', words: 'an answer whose indexes do not fit the texts' };
+    }
+    seen.add(index);
+    vectors[index] = asVector(entry.embedding);
+  }
+  return { kind: 'vectors', vectors };
+}
+
+/** Servers word their errors in different fields; of a proxy's HTML page the text is left. */
+function reasonIn(text: string): string {
+  const body = parsed(text);
+  const found = [body, isRecord(body) ? body.error : undefined].filter(isRecord);
+  const fields = found.flatMap((part) => [part.message, part.error, part.detail]);
+  const words =
+    fields.find((field) => typeof field === 'string') ??
+    (body === undefined ? text.replace(/<[^>]*>/g, ' ') : text);
+  return String(words).replace(/\s+/g, ' ').trim().slice(0, 300) || 'no reason given';
+}
+
+/** Seconds or a date. */
+function waitOf(retryAfter: string | null, now: number): number | null {
+  if (retryAfter === null) return null;
+  const ms = /^\s*\d+(\.\d+)?\s*$/.test(retryAfter)
+    ? Number(retryAfter) * 1000
+    : Date.parse(retryAfter) - now;
+  return Number.isFinite(ms) ? Math.max(0, ms) : null;
 }

@@ -2,8 +2,7 @@
  * The queue's protocol: jobs in a Redis list, replies in the list that each job names. Pure. Workers and
  * requesters of others speak it too, so nothing may be added that they would have to know.
  */
-import { isRecord, parsed } from './answer.js';
-import { asVector } from './outcome.js';
+import { asVector, isRecord, parsed } from './vectors.js';
 
 export interface Job {
   /** As it came; goes back as it came. */
@@ -20,23 +19,65 @@ export type Reply =
   | { kind: 'error'; taskId: string; words: string };
 
 /** Who replies. */
-export interface Maker {
+export interface Replier {
   worker: string;
   model: string;
 }
 
-export function writeJob(job: { taskId: string; content: string; replyTo: string }): string {
-  return JSON.stringify({
-    task_id: job.taskId,
-    type: 'embed',
-    content: job.content,
-    reply_to: job.replyTo,
-  });
+/** The worker lets a list of replies expire. */
+export const REPLIES_EXPIRE_SECONDS = 300;
+
+/** What both ends of the queue count, for `/metrics`. The gateway's own Metrics fit, once they know these names. */
+export interface EmbeddingMetrics {
+  /**
+   * `embedding_jobs_total` (worker), `outcome`: done, refused, invalid (blank, unknown type), malformed, unaddressed,
+   * taken_back (from a worker that died), given_up. `embedding_replies_total` (gateway), `outcome`: vector, error,
+   * late (also doubled, or somebody else's), malformed.
+   */
+  count(
+    name: 'embedding_jobs_total' | 'embedding_replies_total',
+    labels: { outcome: string },
+    by?: number,
+  ): void;
+  /** One request of the worker to the embedding server. */
+  observe(name: 'embedding_seconds', seconds: number): void;
+}
+
+/** The keys of a queue in Redis. Only the queue itself belongs to the protocol; the others are the workers' own. */
+export function queueKeys(queue: string) {
+  return {
+    queue,
+    /** The jobs that a worker has taken and not yet answered. */
+    taken: (worker: string) => `${queue}:proc:${worker}`,
+    /** There as long as the worker lives. */
+    alive: (worker: string) => `${queue}:alive:${worker}`,
+    /** Every worker that may have taken jobs. */
+    workers: `${queue}:workers`,
+    /** How often a worker died that had taken the job. */
+    deaths: `${queue}:deaths`,
+    /** Jobs that were given up, for an operator to look at. */
+    dead: `${queue}:dead`,
+    /** Held by the one worker that looks after those that died. */
+    looking: `${queue}:looking`,
+    /** A reply there would end up among the jobs. */
+    isOwn: (key: string) => key === queue || key.startsWith(`${queue}:`),
+  };
+}
+
+export type QueueKeys = ReturnType<typeof queueKeys>;
+
+export function writeJob({ taskId, content, replyTo }: { taskId: string; content: string; replyTo: string }) {
+  return JSON.stringify({ task_id: taskId, type: 'embed', content, reply_to: replyTo });
 }
 
 /** null: no JSON, or no object. */
 export function readJob(text: string): Job | null {
-  const job = strictly(text);
+  let job: unknown;
+  try {
+    job = JSON.parse(text);
+  } catch {
+    return null;
+  }
   if (!isRecord(job)) return null;
   const { task_id: taskId, type, content, reply_to: replyTo } = job;
   return {
@@ -47,15 +88,32 @@ export function readJob(text: string): Job | null {
   };
 }
 
-export function writeVector(taskId: Job['taskId'], vector: number[], maker: Maker): string {
-  return writeReply(taskId, 'success', { vector }, maker);
+export function writeVector(taskId: Job['taskId'], vector: number[], replier: Replier): string {
+  return writeReply(taskId, 'success', { vector }, replier);
 }
 
-export function writeError(taskId: Job['taskId'], error: string, maker: Maker): string {
-  return writeReply(taskId, 'error', { error }, maker);
+export function writeError(taskId: Job['taskId'], error: string, replier: Replier): string {
+  return writeReply(taskId, 'error', { error }, replier);
 }
 
-/** null: nothing that could be told whose it is. */
+function writeReply(
+  taskId: Job['taskId'],
+  status: string,
+  content: object,
+  { worker, model }: Replier,
+): string {
+  const meta = { worker, model };
+  return JSON.stringify({
+    type: 'GUPPIEvent',
+    event: 'ScribeResult',
+    task_id: taskId,
+    status,
+    content,
+    meta,
+  });
+}
+
+/** null: nothing that says to which job it belongs. */
 export function readReply(text: string): Reply | null {
   const reply = parsed(text);
   if (!isRecord(reply) || !isName(reply.task_id)) return null;
@@ -69,30 +127,6 @@ export function readReply(text: string): Reply | null {
   const vector = asVector(content.vector);
   if (vector === null) return { kind: 'error', taskId, words: 'a vector that cannot be used' };
   return { kind: 'vector', taskId, vector, model: isName(meta.model) ? meta.model : null };
-}
-
-function writeReply(
-  taskId: Job['taskId'],
-  status: 'success' | 'error',
-  content: object,
-  { worker, model }: Maker,
-): string {
-  return JSON.stringify({
-    type: 'GUPPIEvent',
-    event: 'ScribeResult',
-    task_id: taskId,
-    status,
-    content,
-    meta: { worker, model },
-  });
-}
-
-function strictly(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isName(value: unknown): value is string {

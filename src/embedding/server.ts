@@ -1,13 +1,15 @@
 /**
  * An OpenAI-compatible embedding server: called by the gateway itself, or by a worker beside the GPU. A batch that
- * is refused is asked for in halves, until the text at fault stands alone.
+ * is refused is sent again in halves, until the text at fault is alone.
  */
 import { type Clock, OVER } from '../core/clock.js';
+import { cutAt } from '../core/cut.js';
+import type { Embedder } from '../core/embedder.js';
 import { describe, Fault } from '../core/errors.js';
-import { type Answer, readAnswer } from './answer.js';
-import type { Outcome, VectorSource } from './outcome.js';
-import { createPost } from './post.js';
-import { fitting, HARMLESS, halved, inBatches } from './texts.js';
+import type { Log } from '../core/log.js';
+import { createEmbedder } from './embedder.js';
+import { type Answer, createHttpClient, readAnswer } from './http.js';
+import { fitting, HARMLESS, inBatches, type Outcome, type VectorSource } from './vectors.js';
 
 export interface EmbeddingServerOptions {
   /** `http://gpu:8080/v1`: what stands before `/embeddings`. */
@@ -23,7 +25,7 @@ export interface EmbeddingServerOptions {
 
 type Refused = Extract<Answer, { kind: 'refused' }>;
 
-/** One call of `embed`. Until it got any vector, a refusal may be the server's fault as well as the text's. */
+/** One call of `embed`. Until it has got a vector, a refusal may be the server's fault as well as the text's. */
 interface Call {
   signal: AbortSignal;
   deadline: number;
@@ -38,7 +40,7 @@ const UNUSABLE: Refused = {
   kind: 'refused',
   words: 'its vector is empty, zero, or not made of finite numbers',
   tooLong: false,
-  passing: true,
+  transient: true,
 };
 
 export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSource {
@@ -46,55 +48,55 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   const timeoutMs = options.timeoutSeconds * 1000;
   const place = placeOf(options.baseUrl);
   const title = `The embedding server at ${place} (model "${model}")`;
-  const post = createPost(options.baseUrl, options.apiKey);
+  const http = createHttpClient(options.baseUrl, options.apiKey);
   let batchSize = options.batchSize ?? 64;
 
   async function embed(texts: string[], { signal }: { signal: AbortSignal }): Promise<Outcome[]> {
     const call = { signal, deadline: clock.now() + timeoutMs, gotVector: false };
     const outcomes: Outcome[] = [];
     for (const batch of inBatches(texts.map(fitting), (text) => text, batchSize)) {
-      // Of each batch, because many take longer than one may.
+      // For each batch anew: many may take longer than one request may.
       call.deadline = clock.now() + timeoutMs;
-      outcomes.push(...(await together(batch, call)));
+      outcomes.push(...(await embedBatch(batch, call)));
     }
     return outcomes;
   }
 
-  async function together(texts: string[], call: Call): Promise<Outcome[]> {
-    const answer = await ask(texts, call);
+  async function embedBatch(texts: string[], call: Call): Promise<Outcome[]> {
+    const answer = await askWhileBusy(texts, call);
     if (answer.kind === 'vectors') {
       const outcomes: Outcome[] = [];
       for (const [n, text] of texts.entries()) {
         const vector = answer.vectors[n];
-        outcomes.push(vector ? { vector } : await alone(text, UNUSABLE, call));
+        outcomes.push(vector ? { vector } : await embedAlone(text, UNUSABLE, call));
       }
       return outcomes;
     }
-    if (texts.length === 1) return [await alone(texts[0] ?? '', answer, call)];
+    if (texts.length === 1) return [await embedAlone(texts[0] ?? '', answer, call)];
     const middle = texts.length >> 1;
-    const first = await together(texts.slice(0, middle), call);
-    const second = await together(texts.slice(middle), call);
+    const first = await embedBatch(texts.slice(0, middle), call);
+    const second = await embedBatch(texts.slice(middle), call);
     const outcomes = [...first, ...second];
     const onlyTooMany = answer.tooLong && outcomes.every((outcome) => 'vector' in outcome);
     if (onlyTooMany) batchSize = Math.max(1, Math.min(batchSize, texts.length - middle));
     return outcomes;
   }
 
-  /** A text that was refused by itself: shortened, asked for again, and in the end believed to be at fault. */
-  async function alone(text: string, refused: Refused, call: Call): Promise<Outcome> {
+  /** A text that was refused by itself: shortened, tried again, and in the end considered to be at fault. */
+  async function embedAlone(text: string, refused: Refused, call: Call): Promise<Outcome> {
     let words = refused.words;
     if (refused.tooLong && text.length > SHORT) {
-      const [outcome] = await together([halved(text)], call);
+      const [outcome] = await embedBatch([cutAt(text, text.length >> 1)], call);
       if (outcome !== undefined) return outcome;
     }
-    if (refused.passing) {
-      const again = await ask([text], call);
+    if (refused.transient) {
+      const again = await askWhileBusy([text], call);
       const vector = again.kind === 'vectors' ? again.vectors[0] : null;
       if (vector) return { vector };
       if (again.kind === 'refused') words = again.words;
     }
     if (!call.gotVector) {
-      const harmless = await ask([HARMLESS], call);
+      const harmless = await askWhileBusy([HARMLESS], call);
       if (harmless.kind === 'refused') throw down(`answered with ${harmless.words}`);
       if (!harmless.vectors[0]) throw down(`gives no vectors: ${UNUSABLE.words}`);
     }
@@ -102,9 +104,12 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   }
 
   /** One request, made again while the server is busy. */
-  async function ask(texts: string[], call: Call): Promise<Extract<Answer, { kind: 'vectors' | 'refused' }>> {
+  async function askWhileBusy(
+    texts: string[],
+    call: Call,
+  ): Promise<Extract<Answer, { kind: 'vectors' | 'refused' }>> {
     for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
-      const answer = await once(texts, call);
+      const answer = await request(texts, call);
       if (answer.kind === 'broken') throw down(`answered with ${answer.words}`);
       if (answer.kind !== 'busy') {
         if (answer.kind === 'vectors' && answer.vectors.some((vector) => vector)) call.gotVector = true;
@@ -117,27 +122,25 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
     }
   }
 
-  async function once(texts: string[], { signal }: Call): Promise<Answer> {
+  async function request(texts: string[], { signal }: Call): Promise<Answer> {
     if (signal.aborted) throw stopped();
     const connection = new AbortController();
-    const answered = new AbortController();
     const hangUp = () => connection.abort(OVER);
-    let silent = false;
+    let timedOut = false;
     signal.addEventListener('abort', hangUp, { once: true });
-    void clock.sleep(timeoutMs, answered.signal).then(() => {
-      if (answered.signal.aborted) return;
-      silent = true;
+    const stopTimer = clock.after(timeoutMs, () => {
+      timedOut = true;
       hangUp();
     });
     try {
       const body = { model, input: texts, encoding_format: 'float' };
-      return readAnswer(await post('/embeddings', body, connection.signal), texts.length, clock.now());
+      return readAnswer(await http.post('/embeddings', body, connection.signal), texts.length, clock.now());
     } catch (error) {
       if (signal.aborted) throw stopped();
-      if (silent) throw down(`did not answer for ${options.timeoutSeconds} s`);
+      if (timedOut) throw down(`did not answer for ${options.timeoutSeconds} s`);
       throw down(`could not be reached: ${describe(error)}`, error);
     } finally {
-      answered.abort(OVER);
+      stopTimer();
       signal.removeEventListener('abort', hangUp);
     }
   }
@@ -154,8 +157,13 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   return {
     place,
     embed,
-    close: async () => post.close(),
+    close: async () => http.close(),
   };
+}
+
+/** `embeddings.backend: http`: the gateway calls the server itself. */
+export function createHttpEmbedder(options: EmbeddingServerOptions & { log: Log }): Embedder {
+  return createEmbedder(createEmbeddingServer(options), options);
 }
 
 /** An address without what may be secret in it. */

@@ -6,9 +6,7 @@ import { isMap, parseDocument, stringify } from 'yaml';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
-import { decode, encode } from './bytes.js';
 import { splitFrontMatter } from './front-matter.js';
-import { withKey } from './yaml-edit.js';
 
 /** What is known of an archive only at its end. */
 export interface Extent {
@@ -62,14 +60,6 @@ export function readHeadText(beginning: string): ReadHead | null {
     flushed: document.get('flushed') === true,
     reset: document.get('reset') === true,
   };
-}
-
-/** The file with one key of its front matter true; null when that cannot be edited with certainty. */
-export function withMark(file: Buffer, key: 'flushed' | 'reset'): Buffer | null {
-  const source = file.toString('latin1');
-  const parts = splitFrontMatter(source);
-  const matter = parts && withKey(decode(parts.matter), key, true);
-  return parts && matter !== null ? Buffer.from(parts.opening + encode(matter) + parts.rest, 'latin1') : null;
 }
 
 /** `2026-11-22T10:15:00+01:00` */

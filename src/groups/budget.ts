@@ -1,5 +1,5 @@
 /** How much of a file goes into a prompt, and the marker that says so: nothing is ever cut without one. */
-import { cutMarker } from '../core/cut.js';
+import { cutAt, cutWithMarker } from '../core/cut.js';
 
 export interface Cut {
   text: string;
@@ -7,14 +7,13 @@ export interface Cut {
   kept: number;
 }
 
-/** At most `max` characters of the trimmed text, never half a character, and behind it which limit cut it. */
+/** At most `max` characters of the trimmed text, and behind it which limit cut it. */
 export function cut(text: string, max: number, limit: string): Cut {
   const trimmed = text.trim();
-  if (trimmed.length <= max) return { text: trimmed, kept: trimmed.length };
-  const halves =
-    /[\uD800-\uDBFF]/.test(trimmed.charAt(max - 1)) && /[\uDC00-\uDFFF]/.test(trimmed.charAt(max));
-  const kept = halves ? max - 1 : max;
-  return { text: `${trimmed.slice(0, kept)}\n\n${cutMarker(limit, max)}`, kept };
+  return {
+    text: cutWithMarker(trimmed, max, limit),
+    kept: trimmed.length <= max ? trimmed.length : cutAt(trimmed, max).length,
+  };
 }
 
 /** Whether a text carries such a marker: then it is a copy of something cut, and must not replace the whole. */

@@ -2,22 +2,20 @@
  * `chat.yaml` of each chat: its title, and further ids that lead to it. The files alone are enough to find a
  * chat again that moved on its platform.
  */
-import { closeSync, constants, existsSync, openSync, readSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
-import { fileUpdater } from './atomic.js';
-import { isMissing, namesIn, readIfThere } from './disk.js';
+import { namesIn, readIfThere, readOr, unhurried } from './file-access.js';
 import { chatFolder, isChatId } from './paths.js';
+import { fileUpdater } from './update-file.js';
 import { withKey } from './yaml-edit.js';
 
 /** How many files are read in one pass of the event loop while all are looked through: about a millisecond. */
-const AT_ONCE = 200;
-/** Hardly a chat has so many further ids that its file is longer. */
-const USUAL_BYTES = 4096;
+const AT_ONCE = 100;
 /** How many titles are kept in memory. */
 const KNOWN_TITLES = 10_000;
 
@@ -84,47 +82,16 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
 
   async function readIndex(): Promise<Map<ChatId, ChatId>> {
     const found = new Map<ChatId, ChatId>();
-    const glass = Buffer.allocUnsafe(USUAL_BYTES);
-    const chats = (await namesIn(groupsDir)).filter(isChatId).sort();
-    for (const [n, chatId] of chats.entries()) {
-      // Ten thousand small files take some twentieth of a second, during which others want to be answered.
-      if (n % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
-      if (!mayHoldIds(fileOf(chatId), glass)) continue;
+    for await (const chatId of unhurried((await namesIn(groupsDir)).filter(isChatId).sort(), AT_ONCE)) {
       for (const alias of await aliasesOf(chatId)) found.set(alias, chatId);
     }
     return found;
   }
 
   async function aliasesOf(chatId: ChatId): Promise<ChatId[]> {
-    const path = fileOf(chatId);
-    try {
-      const source = (await readIfThere(path))?.toString('utf8') ?? '';
-      return source.includes('ids') ? idsIn(source) : [];
-    } catch (error) {
-      log.warn(
-        { path, error: describe(error) },
-        'further ids of a chat are passed over, for they cannot be read',
-      );
-      return [];
-    }
-  }
-}
-
-/**
- * A glance at a file through a buffer: most chats never moved. What is unusual (long, unreadable, no file at all but
- * a pipe) may hold ids, too: who reads it with care will say what is wrong with it.
- */
-function mayHoldIds(path: string, glass: Buffer): boolean {
-  try {
-    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const bytes = readSync(file, glass, 0, glass.length, 0);
-      return bytes === glass.length || glass.subarray(0, bytes).includes('ids');
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    return !isMissing(error);
+    const message = 'further ids of a chat are passed over, for they cannot be read';
+    const source = (await readOr(null, fileOf(chatId), readIfThere, log, message))?.toString('utf8') ?? '';
+    return source.includes('ids') ? idsIn(source) : [];
   }
 }
 

@@ -1,4 +1,6 @@
-/** YAML between two lines of `---` at the beginning of a file, in text as well as in bytes (see `bytes.ts`). */
+/** YAML between two lines of `---` at the beginning of a file, in text as well as in bytes (see `byte-text.ts`). */
+import { decode, encode } from './byte-text.js';
+import { withKey } from './yaml-edit.js';
 
 export interface FrontMatter {
   /** The line above, with a byte order mark where there is one. */
@@ -29,4 +31,11 @@ export function splitFrontMatter(file: string): FrontMatter | null {
 
 export function beginsFrontMatter(file: string): boolean {
   return OPENING.test(file);
+}
+
+/** The file with one key of its front matter set; null when that cannot be edited with certainty. */
+export function withFrontMatterKey(file: Buffer, key: string, value: string | boolean): Buffer | null {
+  const parts = splitFrontMatter(file.toString('latin1'));
+  const matter = parts && withKey(decode(parts.matter), key, value);
+  return parts && matter !== null ? Buffer.from(parts.opening + encode(matter) + parts.rest, 'latin1') : null;
 }

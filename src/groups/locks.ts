@@ -1,12 +1,12 @@
-/** One after the other, by name: whoever changes the same files of this process shares one of these. */
+/** Work under a name, one after the other: whoever changes the same files of this process shares one of these. */
 
 /** Runs the work once all that was given before under the same name is done. Not to be nested under one name. */
-export type Alone = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
+export type Exclusive = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
 
-export function locks(): Alone {
+export function locks(): Exclusive {
   const last = new Map<string, Promise<unknown>>();
   return async (name, work) => {
-    // The failure of the one before is its caller's to hear.
+    // A failure of the work before is told to whoever asked for that.
     const mine = (last.get(name) ?? Promise.resolve()).catch(() => {}).then(work);
     last.set(name, mine);
     try {

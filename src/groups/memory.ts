@@ -1,68 +1,65 @@
 /**
- * What is remembered, on disk: the port of step 4 (context) and of the memory tools. Every read goes to the
- * files, every write through the one updater, so that an operator's edit counts at once and is never lost.
+ * What is remembered, on disk: the port of step 4 (context) and of the memory tools. What goes into prompts is read
+ * again as soon as its file changes; all else reads the files themselves, and writes go through the one updater, so
+ * that an operator's edit counts at once and is never lost.
  */
 import { join } from 'node:path';
-import type { Clock } from '../core/clock.js';
-import { describe } from '../core/errors.js';
-import type { Log } from '../core/log.js';
-import type { Memory, SeenTier, Tier, VersionKeeper } from '../core/memory.js';
-import { fileUpdater } from './atomic.js';
+import type { Memory, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
 import { cut, hasMarker } from './budget.js';
-import { memoryChanges } from './changes.js';
-import { type DailyBudget, type Day, daysUpTo, digest } from './daily.js';
-import { namesIn, readIfThere } from './disk.js';
-import { forgetting } from './forgetting.js';
-import { filesOfOwner } from './held-files.js';
-import type { Alone } from './locks.js';
+import { type Day, datesIn, digest } from './daily-log.js';
+import { namesIn, readIfThere, readOr } from './file-access.js';
+import { readUnlessUnchanged } from './file-cache.js';
+import { forgetting } from './forget.js';
+import type { Exclusive } from './locks.js';
+import { filesOfOwner } from './memory-files.js';
+import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';
 import { archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
+import { fileUpdater } from './update-file.js';
 
-export interface MemoryBudgets extends DailyBudget {
+export interface MemoryBudgets {
   longTermMaxChars: number;
   /** How many days are shown. */
   dailyFiles: number;
+  dailyPerDayMaxChars: number;
+  dailyMaxChars: number;
 }
 
-export interface MemoryOptions {
-  groupsDir: string;
+export interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
-  versions: VersionKeeper;
   /** Shared with the archives, in which memory erases. */
-  alone: Alone;
-  clock: Pick<Clock, 'now'>;
-  newId: () => string;
-  log: Log;
+  exclusive: Exclusive;
 }
 
 const NOTHING = Buffer.alloc(0);
+const UNSEEN: SeenTier = { cut: true };
+const NO_LOG: { files: number; dates: string[] } = { files: 0, dates: [] };
 
 export function createMemory(options: MemoryOptions): Memory {
-  const { groupsDir, budgets, versions, alone, clock, newId, log } = options;
-  const update = fileUpdater(alone);
+  const { groupsDir, budgets, exclusive, log } = options;
+  const update = fileUpdater(exclusive);
   const principlesFile = join(groupsDir, 'AGENTS.md');
+
+  const principlesIn = readUnlessUnchanged('', async (path) => (await textOf(path)).trim());
+  const snapshotOf = readUnlessUnchanged(emptySnapshot({ text: '' }), async (path) =>
+    snapshot((await readIfThere(path)) ?? NOTHING, budgets.longTermMaxChars),
+  );
+  const logFolder = readUnlessUnchanged(NO_LOG, async (path) => {
+    const names = await namesIn(path);
+    return { files: names.length, dates: datesIn(names) };
+  });
+  const dayOf = readUnlessUnchanged(
+    '',
+    async (path) => cut(await textOf(path), budgets.dailyPerDayMaxChars, 'daily-per-day-max-chars').text,
+  );
+  const archivesIn = readUnlessUnchanged(0, async (path) => (await namesIn(path)).length);
 
   return {
     principlesPath: fromHere(principlesFile),
 
-    async principles() {
-      return (await readOrNothing(principlesFile)).toString('utf8').trim();
-    },
+    principles: () => forPrompt(principlesFile, principlesIn, ''),
 
-    async snapshot(owner) {
-      const bytes = await readOr(null, memoryFile(groupsDir, owner));
-      if (bytes === null) return { text: '', seen: { 1: { cut: true }, 2: { cut: true }, 3: { cut: true } } };
-      const file = parseMemory(bytes);
-      const whole = wholeText(file);
-      const shown = isEmpty(file)
-        ? { text: '', kept: 0 }
-        : cut(whole, budgets.longTermMaxChars, 'memory-max-chars');
-      const leading = whole.length - whole.trimStart().length;
-      const beyond = tiersBeyond(file, leading + shown.kept);
-      const seen = (tier: Tier): SeenTier =>
-        beyond.has(tier) ? { cut: true } : { text: tierText(file, tier) };
-      return { text: shown.text, seen: { 1: seen(1), 2: seen(2), 3: seen(3) } };
-    },
+    snapshot: async (owner) => forPrompt(memoryFile(groupsDir, owner), snapshotOf, emptySnapshot(UNSEEN)),
 
     async readAll(owner) {
       return wholeText(parseMemory((await readIfThere(memoryFile(groupsDir, owner))) ?? NOTHING));
@@ -75,54 +72,55 @@ export function createMemory(options: MemoryOptions): Memory {
     async recentDaily(chatId, today) {
       const folder = dailyFolder(groupsDir, chatId);
       const days: Day[] = [];
-      for (const date of daysUpTo(await namesOrNone(folder), today)) {
+      for (const date of (await forPrompt(folder, logFolder, NO_LOG)).dates) {
         if (days.length >= budgets.dailyFiles) break;
-        const text = (await readOrNothing(join(folder, `${date}.md`))).toString('utf8');
-        if (text.trim() !== '') days.push({ date, text });
+        if (date > today) continue;
+        const text = await forPrompt(join(folder, `${date}.md`), dayOf, '');
+        if (text !== '') days.push({ date, text });
       }
-      return digest(days, budgets);
+      return digest(days, budgets.dailyMaxChars);
     },
 
     async holdsMore({ chatId }, { memory, dailyLog }) {
       if (hasMarker(memory) || hasMarker(dailyLog)) return true;
-      const days = (await namesOrNone(dailyFolder(groupsDir, chatId))).length;
-      if (days > budgets.dailyFiles) return true;
-      return (await namesOrNone(archiveFolder(groupsDir, chatId))).length > 0;
+      const { files } = await forPrompt(dailyFolder(groupsDir, chatId), logFolder, NO_LOG);
+      return (
+        files > budgets.dailyFiles || (await forPrompt(archiveFolder(groupsDir, chatId), archivesIn, 0)) > 0
+      );
     },
 
-    async readDaily(chatId, date) {
-      return ((await readIfThere(dailyFile(groupsDir, chatId, date))) ?? NOTHING).toString('utf8').trim();
-    },
+    readDaily: async (chatId, date) => (await textOf(dailyFile(groupsDir, chatId, date))).trim(),
 
     files: (owner) => filesOfOwner(groupsDir, owner),
 
-    ...memoryChanges({ groupsDir, update, versions, clock, newId, log }),
-    ...forgetting({ groupsDir, update, alone, log }),
+    ...memoryWrites(options, update),
+    ...forgetting(groupsDir, update, exclusive, log),
   };
 
-  async function readOrNothing(path: string): Promise<Buffer> {
-    return (await readOr(NOTHING, path)) ?? NOTHING;
+  /** A file that cannot be read never stops a reply. */
+  function forPrompt<Value>(
+    path: string,
+    read: (path: string) => Promise<Value>,
+    otherwise: Value,
+  ): Promise<Value> {
+    return readOr(otherwise, path, read, log, 'counted as empty in the prompt, for it cannot be read');
   }
+}
 
-  /** For prompts: a missing file is empty, an unreadable one is `otherwise` and the operator hears of it. */
-  async function readOr<Otherwise>(otherwise: Otherwise, path: string): Promise<Buffer | Otherwise> {
-    try {
-      return (await readIfThere(path)) ?? NOTHING;
-    } catch (error) {
-      log.warn({ path, error: describe(error) }, 'counted as empty in the prompt, for it cannot be read');
-      return otherwise;
-    }
-  }
+async function textOf(path: string): Promise<string> {
+  return (await readIfThere(path))?.toString('utf8') ?? '';
+}
 
-  async function namesOrNone(folder: string): Promise<string[]> {
-    try {
-      return await namesIn(folder);
-    } catch (error) {
-      log.warn(
-        { path: folder, error: describe(error) },
-        'no daily log in the prompt, for its folder cannot be read',
-      );
-      return [];
-    }
-  }
+function emptySnapshot(seen: SeenTier): MemorySnapshot {
+  return { text: '', seen: { 1: seen, 2: seen, 3: seen } };
+}
+
+function snapshot(bytes: Buffer, maxChars: number): MemorySnapshot {
+  const file = parseMemory(bytes);
+  const whole = wholeText(file);
+  const shown = isEmpty(file) ? { text: '', kept: 0 } : cut(whole, maxChars, 'memory-max-chars');
+  const leading = whole.length - whole.trimStart().length;
+  const beyond = tiersBeyond(file, leading + shown.kept);
+  const seen = (tier: Tier): SeenTier => (beyond.has(tier) ? UNSEEN : { text: tierText(file, tier) });
+  return { text: shown.text, seen: { 1: seen(1), 2: seen(2), 3: seen(3) } };
 }

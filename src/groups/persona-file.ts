@@ -4,7 +4,8 @@
  */
 import { isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml';
 import type { Persona } from '../core/persona.js';
-import { beginsFrontMatter, splitFrontMatter } from './front-matter.js';
+import { BOM, encode } from './byte-text.js';
+import { beginsFrontMatter, splitFrontMatter, withFrontMatterKey } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
 
 /** What a file says itself; null or empty where it leaves something out. */
@@ -37,11 +38,10 @@ export function readPersonaFile(file: string): PersonaFile {
     const faults = beginsFrontMatter(file) ? ['the front matter has no closing line of ---'] : [];
     return { ...NO_FILE, character: file.trim(), faults };
   }
-  const faults: string[] = [];
-  const document = parseDocument(parts.matter);
-  for (const error of document.errors) faults.push(error.message.split('\n')[0] ?? error.code);
-  if (document.contents !== null && !isMap(document.contents))
-    faults.push('the front matter should be lines of "key: value"');
+  const { contents, errors } = parseDocument(parts.matter);
+  const faults = errors.map((error) => error.message.split('\n')[0] ?? error.code);
+  const map = isMap(contents) ? contents : null;
+  if (contents !== null && map === null) faults.push('the front matter should be lines of "key: value"');
   return {
     name: text('name'),
     model: text('model'),
@@ -54,34 +54,38 @@ export function readPersonaFile(file: string): PersonaFile {
   };
 
   function value(key: string): unknown {
-    const found: unknown = document.has(key) ? document.get(key) : undefined;
-    return found ?? undefined;
+    return map?.get(key) ?? null;
+  }
+
+  function fault(message: string): null {
+    faults.push(message);
+    return null;
   }
 
   function text(key: string): string | null {
     const found = value(key);
-    if (typeof found === 'string' || typeof found === 'number') return oneLine(found) || null;
-    if (found !== undefined) faults.push(`"${key}" should be a text`);
-    return null;
+    if (isText(found)) return oneLine(found) || null;
+    return found === null ? null : fault(`"${key}" should be a text`);
   }
 
   function temperature(): number | null {
     const found = value('temperature');
-    if (found === undefined) return null;
-    if (typeof found === 'number' && found >= 0 && found <= 2) return found;
-    faults.push('"temperature" should be a number from 0 to 2');
-    return null;
+    if (found === null || (typeof found === 'number' && found >= 0 && found <= 2)) return found;
+    return fault('"temperature" should be a number from 0 to 2');
   }
 
   function aliases(): string[] | null {
     const found = value('aliases');
-    if (found === undefined) return null;
+    if (found === null) return null;
     const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : [found];
-    const names = list.filter((item) => typeof item === 'string' || typeof item === 'number');
-    if (names.length === list.length) return names.map(oneLine).filter((name) => name !== '');
-    faults.push('"aliases" should be a list of names');
-    return null;
+    if (!list.every(isText)) return fault('"aliases" should be a list of names');
+    return list.map(oneLine).filter((name) => name !== '');
   }
+}
+
+/** Numbers, too: a name such as 007. */
+function isText(value: unknown): value is string | number {
+  return typeof value === 'string' || typeof value === 'number';
 }
 
 function oneLine(value: string | number): string {
@@ -93,20 +97,21 @@ export function freshPersonaFile(name: string, from: string | null): string {
   return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
 }
 
-/** The file with another model; null when its front matter cannot be edited with certainty. */
-export function withModel(file: string, model: string): string | null {
-  const parts = splitFrontMatter(file);
-  if (parts === null) {
-    if (beginsFrontMatter(file)) return null;
-    const bom = file.startsWith('\uFEFF') ? '\uFEFF' : '';
-    const eol = file.includes('\r\n') ? '\r\n' : '\n';
-    const matter = withKey('', 'model', model)?.trimEnd();
-    return matter === undefined ? null : `${bom}---${eol}${matter}${eol}---${eol}${file.slice(bom.length)}`;
-  }
-  const matter = withKey(parts.matter, 'model', model);
-  if (matter === null) return null;
-  const edited = parts.opening + matter + parts.rest;
-  return readPersonaFile(edited).model === model ? edited : null;
+/** The file with another model and every other byte as it was; null when it cannot be edited with certainty. */
+export function withModel(file: Buffer, model: string): Buffer | null {
+  const text = file.toString('utf8');
+  const edited = beginsFrontMatter(text) ? withFrontMatterKey(file, 'model', model) : withMatter(file, model);
+  return edited !== null && readPersonaFile(edited.toString('utf8')).model === model ? edited : null;
+}
+
+function withMatter(file: Buffer, model: string): Buffer | null {
+  const source = file.toString('latin1');
+  const bom = source.startsWith(BOM) ? BOM : '';
+  const eol = source.includes('\r\n') ? '\r\n' : '\n';
+  const matter = withKey('', 'model', model)?.trimEnd();
+  if (matter === undefined) return null;
+  const top = `${bom}---${eol}${encode(matter)}${eol}---${eol}`;
+  return Buffer.from(top + source.slice(bom.length), 'latin1');
 }
 
 /** What the own file leaves out is the library's; a name that only repeats the id says nothing of its own. */

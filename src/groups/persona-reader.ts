@@ -1,39 +1,34 @@
-/** Reading personas off the disk, each time anew: one, all of a chat, or the one that a name means. */
+/** Reading personas off the disk: one, all of a chat, or the one that a name means. */
 import { join } from 'node:path';
-import { describe } from '../core/errors.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona } from '../core/persona.js';
-import { namesIn, readIfThere } from './disk.js';
+import { namesIn, readIfThere, readOr } from './file-access.js';
+import { readUnlessUnchanged } from './file-cache.js';
 import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
 import { isPersonaId, slug } from './slug.js';
 
-export interface PersonaReader {
-  list(chatId: ChatId): Promise<Persona[]>;
-  get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
-  find(chatId: ChatId, name: string): Promise<Persona | null>;
-  /** A persona that no chat has said anything of. */
-  asInLibrary(personaId: PersonaId): Promise<Persona>;
-  /** The ids of the personas in the library, sorted. */
-  library(): Promise<PersonaId[]>;
-}
-
-/** How many parsed texts are kept. Most chats share a few: a fresh file, the library's. */
-const MAX_PARSED = 200;
-
-export function personaReader(groupsDir: string, log: Log): PersonaReader {
+export function personaReader(groupsDir: string, log: Log) {
   const libraryFolder = join(groupsDir, 'personas');
-  /** By the text itself, so that it can never be out of date. */
-  const parsed = new Map<string, PersonaFile>();
+  const fileAt = readUnlessUnchanged<PersonaFile | null>(null, async (path) => {
+    const bytes = await readIfThere(path);
+    return bytes && readPersonaFile(bytes.toString('utf8'));
+  });
+  /** Folders that a persona may lie in, by the folder of their chat. */
+  const idsIn = readUnlessUnchanged<PersonaId[]>([], async (folder) =>
+    (await namesIn(folder)).filter((id) => id !== DEFAULT_PERSONA && isPersonaId(id)).sort(),
+  );
 
   return { list, get, find, library, asInLibrary };
 
   async function list(chatId: ChatId): Promise<Persona[]> {
-    const ids = (await names(chatFolder(groupsDir, chatId))).filter(isPersonaId);
-    const all = [DEFAULT_PERSONA, ...ids.filter((id) => id !== DEFAULT_PERSONA).sort()];
-    const found = await Promise.all(all.map((id) => get(chatId, id)));
-    return found.filter((persona) => persona !== null);
+    const found: Persona[] = [];
+    for (const id of [DEFAULT_PERSONA, ...(await listed(chatFolder(groupsDir, chatId), idsIn))]) {
+      const persona = await get(chatId, id);
+      if (persona !== null) found.push(persona);
+    }
+    return found;
   }
 
   async function get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null> {
@@ -57,59 +52,36 @@ export function personaReader(groupsDir: string, log: Log): PersonaReader {
     );
   }
 
+  /** A persona that no chat has said anything of. */
   async function asInLibrary(personaId: PersonaId): Promise<Persona> {
     return inherit(personaId, null, NO_FILE, await libraryFile(personaId));
   }
 
+  /** The ids of the personas in the library, sorted. */
   async function library(): Promise<PersonaId[]> {
-    const files = await names(libraryFolder);
+    const files = (await listed(libraryFolder, namesIn)).filter((file) => file.endsWith('.md'));
     return files
-      .filter((file) => file.endsWith('.md'))
       .map((file) => file.slice(0, -'.md'.length))
       .filter(isPersonaId)
       .sort();
   }
 
   async function libraryFile(personaId: PersonaId): Promise<PersonaFile> {
-    return isPersonaId(personaId)
-      ? ((await read(join(libraryFolder, `${personaId}.md`))) ?? NO_FILE)
-      : NO_FILE;
+    const file = isPersonaId(personaId) ? await read(join(libraryFolder, `${personaId}.md`)) : null;
+    return file ?? NO_FILE;
   }
 
   /** null when there is no such file. One that cannot be read says nothing, and the operator hears of it. */
   async function read(path: string): Promise<PersonaFile | null> {
-    try {
-      const bytes = await readIfThere(path);
-      if (bytes === null) return null;
-      const file = parse(bytes.toString('utf8'));
-      if (file.faults.length > 0) {
-        log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
-      }
-      return file;
-    } catch (error) {
-      log.warn({ path, error: describe(error) }, 'a persona file cannot be read; it counts as empty');
-      return NO_FILE;
+    const message = 'a persona file cannot be read; it counts as empty';
+    const file = await readOr(NO_FILE, path, fileAt, log, message);
+    if (file !== null && file.faults.length > 0) {
+      log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
     }
-  }
-
-  function parse(text: string): PersonaFile {
-    const known = parsed.get(text);
-    if (known !== undefined) return known;
-    const file = readPersonaFile(text);
-    if (parsed.size >= MAX_PARSED) parsed.clear();
-    parsed.set(text, file);
     return file;
   }
 
-  async function names(folder: string): Promise<string[]> {
-    try {
-      return await namesIn(folder);
-    } catch (error) {
-      log.warn(
-        { path: folder, error: describe(error) },
-        'personas cannot be listed, for their folder cannot be read',
-      );
-      return [];
-    }
+  function listed(folder: string, read: (folder: string) => Promise<string[]>): Promise<string[]> {
+    return readOr([], folder, read, log, 'personas cannot be listed, for their folder cannot be read');
   }
 }

@@ -1,18 +1,18 @@
-/** Personas on disk: the port of steps 3 and 4 and of `/persona`. PERSONA.md is the truth, read anew each time. */
+/** Personas on disk: the port of steps 3 and 4 and of `/persona`. PERSONA.md is the truth. */
 import { existsSync } from 'node:fs';
-import { type FileHandle, mkdir, open as openFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
-import { fileUpdater } from './atomic.js';
-import { codeOf, isMissing, namesIn, unavailable } from './disk.js';
+import { codeOf, isMissing, namesIn, unavailable } from './file-access.js';
 import { personaFolder } from './paths.js';
 import { freshPersonaFile, inherit, NO_FILE, withModel } from './persona-file.js';
 import { personaReader } from './persona-reader.js';
 import { isPersonaId, isReserved, slug } from './slug.js';
 import { NEW_MEMORY } from './tiers.js';
+import { fileUpdater } from './update-file.js';
 
 export interface PersonasOptions {
   groupsDir: string;
@@ -94,10 +94,9 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
 
     let editable = false;
     await update(fileOf(chatId, persona.id, 'PERSONA.md'), (bytes) => {
-      const file = bytes?.toString('utf8') ?? freshPersonaFile(persona.id, null);
-      const edited = withModel(file, wanted);
+      const edited = withModel(bytes ?? Buffer.from(freshPersonaFile(persona.id, null)), wanted);
       editable = edited !== null;
-      return edited === null ? null : Buffer.from(edited, 'utf8');
+      return edited;
     });
     if (!editable) {
       return refuse(
@@ -123,11 +122,12 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
   }
 }
 
-/** False when it is there already. Mostly it is, so its text, and the folder, are made only when it is missing. */
+/** False when it is there already. Mostly it is, so its text is made only when it is missing. */
 async function writeIfMissing(path: string, text: () => string): Promise<boolean> {
+  if (existsSync(path)) return false;
   try {
-    if (existsSync(path)) return false;
-    const file = await openNew(path);
+    await mkdir(dirname(path), { recursive: true });
+    const file = await open(path, 'wx').catch(nullIfThere);
     if (file === null) return false;
     try {
       await file.writeFile(text());
@@ -143,18 +143,9 @@ async function writeIfMissing(path: string, text: () => string): Promise<boolean
   }
 }
 
-async function openNew(path: string): Promise<FileHandle | null> {
-  const open = () => openFile(path, 'wx');
-  try {
-    return await open().catch(async (error: unknown) => {
-      if (!isMissing(error)) throw error;
-      await mkdir(dirname(path), { recursive: true });
-      return open();
-    });
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return null;
-    throw error;
-  }
+function nullIfThere(error: unknown): null {
+  if (codeOf(error) === 'EEXIST') return null;
+  throw error;
 }
 
 function refuse(reason: string): PersonaRefusal {

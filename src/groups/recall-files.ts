@@ -1,14 +1,12 @@
 /** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing else's. */
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Archives } from '../core/archive.js';
-import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
-import { isDate } from './daily.js';
-import { isMissing, namesIn, readIfThere } from './disk.js';
-import { archiveFolder, chatFolder, dailyFolder, isChatId, memoryFile, personaFolder } from './paths.js';
+import { parseArchiveName } from './archive-name.js';
+import { isDailyName } from './daily-log.js';
+import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from './file-access.js';
+import { archiveFolder, chatFolder, dailyFolder, isChatId } from './paths.js';
 import { isPersonaId } from './slug.js';
 
 /** How many folders or files are looked at in one pass of the event loop. */
@@ -21,92 +19,65 @@ export function createRecallFiles(options: {
 }): RecallFiles {
   const { groupsDir, archives, log } = options;
 
-  /** Where a file lies that `list` has named; null for anything else. */
-  function pathOf({ chatId, personaId }: Scope, file: string): string | null {
-    const [folder, name, ...more] = file.split('/');
-    if (name === undefined || more.length > 0) return null;
-    if (file === `${personaId}/MEMORY.md`) return memoryFile(groupsDir, { chatId, personaId });
-    if (folder === 'memory' && isDay(name)) return join(dailyFolder(groupsDir, chatId), name);
-    if (folder === 'archive' && name.endsWith('.md')) return join(archiveFolder(groupsDir, chatId), name);
-    return null;
-  }
-
-  async function* namesWith(folder: string, fits: (name: string) => boolean): AsyncGenerator<string> {
-    let names: string[] = [];
-    try {
-      names = (await namesIn(folder)).filter(fits).sort();
-    } catch (error) {
-      log.warn({ path: folder, why: describe(error) }, 'passed over by recall, for it cannot be read');
-    }
-    for (const [n, name] of names.entries()) {
-      if (n % AT_ONCE === AT_ONCE - 1) await nextPass();
-      yield name;
-    }
-  }
-
   return {
     async scopes() {
       const found: Scope[] = [];
-      for await (const chatId of namesWith(groupsDir, isChatId)) {
-        for await (const personaId of namesWith(chatFolder(groupsDir, chatId), isPersonaId)) {
-          if (isFolder(personaFolder(groupsDir, chatId, personaId))) found.push({ chatId, personaId });
+      for await (const chatId of unhurried((await namesOf(groupsDir)).filter(isChatId), AT_ONCE)) {
+        const folder = chatFolder(groupsDir, chatId);
+        for await (const personaId of unhurried((await namesOf(folder)).filter(isPersonaId), AT_ONCE)) {
+          if (isFolder(join(folder, personaId), false)) found.push({ chatId, personaId });
         }
       }
       return found;
     },
 
-    async list(scope) {
-      const { chatId, personaId } = scope;
-      const named = [`${personaId}/MEMORY.md`];
-      for await (const name of namesWith(dailyFolder(groupsDir, chatId), isDay)) named.push(`memory/${name}`);
-      const archived = await archives.list(chatId, personaId).catch((error) => {
-        log.warn({ chat: chatId, why: describe(error) }, 'archives are passed over by recall');
-        return [];
-      });
-      named.push(...archived.filter(({ reset }) => !reset).map(({ file }) => `archive/${file}`));
+    async list({ chatId, personaId }) {
+      const days = (await namesOf(dailyFolder(groupsDir, chatId))).filter(isDailyName);
+      const folder = archiveFolder(groupsDir, chatId);
+      const archived = await readOr([], folder, () => archives.list(chatId, personaId), log, PASSED_OVER);
+      const names = [
+        `${personaId}/MEMORY.md`,
+        ...days.map((name) => `memory/${name}`),
+        ...archived.filter(({ reset }) => !reset).map(({ file }) => `archive/${file}`),
+      ];
       const files: RecallFile[] = [];
-      for (const [n, file] of named.entries()) {
-        if (n % AT_ONCE === AT_ONCE - 1) await nextPass();
-        const path = pathOf(scope, file);
-        const found = path && statOf(path);
+      for await (const file of unhurried(names, AT_ONCE)) {
+        const found = stampOf(join(chatFolder(groupsDir, chatId), file));
         if (found) files.push({ file, ...found });
       }
       return files;
     },
 
     async read(scope, file) {
-      const path = pathOf(scope, file);
-      if (path === null) return null;
-      try {
-        return (await readIfThere(path))?.toString('utf8') ?? null;
-      } catch (error) {
-        log.warn({ path, why: describe(error) }, 'passed over by recall, for it cannot be read');
-        return null;
-      }
+      if (!isOf(scope, file)) return null;
+      const path = join(chatFolder(groupsDir, scope.chatId), file);
+      return (await readOr(null, path, readIfThere, log, PASSED_OVER))?.toString('utf8') ?? null;
     },
   };
+
+  async function namesOf(folder: string): Promise<string[]> {
+    return (await readOr([], folder, namesIn, log, PASSED_OVER)).sort();
+  }
 }
 
-function statOf(path: string): { stamp: string; bytes: number } | null {
+const PASSED_OVER = 'passed over by recall, for it cannot be read';
+
+/** Whether `list` may have named it. */
+function isOf({ personaId }: Scope, file: string): boolean {
+  const [folder, name = '', ...more] = file.split('/');
+  if (more.length > 0) return false;
+  if (folder === 'memory') return isDailyName(name);
+  if (folder === 'archive') return parseArchiveName(name)?.personaId === personaId;
+  return folder === personaId && isPersonaId(personaId) && name === 'MEMORY.md';
+}
+
+function stampOf(path: string): { stamp: string; bytes: number } | null {
   try {
-    const { mtimeMs, size, ino } = statSync(path);
-    return size === 0 ? null : { stamp: `${mtimeMs}-${size}-${ino}`, bytes: size };
-  } catch (error) {
-    if (isMissing(error)) return null;
+    const found = statIfThere(path);
+    if (found === null || found.size === 0) return null;
+    return { stamp: `${found.mtimeMs}-${found.size}-${found.ino}`, bytes: found.size };
+  } catch {
     // A link loop, a folder without access: reading it says so to the operator.
     return { stamp: 'unreadable', bytes: 0 };
   }
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    // Gone meanwhile, or a link that leads nowhere: no persona either way.
-    return false;
-  }
-}
-
-function isDay(name: string): boolean {
-  return name.endsWith('.md') && isDate(name.slice(0, -'.md'.length));
 }

@@ -10,15 +10,16 @@ const MAX_BYTES = 60;
  * with), every run of anything else becomes one `-`. At most 60 bytes of whole characters; may be empty.
  */
 export function slug(name: string): string {
-  const plain = name.normalize('NFKC').toLowerCase().normalize('NFKC');
-  let kept = '';
-  for (const character of plain) {
+  let id = '';
+  for (const character of name.normalize('NFKC').toLowerCase().normalize('NFKC')) {
     const belongs =
-      /[\p{L}\p{N}]/u.test(character) || (/\p{M}/u.test(character) && /[\p{L}\p{M}]$/u.test(kept));
-    if (belongs) kept += character;
-    else if (kept !== '' && !kept.endsWith('-')) kept += '-';
+      /[\p{L}\p{N}]/u.test(character) || (/\p{M}/u.test(character) && /[\p{L}\p{M}]$/u.test(id));
+    if (!belongs && (id === '' || id.endsWith('-'))) continue;
+    const longer = id + (belongs ? character : '-');
+    if (Buffer.byteLength(longer) > MAX_BYTES) break;
+    id = longer;
   }
-  return shorten(kept).replace(/-$/, '');
+  return id.replace(/-$/, '');
 }
 
 export function isReserved(id: string): boolean {
@@ -28,15 +29,4 @@ export function isReserved(id: string): boolean {
 /** An id is the slug of itself; nothing else may become a folder. */
 export function isPersonaId(id: string): boolean {
   return id !== '' && slug(id) === id && !isReserved(id);
-}
-
-function shorten(text: string): string {
-  let short = '';
-  let bytes = 0;
-  for (const character of text) {
-    bytes += Buffer.byteLength(character);
-    if (bytes > MAX_BYTES) break;
-    short += character;
-  }
-  return short;
 }

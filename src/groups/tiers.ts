@@ -3,8 +3,8 @@
  * on bytes: whatever else a person put into the file comes out of a write as it went in.
  */
 import type { Tier } from '../core/memory.js';
-import { BOM, decode, encode, endsLine } from './bytes.js';
-import { type Heading, isBlank, type OpenFence, outline } from './outline.js';
+import { BOM, decode, encode, endsLine } from './byte-text.js';
+import { findHeadings, type Heading, isBlank, type OpenFence } from './headings.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];
 
@@ -26,7 +26,7 @@ interface Section {
   closer: string | null;
 }
 
-export interface MemoryFile {
+export interface ParsedMemory {
   /** One character a byte, without `bom`. */
   source: string;
   bom: string;
@@ -42,13 +42,13 @@ const DASH = '(?:\\xe2\\x80[\\x92-\\x95]|\\xe2\\x88\\x92|-{1,2}|:)';
 const words = (term: string) => `(?:(?:${SPACE}*${DASH}${SPACE}*|${SPACE}+)${term}(?:[ \\t]|-)?term)?:?`;
 const TITLE = `tier${SPACE}*(?:1${words('long')}|2${words('(?:mid|medium)')}|3${words('short')})`;
 const TIER_TITLE = new RegExp(`^${TITLE}$`, 'i');
-const TIER_LINE = new RegExp(`^ {0,3}#{1,2}[ \\t]+${TITLE}[ \\t]*#*[ \\t]*$`);
+const TIER_LINE = new RegExp(`^ {0,3}#{1,2}[ \\t]+${TITLE}[ \\t]*#*[ \\t]*$`, 'i');
 
-export function parseMemory(file: Buffer): MemoryFile {
+export function parseMemory(file: Buffer): ParsedMemory {
   const whole = file.toString('latin1');
   const bom = whole.startsWith(BOM) ? BOM : '';
   const source = whole.slice(bom.length);
-  const { headings, openFences } = outline(source, TIER_LINE);
+  const { headings, openFences } = findHeadings(source, TIER_LINE);
   const closers = new Map(openFences.map((fence) => [fence.at, fence.closer]));
   const sections = headings.map((heading, index): Section => {
     const end = headings[index + 1]?.start ?? source.length;
@@ -59,7 +59,7 @@ export function parseMemory(file: Buffer): MemoryFile {
 }
 
 /** A tier's text: trimmed, with plain line ends, pieces under equal headings joined. */
-export function tierText(file: MemoryFile, tier: Tier): string {
+export function tierText(file: ParsedMemory, tier: Tier): string {
   return file.sections
     .filter((section) => section.tier === tier)
     .map((section) => sectionText(file, section))
@@ -68,12 +68,12 @@ export function tierText(file: MemoryFile, tier: Tier): string {
 }
 
 /** The whole file as text, as a person would see it. */
-export function wholeText(file: MemoryFile): string {
+export function wholeText(file: ParsedMemory): string {
   return decode(file.source);
 }
 
 /** Whether nothing stands in it but headings. */
-export function isEmpty(file: MemoryFile): boolean {
+export function isEmpty(file: ParsedMemory): boolean {
   const { source, sections, preamble } = file;
   return (
     isBlank(preamble) && sections.every((section) => isBlank(source.slice(section.bodyStart, section.end)))
@@ -81,7 +81,7 @@ export function isEmpty(file: MemoryFile): boolean {
 }
 
 /** The tiers that have text beyond the first `visible` characters of the file. */
-export function tiersBeyond(file: MemoryFile, visible: number): Set<Tier> {
+export function tiersBeyond(file: ParsedMemory, visible: number): Set<Tier> {
   const beyond = new Set<Tier>();
   let before = decode(file.preamble).length;
   for (const { tier, start, bodyStart, end } of file.sections) {
@@ -98,7 +98,7 @@ export function tiersBeyond(file: MemoryFile, visible: number): Set<Tier> {
  * The part of a tier's whole text that is to stand in the first of its pieces, given that the others stay; null
  * when the text does not end with what they say.
  */
-export function firstPiece(file: MemoryFile, tier: Tier, text: string): string | null {
+export function firstPiece(file: ParsedMemory, tier: Tier, text: string): string | null {
   const others = file.sections.filter((section) => section.tier === tier).slice(1);
   const rest = tierText({ ...file, sections: others }, tier);
   if (rest === '') return text;
@@ -107,13 +107,13 @@ export function firstPiece(file: MemoryFile, tier: Tier, text: string): string |
 }
 
 /** The file with one tier's text replaced; a missing heading is added where one would look for it. */
-export function withTier(file: MemoryFile, tier: Tier, content: string): Buffer {
+export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffer {
   const { source, bom, sections, openFences } = file;
   const eol = /\r\n|\n|\r/.exec(source)?.[0] ?? '\n';
   const text = encode(content).replaceAll('\n', eol);
   const section = sections.find((section) => section.tier === tier);
 
-  const from = section?.bodyStart ?? placeFor(file, tier);
+  const from = section?.bodyStart ?? positionFor(file, tier);
   const to = section?.end ?? from;
   const last = to === source.length;
 
@@ -128,58 +128,74 @@ export function withTier(file: MemoryFile, tier: Tier, content: string): Buffer 
   head += source.slice(done, from);
 
   const piece = section
-    ? asSpaced(file, section, text) || body(text, eol, last, endsLine(head))
-    : gapAfter(head, eol) + encode(HEADING_LINES[tier]) + eol + body(text, eol, last, true);
+    ? withSameSpace(file, section, text) || spaced(text, eol, last, endsLine(head))
+    : gapAfter(head, eol) + encode(HEADING_LINES[tier]) + eol + spaced(text, eol, last, true);
   return Buffer.from(bom + head + piece + source.slice(to), 'latin1');
 }
 
-function tierOf(heading: Heading): Tier | null {
-  const number = TIER_TITLE.test(heading.title) ? /[123]/.exec(heading.title)?.[0] : undefined;
-  return TIERS.find((tier) => String(tier) === number) ?? null;
+/**
+ * Content as it may stand under a tier's heading: plain line ends, trimmed, headings of level 1 and 2 lowered to
+ * level 3, an open fence closed. So it can neither end its tier nor swallow the next.
+ */
+export function fitForTier(content: string): string {
+  const plain = content.replace(/\r\n?/g, '\n').trim();
+  const source = encode(plain);
+  let lowered = '';
+  let done = 0;
+  for (const heading of findHeadings(source, null).headings) {
+    lowered += source.slice(done, heading.start);
+    const title = decode(heading.title).trim();
+    lowered +=
+      (title === '' ? '###' : encode(`### ${title}`)) +
+      (endsLine(source.slice(0, heading.bodyStart)) ? '\n' : '');
+    done = heading.bodyStart;
+  }
+  lowered += source.slice(done);
+  const open = findHeadings(lowered, null).openFences[0];
+  return decode(open ? `${lowered}\n${open.closer}` : lowered);
 }
 
-function sectionText(file: MemoryFile, section: Section): string {
+function tierOf(heading: Heading): Tier | null {
+  const number = TIER_TITLE.test(heading.title) ? Number(/[123]/.exec(heading.title)?.[0]) : 0;
+  return TIERS.find((tier) => tier === number) ?? null;
+}
+
+function sectionText(file: ParsedMemory, section: Section): string {
   const raw = file.source.slice(section.bodyStart, section.end);
   const whole = section.closer === null ? raw : raw + (endsLine(raw) ? '' : '\n') + section.closer;
   return decode(whole).replace(/\r\n?/g, '\n').trim();
 }
 
 /** A text in the place of another, with the blank lines that a person left around that one; empty where none was. */
-function asSpaced({ source }: MemoryFile, { bodyStart, end }: Section, text: string): string {
-  const raw = source.slice(bodyStart, end);
-  let first = 0;
-  let at = 0;
-  for (; at < raw.length && isSpace(raw[at]); at++) if (raw[at] !== ' ' && raw[at] !== '\t') first = at + 1;
-  if (text === '' || at === raw.length) return '';
-  let behind = raw.length;
-  while (isSpace(raw[behind - 1])) behind--;
-  const gap = raw.slice(behind);
+function withSameSpace({ source }: ParsedMemory, { bodyStart, end }: Section, text: string): string {
+  const was = source.slice(bodyStart, end);
+  if (text === '' || !/[^ \t\r\n]/.test(was)) return '';
+  const linesBefore = /^(?:[ \t]*[\r\n])*/.exec(was)?.[0] ?? '';
+  let textEnd = was.length;
+  while (/[ \t\r\n]/.test(was.charAt(textEnd - 1))) textEnd--;
+  const gap = was.slice(textEnd);
   // A heading that is underlined would take a line right before it into itself.
   const safe = end === source.length || /^ {0,3}#{1,2}(?:[ \t\r\n]|$)/.test(source.slice(end, end + 6));
-  return safe || /^[ \t]*(?:\r\n|\n|\r(?!\n))[ \t]*[\r\n]/.test(gap) ? raw.slice(0, first) + text + gap : '';
-}
-
-function isSpace(character: string | undefined): boolean {
-  return character === ' ' || character === '\t' || character === '\n' || character === '\r';
+  return safe || /^[ \t]*(?:\r\n|\n|\r(?!\n))[ \t]*[\r\n]/.test(gap) ? linesBefore + text + gap : '';
 }
 
 /** A tier's text between its heading and the next, with one blank line around it. */
-function body(text: string, eol: string, last: boolean, lineEnded: boolean): string {
+function spaced(text: string, eol: string, last: boolean, lineEnded: boolean): string {
   if (text === '') return last ? '' : eol;
   return (lineEnded ? '' : eol) + eol + text + eol + (last ? '' : eol);
 }
 
 /** After the nearest tier with a lower number, else before the nearest with a higher one, else at the end. */
-function placeFor(file: MemoryFile, tier: Tier): number {
-  for (const lower of TIERS.filter((other) => other < tier).reverse()) {
-    const section = file.sections.findLast((section) => section.tier === lower);
+function positionFor({ sections, source }: ParsedMemory, tier: Tier): number {
+  for (let lower = tier - 1; lower >= 1; lower--) {
+    const section = sections.findLast((section) => section.tier === lower);
     if (section) return section.end;
   }
-  for (const higher of TIERS.filter((other) => other > tier)) {
-    const section = file.sections.find((section) => section.tier === higher);
+  for (let higher = tier + 1; higher <= 3; higher++) {
+    const section = sections.find((section) => section.tier === higher);
     if (section) return section.start;
   }
-  return file.source.length;
+  return source.length;
 }
 
 /** The line ends after which the next line stands alone, with a blank one before it. */

@@ -1,5 +1,5 @@
 /** One key of a YAML text set to another value, with everything else in the text as it was, comments and order too. */
-import { isMap, isScalar, parseDocument, stringify } from 'yaml';
+import { isMap, isNode, isScalar, parseDocument, stringify } from 'yaml';
 
 /** null when the text is not a YAML map that could be edited with certainty. */
 export function withKey(source: string, key: string, value: string | boolean): string | null {
@@ -11,13 +11,13 @@ export function withKey(source: string, key: string, value: string | boolean): s
   const map = document.contents;
   if (map !== null && !isMap(map)) return null;
   const pair = map?.items.find((item) => isScalar(item.key) && item.key.value === key);
-  const edited = pair ? replaced(source, pair, scalar) : added(source, key, scalar, map?.flow === true);
+  const edited = pair ? replaced(source, pair.value, scalar) : added(source, key, scalar, map?.flow === true);
   return edited !== null && parseDocument(edited).get(key) === value ? edited : null;
 }
 
-function replaced(source: string, pair: { value: unknown }, scalar: string): string | null {
-  const range = rangeOf(pair.value);
-  if (range === null) return null;
+function replaced(source: string, value: unknown, scalar: string): string | null {
+  const range = isNode(value) ? value.range : null;
+  if (!range) return null;
   const [from, to] = range;
   // What spans lines ends with the last of them.
   const lineEnd = /(?:\r\n|\n)$/.exec(source.slice(from, to))?.[0] ?? '';
@@ -30,11 +30,4 @@ function added(source: string, key: string, scalar: string, flow: boolean): stri
   const eol = source.includes('\r\n') ? '\r\n' : '\n';
   const gap = source === '' || source.endsWith('\n') ? '' : eol;
   return `${source}${gap}${key}: ${scalar}${eol}`;
-}
-
-function rangeOf(node: unknown): [number, number] | null {
-  if (typeof node !== 'object' || node === null || !('range' in node) || !Array.isArray(node.range))
-    return null;
-  const [from, to]: unknown[] = node.range;
-  return typeof from === 'number' && typeof to === 'number' ? [from, to] : null;
 }

@@ -11,13 +11,13 @@ const HEAD_BYTES = 4 * (MOST_CHARS + 1);
 export type DocumentRead = { kind: 'text'; text: string } | { kind: 'other' };
 
 export function readDocument(bytes: Buffer): DocumentRead {
-  const text = isPrint(bytes) ? null : decode(bytes.subarray(0, HEAD_BYTES));
+  const text = isPrintFormat(bytes) ? null : decode(bytes.subarray(0, HEAD_BYTES));
   if (text === null) return { kind: 'other' };
   return { kind: 'text', text: cutWithMarker(text, MOST_CHARS, 'document-max-chars') };
 }
 
-/** Some pages made for printing are written in plain letters, and yet nobody reads them so. */
-function isPrint(bytes: Buffer): boolean {
+/** PDF, PostScript and RTF may be written in plain letters, and yet nobody reads them so. */
+function isPrintFormat(bytes: Buffer): boolean {
   return /^(%PDF-|%!PS|\{\\rtf)/.test(bytes.toString('latin1', 0, 5));
 }
 
@@ -26,11 +26,11 @@ function decode(head: Buffer): string | null {
   const marked = byteOrderMark(head);
   if (marked === null && head.includes(0)) return null;
   const text = decoded(head, marked ?? 'utf-8');
-  if (text !== null) return !text.includes('\0') && controlsIn(text) <= MOST_CONTROLS ? text : null;
+  if (text !== null) return !text.includes('\0') && share(text, CONTROLS) <= MOST_CONTROLS ? text : null;
   if (marked !== null) return null;
   // Any bytes at all are windows-1252: words in it are plain letters, with one from beyond here and there.
   const western = fromWestern(head);
-  return controlsIn(western) === 0 && beyondIn(western) <= MOST_BEYOND ? western : null;
+  return share(western, CONTROLS) === 0 && share(western, NOT_ASCII) <= MOST_NOT_ASCII ? western : null;
 }
 
 function byteOrderMark(head: Buffer): string | null {
@@ -59,15 +59,13 @@ function fromWestern(head: Buffer): string {
     .replace(/[\x80-\x9f]/g, (character) => WESTERN[character.charCodeAt(0) - 0x80] ?? character);
 }
 
-/** Terminals leave escapes in what they log. */
+/** Which no text has; but terminals leave escapes in what they log. */
+const CONTROLS = /(?!\s)\p{Cc}/gu;
 const MOST_CONTROLS = 0.1;
-const MOST_BEYOND = 0.3;
+const NOT_ASCII = /\P{ASCII}/gu;
+const MOST_NOT_ASCII = 0.3;
 
-/** Shares of all characters: those that no text has, and those that ASCII has not. */
-function controlsIn(text: string): number {
-  return (text.match(/(?!\s)\p{Cc}/gu)?.length ?? 0) / Math.max(1, text.length);
-}
-
-function beyondIn(text: string): number {
-  return (text.match(/\P{ASCII}/gu)?.length ?? 0) / Math.max(1, text.length);
+/** The share of all characters. */
+function share(text: string, characters: RegExp): number {
+  return (text.match(characters)?.length ?? 0) / Math.max(1, text.length);
 }

@@ -1,15 +1,13 @@
 /**
  * The files that came with messages, on the disk: `<folder>/<chat id>/<new id>.<extension>`. No part of a path is a
- * sender's: the chat's id is a folder name by its making, the name is new, the extension follows from the type.
+ * sender's: a chat's id is always a valid folder name, the name is new, the extension follows from the type.
  */
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { MediaFiles } from '../core/media.js';
 import { extensionOf } from './types.js';
 
-export function createMediaFiles(parts: { folder: string; newId: () => string }): MediaFiles {
-  const { folder, newId } = parts;
-
+export function createMediaFiles({ folder, newId }: { folder: string; newId: () => string }): MediaFiles {
   return {
     async keep(chatId, bytes, mimeType) {
       const file = `${chatId}/${newId()}.${extensionOf(mimeType)}`;

@@ -23,12 +23,8 @@ const LONGEST_SIDE = 2_048;
 const MOST_PIXELS = 64_000_000;
 const QUALITY = 85;
 
-export function createImages(parts: {
-  log: Log;
-  /** Only for tests: where the library comes from. */
-  load?: () => Promise<{ default: SharpFactory }>;
-}): Images {
-  const { log, load = loadSharp } = parts;
+/** `load` is where the library comes from; only tests give another. */
+export function createImages({ log, load = loadSharp }: { log: Log; load?: typeof loadSharp }): Images {
   let loading: Promise<SharpFactory | null> | undefined;
 
   /** Some 20 MB of native code: loaded with the first picture. It is not there for every machine. */
@@ -51,9 +47,9 @@ export function createImages(parts: {
       const type = pictureType(bytes);
       if (type === null) return unreadable('it is no picture of a kind that can be read');
       const sharp = await library();
-      if (sharp === null) return asItCame(bytes, type);
+      if (sharp === null) return unchanged(bytes, type);
       try {
-        return { kind: 'image', image: await shown(sharp, bytes, type) };
+        return { kind: 'image', image: await prepared(sharp, bytes, type) };
       } catch (error) {
         return unreadable(`it cannot be decoded (${describe(error).replace(/\s+/g, ' ').trim()})`);
       }
@@ -65,18 +61,18 @@ function unreadable(reason: string): Prepared {
   return { kind: 'unreadable', reason };
 }
 
-function asItCame(bytes: Buffer, type: string): Prepared {
+function unchanged(bytes: Buffer, type: string): Prepared {
   if (!isModelType(type)) return unreadable(`${type} cannot be made into another form without sharp`);
-  if (bytes.length > MOST_BYTES)
+  if (bytes.length > MOST_BYTES) {
     return unreadable('it is too large to be shown, and cannot be made smaller without sharp');
+  }
   return { kind: 'image', image: { mimeType: type, bytes } };
 }
 
-async function shown(sharp: SharpFactory, bytes: Buffer, type: string): Promise<ModelImage> {
+async function prepared(sharp: SharpFactory, bytes: Buffer, type: string): Promise<ModelImage> {
   const open = () => sharp(bytes, { limitInputPixels: MOST_PIXELS, failOn: 'error' });
-  const about = await open().metadata();
-  if (isModelType(type) && fits(bytes, about)) {
-    // Nobody wants the pixels; that they can be had is the proof.
+  if (isModelType(type) && fits(bytes, await open().metadata())) {
+    // The pixels are not needed; that they can be decoded is the proof.
     await open().raw().toBuffer();
     return { mimeType: type, bytes };
   }

@@ -1,21 +1,21 @@
-/** Files that came with messages, joined up: how they are told of, taken in time, and shown. Between steps 2 and 4. */
+/** Files that came with messages: how they read in words, are taken in time, and go to a model. Between steps 2 and 4. */
 import type { Media, TakeAsk, Taken } from '../core/attachments.js';
 import type { StoredAttachment } from '../core/media.js';
-import { createShown } from './shown.js';
-import { type TakeParts, takeOne } from './take.js';
+import { createModelImages } from './model-images.js';
+import { type TakeOptions, takeOne } from './take.js';
 import { textWithAttachments } from './words.js';
 
-export interface MediaParts extends TakeParts {
+export interface MediaOptions extends TakeOptions {
   /** How long all files of a message may take together; a minute. */
   deadlineMs?: number;
 }
 
-export function createMedia(parts: MediaParts): Media {
-  const { transcriber, clock, deadlineMs = 60_000 } = parts;
+export function createMedia(options: MediaOptions): Media {
+  const { transcriber, clock, deadlineMs = 60_000 } = options;
 
-  const waits = ({ outcome }: StoredAttachment) => outcome === undefined;
+  const isWaiting = ({ outcome }: StoredAttachment) => outcome === undefined;
   const mayAddress = (attachments: StoredAttachment[]) =>
-    transcriber !== null && attachments.some((each) => each.kind === 'voice' && waits(each));
+    transcriber !== null && attachments.some((each) => each.kind === 'voice' && isWaiting(each));
 
   async function take(ask: TakeAsk): Promise<Taken | null> {
     const over = new AbortController();
@@ -27,12 +27,12 @@ export function createMedia(parts: MediaParts): Media {
     try {
       for (const attachment of ask.attachments) {
         if (ask.signal.aborted) return null;
-        const wanted = waits(attachment) && (ask.only === undefined || attachment.kind === ask.only);
-        const took = wanted
-          ? await takeOne(parts, attachment, { chatId: ask.chatId, fetch: ask.fetch, signal: over.signal })
+        const wanted = isWaiting(attachment) && (ask.only === undefined || attachment.kind === ask.only);
+        const taken = wanted
+          ? await takeOne(options, attachment, { chatId: ask.chatId, fetch: ask.fetch, signal: over.signal })
           : { attachment, notice: null };
-        attachments.push(took.attachment);
-        if (took.notice !== null && !notices.includes(took.notice)) notices.push(took.notice);
+        attachments.push(taken.attachment);
+        if (taken.notice !== null && !notices.includes(taken.notice)) notices.push(taken.notice);
       }
     } finally {
       cancelDeadline();
@@ -44,9 +44,12 @@ export function createMedia(parts: MediaParts): Media {
   }
 
   return {
-    ...{ tell: textWithAttachments, mayAddress, take, images: createShown(parts) },
+    tell: textWithAttachments,
+    mayAddress,
+    take,
+    images: createModelImages(options.files, options.images, options.log),
     async remove(files) {
-      for (const file of files) await parts.files.remove(file);
+      for (const file of files) await options.files.remove(file);
     },
   };
 }

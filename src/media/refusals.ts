@@ -1,6 +1,7 @@
 /** Why a file was not taken: a few words for the persona, which reads them for good, and a sentence for the sender. */
+import { sizeInWords } from '../core/bytes.js';
 import type { StoredAttachment } from '../core/media.js';
-import { sized, titleOf } from './words.js';
+import { titleOf } from './words.js';
 
 export interface Refusal {
   /** Goes on a line in brackets: "larger than 20 MB, not taken". */
@@ -14,7 +15,7 @@ export function tooLarge(maxBytes: number): Refusal {
   return {
     why: `larger than ${most}, not taken`,
     notice: (file) => {
-      const size = file.bytes !== null && file.bytes > maxBytes ? ` (${sized(file.bytes)})` : '';
+      const size = file.bytes !== null && file.bytes > maxBytes ? ` (${sizeInWords(file.bytes)})` : '';
       return `I take files up to ${most}, so I did not open ${titleOf(file)}${size}.`;
     },
   };
@@ -59,5 +60,5 @@ export const NO_FETCHING: Refusal = { why: 'cannot be fetched here', notice: nul
 
 /** 20,000,000 is 20 MB, without a point where none is needed. */
 function limit(bytes: number): string {
-  return sized(bytes).replace('.0 MB', ' MB');
+  return sizeInWords(bytes).replace('.0 MB', ' MB');
 }

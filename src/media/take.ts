@@ -1,17 +1,16 @@
 /**
- * Takes one file that came with a message: fetches it within its limit, finds out what it is, keeps it, and reads
+ * Takes one file that came with a message: fetches it within its limit, finds out what it is, stores it, and reads
  * what can be read. Whatever goes wrong becomes an outcome that says so.
  */
 import type { FetchResult } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
+import { cutWithMarker } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
-import type { AttachmentOutcome, MediaFiles, StoredAttachment, Transcriber } from '../core/media.js';
+import type { MediaFiles, StoredAttachment, Transcriber } from '../core/media.js';
 import type { Attachment } from '../core/message.js';
-import { orAborted } from './abort.js';
 import { readDocument } from './documents.js';
-import { hear } from './hear.js';
 import type { Images } from './images.js';
 import {
   GONE,
@@ -19,14 +18,16 @@ import {
   NO_FETCHING,
   NO_TRANSCRIBER,
   type Refusal,
+  SILENT,
   tooLarge,
+  UNHEARD,
   UNKEPT,
   UNREACHABLE,
   UNREADABLE,
 } from './refusals.js';
-import { pictureType } from './types.js';
+import { extensionOf, pictureType } from './types.js';
 
-export interface TakeParts {
+export interface TakeOptions {
   files: MediaFiles;
   images: Images;
   /** null where none is configured. */
@@ -45,26 +46,43 @@ export interface TakeOne {
   signal: AbortSignal;
 }
 
-export interface TookOne {
+export interface TakenOne {
   attachment: StoredAttachment;
   /** For its sender. */
   notice: string | null;
 }
 
+/** What a file turned out to be, and the words in it. */
+interface Contents {
+  mimeType: string;
+  read?: string;
+}
+
 /** A connection that broke is tried again. */
 const WAITS_MS = [1_000, 4_000];
+/** Recordings are transcribed up to this length; music and lectures are not what was said here. */
+const MOST_SECONDS = 600;
+/** What transcription servers take. */
+const MOST_TRANSCRIBED_BYTES = 25_000_000;
+const MOST_TRANSCRIPT_CHARS = 20_000;
 
 /** Never throws, and ends soon after the signal aborts. */
-export async function takeOne(parts: TakeParts, file: StoredAttachment, ask: TakeOne): Promise<TookOne> {
-  const { transcriber, maxBytes, log } = parts;
+export async function takeOne(options: TakeOptions, file: StoredAttachment, ask: TakeOne): Promise<TakenOne> {
+  const { files, transcriber, maxBytes, log } = options;
   if (file.kind === 'voice' && transcriber === null) return refused(file, NO_TRANSCRIBER);
   if (file.bytes !== null && file.bytes > maxBytes) return refused(file, tooLarge(maxBytes));
-  const fetched = await fetchOne(parts, file, ask);
-  if (!Buffer.isBuffer(fetched)) return refused(file, fetched);
+  const bytes = await fetchOne(options, file, ask);
+  if (!Buffer.isBuffer(bytes)) return refused(file, bytes);
 
-  const attachment = { ...file, bytes: fetched.length };
+  const attachment = { ...file, bytes: bytes.length };
   try {
-    return await read(parts, attachment, fetched, ask);
+    const contents = await examine(options, attachment, bytes, ask);
+    if ('why' in contents) return refused(attachment, contents);
+    const stored = await files.keep(ask.chatId, bytes, contents.mimeType);
+    return {
+      attachment: { ...attachment, outcome: { kind: 'kept', file: stored, ...contents } },
+      notice: null,
+    };
   } catch (error) {
     log.error(
       { chat: ask.chatId, error: describe(error) },
@@ -74,9 +92,13 @@ export async function takeOne(parts: TakeParts, file: StoredAttachment, ask: Tak
   }
 }
 
-async function fetchOne(parts: TakeParts, file: StoredAttachment, ask: TakeOne): Promise<Buffer | Refusal> {
+async function fetchOne(
+  options: TakeOptions,
+  file: StoredAttachment,
+  ask: TakeOne,
+): Promise<Buffer | Refusal> {
   const { fetch, signal, chatId } = ask;
-  const { maxBytes, clock, log } = parts;
+  const { maxBytes, clock, log } = options;
   if (fetch === undefined) return NO_FETCHING;
   const { outcome: _none, ...attachment } = file;
   const get = async () => fetch(attachment, { maxBytes, signal });
@@ -99,71 +121,72 @@ async function fetchOne(parts: TakeParts, file: StoredAttachment, ask: TakeOne):
   }
 }
 
-function read(parts: TakeParts, file: StoredAttachment, bytes: Buffer, ask: TakeOne): Promise<TookOne> {
-  switch (file.kind) {
-    case 'image':
-      return readPicture(parts, file, bytes, ask);
-    case 'voice':
-    case 'audio':
-      return readSound(parts, file, bytes, ask);
-    case 'video':
-    case 'document':
-      return readRest(parts, file, bytes, ask);
-  }
-}
-
-/** It is made ready once, to know that it can be; what is kept is what came. */
-async function readPicture(
-  parts: TakeParts,
+async function examine(
+  options: TakeOptions,
   file: StoredAttachment,
   bytes: Buffer,
   ask: TakeOne,
-): Promise<TookOne> {
-  const prepared = await parts.images.prepare(bytes);
-  if (prepared.kind === 'image') {
-    return keep(parts, file, bytes, ask, { mimeType: pictureType(bytes) ?? prepared.image.mimeType });
+): Promise<Contents | Refusal> {
+  if (file.kind === 'image') {
+    // It is prepared for a model once, to know that it can be; what is stored is what came.
+    const prepared = await options.images.prepare(bytes);
+    if (prepared.kind === 'image') return { mimeType: pictureType(bytes) ?? prepared.image.mimeType };
+    // A drawing in XML is called a picture, too.
+    if (readDocument(bytes).kind === 'text') return documentIn(file, bytes);
+    options.log.info({ chat: ask.chatId, reason: prepared.reason }, 'a picture could not be read');
+    return UNREADABLE;
   }
-  // A drawing in XML is called a picture, too.
-  if (readDocument(bytes).kind === 'text') return readRest(parts, file, bytes, ask);
-  parts.log.info({ chat: ask.chatId, reason: prepared.reason }, 'a picture could not be read');
-  return refused(file, UNREADABLE);
+  if (file.kind === 'voice' || file.kind === 'audio') {
+    // What was spoken for this chat is of no use without its words; a recording of another kind is stored all the same.
+    const isVoice = file.kind === 'voice';
+    const mimeType = file.mimeType ?? (isVoice ? 'audio/ogg' : 'audio/mpeg');
+    const heard = await transcribe(options, file, mimeType, bytes, ask);
+    if (typeof heard === 'string') return { mimeType, read: heard };
+    return isVoice ? heard : { mimeType };
+  }
+  return documentIn(file, bytes);
 }
 
-/** What was spoken for this chat is of no use unheard; a recording of another kind is kept all the same. */
-async function readSound(
-  parts: TakeParts,
-  file: StoredAttachment,
-  bytes: Buffer,
-  ask: TakeOne,
-): Promise<TookOne> {
-  const spoken = file.kind === 'voice';
-  const mimeType = file.mimeType ?? (spoken ? 'audio/ogg' : 'audio/mpeg');
-  const heard = await hear(parts, { ...file, mimeType }, bytes, ask);
-  if (heard.kind === 'words') return keep(parts, file, bytes, ask, { mimeType, read: heard.words });
-  return spoken ? refused(file, heard.refusal) : keep(parts, file, bytes, ask, { mimeType });
-}
-
-/** A text is read, whatever it came as; anything else only lies there, for tools. */
-function readRest(parts: TakeParts, file: StoredAttachment, bytes: Buffer, ask: TakeOne): Promise<TookOne> {
+/** A text is read, whatever it came as; anything else is only stored, for tools. */
+function documentIn(file: StoredAttachment, bytes: Buffer): Contents {
   const found = readDocument(bytes);
   const mimeType = file.mimeType ?? 'application/octet-stream';
-  const what = found.kind === 'text' ? { mimeType, read: found.text } : { mimeType };
-  return keep(parts, file, bytes, ask, what);
+  return found.kind === 'text' ? { mimeType, read: found.text } : { mimeType };
 }
 
-/** Throws where the disk does. */
-async function keep(
-  { files }: TakeParts,
-  file: StoredAttachment,
+/** What was said in a recording, or why there are no words. Never throws. */
+async function transcribe(
+  { transcriber, log }: TakeOptions,
+  { kind, seconds }: StoredAttachment,
+  mimeType: string,
   bytes: Buffer,
-  { chatId }: TakeOne,
-  what: { mimeType: string; read?: string },
-): Promise<TookOne> {
-  const kept = await files.keep(chatId, bytes, what.mimeType);
-  const outcome: AttachmentOutcome = { kind: 'kept', file: kept, ...what };
-  return { attachment: { ...file, outcome }, notice: null };
+  { chatId, signal }: TakeOne,
+): Promise<string | Refusal> {
+  if (transcriber === null) return NO_TRANSCRIBER;
+  const isShort = kind === 'voice' || (seconds !== null && seconds <= MOST_SECONDS);
+  if (!isShort || bytes.length > MOST_TRANSCRIBED_BYTES) return UNHEARD;
+  const recording = { name: `recording.${extensionOf(mimeType)}`, mimeType, signal };
+  try {
+    const words = await orAborted(transcriber.transcribe(bytes, recording), signal);
+    if (words === null) return LATE;
+    if (words.trim() === '') return SILENT;
+    return cutWithMarker(words.trim(), MOST_TRANSCRIPT_CHARS, 'transcript-max-chars');
+  } catch (error) {
+    log.warn({ chat: chatId, error: describe(error) }, 'a recording could not be transcribed');
+    return UNHEARD;
+  }
 }
 
-function refused(file: StoredAttachment, { why, notice }: Refusal): TookOne {
+function refused(file: StoredAttachment, { why, notice }: Refusal): TakenOne {
   return { attachment: { ...file, outcome: { kind: 'left', why } }, notice: notice?.(file) ?? null };
+}
+
+/** null as soon as the signal aborts: what hangs is not waited for, and what it throws later is ignored. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const abort = () => resolve(null);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
 }

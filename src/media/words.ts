@@ -2,6 +2,7 @@
  * How a message with files reads: the sender's words, then a line in brackets for each file, and with it what was
  * read from it. What files are called comes from strangers, and stands inside the brackets as nothing but a name. Pure.
  */
+import { sizeInWords } from '../core/bytes.js';
 import { cutAt } from '../core/cut.js';
 import type { StoredAttachment } from '../core/media.js';
 
@@ -34,7 +35,7 @@ export function tellAttachment(attachment: StoredAttachment): string {
   const facts = [
     called === null ? KINDS[kind] : `${KINDS[kind]} ${called}`,
     ...(seconds === null ? [] : [lasting(seconds)]),
-    ...(bytes === null || kind === 'voice' ? [] : [sized(bytes)]),
+    ...(bytes === null || kind === 'voice' ? [] : [sizeInWords(bytes)]),
   ];
   const why = outcome?.kind === 'left' ? `: ${outcome.why}` : '';
   return `[${facts.join(', ')}${why}]`;
@@ -70,12 +71,6 @@ function shownName(name: string | null): string | null {
 function lasting(seconds: number): string {
   const whole = Math.round(seconds);
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
-}
-
-export function sized(bytes: number): string {
-  if (bytes < 1000) return `${bytes} bytes`;
-  if (bytes < 999_500) return `${Math.round(bytes / 1000)} kB`;
-  return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
 /** A fence that nothing in the text can end. */

@@ -1,25 +1,31 @@
 /**
- * One request to a model server, from opening it to its last chunk, watched for silence. Throws ServerError;
- * who calls looks at its own signal first.
+ * One request to a model server, from opening it to its last chunk, watched for silence. Yields text while the model
+ * writes it, returns the answer. Throws ServerError; the caller looks at its own signal first.
  */
 import type { Clock } from '../core/clock.js';
-import { type Answer, createAssembly } from './assembly.js';
+import type { ModelEvent } from '../core/model.js';
+import { type Answer, createAnswer } from './answer.js';
 import { chunksOf } from './chunks.js';
+import type { Post } from './http.js';
 import { ServerError } from './server-error.js';
-import type { RequestBody, Wire } from './wire.js';
 
-export async function attempt(ask: {
-  wire: Wire;
-  body: RequestBody;
-  takenIds: ReadonlySet<string>;
+/** What the reader of a stream has seen so far. One for all attempts of a request. */
+export interface Shown {
+  text: string;
+}
+
+export async function* attempt(ask: {
+  post: Post;
+  body: string;
+  /** Ids of the calls in the request; looked up only where the answer has calls. */
+  takenIds: () => ReadonlySet<string>;
   /** How long nothing may come: before the headers, and between any two pieces of the answer. */
   silenceMs: number;
-  /** Told the whole visible text again and again as it grows: from nothing, for what an earlier attempt said is void. */
-  shows(text: string): void;
+  shown: Shown;
   clock: Clock;
   signal: AbortSignal;
-}): Promise<Answer> {
-  const { clock, silenceMs, signal } = ask;
+}): AsyncGenerator<ModelEvent, Answer> {
+  const { clock, silenceMs, signal, shown } = ask;
   const connection = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
@@ -39,32 +45,51 @@ export async function attempt(ask: {
   const heard = () => {
     lastHeard = clock.now();
   };
-  const assembly = createAssembly(ask.takenIds);
+  const answer = createAnswer();
+  let open = true;
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();
   try {
-    const body = await ask.wire(ask.body, connection.signal);
+    const body = await ask.post(ask.body, connection.signal);
     heard();
-    ask.shows('');
+    for (const event of eventsTo(shown, '')) yield event;
     for await (const chunk of chunksOf(body, heard, clock)) {
-      if (assembly.add(chunk)) ask.shows(assembly.visible());
+      if (!answer.add(chunk)) continue;
+      for (const event of eventsTo(shown, answer.visible())) yield event;
     }
+    open = false;
   } catch (error) {
-    hangUp();
     // What was complete is an answer, however its connection ended.
-    if (assembly.finish() === null || signal.aborted) {
+    if (answer.finish() === null || signal.aborted) {
       if (!silent) throw error;
       throw new ServerError({ kind: 'silent', words: `was silent for ${silenceMs / 1000} s` });
     }
   } finally {
+    // Also where the reader stops in the middle of the answer.
+    if (open) hangUp();
     stopWatching();
     signal.removeEventListener('abort', hangUp);
   }
-  if (assembly.finish() === null || assembly.finish() === 'error') {
+  if (answer.finish() === null || answer.finish() === 'error') {
     throw new ServerError({
       kind: 'broken',
       words: 'broke off its answer without saying that it was finished',
     });
   }
-  return assembly.answer();
+  const complete = answer.complete(ask.takenIds);
+  for (const event of eventsTo(shown, complete.text)) yield event;
+  return complete;
+}
+
+/** The events that lead from what was shown to `text`: what is new, after a restart where it does not continue. */
+function eventsTo(shown: Shown, text: string): ModelEvent[] {
+  const events: ModelEvent[] = [];
+  if (!text.startsWith(shown.text)) {
+    shown.text = '';
+    events.push({ kind: 'restart' });
+  }
+  const delta = text.slice(shown.text.length);
+  shown.text = text;
+  if (delta !== '') events.push({ kind: 'text', delta });
+  return events;
 }

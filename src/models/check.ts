@@ -1,8 +1,8 @@
 /** `doctor` asks a model server: does it answer, take tools, count tokens, and read a long prompt to its end? */
 import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
-import type { Answer } from './assembly.js';
-import type { Quirk } from './quirks.js';
+import type { Answer } from './answer.js';
+import type { Quirk } from './quirk-store.js';
 
 const LONG_PROMPT_TOKENS = 6000;
 const READY = 'Answer with the single word: ready';
@@ -57,7 +57,7 @@ async function windowWarnings(server: {
   }
 }
 
-/** Words of three letters: each is a token of its own everywhere. The time keeps it out of caches. */
+/** Words of three letters, each one token for every tokeniser. The time at the start keeps it out of prompt caches. */
 function longPrompt(now: number): string {
   const words = ['sun', 'oak', 'red', 'cup', 'map', 'fox', 'ten', 'sea', 'jar', 'bus', 'key', 'hat', 'ice'];
   let text = `${now} `;

@@ -8,8 +8,8 @@ import { describe } from '../core/errors.js';
 import { parse, record } from './json.js';
 import { errorBody, plainWords, ServerError } from './server-error.js';
 
-/** How long a server may keep the connection open after its last word. */
-const LAST_WORD_MS = 100;
+/** How long a server may keep the connection open after the end of its answer. */
+const END_MS = 100;
 
 /** `heard` is called for whatever arrives, comments that only keep the connection alive included. */
 export async function* chunksOf(body: Readable, heard: () => void, clock: Clock): AsyncGenerator<unknown> {
@@ -58,7 +58,7 @@ async function readSome(reader: Reader): Promise<IteratorResult<string>> {
   }
 }
 
-/** By the first character that is not blank; the content type is not to be trusted. */
+/** By the first character that is not blank, because some servers send a wrong content type. */
 function formOf(start: string): 'unknown' | 'events' | 'document' {
   const first = start.trimStart()[0];
   if (first === undefined) return 'unknown';
@@ -72,13 +72,13 @@ function checked(data: unknown, eventName: string | null): unknown {
   if (chunk.error === undefined || chunk.error === null) {
     if (eventName !== 'error') return chunk;
   }
-  const told = errorBody(chunk);
+  const body = errorBody(chunk);
   throw new ServerError({
     kind: 'answered',
-    words: told.message,
-    status: told.status,
-    code: told.code ?? told.type,
-    param: told.param,
+    words: body.message,
+    status: body.status,
+    code: body.code ?? body.type,
+    param: body.param,
   });
 }
 
@@ -120,10 +120,10 @@ function createEventParser() {
 }
 
 /**
- * Reads to the end, so that the connection can be used again; of a server that never ends it, it is cut. Nobody waits
- * for it: the answer is complete.
+ * Reads the response to its end, so that the connection can be used again, and closes it where that takes too long. Runs
+ * in the background: the answer is complete.
  */
 function drain(body: Readable, clock: Clock): void {
-  const cancel = clock.after(LAST_WORD_MS, () => body.destroy());
+  const cancel = clock.after(END_MS, () => body.destroy());
   body.once('close', cancel).once('end', cancel).resume();
 }

@@ -4,18 +4,18 @@ import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
 
 /**
- * In order; a persona's own model is the first server's matter, a fallback has its own. Where all fail, the
- * fault is of the first one's kind and its message tells of all.
+ * Asks them in order. A persona's own choice of model only goes to the first server: a fallback has a model of its own.
+ * Where all fail, the fault has the first one's code, and its message holds all of theirs.
  */
 export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
   if (fallbacks.length === 0) return first;
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
-    const { model: _ofTheFirst, ...plain } = request;
+    const { model: _, ...withoutModel } = request;
     const faults: Fault[] = [];
     for (const client of [first, ...fallbacks]) {
       let spoke = false;
-      for await (const event of client.stream(client === first ? request : plain, signal)) {
+      for await (const event of client.stream(client === first ? request : withoutModel, signal)) {
         if (event.kind !== 'failed') {
           spoke = event.kind === 'text';
           yield event;

@@ -1,32 +1,44 @@
 /**
- * Node's own HTTP client under the `openai` package, with connections kept open: the global `fetch` costs more than
- * everything else the gateway does for a message.
+ * Posts chat completions to one server, over Node's own HTTP client with connections kept open. The global `fetch`, and
+ * so the `openai` package, costs more than everything else the gateway does for a message.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
+import { describe } from '../core/errors.js';
+import { parse } from './json.js';
+import { errorBody, retryAfter, ServerError } from './server-error.js';
 
 /** Shorter than the five seconds for which common servers keep an unused connection. */
 const IDLE_MS = 4_000;
 
 /**
- * Posts a body, and resolves with the open answer when its head is there. Rejects with Node's own errors, whose
- * messages name neither headers nor key.
+ * Sends the body, JSON, and resolves with the open response once its status says success. Never retries. Throws
+ * ServerError, whose words name neither headers nor key.
  */
-export type Post = (body: string, signal: AbortSignal) => Promise<IncomingMessage>;
+export type Post = (body: string, signal: AbortSignal) => Promise<Readable>;
 
-export function createPost(address: string, headers: Record<string, string>): Post {
-  const secure = address.startsWith('https:');
+export function createPost(server: { baseUrl: string; apiKey: string | null }, now: () => number): Post {
+  const url = new URL(server.baseUrl);
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/chat/completions`;
+  const secure = url.protocol === 'https:';
   const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
-  const common = { ...urlToHttpOptions(new URL(address)), method: 'POST', agent };
+  const options = { ...urlToHttpOptions(url), method: 'POST', agent };
+  const headers: Record<string, string> = {
+    accept: 'application/json, text/event-stream',
+    'content-type': 'application/json',
+    'user-agent': 'coterie',
+  };
+  if (server.apiKey) headers.authorization = `Bearer ${server.apiKey}`;
 
-  return (body, signal) =>
-    new Promise((resolve, reject) => {
+  /** Resolves when the head of the response is there. Rejects with Node's own errors. */
+  const send = (body: string, signal: AbortSignal) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
       const length = { 'content-length': Buffer.byteLength(body) };
-      const sent = request({ ...common, headers: { ...headers, ...length } }, (response) => {
-        // Whoever reads hears of it; a body that nobody reads any more must not end the process.
+      const sent = request({ ...options, headers: { ...headers, ...length } }, (response) => {
+        // Whoever reads gets the error too; without a listener, one that nobody reads would end the process.
         response.on('error', () => {});
         resolve(response);
       });
@@ -35,11 +47,53 @@ export function createPost(address: string, headers: Record<string, string>): Po
       signal.addEventListener('abort', hangUp, { once: true });
       sent.once('close', () => signal.removeEventListener('abort', hangUp));
       if (signal.aborted) hangUp();
+      // As text: the bytes are freed when they are written, where a buffer would wait for the garbage collector.
       sent.end(body);
     });
+
+  return async (body, signal) => {
+    const response = await send(body, signal).catch((error) => {
+      throw connectionError(error);
+    });
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status < 300) return response;
+    throw await refusal(response, status, now());
+  };
 }
 
-export async function textOf(body: Readable): Promise<string> {
+function connectionError(error: unknown): ServerError {
+  const words = connectionWords(error);
+  // The system's own limit for a connection.
+  return /ETIMEDOUT/.test(words)
+    ? new ServerError({ kind: 'silent', words: 'could not be connected to in time' })
+    : new ServerError({ kind: 'unreachable', words });
+}
+
+/** The innermost cause is the one that says why: `connect ECONNREFUSED 127.0.0.1:11434`. */
+function connectionWords(error: unknown): string {
+  let inner = error;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  if (inner instanceof AggregateError && inner.errors.length > 0) return describe(inner.errors[0]);
+  return describe(inner);
+}
+
+async function refusal(response: IncomingMessage, status: number, now: number): Promise<ServerError> {
+  const text = await textOf(response).catch(() => '');
+  const body = errorBody(parse(text) ?? text);
+  const shouldRetry = response.headers['x-should-retry'];
+  return new ServerError({
+    kind: 'answered',
+    words: body.message,
+    // A status below 400 that is no success counts as a request that was wrong.
+    status: Math.max(status, 400),
+    code: body.code ?? body.type,
+    param: body.param,
+    retryAfterMs: retryAfter(response.headers, now),
+    shouldRetry: shouldRetry === 'true' ? true : shouldRetry === 'false' ? false : undefined,
+  });
+}
+
+async function textOf(body: Readable): Promise<string> {
   body.setEncoding('utf8');
   let text = '';
   for await (const chunk of body) text += chunk;

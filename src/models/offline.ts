@@ -4,11 +4,11 @@
  */
 import { Fault } from '../core/errors.js';
 import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
+import { intentOf } from './offline-intents.js';
 import { recallStep, type Step, saveStep } from './offline-memory.js';
 import { type Situation, situationOf } from './offline-request.js';
 import { summaryFor } from './offline-summary.js';
 import { smallTalk } from './offline-talk.js';
-import { wishIn } from './offline-wishes.js';
 
 const NAME = 'offline';
 
@@ -16,7 +16,7 @@ const INTRODUCTION =
   'I am the built-in offline model of coterie, a small rule-based stand-in. To talk to a real one, set ' +
   'model.base_url, model.name and model.api_key in config.yaml and start again.';
 
-const NO_EYES = 'I cannot see pictures: that takes a real model, one with vision.';
+const NO_PICTURES = 'I cannot see pictures: that takes a real model, one with vision.';
 
 export function createOfflineModel(): ModelClient {
   return {
@@ -63,9 +63,9 @@ function nextStep(request: ModelRequest): Step {
 }
 
 function stepFor(situation: Situation): Step {
-  const wish = wishIn(situation.said);
-  if (wish.kind === 'save') return saveStep(wish.facts, situation);
-  if (wish.kind === 'recall') return recallStep(situation);
-  if (situation.pictures) return { reply: NO_EYES };
+  const intent = intentOf(situation.said);
+  if (intent.kind === 'save') return saveStep(intent.facts, situation);
+  if (intent.kind === 'recall') return recallStep(situation);
+  if (situation.pictures) return { reply: NO_PICTURES };
   return { reply: smallTalk(situation.said.at(-1) ?? '') };
 }

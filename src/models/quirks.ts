@@ -1,24 +1,9 @@
 /**
- * What a model server does not take, learnt from its refusals. Pure; `quirk-book.ts` remembers it.
+ * What a model server does not take, recognised by the words of its refusal. Pure; `quirk-store.ts` remembers it.
  */
-import { record } from './json.js';
+import type { Quirk } from './quirk-store.js';
+import type { ChatRequest } from './request.js';
 import type { ServerErrorDetails } from './server-error.js';
-import type { RequestBody } from './wire.js';
-
-/** What to leave out; `max_tokens` is then called `max_completion_tokens`. */
-export const QUIRKS = [
-  'max_tokens',
-  'max_completion_tokens',
-  'temperature',
-  'stream_options',
-  'stream',
-  'tools',
-  /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
-  'calls_without_tools',
-  'images',
-] as const;
-
-export type Quirk = (typeof QUIRKS)[number];
 
 /** The parameters that are recognised by their name in the server's words. */
 const NAMED = ['max_completion_tokens', 'max_tokens', 'stream_options', 'temperature'] as const;
@@ -39,15 +24,15 @@ const NO_TOOLS_FOR_SURE =
   /\b(not|n't|no)\b.*\bsupports? tools?\b|\bthat support tool use\b|\btools param requires\b/i;
 
 /** Which part of `sent` this refusal is about; null when it is about something else. */
-export function refusedParameter(sent: RequestBody, refusal: ServerErrorDetails): Quirk | null {
+export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails): Quirk | null {
   const { status, param, words } = refusal;
   // A model that thought until its limit: the parameter is fine, its value was too small.
   if (/\bhigher max_/i.test(words)) return null;
   const unprocessable = status === 400 || status === 422;
-  const named = NAMED.find((name) => name === param && sent[name] !== undefined);
+  const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
   if (unprocessable && named) return named;
 
-  const offered = (sent.tools?.length ?? 0) > 0;
+  const offered = sent.tools.length > 0;
   if (offered || hasCalls(sent)) {
     // OpenRouter has no endpoint with tools (404); llama.cpp was started without templates for them (500).
     const elsewhere = (status === 404 || status === 500 || status === 501) && NO_TOOLS_FOR_SURE.test(words);
@@ -56,10 +41,12 @@ export function refusedParameter(sent: RequestBody, refusal: ServerErrorDetails)
     }
   }
   if (!unprocessable) return null;
-  const mentioned = NAMED.find((name) => sent[name] !== undefined && new RegExp(`\\b${name}\\b`).test(words));
+  const mentioned = NAMED.find(
+    (name) => sent.parameters[name] !== undefined && new RegExp(`\\b${name}\\b`).test(words),
+  );
   if (mentioned) return mentioned;
   const refusesStream = param === 'stream' || /\bstream(ing)?\b[^.]*\b(un|not )support/i.test(words);
-  return sent.stream && refusesStream ? 'stream' : null;
+  return sent.parameters.stream && refusesStream ? 'stream' : null;
 }
 
 function refusesTools(param: string | undefined, words: string): boolean {
@@ -69,6 +56,50 @@ function refusesTools(param: string | undefined, words: string): boolean {
   return NO_TOOLS.some((wording) => wording.test(words));
 }
 
-function hasCalls(sent: RequestBody): boolean {
-  return sent.messages.some((message) => record(message)?.tool_calls !== undefined);
+function hasCalls(sent: ChatRequest): boolean {
+  return sent.messages.some((message) => message.role === 'assistant' && message.calls.length > 0);
+}
+
+/** This model takes no pictures; or it takes some, but not all that were sent. */
+export type PictureRefusal = 'none taken' | 'these not taken';
+
+/** OpenAI, OpenRouter, vLLM, llama.cpp, LM Studio, Mistral, DeepSeek, Groq and what pydantic says of a list of parts. */
+const NONE_TAKEN = [
+  /\bimage_url is only supported by certain models\b/i,
+  /\bsupports? (image|vision|multimodal) inputs?\b/i,
+  /(not|n't|no|without) (support|accept|allow|have|take)\w*[^.]*\b(images?|image_urls?|vision|multi-?modal|pictures?)\b/i,
+  /\b(images?|image_urls?|vision|multi-?modal)( (input|content|part)s?)?\b[`'"]* (is|are) (not|un)[ -]?(support|enabl|allow|accept|availab|permit)/i,
+  /\bnot a (multi-?modal|vision)\b/i,
+  /\bat most 0 image/i,
+  /\bunknown variant\b[^.]*\bimage/i,
+  /\bcontent\b[^.]*\b(must be|should be|expected|is not)\b[^.]*\bstring\b/i,
+  /\bmmproj\b|\bmissing data required for image input\b/i,
+];
+
+/** Words about what a picture is, not about pictures. */
+const THEIR_FORM =
+  /\b(image|picture|media)[ _-]?(format|size|type|file|dimension)s?\b|\bimage\/\w|\bunsupported image\b/i;
+
+const ABOUT_PICTURES = /\b(images?|image_url|picture|vision|multi-?modal|base64|data url|media[ _]type)\b/i;
+
+/**
+ * null where the pictures are not the reason, or there are none. Apart from the other parameters, because pictures can be
+ * refused for what they are themselves: then the next ones may be taken.
+ */
+export function refusedPictures(sent: ChatRequest, refusal: ServerErrorDetails): PictureRefusal | null {
+  const { status, words, code = '', param = '' } = refusal;
+  if (status === undefined || !hasPictures(sent)) return null;
+  // A body of many megabytes is one because of them.
+  if (status === 413) return 'these not taken';
+  const all = `${words} ${code} ${param}`;
+  const noneTaken = !THEIR_FORM.test(words) && NONE_TAKEN.some((wording) => wording.test(words));
+  // llama.cpp says so with 500, OpenRouter with 404: there only plain words count.
+  if ([400, 404, 415, 422, 500, 501].includes(status) && noneTaken) return 'none taken';
+  return [400, 415, 422].includes(status) && ABOUT_PICTURES.test(all) ? 'these not taken' : null;
+}
+
+function hasPictures(sent: ChatRequest): boolean {
+  return (
+    sent.sendsImages && sent.messages.some((message) => message.role === 'user' && message.images?.length)
+  );
 }

@@ -1,6 +1,6 @@
 /**
- * Step 5, inside the model client: what a model thought aloud is cut from what it said. Servers without a
- * reasoning parser leave it in the text, between `<think>` tags at the very start.
+ * Step 5, inside the model client: cuts a model's reasoning from its answer. Servers without a reasoning parser leave
+ * it in the text, between `<think>` tags at the very start.
  */
 
 const OPENING = /^\s*<(think|thinking)>/i;
@@ -9,7 +9,7 @@ const FENCE = /^\s*(```|~~~)/;
 /** Nothing but what may become an opening tag. */
 const HALF_OPENING = /^\s*<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?$/i;
 
-/** Pure. Of a text that still grows: nothing is shown that turns out to be the beginning of a thought. */
+/** Pure. The visible part of an unfinished text; empty while it may turn out to begin with a tag. */
 export function visibleSoFar(text: string): string {
   const visible = withoutReasoning(text);
   return HALF_OPENING.test(visible) ? '' : visible;

@@ -1,4 +1,5 @@
-/** What can go wrong between us and a model server, in one shape, whoever noticed it. */
+/** What can go wrong between us and a model server, in one shape. */
+import type { IncomingHttpHeaders } from 'node:http';
 import { record, word } from './json.js';
 
 export interface ServerErrorDetails {
@@ -18,7 +19,7 @@ export interface ServerErrorDetails {
   shouldRetry?: boolean | undefined;
 }
 
-/** Stays inside this folder: it becomes a Fault before anybody else sees it. */
+/** Used inside this folder only; `openai.ts` turns it into a Fault. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
 
@@ -85,4 +86,15 @@ export function plainWords(text: string): string {
     .replace(/\s+/g, ' ')
     .trim();
   return plain.slice(0, 300) || 'an empty body';
+}
+
+/** How long the server asks to wait, ms. */
+export function retryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
+  const milliseconds = Number.parseFloat(String(headers['retry-after-ms']));
+  if (milliseconds >= 0) return milliseconds;
+  const after = headers['retry-after'] ?? '';
+  const seconds = Number(after);
+  if (after.trim() !== '' && seconds >= 0) return seconds * 1000;
+  const date = Date.parse(after);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -31,8 +31,19 @@ export function createTranscriber(parts: {
 
   /** The package is loaded with the first voice note. */
   function client(): Promise<OpenAI> {
-    loading ??= import('./wire.js').then((module) =>
-      module.createClient(server, { timeout: timeoutSeconds * 1000, maxRetries: RETRIES }),
+    loading ??= import('openai').then(
+      ({ default: Client }) =>
+        new Client({
+          baseURL: server.baseUrl,
+          // The package insists on a key; a server without one gets no Authorization header at all.
+          apiKey: server.apiKey || 'none',
+          defaultHeaders: server.apiKey ? {} : { Authorization: null },
+          // Else these would come from the environment and go to whichever server this is.
+          organization: null,
+          project: null,
+          timeout: timeoutSeconds * 1000,
+          maxRetries: RETRIES,
+        }),
     );
     return loading;
   }

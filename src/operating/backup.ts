@@ -2,19 +2,7 @@
  * A backup: one .tar.gz with a manifest, a consistent copy of the database and the files of `groups/`, made
  * while the gateway runs. It is put together beside its target and appears there whole, or not at all.
  */
-import {
-  chmod,
-  copyFile,
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import * as fs from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { create } from 'tar';
 import type { Clock } from '../core/clock.js';
@@ -61,25 +49,25 @@ export async function backup(order: {
   const file = resolve(order.file);
   await refuseTarget(file, order.groupsDir);
   // Private from its first byte: conversations stand in it.
-  const stage = await mkdtemp(join(dirname(file), `.${basename(file)}-`));
+  const staging = await fs.mkdtemp(join(dirname(file), `.${basename(file)}-`));
   try {
-    await order.store.copyTo(join(stage, ARCHIVE.database));
+    await order.store.copyTo(join(staging, ARCHIVE.database));
     const copied: Copied = { files: 0, skipped: [] };
-    await copyTree(order.groupsDir, join(stage, ARCHIVE.groups), [], copied);
+    await copyTree(order.groupsDir, join(staging, ARCHIVE.groups), [], copied);
     const manifest: Manifest = {
       format: ARCHIVE.format,
       version: ARCHIVE.version,
       madeBy: order.version,
       madeAt: new Date(order.clock.now()).toISOString(),
     };
-    await writeFile(join(stage, ARCHIVE.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
+    await fs.writeFile(join(staging, ARCHIVE.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
 
-    const archive = join(stage, 'archive.tar.gz');
+    const archive = join(staging, 'archive.tar.gz');
     const entries = [ARCHIVE.manifest, ARCHIVE.database, ARCHIVE.groups];
-    await create({ gzip: true, portable: true, cwd: stage, file: archive, strict: true }, entries);
-    await chmod(archive, 0o600);
-    const bytes = await flush(archive);
-    await rename(archive, file);
+    await create({ gzip: true, portable: true, cwd: staging, file: archive, strict: true }, entries);
+    await fs.chmod(archive, 0o600);
+    const bytes = await syncedSize(archive);
+    await fs.rename(archive, file);
     return {
       file,
       bytes,
@@ -90,17 +78,17 @@ export async function backup(order: {
     if (error instanceof Fault) throw error;
     throw new Fault('store_unavailable', `The backup ${file} could not be written`, error);
   } finally {
-    await rm(stage, { recursive: true, force: true });
+    await fs.rm(staging, { recursive: true, force: true });
   }
 }
 
 async function refuseTarget(file: string, groupsDir: string): Promise<void> {
   const refuse = (why: string) => new Fault('configuration', `A backup cannot be written to ${file}: ${why}`);
-  const folder = await stat(dirname(file)).catch(() => null);
+  const folder = await fs.stat(dirname(file)).catch(() => null);
   if (!folder?.isDirectory()) throw refuse(`there is no folder ${dirname(file)}`);
-  if ((await stat(file).catch(() => null))?.isDirectory()) throw refuse('that is a folder');
-  const groups = await realpath(groupsDir).catch(() => resolve(groupsDir));
-  const inside = relative(groups, await realpath(dirname(file)));
+  if ((await fs.stat(file).catch(() => null))?.isDirectory()) throw refuse('that is a folder');
+  const groups = await fs.realpath(groupsDir).catch(() => resolve(groupsDir));
+  const inside = relative(groups, await fs.realpath(dirname(file)));
   if (inside === '' || !inside.startsWith('..'))
     throw refuse('it would become part of itself inside groups_dir');
 }
@@ -115,13 +103,13 @@ interface Copied {
  * What vanishes meanwhile is no error; `above` are the real folders around, so that a link circle ends.
  */
 async function copyTree(from: string, to: string, above: string[], copied: Copied): Promise<void> {
-  await mkdir(to, { recursive: true });
+  await fs.mkdir(to, { recursive: true });
   let names: string[];
   let folder: string;
   try {
-    folder = await realpath(from);
+    folder = await fs.realpath(from);
     if (above.includes(folder)) return;
-    names = await readdir(from);
+    names = await fs.readdir(from);
   } catch (error) {
     return skip(from, error, copied);
   }
@@ -129,10 +117,10 @@ async function copyTree(from: string, to: string, above: string[], copied: Copie
     if (name.startsWith(INSIDE)) continue;
     const source = join(from, name);
     try {
-      const kind = await stat(source);
+      const kind = await fs.stat(source);
       if (kind.isDirectory()) await copyTree(source, join(to, name), [...above, folder], copied);
       if (!kind.isFile()) continue;
-      await copyFile(source, join(to, name));
+      await fs.copyFile(source, join(to, name));
       copied.files++;
     } catch (error) {
       skip(source, error, copied);
@@ -149,8 +137,8 @@ function skip(path: string, error: unknown, copied: Copied): void {
 }
 
 /** On the disk before it gets its name. */
-async function flush(file: string): Promise<number> {
-  const handle = await open(file, 'r+');
+async function syncedSize(file: string): Promise<number> {
+  const handle = await fs.open(file, 'r+');
   try {
     await handle.sync();
     return (await handle.stat()).size;

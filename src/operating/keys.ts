@@ -1,122 +1,74 @@
-/**
- * Which keys of a configuration nobody knows, and what was probably meant. Works on the zod schema itself, so
- * that a key is known exactly when the schema has it.
- */
+/** Keys of a configuration that its schema does not have: found, left out, and with the key that was probably meant. */
 import * as z from 'zod';
 
-export interface UnknownKey {
-  path: string[];
-  /** The key that was probably meant, as a path from the root; null when none is near. */
-  nearest: string | null;
-  /** What could stand there instead. */
-  known: string[];
+/** Parses data with a schema of strict objects. Keys that they do not have are removed from the data, and listed. */
+export function parseKnown<Schema extends z.ZodType>(schema: Schema, data: Record<string, unknown>) {
+  const first = schema.safeParse(data);
+  const unknown = (first.error?.issues ?? []).flatMap((issue) =>
+    issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path.map(String), key]) : [],
+  );
+  for (const path of unknown) remove(data, path);
+  return { parsed: unknown.length === 0 ? first : schema.safeParse(data), unknown };
 }
 
-/** `data` without the keys that `schema` does not have, and a list of those. */
-export function sortOutUnknown(
-  schema: z.ZodType,
-  data: Record<string, unknown>,
-): { data: Record<string, unknown>; unknown: UnknownKey[] } {
-  const everywhere = pathsOf(schema, []);
-  const unknown: UnknownKey[] = [];
-
-  function sift(inner: z.ZodType, value: unknown, path: string[]): unknown {
-    const bare = unwrap(inner);
-    if (bare instanceof z.ZodArray && Array.isArray(value)) {
-      return value.map((item, index) => sift(asType(bare.element), item, [...path, String(index)]));
-    }
-    if (!(bare instanceof z.ZodObject) || !isRecord(value)) return value;
-    const known = Object.keys(bare.shape);
-    const kept: [string, unknown][] = [];
-    for (const [key, item] of Object.entries(value)) {
-      const at = [...path, key];
-      if (known.includes(key)) {
-        kept.push([key, sift(asType(bare.shape[key]), item, at)]);
-      } else {
-        unknown.push({ path: at, known, nearest: nearestPath(at, known, everywhere) });
-      }
-    }
-    return Object.fromEntries(kept);
-  }
-
-  const sifted = sift(schema, data, []);
-  return { data: isRecord(sifted) ? sifted : {}, unknown };
+function remove(data: object, path: string[]): void {
+  const [key = '', ...rest] = path;
+  const inner: unknown = Reflect.get(data, key);
+  if (rest.length === 0) Reflect.deleteProperty(data, key);
+  else if (typeof inner === 'object' && inner !== null) remove(inner, rest);
 }
 
-/** A sibling that is spelt nearly so, else the same key in another place. */
-function nearestPath(path: string[], siblings: string[], everywhere: string[][]): string | null {
+/** What could stand there instead: a sibling that is spelt nearly so, else the same key in another place. */
+export function hintFor(schema: z.ZodType, path: string[]): string {
+  const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const parents = path.slice(0, -1);
   const key = path.at(-1) ?? '';
-  const near = nearest(key, siblings);
-  if (near !== null) return [...path.slice(0, -1), near].join('.');
-  const elsewhere = everywhere.find((known) => known.at(-1) === key);
-  return elsewhere ? elsewhere.join('.') : null;
+  const known = Object.keys(parents.reduce(below, root).properties ?? {});
+  const near = nearest(key, known);
+  const meant = near === null ? pathTo(key, root) : [...parents, near];
+  return meant === null ? `known here: ${known.join(', ')}` : `did you mean ${meant.join('.')}?`;
+}
+
+type Keys = z.core.JSONSchema.BaseSchema;
+
+function below(keys: Keys, key: string): Keys {
+  const inner = keys.properties?.[key] ?? keys.items;
+  return typeof inner === 'object' && !Array.isArray(inner) ? inner : {};
+}
+
+function pathTo(key: string, keys: Keys): string[] | null {
+  for (const inner of Object.keys(keys.properties ?? {})) {
+    const path = inner === key ? [] : pathTo(key, below(keys, inner));
+    if (path !== null) return [inner, ...path];
+  }
+  return null;
 }
 
 /** The candidate with the fewest edits, if these are few for so short a word. */
 function nearest(word: string, candidates: string[]): string | null {
   const most = Math.max(1, Math.floor(word.length / 3));
-  let best: string | null = null;
-  let fewest = most + 1;
-  for (const candidate of candidates) {
-    const edits = editDistance(word.toLowerCase().replaceAll('-', '_'), candidate);
-    if (edits < fewest) {
-      best = candidate;
-      fewest = edits;
-    }
-  }
-  return best;
+  const spelt = word.toLowerCase().replaceAll('-', '_');
+  const [best] = candidates
+    .map((candidate) => ({ candidate, edits: editsBetween(spelt, candidate) }))
+    .filter(({ edits }) => edits <= most)
+    .sort((a, b) => a.edits - b.edits);
+  return best?.candidate ?? null;
 }
 
 /** Insertions, deletions, replacements, and swaps of neighbours. */
-function editDistance(a: string, b: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+function editsBetween(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
+    rows.push(row);
     for (let j = 1; j <= b.length; j++) {
-      const replaced = at(last, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      let fewest = Math.min(at(last, j) + 1, at(row, j - 1) + 1, replaced);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        fewest = Math.min(fewest, at(beforeLast, j - 2) + 1);
-      }
-      row.push(fewest);
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      row.push(
+        Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, isSwap ? at(i - 2, j - 2) + 1 : replaced),
+      );
     }
-    beforeLast = last;
-    last = row;
   }
-  return at(last, b.length);
-}
-
-function at(row: number[], index: number): number {
-  return row[index] ?? Number.POSITIVE_INFINITY;
-}
-
-function pathsOf(schema: z.ZodType, path: string[]): string[][] {
-  const bare = unwrap(schema);
-  if (!(bare instanceof z.ZodObject)) return [path];
-  return Object.entries(bare.shape).flatMap(([key, inner]) => pathsOf(asType(inner), [...path, key]));
-}
-
-/** What stands behind defaults and optionality. */
-function unwrap(schema: z.ZodType): z.ZodType {
-  let inner = schema;
-  while (
-    inner instanceof z.ZodOptional ||
-    inner instanceof z.ZodNullable ||
-    inner instanceof z.ZodDefault ||
-    inner instanceof z.ZodPrefault
-  ) {
-    inner = asType(inner.unwrap());
-  }
-  return inner;
-}
-
-/** zod types the insides of its containers by its core only; all of ours come from the same library. */
-function asType(schema: unknown): z.ZodType {
-  if (schema instanceof z.ZodType) return schema;
-  throw new TypeError('A configuration schema holds something that is not a zod type.');
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return at(a.length, b.length);
 }

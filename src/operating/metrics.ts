@@ -1,14 +1,20 @@
 /**
- * What the gateway counts, for `/metrics`. The Prometheus client is loaded when somebody first looks (or when
- * much has piled up), so that it costs a start nothing; until then the counts wait in a list.
+ * What the gateway counts, for `/metrics`. Its own counters and histograms are plain numbers, written out here; the
+ * Prometheus client adds those of the process (memory, garbage collection, event loop), and is loaded by the first look.
  */
-import type { Counter, Histogram } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { CounterName, HistogramName, Metrics } from '../core/log.js';
 
 export interface RenderedMetrics extends Metrics {
-  /** All metrics in Prometheus's text format. */
-  render(): Promise<string>;
+  /** All metrics in Prometheus's text format; with gauges, which are measured for the look. */
+  render(gauges?: Gauge[]): Promise<string>;
   readonly contentType: string;
+}
+
+export interface Gauge {
+  name: string;
+  help: string;
+  values: { labels?: Record<string, string>; value: number }[];
 }
 
 /** Labels that a metric can have. Prometheus wants them named beforehand; others are dropped. */
@@ -27,102 +33,128 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   deliveries_total: { help: 'Messages sent, refused or tried in vain', labels: ['channel', 'outcome'] },
 };
 
-const HISTOGRAMS: Record<HistogramName, { help: string; labels: string[]; buckets: number[] }> = {
+const HISTOGRAMS: Record<HistogramName, { help: string; buckets: number[] }> = {
   turn_seconds: {
     help: 'From claiming a room to its reply',
-    labels: [],
     buckets: seconds(0.01, 600),
   },
-  model_seconds: { help: 'One answer of the model', labels: [], buckets: seconds(0.01, 600) },
-  recall_seconds: { help: 'One search of memory', labels: [], buckets: seconds(0.001, 10) },
+  model_seconds: { help: 'One answer of the model', buckets: seconds(0.01, 600) },
+  recall_seconds: { help: 'One search of memory', buckets: seconds(0.001, 10) },
   embedding_seconds: {
     help: 'One request of the worker to the embedding server',
-    labels: [],
     buckets: seconds(0.01, 60),
   },
   delivery_wait_seconds: {
     help: 'From a reply being ready to its being sent',
-    labels: [],
     buckets: seconds(0.001, 60),
   },
 };
 
-const MOST_WAITING = 5000;
-
-interface Loaded {
-  counters: Map<CounterName, Counter>;
-  histograms: Map<HistogramName, Histogram>;
-  text(): Promise<string>;
+interface Histogram {
+  /** One more than there are limits: the last is for what is above all of them. */
+  counts: number[];
+  sum: number;
 }
 
 export function createMetrics(): RenderedMetrics {
-  let loading: Promise<Loaded> | null = null;
-  let loaded: Loaded | null = null;
-  let waiting: ((into: Loaded) => void)[] = [];
-
-  function load(): Promise<Loaded> {
-    loading ??= build().then((built) => {
-      loaded = built;
-      for (const record of waiting) record(built);
-      waiting = [];
-      return built;
-    });
-    return loading;
-  }
-
-  function record(entry: (into: Loaded) => void): void {
-    if (loaded) {
-      entry(loaded);
-      return;
-    }
-    waiting.push(entry);
-    // A failure is kept in `loading`, and told by the next `render`.
-    if (waiting.length === MOST_WAITING) load().catch(() => (waiting = []));
-  }
+  /** For each counter: its values, by their labels as they are written. */
+  const counters = new Map(names(COUNTERS).map((name) => [name, new Map<string, number>()]));
+  const histograms = new Map<HistogramName, Histogram>(
+    names(HISTOGRAMS).map((name) => [
+      name,
+      { counts: new Array(HISTOGRAMS[name].buckets.length + 1).fill(0), sum: 0 },
+    ]),
+  );
+  let loading: Promise<Registry> | null = null;
 
   return {
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
+
     count(name, labels = {}, by = 1) {
-      // Prometheus's counters only grow, and throw at anything else.
+      // Prometheus's counters only grow.
       if (!(by >= 0 && by < Number.POSITIVE_INFINITY)) return;
-      record((into) => into.counters.get(name)?.inc(pick(labels, COUNTERS[name].labels), by));
+      const values = counters.get(name);
+      const key = labelText(labels, COUNTERS[name].labels);
+      values?.set(key, (values.get(key) ?? 0) + by);
     },
-    observe(name, value, labels = {}) {
-      if (!Number.isFinite(value)) return;
-      record((into) => into.histograms.get(name)?.observe(pick(labels, HISTOGRAMS[name].labels), value));
+
+    observe(name, value) {
+      const histogram = histograms.get(name);
+      if (!Number.isFinite(value) || histogram === undefined) return;
+      const { buckets } = HISTOGRAMS[name];
+      const found = buckets.findIndex((limit) => value <= limit);
+      const index = found < 0 ? buckets.length : found;
+      histogram.counts[index] = (histogram.counts[index] ?? 0) + 1;
+      histogram.sum += value;
     },
-    render: async () => (await load()).text(),
+
+    async render(gauges = []) {
+      loading ??= processMetrics();
+      const texts = [
+        (await (await loading).metrics()).trimEnd(),
+        ...[...counters].map(([name, values]) => counterText(name, values)),
+        ...[...histograms].map(([name, histogram]) => histogramText(name, histogram)),
+        ...gauges.map(gaugeText),
+      ];
+      return `${texts.join('\n\n')}\n`;
+    },
   };
 }
 
-async function build(): Promise<Loaded> {
+async function processMetrics(): Promise<Registry> {
   // CommonJS: bundled, it has only its default export.
   const { default: prometheus } = await import('prom-client');
   const registry = new prometheus.Registry();
-  const registers = [registry];
   prometheus.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
-  const counters = new Map(
-    names(COUNTERS).map((name) => {
-      const { help, labels } = COUNTERS[name];
-      return [name, new prometheus.Counter({ name: `coterie_${name}`, help, labelNames: labels, registers })];
-    }),
+  return registry;
+}
+
+function counterText(name: CounterName, values: Map<string, number>): string {
+  const lines = [...values].map(([labels, value]) => `coterie_${name}${labels} ${value}`);
+  return [...headText(name, COUNTERS[name].help, 'counter'), ...lines].join('\n');
+}
+
+function histogramText(name: HistogramName, { counts, sum }: Histogram): string {
+  const limits = [...HISTOGRAMS[name].buckets.map(String), '+Inf'];
+  let total = 0;
+  const lines = limits.map((limit, n) => {
+    total += counts[n] ?? 0;
+    return `coterie_${name}_bucket{le="${limit}"} ${total}`;
+  });
+  return [
+    ...headText(name, HISTOGRAMS[name].help, 'histogram'),
+    ...lines,
+    `coterie_${name}_sum ${sum}`,
+    `coterie_${name}_count ${total}`,
+  ].join('\n');
+}
+
+function gaugeText({ name, help, values }: Gauge): string {
+  const lines = values.map(
+    ({ labels = {}, value }) => `coterie_${name}${labelText(labels, Object.keys(labels))} ${value}`,
   );
-  const histograms = new Map(
-    names(HISTOGRAMS).map((name) => {
-      const { help, labels, buckets } = HISTOGRAMS[name];
-      const options = { name: `coterie_${name}`, help, labelNames: labels, buckets, registers };
-      return [name, new prometheus.Histogram(options)];
-    }),
-  );
-  return { counters, histograms, text: () => registry.metrics() };
+  return [...headText(name, help, 'gauge'), ...lines].join('\n');
+}
+
+function headText(name: string, help: string, type: string): string[] {
+  return [`# HELP coterie_${name} ${help}`, `# TYPE coterie_${name} ${type}`];
 }
 
 function names<Name extends string>(table: Record<Name, unknown>): Name[] {
   return Object.keys(table) as Name[];
 }
 
-function pick(labels: Record<string, string>, allowed: string[]): Record<string, string> {
-  return Object.fromEntries(Object.entries(labels).filter(([label]) => allowed.includes(label)));
+/** In the order of `allowed`, whatever order they come in; others are left out. */
+function labelText(labels: Record<string, string>, allowed: string[]): string {
+  const pairs = allowed.flatMap((label) => {
+    const value = labels[label];
+    return value === undefined ? [] : [`${label}="${escaped(value)}"`];
+  });
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+}
+
+function escaped(value: string): string {
+  return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
 }
 
 /** Bucket limits in steps of 1, 2.5 and 5. */

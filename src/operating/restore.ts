@@ -9,7 +9,6 @@ import { extract, list } from 'tar';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { ARCHIVE, INSIDE, type Manifest } from './backup.js';
-import { isRecord } from './keys.js';
 
 export interface RestoreSummary {
   /** When the backup was made, ISO 8601, and by which version. */
@@ -80,7 +79,7 @@ async function checkArchive(file: string): Promise<void> {
   const there = await stat(file).catch(() => null);
   if (!there?.isFile()) throw refuse('there is no such file');
   const found = new Set<string>();
-  const strange: string[] = [];
+  const foreign: string[] = [];
   try {
     await list({
       file,
@@ -88,8 +87,8 @@ async function checkArchive(file: string): Promise<void> {
       onReadEntry(entry) {
         const path = entry.path.replace(/\/$/, '');
         found.add(path);
-        const plain = entry.type === 'File' || entry.type === 'OldFile' || entry.type === 'Directory';
-        if (!plain || !isOurs(path)) strange.push(path);
+        const isPlain = entry.type === 'File' || entry.type === 'OldFile' || entry.type === 'Directory';
+        if (!isPlain || !isOurs(path)) foreign.push(path);
       },
     });
   } catch (error) {
@@ -97,7 +96,7 @@ async function checkArchive(file: string): Promise<void> {
   }
   if (!found.has(ARCHIVE.manifest) || !found.has(ARCHIVE.database))
     throw refuse('it is no backup made by coterie');
-  if (strange.length > 0) throw refuse(`it holds what no backup of ours does: ${JSON.stringify(strange[0])}`);
+  if (foreign.length > 0) throw refuse(`it holds what no backup of ours does: ${JSON.stringify(foreign[0])}`);
 }
 
 function isOurs(path: string): boolean {
@@ -110,24 +109,20 @@ function isOurs(path: string): boolean {
 }
 
 async function readManifest(archive: string, file: string): Promise<Manifest> {
-  const manifest: unknown = await readFile(file, 'utf8')
+  const manifest: Partial<Manifest> | null = await readFile(file, 'utf8')
     .then(JSON.parse)
     .catch(() => null);
-  if (!isRecord(manifest) || manifest.format !== ARCHIVE.format || typeof manifest.version !== 'number') {
+  if (manifest?.format !== ARCHIVE.format || typeof manifest.version !== 'number') {
     throw new Fault('configuration', `${archive} cannot be restored: it is no backup made by coterie`);
   }
-  if (manifest.version > ARCHIVE.version) {
+  const { format, version, madeBy, madeAt } = manifest;
+  if (version > ARCHIVE.version) {
     throw new Fault(
       'store_newer',
-      `${archive} was made by a newer coterie (${manifest.madeBy}); update this one first`,
+      `${archive} was made by a newer coterie (${madeBy}); update this one first`,
     );
   }
-  return {
-    format: manifest.format,
-    version: manifest.version,
-    madeBy: String(manifest.madeBy),
-    madeAt: String(manifest.madeAt),
-  };
+  return { format, version, madeBy: String(madeBy), madeAt: String(madeAt) };
 }
 
 interface Swap {

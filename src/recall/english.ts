@@ -1,6 +1,6 @@
 /**
- * English words to what they have in common: "paintings", "painted" and "painter" become one term. Rougher than a
- * dictionary and without one: a wrong but steady stem still finds itself. Pure.
+ * A stemmer for English: "paintings", "painted" and "painter" become one term. It is rough and has no dictionary, but a
+ * wrong stem still finds itself, because it is always the same. Pure.
  */
 
 /** Too frequent to tell one message from another; with them, what is left of words cut at an apostrophe. */
@@ -14,7 +14,7 @@ const STOP_WORDS = new Set(
   wow thanks thank please really`.split(/\s+/),
 );
 
-/** Forms that no rule leads back, each row the word and its forms. */
+/** Irregular forms; each row is a word and its forms. */
 const IRREGULAR = table(`
   go went gone goes|buy bought|bring brought|think thought|teach taught|catch caught|fight fought|seek sought
   see saw seen|take took taken|give gave given|write wrote written|ride rode ridden|drive drove driven
@@ -30,8 +30,8 @@ const IRREGULAR = table(`
   tie tied tying ties|good better best|bad worse worst`);
 
 /**
- * What people say, and what they call it when they ask about it later: spoken and written words for one thing.
- * Short on purpose: it holds only pairs that any dictionary calls equal.
+ * Synonyms: what people say, and what they call it when they ask about it later. Short on purpose: only words that any
+ * dictionary calls equal.
  */
 const SAME = table(`
   mother mom mum mommy|father dad daddy|child kid|picture photo pic photograph image|movie film|bike bicycle

@@ -1,15 +1,15 @@
 /**
  * The thread that owns the index: it does what the gateway's thread asks, in the order of asking, and tidies up while
- * nobody asks. Started by `thread.ts`; the build makes it a file of its own.
+ * nobody asks. Started by `index-thread.ts`; the build makes it a file of its own.
  */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { createEngine } from './engine.js';
-import type { Verbs } from './verbs.js';
+import type { IndexPort } from './index-port.js';
+import { createSearchIndex } from './search-index.js';
 
 export interface Ask {
   id: number;
-  verb: keyof Verbs;
+  name: keyof IndexPort;
   values: unknown[];
 }
 
@@ -27,12 +27,12 @@ const port = parentPort;
 if (port === null) throw new Error('this is no program: the gateway starts it as a thread');
 const { file, zone } = workerData as WorkerSettings;
 const say = (answer: Answer) => port.postMessage(answer);
-const engine = createEngine({
+const index = createSearchIndex(
   file,
   zone,
-  anew: (reason) => say({ kind: 'anew', reason }),
-  pause: () => turn(),
-});
+  (reason) => say({ kind: 'anew', reason }),
+  () => giveWay(),
+);
 
 let tidying: Promise<void> | null = null;
 function tidy(): Promise<void> {
@@ -44,25 +44,25 @@ function tidy(): Promise<void> {
 
 async function clearAway(): Promise<void> {
   try {
-    while (engine.tidy()) await turn();
+    while (index.tidy()) await giveWay();
   } catch {
     // What could not be cleared away is tried again after the next request.
   }
 }
 
-port.on('message', async ({ id, verb, values }: Ask) => {
+port.on('message', async ({ id, name, values }: Ask) => {
   try {
-    const value = await (engine[verb] as (...values: unknown[]) => unknown)(...values);
-    if (verb === 'forget') {
+    const value = await (index[name] as (...values: unknown[]) => unknown)(...values);
+    if (name === 'forget') {
       // Whoever is told that it is forgotten may look into the file.
       await tidy();
-      engine.scrub();
+      index.scrub();
     }
     say({ kind: 'done', id, value });
   } catch (error) {
     say({ kind: 'failed', id, reason: error instanceof Error ? error.message : String(error) });
   }
-  if (verb === 'close') port.close();
-  else if (['views', 'dropView', 'keepOnly', 'dropFile', 'addFile', 'forget', 'addVectors'].includes(verb))
+  if (name === 'close') port.close();
+  else if (['views', 'dropView', 'keepOnly', 'dropFile', 'addFile', 'forget', 'addVectors'].includes(name))
     void tidy();
 });

@@ -1,9 +1,8 @@
 /**
- * Recall over one index: a search brings the asker's files up to date, ranks, and shows of messages only what the
- * store says may be seen. All else happens in the background. Step 4 of the route, and the tool `search_memory`.
+ * Recall over one index: a search first indexes the asker's changed files, then ranks, and returns only those
+ * messages that the store says may be seen. Everything else happens in the background. Step 4 of the route, and the tool `search_memory`.
  */
-import type { Clock } from '../core/clock.js';
-import { OVER } from '../core/clock.js';
+import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Embedder } from '../core/embedder.js';
 import { describe } from '../core/errors.js';
@@ -17,22 +16,35 @@ import type {
   RecallResult,
   Scope,
 } from '../core/recall.js';
-import { isBehind } from '../core/view.js';
-import { createEmbedding } from './embedding.js';
-import { createFiles } from './files.js';
-import { authorName, createMessages } from './messages.js';
-import { startThread } from './thread.js';
-import { createUpkeep } from './upkeep.js';
-import type { Ranked } from './verbs.js';
+import type { HeardMessage } from '../core/view.js';
+import { isAfter } from '../core/view.js';
+import { createBackground } from './background.js';
+import { createFileIndexing } from './file-indexing.js';
+import { findMissing, readIndexed } from './first-look.js';
+import type { Ranked } from './index-port.js';
+import { createIndexThread } from './index-thread.js';
+import { authorName, createMessageIndexing } from './message-indexing.js';
+import { addMissingVectors, questionVector } from './vector-indexing.js';
 
 /** A search that takes longer answers with nothing. */
 const SEARCH_MS = 3_000;
-/** For files that changed just now: later ones are in the next answer. */
+/** How long a search waits for files that have just changed; what takes longer is found by the next one. */
 const REFRESH_MS = 500;
 const MOST_HITS = 100;
-/** Nobody looks at once for what was just said: it is in the window. */
-const GATHER_MS = 500;
-/** What the store keeps back is made up for from further down. */
+/**
+ * What was just said stands in the window, and a search reads what else it needs: indexing may wait, so that the thread
+ * need not run, until so many messages were heard.
+ */
+const LATER_MS = 300_000;
+const MANY = 200;
+/** A thread that nothing was asked of for so long ends: it takes 10 MB. */
+const THREAD_IDLE_MS = 60_000;
+/** While the thread runs, what comes within this time is indexed together. */
+const GATHER_MS = 1_000;
+/** Under load the waits grow with the work, so that indexing takes at most a sixth of the time. */
+const REST_PER_WORK = 5;
+const LONGEST_REST_MS = 5_000;
+/** Extra hits to ask for, because the store may not show all of them. */
 const SPARE = 40;
 
 export function createRecall(options: {
@@ -46,76 +58,121 @@ export function createRecall(options: {
   log: Log;
   /** The compiled `recall-worker.js`, where it is not beside this module. */
   worker?: URL;
+  laterMs?: number;
+  threadIdleMs?: number;
 }): Recall {
-  const { file, feed, embedder, clock, zone, log } = options;
+  const {
+    file,
+    feed,
+    embedder,
+    clock,
+    zone,
+    log,
+    laterMs = LATER_MS,
+    threadIdleMs = THREAD_IDLE_MS,
+  } = options;
   const stopped = new AbortController();
-  const index = startThread({
-    entry: options.worker ?? new URL('./recall-worker.js', import.meta.url),
-    settings: { file, zone: zone.name },
-    ...{ clock, log },
-    anew() {
-      messages.again();
-      files.again();
-      indexing.wake();
-    },
-  });
-  const messages = createMessages({ feed, files: options.files, index });
-  const files = createFiles({ files: options.files, index });
-  const embedding = embedder && createEmbedding({ ...{ embedder, feed, index, clock, log } });
+  const entry = options.worker ?? new URL('./recall-worker.js', import.meta.url);
+  const index = createIndexThread(entry, { file, zone: zone.name }, threadIdleMs, clock, log, indexAgain);
+  const messages = createMessageIndexing(feed, options.files, index);
+  const files = createFileIndexing(options.files, index);
   let counts = { indexed: 0, vectorsWaiting: 0 };
-  const indexing = createUpkeep(
-    'indexing for search',
-    { clock, log, gatherMs: GATHER_MS },
-    async (signal) => {
-      await messages.catchUp(signal);
-      await files.catchUp(signal);
-      counts = await index.counts(embedder?.model ?? null);
-      embeddings?.wake();
-    },
-  );
-  const embeddings =
-    embedding &&
-    createUpkeep('making vectors', { clock, log, gatherMs: 0 }, async (signal) => {
-      await embedding.catchUp(signal);
-      counts = await index.counts(embedder?.model ?? null);
-    });
+  let isFirst = true;
+  let heard = 0;
+  let stopWaiting: (() => void) | null = null;
+  /** Objects of the database that was read at the start. */
+  const held: unknown[] = [];
+  const restMs = (tookMs: number) => Math.min(Math.max(GATHER_MS, tookMs * REST_PER_WORK), LONGEST_REST_MS);
+  const indexing = createBackground('indexing for search', clock, log, restMs, async (signal) => {
+    stopWaiting?.();
+    stopWaiting = null;
+    heard = 0;
+    if (isFirst && (await isNearlyComplete(signal))) return;
+    isFirst = false;
+    await messages.catchUp(signal);
+    await files.catchUp(signal);
+    counts = await index.counts(embedder?.model ?? null);
+    vectors?.wake();
+  });
+  const vectors =
+    embedder &&
+    createBackground(
+      'making vectors',
+      clock,
+      log,
+      () => 0,
+      async (signal) => {
+        await addMissingVectors(embedder, feed, index, log, signal);
+        counts = await index.counts(embedder.model);
+      },
+    );
+
+  /** At the start: true where at most a little is missing, which may wait as what is heard from now on. */
+  async function isNearlyComplete(signal: AbortSignal): Promise<boolean> {
+    const indexed = readIndexed(file, held);
+    const missing = indexed && (await findMissing(indexed, feed, options.files, MANY, signal));
+    // In the meantime something may have been forgotten, or lost: then everything is to be looked at again.
+    if (indexed === null || missing === null || !isFirst) return false;
+    isFirst = false;
+    counts = { ...counts, indexed: indexed.pieces };
+    messages.onlyMissing(missing.rooms);
+    if (!missing.files) files.nothingMissing();
+    if (messages.waiting() + files.waiting() > 0) indexLater();
+    return true;
+  }
+
+  function indexLater(): void {
+    if (stopped.signal.aborted) return;
+    if (index.isRunning() || heard >= MANY) indexing.wake();
+    else stopWaiting ??= clock.after(laterMs, indexing.wake);
+  }
+
+  function indexAgain(): void {
+    isFirst = false;
+    messages.again();
+    files.again();
+    indexing.wake();
+  }
 
   async function found(scope: Scope, query: RecallQuery, signal: AbortSignal): Promise<RecallResult> {
     const limit = Math.min(Math.max(0, Math.floor(query.limit)), MOST_HITS);
     if (limit === 0 || !/[\p{L}\p{N}]/u.test(query.text)) return { hits: [], by: 'keywords' };
     const [vector] = await Promise.all([
-      embedding === null ? null : embedding.question(query.text, signal),
-      Promise.race([refreshed(scope), clock.sleep(REFRESH_MS, signal)]),
+      embedder && questionVector(embedder, query.text, clock, log, signal),
+      Promise.race([refreshed(scope, query), clock.sleep(REFRESH_MS, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
     const { ranked, byVectors } = await index.search({ scope, query, most: limit * 3 + SPARE, vector });
     return { hits: (await shown(scope, query, ranked)).slice(0, limit), by: byVectors ? 'both' : 'keywords' };
   }
 
-  async function refreshed(scope: Scope): Promise<void> {
-    try {
-      if (await files.refresh(scope)) indexing.wake();
-    } catch (error) {
+  async function refreshed(scope: Scope, { except }: RecallQuery): Promise<void> {
+    const failed = (error: unknown) =>
       log.warn(
         { ...scope, error: describe(error) },
-        'memory files could not be indexed: their former text is searched',
+        'what is new could not be indexed: the rest is searched',
       );
-    }
+    const [filesChanged] = await Promise.all([
+      files.refresh(scope).catch(failed),
+      messages.refresh(scope, except, stopped.signal).catch(failed),
+    ]);
+    if (filesChanged === true) indexing.wake();
+    else if (stopWaiting !== null) indexLater();
   }
 
   async function shown(scope: Scope, query: RecallQuery, ranked: Ranked[]): Promise<Recalled[]> {
     const ids = ranked.flatMap((hit) => (hit.kind === 'message' ? [hit.messageId] : []));
     const visible = ids.length === 0 ? [] : await feed.visible(scope, ids);
     const byId = new Map(visible.map((message) => [message.id, message]));
-    const told = new Set<string>();
+    const shownAlready = new Set<string>();
     return ranked.flatMap((hit) => {
       const recalled =
         hit.kind === 'line' ? hit.recalled : fromMessage(hit, byId.get(hit.messageId), scope, query);
       if (recalled === null || recalled.text.trim() === '') return [];
-      // The same words of the same minute: an archive beside the store, or a message that was heard twice.
+      // The same words in the same minute: a message that is also in an archive, or was heard twice.
       const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
-      if (told.has(key)) return [];
-      told.add(key);
+      if (shownAlready.has(key)) return [];
+      shownAlready.add(key);
       return [recalled];
     });
   }
@@ -141,15 +198,14 @@ export function createRecall(options: {
 
     heard(room) {
       messages.heard(room);
-      indexing.wake();
+      heard++;
+      indexLater();
     },
 
     async forget(chatId) {
       files.forget(chatId);
       await index.forget(chatId);
-      messages.again();
-      files.again();
-      indexing.wake();
+      indexAgain();
     },
 
     status() {
@@ -169,12 +225,13 @@ export function createRecall(options: {
 
     start() {
       indexing.start();
-      embeddings?.start();
+      vectors?.start();
     },
 
     async stop() {
       stopped.abort(OVER);
-      await Promise.all([indexing.stop(), embeddings?.stop()]);
+      stopWaiting?.();
+      await Promise.all([indexing.stop(), vectors?.stop()]);
       await index.close();
     },
   };
@@ -182,15 +239,15 @@ export function createRecall(options: {
 
 function fromMessage(
   hit: { relevance: number },
-  message: Awaited<ReturnType<RecallFeed['visible']>>[number] | undefined,
+  message: HeardMessage | undefined,
   scope: Scope,
   query: RecallQuery,
 ): Recalled | null {
   if (message === undefined) return null;
-  const { id, room, sentAt, text, author, place } = message;
+  const { id, room, sentAt, text, author, position } = message;
   if (query.since !== undefined && sentAt < query.since) return null;
   if (query.until !== undefined && sentAt >= query.until) return null;
-  if (query.except?.room === room && isBehind(place, query.except.after)) return null;
+  if (query.except?.room === room && isAfter(position, query.except.after)) return null;
   const own = author.kind === 'persona' && author.id === scope.personaId;
   const source = { kind: 'message' as const, room, messageId: id, author: authorName(message), own };
   return { text, at: sentAt, source, relevance: hit.relevance };

@@ -1,6 +1,6 @@
 /**
- * Whose files a tool call may touch. Fails closed: without an authorisation nothing, else one's own chat and
- * persona, and any other only from a control chat. Ids become folder names, so a forged one is refused here.
+ * Whose files a tool call may touch. Without an authorisation nothing; else those of its own chat and persona, and any
+ * other only from a control chat. Ids become folder names, so one that would lead elsewhere is refused here.
  */
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { ToolContext } from '../core/tool.js';

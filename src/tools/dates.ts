@@ -1,5 +1,5 @@
 /** Days as the daily log names its files. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { createZone } from '../core/dates.js';
 
 /** The day that `now` falls on in a zone, as YYYY-MM-DD. */

@@ -1,12 +1,12 @@
-/** The memory tools: tiers (beside), whole files, principles to read, the daily log to read and add to. */
-import { z } from 'zod';
+/** `read_memory` and `write_memory`: principles, a whole MEMORY.md, the daily log; and the list of the memory tools. */
+import * as z from 'zod';
 import { entryLine } from '../core/entry.js';
 import type { Memory } from '../core/memory.js';
 import { type AnyTool, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';
 import { dayIn, isDay } from './dates.js';
-import { keptOut } from './kept-out.js';
-import { done, failed, fits, shown, unsaved, withoutFaults } from './results.js';
+import { done, failed, fits, runTool, shown, unsaved } from './results.js';
+import { refuseSecret } from './secret-refusal.js';
 import { readTieredMemory, TIERS, writeTieredMemory } from './tiered-memory.js';
 
 export function memoryTools(memory: Memory): AnyTool[] {
@@ -30,11 +30,11 @@ function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
   return {
     name,
     description: 'Reads the principles, your whole memory file, or one day of the daily log.',
+    hint: 'read the principles, your whole memory file, or a day of the daily log',
     parameters: readParameters,
     risk: 'low',
-    repeatable: true,
     execute: (parameters, context) =>
-      withoutFaults(name, context, async () => {
+      runTool(name, context, async () => {
         const allowed = authorise(context, parameters);
         if (!allowed.ok) return failed(allowed.reason);
         switch (parameters.scope) {
@@ -68,11 +68,11 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
   return {
     name,
     description: 'Adds a line to the daily log of the chat.',
+    hint: 'add a line to the daily log of this chat (scope chat_daily)',
     parameters: writeParameters,
     risk: 'medium',
-    repeatable: false,
     execute: (parameters, context) =>
-      withoutFaults(
+      runTool(
         name,
         context,
         async () => {
@@ -84,7 +84,7 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
           if (!isDay(day)) return failed(NO_DAY);
           const line = entryLine(parameters.content);
           if (line === '') return failed('There is no content to add; nothing was written.');
-          const refusal = await keptOut(name, parameters.content, '', context);
+          const refusal = await refuseSecret(name, parameters.content, '', context);
           if (refusal !== null) return refusal;
           if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
           const { cause, signal } = context;
@@ -100,13 +100,15 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
   };
 }
 
-/** Whoever was shown the whole file has seen its tiers. */
+/** A turn that was shown the whole file has seen its tiers and may replace them. */
 async function readWhole(memory: Memory, target: Target, context: ToolContext): Promise<ToolResult> {
+  // Read before the text that is shown: where somebody writes in between, a tier counts as seen in its older form,
+  // and a write that builds on that is refused.
+  const tiers = await Promise.all(TIERS.map((tier) => memory.readTier(target, tier)));
   const text = await memory.readAll(target);
   if (fits(text)) {
-    for (const tier of TIERS) {
-      const seen = { text: await memory.readTier(target, tier) };
-      context.seen.set(seenKey(target.chatId, target.personaId, tier), seen);
+    for (const [n, tier] of TIERS.entries()) {
+      context.seen.set(seenKey(target.chatId, target.personaId, tier), { text: tiers[n] ?? '' });
     }
   }
   return done(shown(text) || '(This memory is empty.)');

@@ -1,9 +1,9 @@
-/** What the memory tools answer, and what keeps an expected fault from being thrown at the turn. */
+/** The results of tools, and how a file that cannot be read or written becomes one. */
 import { cutWithMarker } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { ToolContext, ToolResult } from '../core/tool.js';
 
-/** No tool answer is longer: one file of megabytes would otherwise take the whole conversation's place. */
+/** No result is longer: one file of megabytes would otherwise fill the whole context. */
 const MAX_CHARS = 50_000;
 
 export function done(content: string): ToolResult {
@@ -14,7 +14,7 @@ export function failed(content: string): ToolResult {
   return { content, failed: true };
 }
 
-/** A write that would have been right, and did not come to be. */
+/** A write that was allowed and did not happen: the file had changed, or could not be written. */
 export function unsaved(content: string): ToolResult {
   return { content, failed: true, unsaved: true };
 }
@@ -29,20 +29,20 @@ export function shown(text: string): string {
 }
 
 /**
- * A file that cannot be read or written is the model's to tell; the path in it is the operator's alone. `trouble`
- * is `unsaved` for what writes.
+ * Runs a tool; where a file cannot be read or written, the model is told, without the path, which is for the operator
+ * alone. `failure` makes that result: `unsaved` for tools that write.
  */
-export async function withoutFaults(
+export async function runTool(
   name: string,
   context: ToolContext,
   work: () => Promise<ToolResult>,
-  trouble: (content: string) => ToolResult = failed,
+  failure: (content: string) => ToolResult = failed,
 ): Promise<ToolResult> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     context.log.warn({ tool: name, error: describe(error) }, 'a tool could not do its work');
-    return trouble(`${name} failed: ${error.sentence} Nothing was changed.`);
+    return failure(`${name} failed: ${error.sentence} Nothing was changed.`);
   }
 }

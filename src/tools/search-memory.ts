@@ -2,7 +2,7 @@
  * `search_memory`: what was said and noted before, in whatever words. The scope is the caller's own, made by the
  * gateway: there is no parameter for another chat or persona.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { localMidnight, type Zone } from '../core/dates.js';
 import type { Recall } from '../core/recall.js';
 import { recalledLine } from '../core/recalled.js';
@@ -27,9 +27,9 @@ export function searchMemory(recall: Recall, zone: Zone): Tool<z.infer<typeof pa
     description:
       'Searches your memory, the daily log and everything that was said to you or in your presence in this chat, ' +
       'however long ago. Use it before you say that you do not know or do not remember.',
+    hint: 'search what was said and noted in this chat, however long ago',
     parameters,
     risk: 'low',
-    repeatable: true,
     async execute({ query, limit = DEFAULT_HITS, since, until }, context) {
       if (context.authorisation === undefined)
         return failed('Permission denied: this call carries no authorisation.');
@@ -41,7 +41,9 @@ export function searchMemory(recall: Recall, zone: Zone): Tool<z.infer<typeof pa
       const result = await recall.search(
         { chatId, personaId },
         {
-          ...{ text: query, limit, now: context.now },
+          text: query,
+          limit,
+          now: context.now,
           ...(since ? { since: startOf(since, zone) } : {}),
           ...(until ? { until: startOf(until, zone, 1) } : {}),
         },

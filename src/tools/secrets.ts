@@ -1,15 +1,9 @@
 /**
  * Whether a text holds a secret: keys and tokens by their makers' shapes, passwords by what they are called, bank
- * cards by their check digit. Pure. The memory tools refuse to write what is found here (docs/decisions/0008).
+ * cards by their check digit. Pure. The memory tools refuse to write what is found here (docs/decisions/0010).
  */
-import { cardNumbers } from './secrets/cards.js';
-import type { Secret } from './secrets/found.js';
-import { namedSecrets } from './secrets/named.js';
-import { recoveryPhrases } from './secrets/phrases.js';
-import { placedSecrets } from './secrets/placed.js';
-import { privateKeys } from './secrets/private-keys.js';
-import { shapedSecrets } from './secrets/shapes.js';
-import { tableSecrets } from './secrets/tables.js';
+import * as tables from './secret-patterns.js';
+import { couldBePassword, isCardNumber, looksLikeKey, looksLikePassword } from './secret-values.js';
 
 /** What was found, fit to be told: never the secret itself. */
 export interface SecretFound {
@@ -19,38 +13,270 @@ export interface SecretFound {
   line: number;
 }
 
+interface Secret {
+  kind: string;
+  /** Where in the text it is, or its line begins. */
+  at: number;
+  /** What is secret, bare of marks, to recognise it in another place. Never shown, never logged. */
+  value: string;
+}
+
 /**
  * The first secret of a text that is not in `known`, the text that is replaced: what a person has put there by
  * hand may stay.
  */
 export function secretIn(text: string, known = ''): SecretFound | null {
-  const plain = plainly(text);
+  const plain = normalised(text);
   const found = secretsOf(plain);
   if (found.length === 0) return null;
-  const values = new Set(secretsOf(plainly(known)).map((secret) => secret.value));
-  const first = found.find((secret) => !values.has(secret.value));
+  const knownValues = new Set(secretsOf(normalised(known)).map((secret) => secret.value));
+  const first = found.find((secret) => !knownValues.has(secret.value));
   if (first === undefined) return null;
   return { kind: first.kind, line: plain.slice(0, first.at).split('\n').length };
 }
 
 /** In the order of the text. */
-function secretsOf(plain: string): Secret[] {
-  const finders = [
-    shapedSecrets,
-    privateKeys,
-    namedSecrets,
-    placedSecrets,
-    tableSecrets,
-    cardNumbers,
-    recoveryPhrases,
-  ];
-  return finders.flatMap((find) => find(plain)).sort((a, b) => a.at - b.at);
+function secretsOf(text: string): Secret[] {
+  return [
+    ...matching(text, SHAPES),
+    ...wrapped(text),
+    ...matching(text, POSITIONS),
+    ...named(text),
+    ...underHeadings(text),
+    ...inTables(text),
+  ].sort((a, b) => a.at - b.at);
 }
 
-/** One form of each character (full-width ones, too), one kind of line end, nothing that is not seen. */
-function plainly(text: string): string {
+/** One form of each character (full-width ones, too), one kind of line end, nothing invisible. */
+function normalised(text: string): string {
   return text
     .replace(/\r\n?|[\u2028\u2029]/g, '\n')
     .normalize('NFKC')
     .replace(/[\u00AD\u200B-\u200F\u2060-\u2064\uFEFF]/g, '');
+}
+
+function linesOf(text: string): { line: string; at: number }[] {
+  let next = 0;
+  return text.split('\n').map((line) => {
+    const at = next;
+    next += line.length + 1;
+    return { line, at };
+  });
+}
+
+interface Pattern {
+  kind: string;
+  pattern: RegExp;
+}
+
+const BEGINS = '(?<![\\p{L}\\p{N}])';
+const ENDS = '(?![\\p{L}\\p{N}])';
+/** Chinese and the like set no space after a word. */
+const ENDS_NAME = `(?:${ENDS}|(?<=[\\p{Lo}\\p{Lm}]))`;
+const ANY_PASSWORD = `(?:${tables.PASSWORD_SUFFIXES}|${BEGINS}(?:${tables.PASSWORDS}))`;
+const PASSWORD_NAME = `${ANY_PASSWORD}${ENDS_NAME}`;
+const RANDOM = '(?=[A-Za-z0-9]{0,40}\\d)(?=\\d{0,40}[A-Za-z])[A-Za-z0-9]';
+const { NUMBER, PHRASE_WORD, PHRASE_GAP } = tables;
+const PARTS = { RANDOM, BEGINS, ENDS, PASSWORD_NAME, NUMBER, PHRASE_WORD, PHRASE_GAP };
+
+function patternsOf(table: string, flags: string, before = ''): Pattern[] {
+  const rows = table.trim().split('\n');
+  return rows.map((row) => {
+    const [kind = '', ...source] = row.split(': ');
+    let whole = source.join(': ');
+    for (const [name, part] of Object.entries(PARTS)) whole = whole.replaceAll(name, part);
+    return { kind, pattern: new RegExp(`${before}(?:${whole})`, flags) };
+  });
+}
+
+/** At the beginning of a word only: `desk-…` holds no `sk-…`. */
+const SHAPES = patternsOf(tables.SHAPES, 'g', '(?<![A-Za-z0-9])');
+const ANY_SHAPE = new RegExp(SHAPES.map(({ pattern }) => pattern.source).join('|'));
+const POSITIONS = [...patternsOf(tables.POSITIONS, 'gu'), ...patternsOf(tables.POSITIONS_IN_ANY_CASE, 'giu')];
+/** Stars or dots, or the name of a variable, where the secret would be. */
+const MASKED = /[*•]{3}|\.{3}|:(?:\$\{?\w+\}?|\{+[^}]*\}+|%\w+%|\[[^\]]*\]|x{3,}|_+)@/i;
+const CHECKS = new Map<string, (value: string) => boolean>([
+  ['shape', (value) => !MASKED.test(value)],
+  ['password', looksLikePassword],
+  ['login', (value) => looksLikeKey(value, 8) || /[a-z][A-Z]|=$/.test(value)],
+  ['code', (value) => /\d/.test(value)],
+  ['card', isCardNumber],
+]);
+
+function matching(text: string, patterns: Pattern[]): Secret[] {
+  return patterns.flatMap(({ kind, pattern }) =>
+    [...text.matchAll(pattern)].flatMap((match) => {
+      const [[group, found] = ['shape', match[0]]] = Object.entries(match.groups ?? {});
+      const bare = group === 'shape' ? found : unquoted(found);
+      // One number, however its digits are grouped.
+      const value = group === 'card' ? bare.replace(/\D/g, '') : bare;
+      return CHECKS.get(group)?.(value) === false ? [] : [{ kind, at: match.index, value }];
+    }),
+  );
+}
+
+/** Tokens that go over the end of a line: the last word of it, and what the next three begin with. */
+function wrapped(text: string): Secret[] {
+  const lines = linesOf(text).map(({ line, at }) => {
+    // Without what Markdown sets before a line, and the backslash that breaks one.
+    return { at, words: line.replace(/^[\s>]+|\s+$/g, '').replace(/\\$/, '') };
+  });
+  return lines.flatMap(({ at, words }, row) => {
+    const first = words.slice(words.lastIndexOf(' ') + 1);
+    // What the line holds whole is found already.
+    if (first === '' || ANY_SHAPE.test(first)) return [];
+    let token = first;
+    for (const next of lines.slice(row + 1, row + 4)) {
+      const [word = ''] = next.words.split(/\s/, 1);
+      token += word;
+      const found = token.length >= 20 && ANY_SHAPE.test(token) ? matching(token, SHAPES) : [];
+      const secret = found.find((each) => each.at < first.length);
+      if (secret !== undefined) return [{ ...secret, at }];
+      if (word === '' || word !== next.words) break;
+    }
+    return [];
+  });
+}
+
+// By name: `password: …`, `my password is …`, `API_KEY=…`. The less there is between a name and what stands after it,
+// the more that must look like a secret.
+
+const NAMES = new RegExp(
+  `(?:(?<key>${tables.KEYS})|(?<ambiguousKey>${BEGINS}(?:${tables.AMBIGUOUS_KEYS}))|` +
+    `(?<password>${ANY_PASSWORD})|${BEGINS}(?:${tables.AMBIGUOUS_PASSWORDS}))${ENDS_NAME}`,
+  'giu',
+);
+
+/** What Markdown, JSON and quotes set around a name or a value. */
+const MARKS = '[*_"\'`“”„«»‘’~\\])}]{0,4}';
+/** `password (router): …`, `password for the wifi: …`, `password_2=…`. */
+const ABOUT = `(?:\\s?\\([^()\\n]{1,40}\\)|\\s(?:${tables.PREPOSITIONS})\\s[^\\n:=|]{1,40}?|[_-]?\\d{1,2})?`;
+const between = (source: string) => new RegExp(`^${MARKS}${ABOUT}${MARKS}${source}`, 'iu');
+const ASSIGNED = between(`(?:[ \\t]{0,3}(?::=|=>|[:=]{1,2})\\s{0,3}|>(?=\\S))(?!\`\`\`|~~~)${MARKS}\\s{0,8}`);
+const SAID = between(`\\s{1,3}(?:${tables.COPULAS})${ENDS}:?\\s{0,3}`);
+const SAID_OTHERWISE = between(
+  `\\s{0,3}(?:(?:${tables.OTHER_COPULAS})${ENDS}|${tables.UNSPACED_COPULAS}):?\\s{0,3}`,
+);
+const BESIDE = new RegExp(`^${MARKS}(?:[ \\t]{1,8}|\\s{1,3})`, 'u');
+const BESIDE_UNSPACED = new RegExp(`^${MARKS}[ \\t]{0,8}`, 'u');
+/** How far from its name a value may end. */
+const REACH = 300;
+
+function named(text: string): Secret[] {
+  return [...text.matchAll(NAMES)].flatMap((name) => {
+    const end = name.index + name[0].length;
+    const rest = text.slice(end, end + REACH);
+    const { key, ambiguousKey, password } = name.groups ?? {};
+    const isKey = key !== undefined || ambiguousKey !== undefined;
+    const beside = /[\p{Lo}\p{Lm}]$/u.test(name[0]) ? BESIDE_UNSPACED : BESIDE;
+    const assigned = ASSIGNED.exec(rest)?.[0];
+    const said = assigned ?? SAID.exec(rest)?.[0];
+    const joint = said ?? SAID_OTHERWISE.exec(rest)?.[0] ?? beside.exec(rest)?.[0];
+    const value = joint === undefined ? null : valueAt(rest, joint.length);
+    if (joint === undefined || value === null) return [];
+    // A heading, and the value alone on the line below it; not a sentence that goes on there.
+    if (said === undefined && joint.includes('\n') && !value.alone) return [];
+    const certain = key !== undefined || password !== undefined || assigned?.includes('=') === true;
+    const secret = { kind: isKey ? 'a key or token' : 'a password', at: end + value.at, value: value.text };
+    if (isKey) {
+      const shortest = assigned === undefined ? (key !== undefined ? 12 : 16) : certain ? 8 : 16;
+      return looksLikeKey(value.text, shortest) ? [secret] : [];
+    }
+    // A plain word counts where nothing else can be meant: on the same line, and nothing more after it.
+    const mayBePlain =
+      certain && said !== undefined && (value.quoted || (value.alone && !said.includes('\n')));
+    return looksLikePassword(value.text) || (mayBePlain && couldBePassword(value.text)) ? [secret] : [];
+  });
+}
+
+interface Value {
+  text: string;
+  at: number;
+  /** In quotes, backticks or a fence. */
+  quoted: boolean;
+  /** The line, the sentence, the field ends after it. */
+  alone: boolean;
+}
+
+const FENCE = /^(?:```|~~~)[^\n]*\n\s*/;
+const LIST_MARK = /^(?:[-*+>]|\d{1,2}[.)])\s+/;
+const CLOSERS = new Map(
+  Object.entries({ '"': '"', "'": "'", '`': '`', '“': '”', '„': '“”', '«': '»', '‘': '’' }),
+);
+/** Up to a space, a quote, the next field of an address, a closing tag, or a script without capitals (prose). */
+const WORD = /^(?:(?![;&][\w .-]{1,30}=|<\/)[^\s"`\p{Lo}\p{Lm}、。」])+/u;
+
+/** What stands behind a name and what joins the two. */
+function valueAt(rest: string, from: number): Value | null {
+  const fence = FENCE.exec(rest.slice(from))?.[0];
+  const at = from + (fence ?? LIST_MARK.exec(rest.slice(from))?.[0] ?? '').length;
+  // The opening quote may have been taken with what stands before.
+  const inside = CLOSERS.has(rest.charAt(at)) ? at + 1 : at;
+  const closers = CLOSERS.get(rest.charAt(inside - 1));
+  const line = rest.slice(inside).split('\n', 1)[0] ?? '';
+  const close = closers === undefined ? -1 : line.search(new RegExp(`[${closers}]`));
+  const quotation = line.slice(0, Math.max(0, close)).trim();
+  if (quotation !== '') return { text: quotation, at: inside, quoted: true, alone: true };
+  return bareValueAt(rest, at, fence !== undefined);
+}
+
+function bareValueAt(rest: string, at: number, quoted: boolean): Value | null {
+  const line = rest.slice(at).split('\n', 1)[0] ?? '';
+  const word = WORD.exec(line)?.[0] ?? '';
+  const text = word.replace(/^[*_]+|[*_.,:;'’”»)\]}]+$/g, '');
+  const after = line.slice(word.length);
+  const alone =
+    /^\s*$|^\s*[;&|<>"`/(*]/.test(after) ||
+    /\.$/.test(word) ||
+    (/,$/.test(word) && /^\s*[\w ]{1,30}[:=]/.test(after));
+  return text === '' ? null : { text, at, quoted, alone };
+}
+
+/** A heading, bold words, or a line that ends with a colon. */
+const HEADING = new RegExp(`^(?=\\s*#|\\s*\\*\\*|.*:[\\s*_]*$).{0,60}${PASSWORD_NAME}[\\s:*_]*$`, 'iu');
+const ITEM = /^\s*(?:[-*+]|\d{1,2}[.)])\s+.*?[:=–—-]\s+(?<value>\S+)/u;
+
+/** `## Passwords`, then `- router: …`. */
+function underHeadings(text: string): Secret[] {
+  let under = false;
+  return linesOf(text).flatMap(({ line, at }) => {
+    if (line.trim() === '') return [];
+    const item = ITEM.exec(line);
+    if (item === null) under = HEADING.test(line);
+    const value = unquoted(item?.groups?.value ?? '');
+    return under && looksLikePassword(value) ? [{ kind: 'a password', at, value }] : [];
+  });
+}
+
+/** In a table of Markdown a value stands under its name or right of it; it is read as if it stood after it. */
+function inTables(text: string): Secret[] {
+  let header: string[] | null = null;
+  let above: string[] = [];
+  return linesOf(text).flatMap(({ line, at }) => {
+    const cells = line.includes('|') ? cellsOf(line) : [];
+    const isRule = cells.length > 0 && line.includes('-') && /^[\s|:-]+$/.test(line);
+    if (cells.length === 0) header = null;
+    else if (isRule) header = above;
+    above = cells;
+    if (isRule || cells.length === 0) return [];
+    // Outside a table's body, what stands side by side need not be a name and its value.
+    const joint = header === null ? ' ' : ': ';
+    const pairs = cells.flatMap((cell, column) => [
+      { name: header?.[column] ?? '', value: cell },
+      { name: cells[column - 1] ?? '', value: cell },
+    ]);
+    return pairs
+      .filter(({ name, value }) => name !== '' && value !== '')
+      .flatMap(({ name, value }) => named(`${name}${joint}${value}`))
+      .map((secret) => ({ ...secret, at }));
+  });
+}
+
+function cellsOf(line: string): string[] {
+  const cells = line.trim().replace(/^\||\|$/g, '');
+  return cells.split(/(?<!\\)\|/).map((cell) => cell.trim());
+}
+
+function unquoted(value: string): string {
+  return value.replace(/^["'`*]+|["'`*.,;]+$/g, '');
 }

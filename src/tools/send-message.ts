@@ -4,17 +4,17 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { createZone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
-import type { Aside, Tool, ToolContext, ToolResult } from '../core/tool.js';
+import type { SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { done, failed } from './results.js';
-import { findSendable, newestIn } from './sendable.js';
+import { findFile, newestFiles } from './sendable-files.js';
 
 export interface SendMessageParts {
   /** Puts it into the outbox; what has this key already is passed over. */
-  post(aside: Aside): Promise<'posted' | 'unknown chat'>;
+  post(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
   /** `data/media`: files that came with messages, a folder for each chat. */
   mediaFolder: string;
   groupsDir: string;
@@ -43,9 +43,9 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
     description:
       'Sends a message of its own, at once, or a file. Your answer is sent without it: use it only for files, for ' +
       'what must be said before you go on working, or for another chat.',
+    hint: 'send a file, or say something before you go on working',
     parameters,
     risk: 'medium',
-    repeatable: false,
     async execute({ text = '', attachment_path: path = '', chat_id }, context) {
       const allowed = authorise(context, { chat_id });
       if (!allowed.ok) return failed(allowed.reason);
@@ -55,14 +55,14 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
       if (text.trim() === '' && path === '')
         return failed('There is nothing to send: give a text, or a file.');
 
-      const found = path === '' ? null : await findSendable(path, rootsOf(parts, chatId, context));
+      const found = path === '' ? null : await findFile(path, rootsOf(parts, chatId, context));
       if (found?.kind === 'forbidden') return failed(FORBIDDEN);
       if (found?.kind === 'missing') return missing(parts, chatId, context);
       if (context.signal.aborted) return failed('Stopped: nothing was sent.');
 
       const key = keyOf([turnId, chatId, text, path]);
       const file = found?.file ?? null;
-      const outcome = await parts.post({ chatId, personaId, turnId, key, text, file });
+      const outcome = await parts.post({ chatId, personaId, turnId, room: context.room, key, text, file });
       if (outcome === 'unknown chat') {
         return failed(`Nothing was sent: nobody has ever written in a chat ${JSON.stringify(chatId)}.`);
       }
@@ -92,7 +92,7 @@ async function missing(
   { timezone }: ToolContext,
 ): Promise<ToolResult> {
   const zone = createZone(timezone);
-  const files = await newestIn(join(mediaFolder, chatId), MOST_LISTED);
+  const files = await newestFiles(join(mediaFolder, chatId), MOST_LISTED);
   const lines = files.map(({ name, bytes, at }) => `${name} (${bytes} bytes, came ${zone.time(at)})`);
   const list =
     lines.length === 0

@@ -1,10 +1,10 @@
 /** `read_tiered_memory` and `write_tiered_memory`: one tier of a persona's MEMORY.md, seen before it is replaced. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Memory, SeenTier, Tier } from '../core/memory.js';
 import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';
-import { keptOut } from './kept-out.js';
-import { done, failed, fits, shown, unsaved, withoutFaults } from './results.js';
+import { done, failed, fits, runTool, shown, unsaved } from './results.js';
+import { refuseSecret } from './secret-refusal.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];
 
@@ -33,11 +33,11 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
   return {
     name,
     description: 'Reads a tier of your memory (MEMORY.md), whole, as it stands now.',
+    hint: 'read a tier of your memory: Tier 1 long term, Tier 2 active projects and goals, Tier 3 recent focus and mood',
     parameters: readParameters,
     risk: 'low',
-    repeatable: true,
     execute: (parameters, context) =>
-      withoutFaults(name, context, async () => {
+      runTool(name, context, async () => {
         const allowed = authorise(context, parameters);
         if (!allowed.ok) return failed(allowed.reason);
         if (parameters.tier !== undefined) {
@@ -59,11 +59,11 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
     description:
       'Replaces one tier of your memory (MEMORY.md): include what should stay. Tier 1 only when asked to or for a ' +
       'long-term pattern, tier 2 when projects change, tier 3 often; not a todo list. Never secrets.',
+    hint: 'update one of these tiers',
     parameters: writeParameters,
     risk: 'medium',
-    repeatable: false,
     execute: (parameters, context) =>
-      withoutFaults(
+      runTool(
         name,
         context,
         async () => {
@@ -71,7 +71,7 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
           if (!allowed.ok) return failed(allowed.reason);
           const { tier, content } = parameters;
           const seen = context.seen.get(seenKey(allowed.target.chatId, allowed.target.personaId, tier));
-          const refusal = await keptOut(name, content, textOf(seen), context);
+          const refusal = await refuseSecret(name, content, textOf(seen), context);
           if (refusal !== null) return refusal;
           if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
           return write(memory, allowed.target, tier, content, seen, context);

@@ -122,7 +122,7 @@ describe('the HTTP listener', () => {
 
 describe('who may ask', () => {
   it('is who has the token, save for probes and the webhook', async () => {
-    const webhook = { path: '/telegram/webhook', handle: async () => 200 };
+    const webhook = { path: '/telegram/webhook', secretHeader: 'x-secret', handle: async () => 200 };
     const { url } = await start({ token: 'correct horse', webhook });
     const status = async (path: string, authorization?: string) =>
       (await fetch(`${url}${path}`, { headers: authorization ? { authorization } : {} })).status;
@@ -168,6 +168,7 @@ describe('the webhook', () => {
     const { url } = await start({
       webhook: {
         path: '/telegram/webhook',
+        secretHeader: 'x-telegram-bot-api-secret-token',
         handle: async (body, secret) => {
           taken.push([body, secret]);
           return secret === 's3cret' ? 200 : 401;
@@ -193,7 +194,7 @@ describe('the webhook', () => {
     const handle = async () => {
       throw new Error('the disk is full');
     };
-    const { url } = await start({ webhook: { path: '/telegram/webhook', handle } });
+    const { url } = await start({ webhook: { path: '/telegram/webhook', secretHeader: 'x-secret', handle } });
     const answer = await fetch(`${url}/telegram/webhook`, { method: 'POST', body: '{}' });
     expect(answer.status).toBe(500);
   });

@@ -197,6 +197,7 @@ describe('the answer', () => {
 describe('whoever is not let in hears so, and nobody else', () => {
   async function turnedAway(why: 'unknown sender' | 'unlisted group' | 'closed'): Promise<Interaction> {
     stage.store = async ({ events }) => ({
+      ...ALL_LET_IN,
       turnedAway: events.map((event) => ({
         platformMessageId: event.kind === 'message' ? event.platformMessageId : '',
         why,
@@ -228,7 +229,10 @@ describe('whoever is not let in hears so, and nobody else', () => {
         const ids = events.flatMap((event) => (event.kind === 'message' ? [event.platformMessageId] : []));
         stage.store = async () => ALL_LET_IN;
         decide = () =>
-          resolve({ turnedAway: ids.map((platformMessageId) => ({ platformMessageId, why: 'closed' })) });
+          resolve({
+            ...ALL_LET_IN,
+            turnedAway: ids.map((platformMessageId) => ({ platformMessageId, why: 'closed' })),
+          });
       });
     const given = stage.fake.command({ from: ANNA, channelId: CHANNEL, name: 'reset' });
     await stage.clock.asleep(1_800);

@@ -392,7 +392,10 @@ describe('what else it does', () => {
     const ownerId = '100000000000000198';
     const guild = '100000000000000501';
     stage.fake.guild({
-      ...{ id: guild, name: 'Yard', ownerId, channels: [{ id: '100000000000000602', name: 'talk' }] },
+      id: guild,
+      name: 'Yard',
+      ownerId,
+      channels: [{ id: '100000000000000602', name: 'talk' }],
       roles: [{ id: '100000000000000901', name: 'Chiefs', permissions: 1n << 5n }],
       members: [
         { user: { id: ownerId, username: 'owner' } },

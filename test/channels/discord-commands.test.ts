@@ -25,7 +25,9 @@ describe('the commands as Discord’s own', () => {
       options: [{ type: 3, name: 'name', description: 'Whose', required: true, autocomplete: true }],
     });
     expect(persona?.options).toContainEqual({
-      ...{ type: 1, name: 'list', description: 'List the personas of this chat' },
+      type: 1,
+      name: 'list',
+      description: 'List the personas of this chat',
     });
   });
 
@@ -97,8 +99,11 @@ describe('suggestions', () => {
 describe('options', () => {
   test('defaults, and what is put right', () => {
     expect(discordOptions.parse({ token: ' Bot abc.def.ghi ' })).toEqual({
-      ...{ token: 'abc.def.ghi', api_root: 'https://discord.com/api', bots: false },
-      ...{ messages_per_second: 50, per_chat_burst: 5 },
+      token: 'abc.def.ghi',
+      api_root: 'https://discord.com/api',
+      bots: false,
+      messages_per_second: 50,
+      per_chat_burst: 5,
     });
     const given = {
       token: 'x',
@@ -107,7 +112,9 @@ describe('options', () => {
       messages_per_second: '2.5',
     };
     expect(discordOptions.parse(given)).toMatchObject({
-      ...{ api_root: 'http://127.0.0.1:1/api', bots: true, messages_per_second: 2.5 },
+      api_root: 'http://127.0.0.1:1/api',
+      bots: true,
+      messages_per_second: 2.5,
     });
   });
   test.each([

@@ -6,10 +6,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Part, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import { sendOptions } from '../harness/sending.js';
-import { ANNA, CHANNEL, faceOf, GUILD, gallery, openStage, type Stage } from './discord-stage.js';
+import { ANNA, appearanceOf, CHANNEL, GUILD, gallery, openStage, type Stage } from './discord-stage.js';
 
 const GROUP: Recipient = { address: CHANNEL, threadId: null, kind: 'group' };
-const LUNA = { face: faceOf('Luna'), leads: true };
+const LUNA = { appearance: appearanceOf('Luna'), leads: true };
 const POST = { method: 'POST', path: /messages$|^\/webhooks\/\d+\/[^/]+$/ };
 const PATCH = { method: 'PATCH', path: /messages/ };
 const plain = (text: string): Part => ({ text, marks: [] });
@@ -47,7 +47,11 @@ const shown = () =>
 /** By whom it is said, and what is shown of it. */
 const ways: [string, Partial<SendOptions>, (text: string) => (string | null)[], (() => void)?][] = [
   ['the bot', {}, (text) => [null, text]],
-  ['`default`', { face: { ...LUNA.face, personaId: 'default' }, leads: true }, (text) => [null, text]],
+  [
+    '`default`',
+    { appearance: { ...LUNA.appearance, personaId: 'default' }, leads: true },
+    (text) => [null, text],
+  ],
   ['a webhook', LUNA, (text) => ['Luna', text]],
   [
     'a webhook under another name',
@@ -119,7 +123,8 @@ describe.each(ways)('what was said by %s', (_by, given, looks, prepare) => {
     expect(await edit(id, 'two', given)).toMatchObject({ kind: 'refused' });
     stage.fake.rateLimit({ ...PATCH, retryAfter: 60 });
     expect(await edit(id, 'two', given)).toMatchObject({
-      ...{ kind: 'unreachable', taken: 'no' },
+      kind: 'unreachable',
+      taken: 'no',
       retryAfterMs: expect.closeTo(60_000, -3),
     });
     expect(shown()).toEqual([looks('one')]);

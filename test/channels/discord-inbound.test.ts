@@ -44,10 +44,22 @@ function known(more: Partial<Known> = {}): Known {
 /** As the gateway brings a message of a guild. */
 function message(more: object = {}): object {
   return {
-    ...{ id: ID, channel_id: CHANNEL, guild_id: GUILD, channel_type: 0, type: 0, flags: 0 },
-    ...{ author: ANNA, member: { roles: [], nick: null }, content: 'hello' },
-    ...{ timestamp: '2026-01-02T03:04:05.678000+00:00', edited_timestamp: null },
-    ...{ mentions: [], mention_roles: [], mention_everyone: false, attachments: [], embeds: [] },
+    id: ID,
+    channel_id: CHANNEL,
+    guild_id: GUILD,
+    channel_type: 0,
+    type: 0,
+    flags: 0,
+    author: ANNA,
+    member: { roles: [], nick: null },
+    content: 'hello',
+    timestamp: '2026-01-02T03:04:05.678000+00:00',
+    edited_timestamp: null,
+    mentions: [],
+    mention_roles: [],
+    mention_everyone: false,
+    attachments: [],
+    embeds: [],
     ...more,
   };
 }
@@ -58,9 +70,15 @@ const said = (content: string, more: object = {}) => heard(message({ content, ..
 describe('a reaction', () => {
   const WEBHOOK = '100000000000000777';
   const added = (more: object = {}) => ({
-    ...{ user_id: ANNA.id, channel_id: THREAD, message_id: ID, guild_id: GUILD, burst: false, type: 0 },
-    ...{ member: { user: ANNA, nick: 'Annie', roles: [] }, message_author_id: ME.id },
-    ...{ emoji: { id: null, name: '👍' } },
+    user_id: ANNA.id,
+    channel_id: THREAD,
+    message_id: ID,
+    guild_id: GUILD,
+    burst: false,
+    type: 0,
+    member: { user: ANNA, nick: 'Annie', roles: [] },
+    message_author_id: ME.id,
+    emoji: { id: null, name: '👍' },
     ...more,
   });
   const react = (payload: unknown, more: Partial<Known> = {}) =>
@@ -372,7 +390,9 @@ describe('changes', () => {
     const where = { channel_id: THREAD, guild_id: GUILD };
     const chat = { address: CHANNEL, kind: 'group', within: GUILD };
     expect(inbound('MESSAGE_DELETE', { id: ID, ...where }, known())).toEqual({
-      ...{ kind: 'deleted', chat, platformMessageIds: [ID] },
+      kind: 'deleted',
+      chat,
+      platformMessageIds: [ID],
     });
     expect(inbound('MESSAGE_DELETE_BULK', { ids: [ID, '5'], ...where }, known())).toMatchObject({
       platformMessageIds: [ID, '5'],
@@ -385,10 +405,17 @@ describe('a native command', () => {
     inbound(
       'INTERACTION_CREATE',
       {
-        ...{ id: ID, type: 2, token: 'a-token', application_id: ME.id, version: 1 },
-        ...{ guild_id: GUILD, channel_id: CHANNEL, channel: { id: CHANNEL, type: 0, name: 'talk' } },
+        id: ID,
+        type: 2,
+        token: 'a-token',
+        application_id: ME.id,
+        version: 1,
+        guild_id: GUILD,
+        channel_id: CHANNEL,
+        channel: { id: CHANNEL, type: 0, name: 'talk' },
         member: { user: ANNA, roles: [], nick: 'Annie', permissions: '8' },
-        ...{ data: { id: '1', type: 1, ...data }, ...more },
+        data: { id: '1', type: 1, ...data },
+        ...more,
       },
       known(),
     );

@@ -71,8 +71,10 @@ test('a message carries its key, and what it answers where that may be an id', (
   const content = contentOf({ text: 'hi', marks: [] });
   const message = newMessage(content, 'key-1', '123');
   expect(message).toEqual({
-    ...{ content: 'hi', allowed_mentions: { parse: [], replied_user: true } },
-    ...{ nonce: 'key-1', enforce_nonce: true },
+    content: 'hi',
+    allowed_mentions: { parse: [], replied_user: true },
+    nonce: 'key-1',
+    enforce_nonce: true,
     message_reference: { message_id: '123', fail_if_not_exists: false },
   });
   expect(withoutReference(message)).not.toHaveProperty('message_reference');

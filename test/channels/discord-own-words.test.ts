@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Recipient } from '../../src/core/channel.js';
 import type { User } from '../fakes/discord-words.js';
 import { sendOptions } from '../harness/sending.js';
-import { ANNA, CHANNEL, faceOf, GUILD, gallery, openStage, type Stage } from './discord-stage.js';
+import { ANNA, appearanceOf, CHANNEL, GUILD, gallery, openStage, type Stage } from './discord-stage.js';
 
 const GROUP: Recipient = { address: CHANNEL, threadId: null, kind: 'group' };
 const OTHER_BOT: User = { id: '100000000000000177', username: 'otherbot', bot: true };
@@ -20,7 +20,12 @@ const say = (content: string, more: { from?: User; replyTo?: string } = {}) =>
   stage.fake.say({ from: ANNA, channelId: CHANNEL, content, ...more });
 
 async function luna(text: string, by = stage): Promise<string> {
-  const options = sendOptions({ createdAt: stage.clock.now(), key: text, face: faceOf('Luna'), leads: true });
+  const options = sendOptions({
+    createdAt: stage.clock.now(),
+    key: text,
+    appearance: appearanceOf('Luna'),
+    leads: true,
+  });
   const result = await by.channel.send(GROUP, { text, marks: [] }, options);
   if (result.kind !== 'sent') throw new Error(`not sent: ${result.kind}`);
   return result.platformMessageId;
@@ -37,7 +42,7 @@ describe('with other bots heard', () => {
       GROUP,
       id,
       { text: 'I am Luna.', marks: [] },
-      sendOptions({ face: faceOf('Luna'), leads: true }),
+      sendOptions({ appearance: appearanceOf('Luna'), leads: true }),
     );
     say('from a bot', { from: OTHER_BOT });
     const foreign = stage.fake.webhook(CHANNEL, 'Builds', ANNA);
@@ -84,7 +89,7 @@ test('in a thread, a reply to a persona is one to us', async () => {
   await stage.channel.send(
     to,
     { text: 'hi', marks: [] },
-    sendOptions({ face: faceOf('Luna'), createdAt: stage.clock.now() }),
+    sendOptions({ appearance: appearanceOf('Luna'), createdAt: stage.clock.now() }),
   );
   const id = stage.fake.sent[0]?.id ?? '';
   stage.fake.say({ from: ANNA, channelId: threadId, content: 'you', replyTo: id });

@@ -1,7 +1,7 @@
 /** The real channel against the fake Discord, with a clock that stands still unless it is moved. */
 import { createDiscord, type Discord } from '../../src/channels/discord/channel.js';
 import type { DiscordOptions } from '../../src/channels/discord/options.js';
-import type { Face, Reception } from '../../src/core/channel.js';
+import type { Appearance, Reception } from '../../src/core/channel.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { startFakeDiscord } from '../fakes/discord.js';
@@ -28,6 +28,8 @@ export interface Stage {
   /** The last message of each room; of those that were stored, unless a test says otherwise. */
   newest: () => Promise<Newest>;
   personas: string[];
+  /** What outlives the process, for a stage that is opened as the next one. */
+  stored: Stored;
   /** Ends taking in. */
   intake: AbortController;
   start(): Promise<void>;
@@ -44,7 +46,15 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-export async function openStage(options: Partial<DiscordOptions> = {}): Promise<Stage> {
+export interface Stored {
+  state: Map<string, string>;
+  cursor: string | null;
+}
+
+export async function openStage(
+  options: Partial<DiscordOptions> = {},
+  stored: Stored = { state: new Map(), cursor: null },
+): Promise<Stage> {
   const fake = await startFakeDiscord();
   const clock = manualClock(Date.now());
   const { look, until } = createWatch('the channel');
@@ -54,30 +64,45 @@ export async function openStage(options: Partial<DiscordOptions> = {}): Promise<
   };
   const channel = createDiscord({
     options: {
-      ...{ token: fake.token, apiRoot: fake.url, bots: false, messagesPerSecond: 1000, perChatBurst: 5 },
+      token: fake.token,
+      apiRoot: fake.url,
+      bots: false,
+      messagesPerSecond: 1000,
+      perChatBurst: 5,
       ...options,
     },
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     newest: () => stage.newest(),
     personaNames: async () => stage.personas,
+    state: {
+      get: async () => new Map(stored.state),
+      async set(values) {
+        for (const [name, value] of values) {
+          if (value === null) stored.state.delete(name);
+          else stored.state.set(name, value);
+        }
+      },
+      clear: async () => stored.state.clear(),
+    },
+    cursor: async () => stored.cursor,
   });
   const stage: Stage = {
-    ...{
-      fake,
-      clock,
-      channel,
-      batches: [],
-      logged: [],
-      personas: ['default'],
-      intake: new AbortController(),
-    },
+    fake,
+    clock,
+    channel,
+    batches: [],
+    logged: [],
+    stored,
+    personas: ['default'],
+    intake: new AbortController(),
     store: async () => ALL_LET_IN,
     newest: async () => lastOf(stage.messages()),
     start: () =>
       channel.start(async (batch) => {
         const reception = await stage.store(batch);
         stage.batches.push(batch);
+        stored.cursor = batch.cursor ?? stored.cursor;
         look();
         return reception;
       }, stage.intake.signal),
@@ -135,10 +160,15 @@ export const WEBHOOK_ROLE = '100000000000000900';
 
 export function gallery(fake: FakeDiscord): void {
   fake.guild({
-    ...{ id: GUILD, name: 'Gallery', channels: [{ id: CHANNEL, name: 'talk' }], members: [{ user: ANNA }] },
+    id: GUILD,
+    name: 'Gallery',
+    channels: [{ id: CHANNEL, name: 'talk' }],
+    members: [{ user: ANNA }],
     roles: [
       {
-        ...{ id: WEBHOOK_ROLE, name: 'Coterie', permissions: PERMISSION.manageWebhooks },
+        id: WEBHOOK_ROLE,
+        name: 'Coterie',
+        permissions: PERMISSION.manageWebhooks,
         botId: fake.bot.id,
       },
     ],
@@ -146,6 +176,6 @@ export function gallery(fake: FakeDiscord): void {
 }
 
 /** A persona as it is to be shown. */
-export function faceOf(name: string, avatar: string | null = null): Face {
+export function appearanceOf(name: string, avatar: string | null = null): Appearance {
   return { personaId: name.toLowerCase(), name, avatar };
 }

@@ -7,9 +7,9 @@ import type { Part, Recipient, SendOptions, SendResult } from '../../src/core/ch
 import { sendOptions } from '../harness/sending.js';
 import {
   ANNA,
+  appearanceOf,
   BEN,
   CHANNEL,
-  faceOf,
   GUILD,
   gallery,
   openStage,
@@ -18,9 +18,9 @@ import {
 } from './discord-stage.js';
 
 const GROUP: Recipient = { address: CHANNEL, threadId: null, kind: 'group' };
-const LUNA = faceOf('Luna', 'https://example.org/luna.png');
-const MAX = faceOf('Max');
-const DEFAULT = { ...faceOf('Coterie'), personaId: 'default' };
+const LUNA = appearanceOf('Luna', 'https://example.org/luna.png');
+const MAX = appearanceOf('Max');
+const DEFAULT = { ...appearanceOf('Coterie'), personaId: 'default' };
 const THROUGH = { method: 'POST', path: /^\/webhooks\/\d+\/[^/]+$/ };
 const plain = (text: string): Part => ({ text, marks: [] });
 
@@ -41,7 +41,7 @@ function sendBy(
   options: Partial<SendOptions> = {},
   to = GROUP,
 ): Promise<SendResult> {
-  const given = sendOptions({ createdAt: clock.now(), face: LUNA, leads: true, ...options });
+  const given = sendOptions({ createdAt: clock.now(), appearance: LUNA, leads: true, ...options });
   return channel.send(to, typeof part === 'string' ? plain(part) : part, given);
 }
 
@@ -59,8 +59,13 @@ describe('a persona', () => {
     const result = await send('**hi** @everyone', { replyTo: id });
     expect(sent()).toMatchObject([
       {
-        ...{ channelId: CHANNEL, content: '\\*\\*hi\\*\\* @\u200beveryone', via: 'webhook', pinged: [] },
-        ...{ username: 'Luna', avatar: LUNA.avatar, replyTo: null },
+        channelId: CHANNEL,
+        content: '\\*\\*hi\\*\\* @\u200beveryone',
+        via: 'webhook',
+        pinged: [],
+        username: 'Luna',
+        avatar: LUNA.avatar,
+        replyTo: null,
       },
     ]);
     expect(result).toEqual({ kind: 'sent', platformMessageId: sent()[0]?.id });
@@ -68,7 +73,7 @@ describe('a persona', () => {
 
   test('and another one share a webhook, which is found again by the next process', async () => {
     await send('one');
-    await send('two', { key: '2', face: MAX });
+    await send('two', { key: '2', appearance: MAX });
     const next = await restarted();
     await sendBy(next, 'three', { key: '3' });
     expect(shown()).toEqual([
@@ -107,7 +112,7 @@ describe('a persona', () => {
     const dm: Recipient = { address: stage.fake.dm(ANNA), threadId: null, kind: 'direct' };
     await send('one', {}, dm);
     await send('two', { key: '2', leads: false }, dm);
-    await send('three', { key: '3', face: DEFAULT }, dm);
+    await send('three', { key: '3', appearance: DEFAULT }, dm);
     expect(shown()).toEqual([
       [null, '**Luna**\none'],
       [null, 'two'],
@@ -117,7 +122,7 @@ describe('a persona', () => {
   });
 
   test('`default` is the bot, and so is whoever is alone', async () => {
-    await send('one', { face: DEFAULT });
+    await send('one', { appearance: DEFAULT });
     await stage.channel.send(GROUP, plain('two'), sendOptions({ key: '2', leads: true }));
     expect(shown()).toEqual([
       [null, 'one'],
@@ -134,7 +139,7 @@ describe('what Discord does not take', () => {
     ['a@b: #c', 'a＠b： ＃c'],
     ['x'.repeat(100), `${'x'.repeat(79)}…`],
   ])('the name %s is written so that it does', async (name, written) => {
-    expect(await send('hi', { face: faceOf(name) })).toMatchObject({ kind: 'sent' });
+    expect(await send('hi', { appearance: appearanceOf(name) })).toMatchObject({ kind: 'sent' });
     expect(shown()).toEqual([[written, 'hi']]);
   });
 
@@ -153,7 +158,7 @@ describe('what Discord does not take', () => {
     await send('one');
     stage.fake.settings.refusedAvatars = [LUNA.avatar ?? ''];
     await send('two', { key: '2' });
-    await send('three', { key: '3', face: { ...LUNA, avatar: 'javascript:alert(1)' } });
+    await send('three', { key: '3', appearance: { ...LUNA, avatar: 'javascript:alert(1)' } });
     expect(sent()).toMatchObject([
       { content: 'one', username: 'Luna', avatar: LUNA.avatar },
       { content: 'two', username: 'Luna', avatar: null },
@@ -271,7 +276,8 @@ describe('what comes back', () => {
   test('a limit is told', async () => {
     stage.fake.rateLimit({ ...THROUGH, retryAfter: 60 });
     expect(await send('one')).toMatchObject({
-      ...{ kind: 'unreachable', taken: 'no' },
+      kind: 'unreachable',
+      taken: 'no',
       retryAfterMs: expect.closeTo(60_000, -3),
     });
   });
@@ -339,14 +345,19 @@ describe('sending again', () => {
 
   test('the same words of somebody else, or of long ago, are no earlier try', async () => {
     const message = { createdAt: createdAt() };
-    await send('Yes.', { ...message, key: 'max', face: MAX });
+    await send('Yes.', { ...message, key: 'max', appearance: MAX });
     await send('Yes.', { ...message, key: 'luna' });
     stage.fake.say({ from: ANNA, channelId: CHANNEL, content: 'Yes.' });
     stage.fake.sayThrough(stage.fake.webhook(CHANNEL, 'Nova', BEN), 'Yes.');
     const next = await restarted();
     const later = { key: 'new', createdAt: message.createdAt + 60_000, earlierTries: 1 };
     await sendBy(next, 'Yes.', later);
-    await sendBy(next, 'Yes.', { ...message, key: 'nova', earlierTries: 1, face: faceOf('Nova') });
+    await sendBy(next, 'Yes.', {
+      ...message,
+      key: 'nova',
+      earlierTries: 1,
+      appearance: appearanceOf('Nova'),
+    });
     await next.close();
     expect(shown()).toEqual([
       ['Max', 'Yes.'],

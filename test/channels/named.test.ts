@@ -1,17 +1,20 @@
-/** A name in bold before a text, on the platforms that have no face of its own for a persona. */
+/** A name in bold before a text, on the platforms that have no appearance of its own for a persona. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { named } from '../../src/channels/kit/named.js';
 import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
-import { named } from '../../src/channels/named.js';
 import * as telegram from '../../src/channels/telegram/outbound.js';
 import * as whatsapp from '../../src/channels/whatsapp/outbound.js';
 
-const face = { personaId: 'luna', name: 'Luna', avatar: null };
+const appearance = { personaId: 'luna', name: 'Luna', avatar: null };
 
 describe('a name before the text', () => {
   it('is in bold, on a line of its own, and moves the other marks', () => {
     expect(
-      named({ text: 'hi there', marks: [{ kind: 'italic', offset: 3, length: 5 }] }, { face, leads: true }),
+      named(
+        { text: 'hi there', marks: [{ kind: 'italic', offset: 3, length: 5 }] },
+        { appearance, leads: true },
+      ),
     ).toEqual({
       text: 'Luna\nhi there',
       marks: [
@@ -21,15 +24,18 @@ describe('a name before the text', () => {
     });
   });
 
-  it('stands only before the first part, and only where a face is to be seen', () => {
+  it('stands only before the first part, and only where a appearance is to be seen', () => {
     const part = { text: 'hi', marks: [] };
-    expect(named(part, { face, leads: false })).toBe(part);
+    expect(named(part, { appearance, leads: false })).toBe(part);
     expect(named(part, { leads: true })).toBe(part);
   });
 
   it('stands alone below a file without a text', () => {
     const file = { path: '/x', name: 'x.txt' };
-    expect(named({ text: '', marks: [], file }, { face, leads: true })).toMatchObject({ text: 'Luna', file });
+    expect(named({ text: '', marks: [], file }, { appearance, leads: true })).toMatchObject({
+      text: 'Luna',
+      file,
+    });
   });
 
   test.each([
@@ -40,7 +46,7 @@ describe('a name before the text', () => {
       fc.property(fc.string({ minLength: 1, maxLength: 80 }), fc.nat(9_000), (name, size) => {
         const parts = compose('word '.repeat(size / 5), name.length + 1);
         for (const part of parts) {
-          const sent = named(part, { face: { ...face, name }, leads: true });
+          const sent = named(part, { appearance: { ...appearance, name }, leads: true });
           expect(lengthOf(sent)).toBeLessThanOrEqual(4_096);
         }
       }),

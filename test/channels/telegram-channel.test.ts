@@ -57,12 +57,12 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
       personaTokens: {},
       messagesPerSecond: 30,
       perChatBurst: 20,
+      access: { groups: 'listed' },
       ...options,
     },
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
-    initialCursor: async () => cursor,
-    wantsQuietListening: true,
+    cursor: async () => cursor,
   });
 }
 

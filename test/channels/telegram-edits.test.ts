@@ -117,9 +117,9 @@ describe('an edit', () => {
     expect(on.fake.callsOf('editMessageText')).toEqual([]);
   });
 
-  test('keeps the name before the text where the face shows it', async () => {
-    const face = { personaId: 'luna', name: 'Luna', avatar: null };
-    const shown = { ...options, speaker: 'luna', face, leads: true };
+  test('keeps the name before the text where the appearance shows it', async () => {
+    const appearance = { personaId: 'luna', name: 'Luna', avatar: null };
+    const shown = { ...options, speaker: 'luna', appearance, leads: true };
     expect(await on.channel.edit(TO_ANNA, id, plain('I say'), shown)).toMatchObject({ kind: 'sent' });
     expect(message).toMatchObject({
       text: 'Luna\nI say',
@@ -218,9 +218,9 @@ describe('compose', () => {
 
   test('what has a name before it is taken', async () => {
     const name = 'A rather long name of a persona';
-    const face = { personaId: 'luna', name, avatar: null };
+    const appearance = { personaId: 'luna', name, avatar: null };
     for (const part of on.channel.compose(words, name.length + 1)) {
-      const options = sendOptions({ speaker: 'luna', face, leads: true });
+      const options = sendOptions({ speaker: 'luna', appearance, leads: true });
       expect(await on.channel.send(TO_ANNA, part, options)).toMatchObject({ kind: 'sent' });
     }
     expect(on.fake.callsOf('sendMessage')).toHaveLength(on.fake.sent.length);

@@ -8,6 +8,7 @@ import type { Attachment, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { group, type Saying } from '../fakes/telegram-chats.js';
+import { ALL_LET_IN } from '../harness/sending.js';
 import { channelOn } from './telegram-stage.js';
 
 const MAX = 20_000_000;
@@ -59,7 +60,7 @@ async function takenIn(...sayings: Saying[]): Promise<InboundMessage[]> {
   await channel.start(async ({ events }) => {
     messages.push(...events.filter((event) => event.kind === 'message'));
     if (messages.length >= sayings.length) taken();
-    return { turnedAway: [] };
+    return ALL_LET_IN;
   }, intake.signal);
   for (const saying of sayings) fake.say(saying);
   await all;

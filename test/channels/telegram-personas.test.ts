@@ -15,7 +15,12 @@ const TO_BASIC: Recipient = { address: String(BASIC.id), threadId: null, kind: '
 const plain = (text: string): Part => ({ text, marks: [] });
 const as = (name: string, more: Partial<SendOptions> = {}): SendOptions => {
   const personaId = name.toLowerCase();
-  return sendOptions({ speaker: personaId, face: { personaId, name, avatar: null }, leads: true, ...more });
+  return sendOptions({
+    speaker: personaId,
+    appearance: { personaId, name, avatar: null },
+    leads: true,
+    ...more,
+  });
 };
 
 let on: Stage;
@@ -314,7 +319,7 @@ describe('who says it', () => {
     });
   });
 
-  test("in a direct chat with a persona's bot: that bot, also without a face", async () => {
+  test("in a direct chat with a persona's bot: that bot, also without an appearance", async () => {
     await on.start();
     on.fake.say({ to: on.luna, text: 'hello' });
     await on.heard(1);

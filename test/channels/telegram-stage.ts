@@ -34,12 +34,11 @@ export function channelOn(
   return createTelegram({
     options: {
       ...{ token: fake.token, apiRoot, mode: 'polling', webhookUrl: null, webhookSecret: null },
-      ...{ personaTokens: {}, messagesPerSecond: 30, perChatBurst: 20 },
+      ...{ personaTokens: {}, messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'closed' } },
     },
     clock,
     log: { debug: write, info: write, warn: write, error: write },
-    initialCursor: async () => null,
-    wantsQuietListening: false,
+    cursor: async () => null,
   });
 }
 
@@ -64,14 +63,13 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
   const channel = createTelegram({
     options: {
       ...{ token: fake.token, apiRoot: fake.url, mode: 'polling', webhookUrl: null, webhookSecret: null },
-      ...{ messagesPerSecond: 30, perChatBurst: 20 },
+      ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' } },
       personaTokens: { luna: LUNA.token, aria: ARIA.token },
       ...options,
     },
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
-    initialCursor: async (bot) => parts.cursors.get(bot) ?? null,
-    wantsQuietListening: true,
+    cursor: async (bot) => parts.cursors.get(bot) ?? null,
   });
 
   return {

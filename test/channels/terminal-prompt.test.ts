@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTerminal } from '../../src/channels/terminal.js';
+import { createTerminal } from '../../src/channels/terminal/channel.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
 
@@ -45,7 +45,6 @@ function setUp(colours: boolean, take: (text: string) => Promise<void> = async (
     output,
     interactive: true,
     colours,
-    settled: () => Promise.reject(new Error('a prompt does not wait')),
     userName: 'Kim',
     historyFile: join(folder, 'history'),
     clock: { now: () => now, sleep: async () => {}, after: () => () => {} },
@@ -67,7 +66,7 @@ function setUp(colours: boolean, take: (text: string) => Promise<void> = async (
         const { text } = batch.events[0] as InboundMessage;
         await take(text);
         lines.push(text);
-        return ALL_LET_IN;
+        return { ...ALL_LET_IN, settled: () => Promise.reject(new Error('a prompt does not wait')) };
       }, stop.signal);
       await expect.poll(() => screenOf(raw).at(-1)).toBe('you:');
     },

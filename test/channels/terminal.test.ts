@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTerminal, type Terminal, type TerminalOptions } from '../../src/channels/terminal.js';
-import type { OutgoingFile } from '../../src/core/channel.js';
+import { createTerminal, type Terminal, type TerminalOptions } from '../../src/channels/terminal/channel.js';
+import type { OutgoingFile, Reception } from '../../src/core/channel.js';
 import type { InboundBatch, InboundMessage } from '../../src/core/message.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
 
@@ -14,7 +14,10 @@ const RECIPIENT = { address: 'local', threadId: null, kind: 'direct' as const };
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** A terminal over memory streams, whose gateway answers every line with what `answer` says. */
-function setUp(answer: (text: string) => string | null, changed: Partial<TerminalOptions> = {}) {
+function setUp(
+  answer: (text: string) => string | null,
+  changed: Partial<TerminalOptions> & Partial<Pick<Reception, 'settled'>> = {},
+) {
   const input = new PassThrough();
   // Holds everything until the test looks.
   const output = new PassThrough({ highWaterMark: 1_000_000 });
@@ -31,10 +34,6 @@ function setUp(answer: (text: string) => string | null, changed: Partial<Termina
     output,
     interactive: false,
     colours: false,
-    settled: async () => {
-      await answered;
-      order.push('settled');
-    },
     userName: 'Kim',
     historyFile: null,
     clock: { now: () => 1_700_000_000_000, sleep: async () => {}, after: () => () => {} },
@@ -44,18 +43,23 @@ function setUp(answer: (text: string) => string | null, changed: Partial<Termina
     ...changed,
   });
   const stop = new AbortController();
+  const settled = async () => {
+    await answered;
+    order.push('settled');
+  };
+  const reception = { ...ALL_LET_IN, settled: changed.settled ?? settled };
   const start = () =>
     terminal.start(async (batch) => {
       batches.push(batch);
       const text = textOf(batch);
       order.push(`received ${text.slice(0, 20)}`);
       const reply = answer(text);
-      if (reply === null) return ALL_LET_IN;
+      if (reply === null) return reception;
       // Later than `receive` returns, as the route does it.
       answered = new Promise((resolve) => setImmediate(resolve)).then(async () => {
         for (const part of terminal.compose(reply)) await send(terminal, part);
       });
-      return ALL_LET_IN;
+      return reception;
     }, stop.signal);
   return { input, output, terminal, batches, order, ended, start, stop };
 }

@@ -1,8 +1,8 @@
 /** The WhatsApp channel as a gateway runs it, with a store in memory, for its tests. */
 
 import { createWhatsApp, type WhatsApp } from '../../src/channels/whatsapp/channel.js';
-import type { ChannelState } from '../../src/channels/whatsapp/credentials.js';
 import type { Part, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
+import type { ChannelState } from '../../src/core/channel-host.js';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { InboundBatch, InboundEvent, InboundMessage } from '../../src/core/message.js';
@@ -138,7 +138,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
     log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
     clock,
     state,
-    initialCursor: async () => batches.findLast(({ cursor }) => cursor !== undefined)?.cursor ?? null,
+    cursor: async () => batches.findLast(({ cursor }) => cursor !== undefined)?.cursor ?? null,
     sentPart: wishes.sentPart ?? (async () => null),
     onQr(text) {
       qrs.push(text);
@@ -151,6 +151,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
     return turnedAway.length === 0
       ? ALL_LET_IN
       : {
+          ...ALL_LET_IN,
           turnedAway: turnedAway.map((platformMessageId) => ({ platformMessageId, why: 'closed' as const })),
         };
   }, ending.signal);

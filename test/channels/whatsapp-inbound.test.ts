@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { inbound } from '../../src/channels/whatsapp/inbound.js';
 import { plainJid } from '../../src/channels/whatsapp/jid.js';
+import type { Known } from '../../src/channels/whatsapp/origin.js';
 import { isOwnId, keyOf, markOf, messageId } from '../../src/channels/whatsapp/own-ids.js';
-import type { Known } from '../../src/channels/whatsapp/scene.js';
 import { readSource } from '../../src/channels/whatsapp/source.js';
 import type { InboundMessage } from '../../src/core/message.js';
 

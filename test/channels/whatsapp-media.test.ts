@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WAMessage, WASocket } from '@whiskeysockets/baileys';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { download } from '../../src/channels/whatsapp/download.js';
+import { fetchFile } from '../../src/channels/whatsapp/download.js';
 import type { FetchResult } from '../../src/core/channel.js';
 import type { Attachment } from '../../src/core/message.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
@@ -92,7 +92,10 @@ describe('files that come', () => {
     };
     const stalled = await asked();
     gateway.clock.expire(20_000);
-    expect(await stalled.result).toEqual({ kind: 'unreachable', reason: 'the media server does not answer' });
+    expect(await stalled.result).toEqual({
+      kind: 'unreachable',
+      reason: 'the media server did not answer in time, or was not waited for',
+    });
     const ending = new AbortController();
     const given = await asked(ending.signal);
     ending.abort();
@@ -137,7 +140,7 @@ describe('files that come', () => {
       const { signal } = new AbortController();
       // It lies elsewhere now, sealed with another key: what counts is that it is looked for there.
       const ask = { source, maxBytes: 1_000_000, signal, socket, clock: testClock() };
-      expect(await download(ask)).toEqual({ kind: 'gone', reason: 'the file is damaged' });
+      expect(await fetchFile(ask)).toEqual({ kind: 'gone', reason: 'the file is damaged' });
       expect(asked).toHaveLength(1);
       expect(fake.cdn.requests.at(-1)).toMatchObject({ path: path.split('?')[0] });
       // Its sender does not answer.

@@ -6,8 +6,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
 import { createAcks } from '../../src/channels/whatsapp/acks.js';
 import { closingOf, pauseAfter } from '../../src/channels/whatsapp/closing.js';
+import { silenceLibsignal } from '../../src/channels/whatsapp/console-filter.js';
 import { isLinked, openCredentials } from '../../src/channels/whatsapp/credentials.js';
-import { hushLibsignal } from '../../src/channels/whatsapp/hush.js';
 import { libraryLog } from '../../src/channels/whatsapp/library-log.js';
 import { whatsappOptions } from '../../src/channels/whatsapp/options.js';
 import { compose, messageContent } from '../../src/channels/whatsapp/outbound.js';
@@ -62,7 +62,7 @@ describe('libsignal on the console', () => {
     const session = () => ({ indexInfo: { closed: -1 }, privKey: 'a private key' });
     const { lines, log } = writtenLog();
 
-    const restore = hushLibsignal(log);
+    const restore = silenceLibsignal(log);
     own.info('before', 1);
     new SessionRecord().closeSession(session());
     const closed = { indexInfo: { closed: 1 }, privKey: 'a private key' };
@@ -209,7 +209,7 @@ describe('closings', () => {
     [undefined, 'interrupted'],
   ])('%s is %s', (error, kind) => {
     expect(closingOf(error).kind).toBe(kind);
-    expect(closingOf(error).words).not.toBe('');
+    expect(closingOf(error).reason).not.toBe('');
   });
 
   test('pauses grow, up to a cap', () => {

@@ -9,14 +9,17 @@ import { commandContract } from './store/commands.js';
 import { factContract } from './store/facts.js';
 import { feedContract } from './store/feed.js';
 import { fileContract } from './store/files.js';
+import { gatewayContract } from './store/gateways.js';
 import { keepingContract } from './store/keeping.js';
 import { lawContract } from './store/laws.js';
 import { moveContract } from './store/moves.js';
 import { outboxContract } from './store/outbox.js';
 import { receiveContract } from './store/receive.js';
 import { recoveryContract } from './store/recovery.js';
+import { revisionContract } from './store/revisions.js';
 import { roomContract } from './store/rooms.js';
 import { shownContract } from './store/shown.js';
+import { suspendedContract } from './store/suspended.js';
 import { traceContract } from './store/traces.js';
 import { transcriptContract } from './store/transcript.js';
 import { turnContract } from './store/turns.js';
@@ -37,6 +40,8 @@ export interface StoreUnderTest {
   another(): Promise<Store>;
   /** A further empty store. */
   fresh(): Promise<Store>;
+  /** A further empty store, and how to open it again. */
+  freshPair(): Promise<Pick<OpenedStore, 'store' | 'another'>>;
 }
 
 export function storeContract(name: string, open: () => Promise<OpenedStore>): void {
@@ -61,6 +66,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       },
       another: () => current.another(),
       fresh: async () => (await openOne()).store,
+      freshPair: openOne,
     };
     receiveContract(under);
     turnContract(under);
@@ -75,6 +81,9 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     roomContract(under);
     outboxContract(under);
     shownContract(under);
+    suspendedContract(under);
+    revisionContract(under);
+    gatewayContract(under);
     accessContract(under);
     factContract(under);
     feedContract(under);

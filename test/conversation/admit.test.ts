@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AdmitRules, admit } from '../../src/conversation/admit.js';
+import { type AdmitRules, admit } from '../../src/conversation/rooms/admit.js';
 import type { Persona } from '../../src/core/persona.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
 

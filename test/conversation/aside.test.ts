@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import type { Aside } from '../../src/core/tool.js';
+import type { SideMessage } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
@@ -14,7 +14,7 @@ async function open(more: WorkbenchOptions = {}): Promise<void> {
   const folder = more.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-aside-')));
   const tool = sendMessage({
     ...{ groupsDir: join(folder, 'groups'), mediaFolder: join(folder, 'data/media') },
-    post: (ask: Aside) => on.conversation.sayAside(ask),
+    post: (ask: SideMessage) => on.sayAside(ask),
   });
   on = await workbench({ ...more, folder, tools: [tool] });
 }
@@ -78,7 +78,7 @@ it('is dropped with the rest by a reset, where it was not sent yet', async () =>
   await on.say('/reset');
   await expect.poll(async () => (await on.store.census()).running).toBe(0);
   // What waits is the answer of /reset alone: the message before it does not hold it up.
-  const next = await on.store.next('test_1');
+  const next = await on.store.next('test_1', 'test', Date.now());
   expect(next?.body.text ?? on.texts().at(-1)).toContain('Conversation cleared.');
 });
 

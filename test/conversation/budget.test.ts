@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBudget } from '../../src/conversation/budget.js';
+import { createBudget } from '../../src/conversation/deliver/budget.js';
 import type { ChannelLimits } from '../../src/core/channel.js';
 
 const limits: ChannelLimits = {

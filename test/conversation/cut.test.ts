@@ -21,7 +21,7 @@ function heard(more: {
       : { kind: 'person', id: 'test_ann', name: 'Ann', administrator: false },
     ...{ text: `message ${id}`, sentAt: id, receivedAt: id, platformMessageId: null, mentionsBot: false },
     ...{ replyTo: null, edited: false, turnId: more.turnId, addressed: more.addressed },
-    place: { heardAfter: more.heardAfter, messageId: id },
+    position: { heardAfter: more.heardAfter, messageId: id },
   };
 }
 
@@ -69,7 +69,7 @@ describe('a cut', () => {
           const turns = new Set(before.filter((m) => m.addressed).map((m) => m.turnId));
           expect(after.some((m) => m.addressed && turns.has(m.turnId))).toBe(false);
           const next = after[0];
-          if (next) expect(next.place.heardAfter).toBeGreaterThan(messages[at]?.place.heardAfter ?? 0);
+          if (next) expect(next.position.heardAfter).toBeGreaterThan(messages[at]?.position.heardAfter ?? 0);
           else expect(messages[at]?.author.kind).toBe('persona');
         }
       }),
@@ -81,7 +81,7 @@ describe('a cut', () => {
       fc.property(conversation, fc.integer({ min: 0, max: 20 }), (messages, keep) => {
         const place = cutPlace(messages, { messages: keep, tokens: 1e9, tokensOf: () => 1 });
         if (!place) return;
-        const at = messages.findIndex((m) => m.place === place);
+        const at = messages.findIndex((m) => m.position === place);
         expect(at).toBeGreaterThanOrEqual(0);
         expect(at).toBeLessThan(messages.length - 1);
         const kept = messages.slice(at + 1).filter((m) => m.addressed).length;

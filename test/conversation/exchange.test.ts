@@ -1,8 +1,8 @@
 /** Who speaks after whom, as laws: whatever is said, everybody whom a person called speaks, and it ends. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Called, calledTogether, turnedTo } from '../../src/conversation/addressing.js';
-import { interrupted, nextSpeaker, opened, spoken } from '../../src/conversation/exchange.js';
+import { type Called, calledTogether, turnedTo } from '../../src/conversation/rooms/addressing.js';
+import { interrupted, nextSpeaker, opened, spoken } from '../../src/conversation/rooms/speakers.js';
 import type { Exchange } from '../../src/core/exchange.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
 

@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { InboundMessage } from '../../src/core/message.js';
+import { manualClock } from '../fakes/clock.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
 let on: Workbench;
@@ -10,6 +11,8 @@ const open = async (options?: WorkbenchOptions) => {
 };
 afterEach(() => on.close());
 
+/** Whose store it is asked for, and when. */
+const asOwner = () => ({ owner: 'test', channels: ['test'], now: Date.now() });
 const SENTENCE = 'Something went wrong on my side, and I could not answer. Please send it again.';
 const elsewhere = (address: string): Partial<InboundMessage> => ({
   chat: { address, kind: 'direct', title: address },
@@ -73,28 +76,37 @@ describe('ends of the process during a turn', () => {
     expect(on.texts()).toEqual([SENTENCE]);
   });
 
-  it('let the suspect wait until nothing else runs, and no other be blamed', async () => {
+  it('let suspects run one at a time, stop nobody beside them, and no other is blamed', async () => {
     await open();
+    const words = ({ messages }: { messages: { content: string }[] }) => messages.at(-1)?.content ?? '';
     for (let end = 1; end <= 3; end++) {
-      const { begun, reply } = hanging();
-      on.answer(reply);
-      if (end === 1) await on.say('suspect');
-      await begun;
+      const asked = new Set<string>();
+      on.answer((request) => {
+        asked.add(words(request).includes('one') ? 'one' : 'two');
+        return new Promise(() => {});
+      });
+      if (end === 1) {
+        await on.say('suspect one', elsewhere('1'));
+        await on.say('suspect two', elsewhere('2'));
+      }
+      await expect.poll(() => asked.size).toBe(2);
       on = await on.die();
     }
-    // Taken up again with three ends behind it: alone. Somebody else's message waits for it.
-    let together = 0;
-    let most = 0;
-    on.answer(async () => {
-      most = Math.max(most, ++together);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      together--;
-      return 'done';
-    });
-    await Promise.all([on.say('other', elsewhere('2')), on.say('another', elsewhere('3'))]);
+    // Taken up again with three ends behind them: the second waits for the first, and nobody waits for either.
+    const suspects: ((text: string) => void)[] = [];
+    on.answer((request) =>
+      words(request).includes('suspect') ? new Promise((resolve) => suspects.push(resolve)) : 'fine',
+    );
+    await expect.poll(() => suspects).toHaveLength(1);
+    for (const address of ['3', '4', '5']) await on.say('hello', elsewhere(address));
+    await expect.poll(() => on.texts()).toEqual(['fine', 'fine', 'fine']);
+    expect(suspects).toHaveLength(1);
+    suspects[0]?.('not I');
+    await expect.poll(() => suspects).toHaveLength(2);
+    suspects[1]?.('nor I');
     await on.settled();
-    expect(on.texts()).toHaveLength(3);
-    expect(most).toBeLessThanOrEqual(2);
+    expect(on.texts()).toEqual(['fine', 'fine', 'fine', 'not I', 'nor I']);
+    expect((await on.store.census()).parked).toBe(0);
   });
 });
 
@@ -120,7 +132,7 @@ describe('delivery', () => {
     await on.say('hello');
     await on.settled();
     expect(on.texts()).toHaveLength(4);
-    expect(await on.store.next('test_1')).toBeNull();
+    expect(await on.store.next('test_1', 'test', Date.now())).toBeNull();
   });
 
   it('follows a chat that moved', async () => {
@@ -150,9 +162,100 @@ describe('delivery', () => {
         replyTo: null,
       },
     });
-    on.conversation.takeUp(await on.store.pending(['test']));
+    on.conversation.takeUp(await on.store.pending(asOwner()));
     await on.settled();
     expect(on.texts()).toEqual(['fine', '(What follows is late by 30 hours.)', 'old']);
+  });
+});
+
+describe('the word that something is late', () => {
+  const LATE = '(What follows is late by 30 hours.)';
+  const busy = { kind: 'unreachable', reason: '429', taken: 'no', retryAfterMs: 1 } as const;
+  const old = (now: number) =>
+    on.store.post({
+      ...{ chatId: 'test_1', channel: 'test', address: '1', threadId: null, kind: 'direct' },
+      now: now - 30 * 3_600_000,
+      delivery: {
+        ...{ origin: 'notice:1', personaId: null, speaker: 'x', part: 0, replyTo: null },
+        body: { text: 'old', marks: [] },
+      },
+    });
+
+  it('is said once, however often it or what follows it is tried', async () => {
+    await open();
+    await on.say('hello');
+    await on.settled();
+    on.results.push(busy, busy, { kind: 'sent', platformMessageId: 'late' }, busy, busy, busy);
+    await old(Date.now());
+    on.conversation.takeUp(await on.store.pending(asOwner()));
+    await on.settled();
+    expect(on.texts()).toEqual(['fine', LATE, LATE, LATE, 'old', 'old', 'old', 'old']);
+    // Each try of it was one of the same entry of the outbox.
+    const keys = on.sent.filter(({ part }) => part.text === LATE).map(({ options }) => options.key);
+    expect(new Set(keys).size).toBe(1);
+  });
+
+  it('is not said again by the next process', async () => {
+    await open();
+    await on.say('hello');
+    await on.settled();
+    on.results.push(
+      { kind: 'sent', platformMessageId: 'late' },
+      { kind: 'unreachable', reason: 'down', taken: 'no', retryAfterMs: 100 },
+    );
+    await old(Date.now());
+    on.conversation.takeUp(await on.store.pending(asOwner()));
+    await expect.poll(() => on.texts()).toEqual(['fine', LATE, 'old']);
+    on = await on.die();
+    await on.settled();
+    expect(on.texts()).toEqual(['old']);
+  });
+
+  it('takes from the budget like everything else', async () => {
+    const clock = manualClock();
+    await open({ clock, limits: { perChatBurst: 1, perChatPerSecond: { direct: 1, group: 1 } } });
+    await on.say('hello');
+    await on.settled();
+    await clock.advance(60_000);
+    await old(clock.now());
+    on.conversation.takeUp(await on.store.pending({ ...asOwner(), now: clock.now() }));
+    await expect.poll(() => on.texts()).toEqual(['fine', LATE]);
+    await clock.advance(900);
+    expect(on.texts()).toEqual(['fine', LATE]);
+    await clock.advance(200);
+    await expect.poll(() => on.texts()).toEqual(['fine', LATE, 'old']);
+    await on.settled();
+  });
+});
+
+describe('what is counted as received', () => {
+  it('are new messages: no copies, no edits, no reactions, no commands', async () => {
+    const counted: [string, number][] = [];
+    await open({
+      metrics: { count: (name, _labels, by = 1) => counted.push([name, by]), observe: () => {} },
+    });
+    const received = () =>
+      counted.filter(([name]) => name === 'messages_received_total').reduce((sum, [, by]) => sum + by, 0);
+    await on.say('one', { platformMessageId: 'a' });
+    await on.say('two', { platformMessageId: 'b' });
+    await on.settled();
+    expect(received()).toBe(2);
+    await on.say('one', { platformMessageId: 'a' });
+    await on.say('/whoami');
+    await on.receive(
+      {
+        ...{ kind: 'edit', chat: { address: '1', kind: 'direct', title: 'Mira' }, text: 'one, changed' },
+        ...{ sender: { address: '1', name: 'Mira', administrator: false }, platformMessageId: 'a' },
+        ...{ mentionsBot: false, editedAt: 1 },
+      },
+      {
+        ...{ kind: 'reaction', chat: { address: '1', kind: 'direct' }, sign: '👍', sentAt: 0 },
+        ...{ sender: { address: '1', name: 'Mira' }, platformMessageIds: [on.sentIds[0] ?? ''] },
+      },
+    );
+    await on.settled();
+    expect(received()).toBe(2);
+    expect(counted.filter(([name]) => name === 'duplicates_total')).toEqual([['duplicates_total', 1]]);
   });
 });
 
@@ -165,12 +268,12 @@ describe('a message that was being sent when the process ended, many times', () 
       ...{ chatId: 'test_1', channel: 'test', address: '1', threadId: null, kind: 'direct', now: Date.now() },
       delivery: { ...delivery, body: { text: 'wanted', marks: [] } },
     });
-    const { id } = (await on.store.next('test_1')) ?? { id: 0 };
+    const { id } = (await on.store.next('test_1', 'test', Date.now())) ?? { id: 0 };
     for (let ends = 0; ends < 6; ends++) {
-      await on.store.sending(id, Date.now());
-      await on.store.recover(['test'], Date.now());
+      await on.store.sending(id, { owner: 'test', now: Date.now(), leaseMs: 60_000 });
+      await on.store.recover(asOwner());
     }
-    on.conversation.takeUp(await on.store.pending(['test']));
+    on.conversation.takeUp(await on.store.pending(asOwner()));
     await on.settled();
   };
 
@@ -268,7 +371,7 @@ describe('what cannot be stored or written', () => {
     await on.say('hello');
     await on.settled();
     expect(on.texts()).toEqual(['fine']);
-    expect(await on.store.next('test_1')).toBeNull();
+    expect(await on.store.next('test_1', 'test', Date.now())).toBeNull();
   });
 
   it('a chat.yaml that cannot be written stops no reply', async () => {

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/channel.js';
+import { CHAT, chatAt, message, receive } from '../contract/store/words.js';
 import { PART, type Scene, type ScreenOptions, scene, type Trouble } from './screen.js';
 
 let on: Scene;
@@ -122,7 +123,12 @@ describe('what goes wrong with it', () => {
     expect(new Set(on.screen.calls.filter(({ call }) => call === 'send').map(({ key }) => key)).size).toBe(2);
     // A reply to it finds who wrote it.
     const [{ id } = { id: '' }] = on.screen.messages;
-    expect((await on.store.delivery(1))?.shown).toEqual({ platformMessageId: id });
+    const replyTo = { platformMessageId: id, senderName: 'bot', text: 'one two', ours: true };
+    await receive(on.store, [
+      message('reply', 'really?', { chat: chatAt(CHAT, { kind: 'direct' }), replyTo }),
+    ]);
+    const seen = await on.store.look(CHAT, 'me', on.clock.now());
+    expect(seen?.waiting.map((said) => said.replyTo?.personaId)).toEqual(['default']);
   });
 
   it('a message that somebody deleted is sent anew', async () => {

@@ -59,8 +59,8 @@ describe('/memory', () => {
   });
 
   it('changes something only where it changes something', async () => {
-    const { parts } = standIn();
-    const memory = parts.commands.find(({ name }) => name === 'memory');
+    const { services } = standIn();
+    const memory = services.commands.find(({ name }) => name === 'memory');
     const changing = ['forget x', 'yes x', 'undo', 'export', 'FORGET x', ' undo '];
     for (const argument of changing) expect(memory?.changes(argument)).toBe(true);
     for (const argument of ['', 'show', 'why', 'why forget it', 'nonsense'])
@@ -213,7 +213,7 @@ describe('/memory forget', () => {
   it('shows what would go, changes nothing, and asks', async () => {
     const on = withSwordfish();
     const before = everything(on);
-    const { text } = await on.run('/memory forget swordfish');
+    const { text, effects } = await on.run('/memory forget swordfish');
     expect(text).toContain(
       'This would go for good: 3 whole lines of memory and daily log, the words in 1 message, the words in 1 archive, and what holds them of 1 other note',
     );
@@ -222,8 +222,13 @@ describe('/memory forget', () => {
     expect(text).toContain('- `memory/2026-11-22.md`: `said swordfish`');
     expect(text).toContain('Answer `yes` within two minutes');
     expect(everything(on)).toBe(before);
-    const from = { room: CHAT, senderId: 'test_anna', platformMessageId: '78' };
-    expect(on.questions.take(from)?.ifYes).toEqual({ name: 'memory', argument: 'yes swordfish' });
+    expect(effects).toEqual([
+      {
+        ...{ kind: 'ask', room: CHAT, senderId: 'test_anna', askedBy: '77' },
+        ifYes: { name: 'memory', argument: 'yes swordfish' },
+        until: on.clock.now() + 120_000,
+      },
+    ]);
   });
 
   it('after a yes removes it everywhere, work in flight first, and does not repeat the text', async () => {
@@ -255,7 +260,7 @@ describe('/memory forget', () => {
 
   it('run again after a crash finishes what is left; when nothing is, it says it is forgotten', async () => {
     const on = withSwordfish();
-    await on.parts.memory.erase(CHAT, phraseOf('swordfish'));
+    await on.services.memory.erase(CHAT, phraseOf('swordfish'));
     expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^It is forgotten/);
     expect(everything(on)).not.toContain('swordfish');
     expect((await on.run('/memory yes swordfish', { tries: 2 })).text).toMatch(/^It is forgotten/);
@@ -269,10 +274,9 @@ describe('/memory forget', () => {
 
   it('says that a text stands nowhere, and asks nothing', async () => {
     const on = withSwordfish();
-    expect((await on.run('/memory forget marlin')).text).toBe(
-      'I find that nowhere: not in my memory, not in what I keep of this chat.',
-    );
-    expect(on.questions.take({ room: CHAT, senderId: 'test_anna', platformMessageId: '78' })).toBeNull();
+    expect(await on.run('/memory forget marlin')).toEqual({
+      text: 'I find that nowhere: not in my memory, not in what I keep of this chat.',
+    });
     expect(on.done).toEqual([]);
     expect((await on.run('/memory yes marlin')).text).toMatch(/^I find that nowhere/);
     expect(on.done).not.toContain('erase');

@@ -1,29 +1,29 @@
 /** What the memory commands touch, in memory: files of one chat, a transcript, versions. For tests of the commands. */
 
-import type { CommandCall, CommandParts } from '../../src/conversation/commands/command.js';
+import type { CommandCall, CommandServices } from '../../src/conversation/commands/command.js';
 import { COMMANDS } from '../../src/conversation/commands/list.js';
-import { createQuestions, type Questions } from '../../src/conversation/questions.js';
 import type { ArchiveFile, Archives } from '../../src/core/archive.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault } from '../../src/core/errors.js';
-import type { Given, Trace } from '../../src/core/keeping.js';
 import type { Log } from '../../src/core/log.js';
 import type { FoundLine, Memory, MemoryFile, SeenTier, Tier, Version } from '../../src/core/memory.js';
+import type { PromptMemory, Trace } from '../../src/core/memory-history.js';
 import type { Persona, Personas } from '../../src/core/persona.js';
-import type { StoredCommand } from '../../src/core/store.js';
+import type { Store, StoredCommand } from '../../src/core/store.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
 import { BEGINNING } from '../../src/core/view.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
+import { SETTINGS } from '../harness/conversation.js';
 import { NO_MEDIA } from '../harness/no-media.js';
 import { NO_RECALL } from '../harness/no-recall.js';
+import { quietMetrics } from '../harness/quiet.js';
 
 export const CHAT = 'test_1';
 const BUDGET = 12_000;
 
 export interface StandIn {
-  parts: CommandParts;
+  services: CommandServices;
   clock: ManualClock;
-  questions: Questions;
   /** MEMORY.md by persona, tier by tier. */
   tiers: Map<string, Record<Tier, string>>;
   /** Daily logs and archives by file below the chat's folder. */
@@ -36,7 +36,7 @@ export interface StandIn {
   archives: ArchiveFile[];
   /** What may be changed at will. */
   now: {
-    given: Given | null;
+    given: PromptMemory | null;
     resetAt: number;
     others: string[];
     unreadable: boolean;
@@ -52,9 +52,34 @@ export interface StandIn {
   run(text: string, more?: Partial<StoredCommand>): ReturnType<(typeof COMMANDS)[number]['run']>;
 }
 
+/** What of the store commands use. */
+type CommandStore = Pick<
+  Store,
+  | 'chat'
+  | 'lastReply'
+  | 'running'
+  | 'suspended'
+  | 'waits'
+  | 'standing'
+  | 'usage'
+  | 'keepVersion'
+  | 'dropVersion'
+  | 'versions'
+  | 'turnMessages'
+  | 'promptMemory'
+  | 'trace'
+  | 'whereabouts'
+  | 'findWords'
+  | 'filesWithWords'
+  | 'eraseWords'
+  | 'endErasing'
+  | 'view'
+  | 'window'
+  | 'census'
+>;
+
 export function standIn(): StandIn {
   const clock = manualClock(Date.UTC(2026, 10, 22, 10, 0));
-  const questions = createQuestions(clock);
   const tiers: StandIn['tiers'] = new Map();
   const files: StandIn['files'] = new Map();
   const messages: StoredMessage[] = [];
@@ -185,18 +210,20 @@ export function standIn(): StandIn {
     shownPath: (chatId, file) => `groups/${chatId}/archive/${file}`,
   };
 
-  const store: CommandParts['store'] = {
+  const store: CommandStore = {
     chat: async () => null,
     lastReply: async () => null,
     running: async () => null,
+    suspended: async () => null,
     waits: async () => false,
+    standing: async () => ({ chat: true, sender: true, owner: false }),
     usage: async () => [],
     keepVersion: async () => {},
     dropVersion: async () => {},
     versions: async ({ personaId, most }) =>
       versions.filter((version) => personaId === null || version.personaId === personaId).slice(0, most),
     turnMessages: async (turnId) => turns.get(turnId) ?? [],
-    given: async () => now.given,
+    promptMemory: async () => now.given,
     trace: async ({ most }) => traces.slice(0, most),
     whereabouts: async () => ({ window: 12, flushed: 40, archived: 1 }),
     findWords: async (_chatId, phrase) => ({
@@ -216,7 +243,7 @@ export function standIn(): StandIn {
       ...{ summary: null, measured: null },
     }),
     window: async ({ room, personaId }) => ({
-      messages: messages.map((message) => ({ ...message, place: BEGINNING, addressed: true })),
+      messages: messages.map((message) => ({ ...message, position: BEGINNING, addressed: true })),
       steps: new Map(),
       more: false,
       view: await store.view(room, personaId),
@@ -224,8 +251,31 @@ export function standIn(): StandIn {
     census: async () => ({ waiting: 0, running: 0, undelivered: 0, parked: 0 }),
   };
 
-  const parts: CommandParts = {
-    ...{ store, memory, archives: shelf, personas, questions, clock, log, commands: COMMANDS },
+  const services: CommandServices = {
+    ...{ memory, archives: shelf, personas, clock, log, commands: COMMANDS },
+    // A verb that no command is known to use is not there, and whoever calls it fails.
+    store: store as Store,
+    owner: 'test',
+    metrics: quietMetrics,
+    settings: SETTINGS,
+    chatFiles: {
+      setTitle: async () => {},
+      addAlias: async () => {},
+      resolve: async () => null,
+      prepare: async () => {},
+    },
+    model: {
+      async *stream() {
+        yield* [];
+        throw new Error('commands ask no model');
+      },
+      check: async () => ({ identity: 'none', warnings: [] }),
+    },
+    toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),
+    labelOf: (name) => name,
+    streams: () => false,
+    newId: () => 'id',
+    newPairingCode: () => 'ABCDEFGH',
     recall: NO_RECALL,
     media: NO_MEDIA,
     windows: {
@@ -243,13 +293,13 @@ export function standIn(): StandIn {
       ...{ direct: 'open', groups: 'open', chats: [], owners: [], controlChats: [], requireMention: true },
     }),
     facts: { version: '0', model: 'm', startedAt: 0 },
+    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   };
 
   return {
     ...{
-      parts,
+      services,
       clock,
-      questions,
       tiers,
       files,
       messages,
@@ -274,7 +324,7 @@ export function standIn(): StandIn {
       };
       const command = COMMANDS.find((each) => each.name === name);
       if (!command) throw new Error(`no command ${name}`);
-      return command.run(call, parts);
+      return command.run(call, services);
     },
   };
 }
@@ -289,6 +339,7 @@ export function commandOf(more: Partial<StoredCommand>): StoredCommand {
       platformMessageId: '77',
       afterMessage: 5,
       tries: 1,
+      crashes: 0,
     },
     chat: {
       ...{ id: CHAT, channel: 'test', account: 'bot', address: '1', kind: 'direct', title: 'Anna' },

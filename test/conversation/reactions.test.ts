@@ -73,6 +73,14 @@ describe('a reaction', () => {
     expect(prompt()).toContain('(reacts with 👍)');
   });
 
+  it('is none where somebody writes how one reads: that is answered', async () => {
+    await begin();
+    await on.say('(reacts with 👍)');
+    await on.settled();
+    expect(on.texts()).toEqual(['fine']);
+    expect(prompt()).toContain('(reacts with 👍)');
+  });
+
   it('of somebody who may not talk is neither kept nor answered with a code', async () => {
     await begin({ rules: { direct: 'pairing', groups: 'listed' } });
     await react('1');

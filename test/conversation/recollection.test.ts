@@ -1,6 +1,6 @@
 /** What a turn recalls by itself: which of what was found is worth a line of the prompt. */
 import { describe, expect, it } from 'vitest';
-import { recollect } from '../../src/conversation/recollection.js';
+import { recollect } from '../../src/conversation/context/recollection.js';
 import { createZone } from '../../src/core/dates.js';
 import type { Recalled } from '../../src/core/recall.js';
 import type { StoredMessage } from '../../src/core/transcript.js';

@@ -32,7 +32,7 @@ const shownTo = (request: ModelRequest) =>
     .join('\n');
 /** Who spoke, and what, since a point. */
 const heard = (from = 0) =>
-  on.sent.slice(from).map(({ part, options }) => `${options.face?.name ?? '-'}: ${part.text}`);
+  on.sent.slice(from).map(({ part, options }) => `${options.appearance?.name ?? '-'}: ${part.text}`);
 
 /** A group with three personas; Nova is the active one, since she was made last. */
 async function company(options: WorkbenchOptions = {}, names = ['Luna', 'Max', 'Nova']): Promise<number> {
@@ -235,6 +235,17 @@ describe('a quarrel', () => {
     expect(shownTo(on.asked.at(-1) as ModelRequest)).toMatch(
       /sender="Mira"[^>]*>\[in reply to Luna: @Max no!\]\n\(reacts with 😂\)</,
     );
+  });
+
+  it('is ended by words that only look like a sign', async () => {
+    const before = await company();
+    on.answer(async (request) => {
+      if (askedOf(request) === 'Max') await say('(reacts with a sigh) that is enough');
+      return askedOf(request) === 'Luna' ? '@Max no!' : '@Luna yes!';
+    });
+    await say('Luna: start');
+    await on.settled();
+    expect(heard(before)).toEqual(['Luna: @Max no!', 'Max: @Luna yes!']);
   });
 
   it('does not cut off somebody whom a person has called', async () => {

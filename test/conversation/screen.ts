@@ -3,14 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createDeliver } from '../../src/conversation/deliver.js';
-import { createLive } from '../../src/conversation/live.js';
-import { deliveriesOf } from '../../src/conversation/reply.js';
+import { createDeliver } from '../../src/conversation/deliver/deliver.js';
+import { deliveriesOf } from '../../src/conversation/deliver/reply.js';
 import type { Channel, ChannelLimits, Part, SendOptions, SendResult } from '../../src/core/channel.js';
-import type { Claim, Store } from '../../src/core/store.js';
+import type { Claim, Lease, ShownPart, Store } from '../../src/core/store.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
-import { begun, CHAT, chatAt, command, message, receive } from '../contract/store/words.js';
+import { CHAT, chatAt, command, message, receive } from '../contract/store/words.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
+import { SETTINGS } from '../harness/conversation.js';
 import { quietLog, quietMetrics } from '../harness/quiet.js';
 
 /** What becomes of a call; `taken` where the platform did it all the same. */
@@ -173,13 +173,20 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
       Object.entries(store).map(([name, verb]) => [name, alive(verb as never)]),
     ) as unknown as Store;
     return createDeliver({
-      ...{ store: lives, channels: new Map([['test', screen.channel]]), clock, onMoved: async () => {} },
-      ...{ log: quietLog, metrics: quietMetrics, maxAgeMs: 24 * 3_600_000 },
+      ...{ store: lives, owner: 'me', channels: new Map([['test', screen.channel]]), clock },
+      ...{ log: quietLog, metrics: quietMetrics, settings: SETTINGS },
+      chatFiles: {
+        setTitle: async () => {},
+        addAlias: async () => {},
+        resolve: async () => null,
+        prepare: async () => {},
+      },
     });
   };
   let process = { dead: false };
   let deliver = deliverIn(process);
   let lastId = 0;
+  const lease = (): Lease => ({ owner: 'me', now: clock.now(), leaseMs: 60_000 });
 
   async function settle(): Promise<void> {
     const { dead } = process;
@@ -195,47 +202,65 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
     ...{ clock, store, screen, settle },
     async begin(turnId) {
       await receive(store, [message(`in-${++lastId}`, 'hello', { chat: chatAt(CHAT, { kind: 'direct' }) })]);
-      let { claim } = await begun(store, turnId);
+      const seen = await store.look(CHAT, 'me', clock.now());
+      if (!seen) throw new Error('nothing waits');
+      const batch = seen.waiting.map(({ id }) => id);
+      const turn = { id: turnId, personaId: 'default', batch, taken: batch, addressed: [] };
+      const none = { noted: [], hearers: [], exchange: null };
+      const begun = await store.begin({ seen, lease: lease(), turn, ...none });
+      if (!begun) throw new Error('the turn does not begin');
+      let claim = begun;
       const deliveries = (text: string) =>
         deliveriesOf(screen.channel, text, {
           ...{ origin: `turn:${turnId}`, personaId: 'default', speaker: 'Default', replyTo: null },
         });
-      const liveNow = () =>
-        createLive(
-          { show: deliver.show, clock },
-          {
-            ...{ turnId, room: CHAT, chatId: CHAT, channel: screen.channel, deliveriesOf: deliveries },
-            to: { address: '1', threadId: null, kind: 'direct' },
-          },
-        );
-      let live = liveNow();
+      const liveNow = (shown: ShownPart[]) =>
+        deliver.live({
+          ...{ turnId, chatId: CHAT, channel: screen.channel, shown, deliveriesOf: deliveries },
+          to: { address: '1', threadId: null, kind: 'direct' },
+        });
+      let live = liveNow([]);
       return {
         get claim() {
           return claim;
         },
         tell: (text) => live.tell(text),
         async resume() {
-          const taken = await store.claim({ room: CHAT, owner: 'me', now: clock.now(), leaseMs: 60_000 });
+          const left = await store.look(CHAT, 'me', clock.now());
+          const taken = left && (await store.claim(left, lease()));
           if (!taken?.turn) throw new Error('there is no turn to go on with');
           claim = taken.claim;
-          live = liveNow();
+          live = liveNow(taken.turn.shown);
         },
         async finish(text) {
           live.end();
-          const end = { claim, turnId, reply: text, outcome: 'answered' as const, hearers: [] };
-          const nothing = { usage: null, measured: null, given: null };
-          const outcome = await store.finishTurn({
-            ...{ ...end, ...nothing, deliveries: deliveries(text), now: clock.now() },
+          // As the route does it: where the lane is free, the reply goes at once.
+          const lane = deliver.take(CHAT, 'direct', screen.channel);
+          const parts = deliveries(text);
+          const finished = await store.finish({
+            ...{
+              claim,
+              turnId,
+              reply: text,
+              outcome: 'answered',
+              hearers: [],
+              addressed: [],
+              exchange: null,
+            },
+            ...{ usage: null, measured: null, given: null, deliveries: parts, now: clock.now() },
+            send: lane ? lease() : null,
           });
-          if (outcome !== 'finished') throw new Error(`the turn is ${outcome}`);
-          deliver.wake(CHAT);
+          if (finished === 'lost') throw new Error('the claim of the turn is lost');
+          if (lane && finished.first) lane.send(finished.first, parts.length);
+          else deliver.wake(CHAT);
+          lane?.leave();
         },
         async command(name) {
           const { commands } = await receive(store, [
             command(`in-${++lastId}`, name, '', { chat: chatAt(CHAT, { kind: 'direct' }) }),
           ]);
           const [{ id } = { id: 0 }] = commands;
-          const given = await store.takeCommand(id);
+          const given = await store.takeCommand(id, lease());
           const effect =
             name === 'stop'
               ? ({ kind: 'stop', room: CHAT, turnId } as const)
@@ -272,7 +297,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
       deliver.stop().force();
       process = { dead: false };
       deliver = deliverIn(process);
-      const { chats } = await store.recover(['test'], clock.now());
+      const { chats } = await store.recover({ owner: 'me', channels: ['test'], now: clock.now() });
       for (const chat of chats) deliver.wake(chat);
     },
     settle,

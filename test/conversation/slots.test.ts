@@ -1,67 +1,200 @@
+/** Who may run now: rooms side by side, suspects one at a time beside them, and nobody is stopped by one that waits. */
 import { describe, expect, it } from 'vitest';
-import { createSlots } from '../../src/conversation/slots.js';
+import {
+  createScheduler,
+  createSlots,
+  type RoomEnd,
+  type RoomRun,
+} from '../../src/conversation/rooms/scheduler.js';
+import type { Log } from '../../src/core/log.js';
 import { manualClock } from '../fakes/clock.js';
+import { quietLog } from '../harness/quiet.js';
 
 /** Lets everything run that waits for nothing but its turn. */
-const settle = () => new Promise((resolve) => setImmediate(resolve));
+const settle = async () => {
+  for (let n = 0; n < 10; n++) await new Promise((resolve) => setImmediate(resolve));
+};
 
-function bench(most: number) {
+describe('slots', () => {
+  it('are shared up to the limit, in order, and left once', async () => {
+    const slots = createSlots(2);
+    const entered: string[] = [];
+    const leave = new Map<string, () => void>();
+    for (const name of ['a', 'b', 'c', 'd']) {
+      void slots.enter().then((over) => {
+        entered.push(name);
+        leave.set(name, over);
+      });
+    }
+    await settle();
+    expect(entered).toEqual(['a', 'b']);
+    leave.get('a')?.();
+    leave.get('a')?.();
+    await settle();
+    expect(entered).toEqual(['a', 'b', 'c']);
+    leave.get('b')?.();
+    await settle();
+    expect(entered).toEqual(['a', 'b', 'c', 'd']);
+  });
+});
+
+/** A scheduler whose rooms end when they are told to. Rooms in `suspects` say of themselves that they are. */
+function bench(suspects: string[] = []) {
   const clock = manualClock();
-  const slots = createSlots(most, clock);
-  const log: string[] = [];
-  const leave = new Map<string, () => void>();
-  const enter = (name: string, manner: 'shared' | 'alone') =>
-    void slots.enter(manner).then((over) => {
-      log.push(name);
-      leave.set(name, over);
-    });
-  return { clock, log, enter, leave: (name: string) => leave.get(name)?.() };
+  const running = new Map<string, { run: RoomRun; end(with_: RoomEnd): void }>();
+  const begun: string[] = [];
+  const released: string[] = [];
+  const logged: string[] = [];
+  const log: Log = { ...quietLog, error: (_fields, message) => void logged.push(message) };
+  const store = {
+    renew: async () => true,
+    release: async ({ room }: { room: string }) => void released.push(room),
+  };
+  const scheduler = createScheduler(
+    { store, clock, log },
+    () => 0,
+    (run) => {
+      if (suspects.includes(run.room) && !run.isSuspect) return Promise.resolve({ kind: 'suspect' as const });
+      begun.push(run.room);
+      return new Promise((resolve) => running.set(run.room, { run, end: resolve }));
+    },
+  );
+  return {
+    ...{ clock, scheduler, running, begun, released, logged },
+    wake: (...rooms: string[]) => {
+      for (const room of rooms) scheduler.wake(room, 'settled');
+    },
+    end: async (room: string, end: RoomEnd = { kind: 'done' }) => {
+      running.get(room)?.end(end);
+      await settle();
+    },
+  };
 }
 
-describe('turns side by side', () => {
-  it('share up to the limit, in order', async () => {
-    const on = bench(2);
-    for (const name of ['a', 'b', 'c']) on.enter(name, 'shared');
+describe('a suspect', () => {
+  it('runs beside others, and they beside it', async () => {
+    const on = bench(['test_suspect']);
+    on.wake('test_a', 'test_suspect', 'test_b');
     await settle();
-    expect(on.log).toEqual(['a', 'b']);
-    on.leave('a');
-    on.leave('a');
+    expect(on.begun.toSorted()).toEqual(['test_a', 'test_b', 'test_suspect']);
+    on.wake('test_c');
     await settle();
-    expect(on.log).toEqual(['a', 'b', 'c']);
+    expect(on.begun).toContain('test_c');
   });
 
-  it('let a suspect run when nothing else does, and nobody beside it', async () => {
-    const on = bench(3);
-    on.enter('a', 'shared');
-    on.enter('suspect', 'alone');
-    on.enter('b', 'shared');
+  it('waits for other suspects only: one of them at a time, in order', async () => {
+    const on = bench(['test_s1', 'test_s2', 'test_s3']);
+    on.wake('test_s1', 'test_s2', 'test_s3', 'test_a');
     await settle();
-    expect(on.log).toEqual(['a', 'b']);
-    on.leave('a');
-    on.leave('b');
-    await settle();
-    on.enter('c', 'shared');
-    await settle();
-    expect(on.log).toEqual(['a', 'b', 'suspect']);
-    on.leave('suspect');
-    await settle();
-    expect(on.log).toEqual(['a', 'b', 'suspect', 'c']);
+    expect(on.begun.toSorted()).toEqual(['test_a', 'test_s1']);
+    // Long waits change nothing about that: no time is given up on.
+    await on.clock.advance(3_600_000);
+    expect(on.begun).toHaveLength(2);
+    await on.end('test_s1');
+    expect(on.begun).toEqual(expect.arrayContaining(['test_s2']));
+    expect(on.begun).not.toContain('test_s3');
+    await on.end('test_s2');
+    expect(on.begun).toContain('test_s3');
   });
 
-  it('make a suspect wait for five seconds at most, and others for it for ten', async () => {
-    const on = bench(3);
-    on.enter('a', 'shared');
-    on.enter('suspect', 'alone');
+  it('that waits stops nobody, though every place is taken by rooms that run', async () => {
+    const on = bench(['test_s1', 'test_s2']);
+    on.wake('test_s1', 'test_s2');
     await settle();
-    await on.clock.advance(5_000);
-    on.enter('b', 'shared');
+    const others = Array.from({ length: 100 }, (_, n) => `test_${n}`);
+    on.wake(...others);
     await settle();
-    expect(on.log).toEqual(['a']);
-    on.leave('a');
+    for (let n = 0; n < 20; n++) await settle();
+    expect(on.begun).toHaveLength(101);
+    on.wake('test_last');
     await settle();
-    expect(on.log).toEqual(['a', 'suspect']);
-    await on.clock.advance(10_000);
+    expect(on.begun).not.toContain('test_last');
+    await on.end('test_0');
+    expect(on.begun).toContain('test_last');
+    expect(on.begun).not.toContain('test_s2');
+  });
+
+  it('is one for the next run only: then the room has its place among all', async () => {
+    const suspects = ['test_s1', 'test_s2'];
+    const on = bench(suspects);
+    on.wake('test_s1');
     await settle();
-    expect(on.log).toEqual(['a', 'suspect', 'b']);
+    suspects.length = 0;
+    await on.end('test_s1', { kind: 'again', afterMs: 0 });
+    expect(on.running.get('test_s1')?.run.isSuspect).toBe(false);
+  });
+});
+
+describe('a room', () => {
+  it('runs once at a time, and again for what woke it meanwhile', async () => {
+    const on = bench();
+    on.wake('test_a');
+    await settle();
+    on.wake('test_a', 'test_a');
+    await settle();
+    expect(on.begun).toEqual(['test_a']);
+    await on.end('test_a');
+    expect(on.begun).toEqual(['test_a', 'test_a']);
+    await on.end('test_a');
+    expect(on.begun).toHaveLength(2);
+  });
+
+  it('waits for the commands that were given before, however long they take', async () => {
+    const on = bench();
+    let over: () => void = () => {};
+    on.scheduler.holdBack('test_a', new Promise((resolve) => (over = resolve)));
+    on.wake('test_a', 'test_b');
+    await settle();
+    expect(on.begun).toEqual(['test_b']);
+    over();
+    await settle();
+    expect(on.begun).toEqual(['test_b', 'test_a']);
+  });
+
+  it('that cannot be worked on is tried again later and later, and says so', async () => {
+    const on = bench();
+    on.wake('test_a');
+    await settle();
+    const fail = async () => {
+      on.running.get('test_a')?.end(Promise.reject(new Error('a bug')) as never);
+      await settle();
+    };
+    await fail();
+    expect(on.begun).toHaveLength(1);
+    await on.clock.advance(1_000);
+    await settle();
+    expect(on.begun).toHaveLength(2);
+    await fail();
+    await on.clock.advance(1_000);
+    await settle();
+    expect(on.begun).toHaveLength(2);
+    await on.clock.advance(1_000);
+    await settle();
+    expect(on.begun).toHaveLength(3);
+    expect(on.logged).toHaveLength(2);
+  });
+
+  it('whose work hears of no abort is free all the same; cut off, its claim is given back', async () => {
+    const on = bench();
+    on.wake('test_a', 'test_b');
+    await settle();
+    const [a, b] = ['test_a', 'test_b'].map((room) => on.running.get(room)?.run);
+    if (!a || !b) throw new Error('they do not run');
+    a.turnId = 'turn-a';
+    for (const run of [a, b]) run.claim = { room: run.room, fence: 1 };
+    on.scheduler.abort('test_a', 'another turn');
+    await settle();
+    expect(a.signal.aborted).toBe(false);
+    on.scheduler.abort('test_a', 'turn-a');
+    await settle();
+    expect(a.signal.aborted).toBe(true);
+    // Whoever aborts it has ended its turn in the store.
+    expect(on.released).toEqual([]);
+    const interrupted = on.scheduler.interrupt('test_b');
+    await settle();
+    expect(on.released).toEqual(['test_b']);
+    await on.clock.advance(2_000);
+    await interrupted;
+    expect(on.begun.filter((room) => room === 'test_b')).toHaveLength(2);
   });
 });

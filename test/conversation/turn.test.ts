@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { runTurn, type TurnParts } from '../../src/conversation/turn.js';
+import { toolSet } from '../../src/conversation/turn/tools.js';
+import { runTurn } from '../../src/conversation/turn/turn.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { ModelClient, ModelRequest, ToolCall } from '../../src/core/model.js';
-import type { AnyTool } from '../../src/core/tool.js';
+import type { AnyTool, ToolContext } from '../../src/core/tool.js';
 import type { Step } from '../../src/core/transcript.js';
 import { quietLog, quietMetrics } from '../harness/quiet.js';
 
@@ -26,7 +27,7 @@ function scripted(answers: Answer[]): ModelClient & { asked: ModelRequest[] } {
 
 const lines: string[] = [];
 const append: AnyTool = {
-  ...{ name: 'append', description: '', risk: 'medium', repeatable: false },
+  ...{ name: 'append', description: '', risk: 'medium' },
   parameters: z.object({ line: z.string().optional() }),
   execute: async ({ line = 'a line' }: { line?: string }) => {
     lines.push(line);
@@ -34,50 +35,38 @@ const append: AnyTool = {
   },
 };
 const look: AnyTool = {
-  ...{ name: 'look', description: '', risk: 'low', repeatable: true },
+  ...{ name: 'look', description: '', risk: 'low' },
   parameters: z.object({}),
   execute: async () => ({ content: `${lines.length} lines`, failed: false }),
 };
 const broken: AnyTool = {
-  ...{ name: 'broken', description: '', risk: 'low', repeatable: true },
+  ...{ name: 'broken', description: '', risk: 'low' },
   parameters: z.object({ n: z.number() }),
   execute: async () => {
     throw new Error('the secret inside');
   },
 };
 
-async function turn(answers: Answer[], steps: Step[] = [], maxToolRounds = 25) {
+/** `tools` are those of the turn; one alone is enough where it is not looked at what a model is told of them. */
+async function turn(
+  answers: Answer[],
+  steps: Step[] = [],
+  { maxToolRounds = 25, tools = [append, look, broken] }: { maxToolRounds?: number; tools?: AnyTool[] } = {},
+) {
   const model = scripted(answers);
   lines.length = 0;
   const saved: Step[] = [];
-  const parts: TurnParts = {
-    model,
-    tools: [append, look, broken],
-    toolDescriptions: [{ name: 'append', description: '', parameters: {} }],
-    maxToolRounds,
-    timezone: 'UTC',
-    clock: systemClock,
-    log: quietLog,
-    metrics: quietMetrics,
-  };
-  const outcome = await runTurn(parts, {
+  const services = { model, zone: { name: 'UTC' }, clock: systemClock, log: quietLog, metrics: quietMetrics };
+  const outcome = await runTurn(services, {
     turnId: 'turn-1',
-    cause: { kind: 'turn', personaId: 'default', turnId: 'turn-1' },
-    context: {
-      persona: {
-        id: 'default',
-        name: 'default',
-        model: null,
-        temperature: null,
-        avatar: null,
-        aliases: [],
-        from: null,
-        character: '',
-      },
-      messages: [{ role: 'user', content: 'hi' }],
-      seen: new Map(),
-    },
+    room: 'c_1/7',
+    tools: toolSet(tools),
+    maxToolRounds,
+    persona: { model: null, temperature: null },
+    messages: [{ role: 'user', content: 'hi' }],
+    seen: new Map(),
     authorisation: { chatId: 'c_1', personaId: 'default', senderId: 'c_1', channel: 'c', controlChats: [] },
+    cause: { kind: 'turn', personaId: 'default', turnId: 'turn-1' },
     steps,
     save: async (step) => {
       saved.push(step);
@@ -136,12 +125,104 @@ describe('the steps of a turn', () => {
   });
 });
 
+/** A call that waits for something outside of its turn. */
+const waiting = (until: number | null = null): AnyTool => ({
+  ...{ name: 'ask', description: '', risk: 'medium', parameters: z.object({}) },
+  execute: async () => ({ waitsFor: 'approval-1', until }),
+});
+
+describe('a call that waits', () => {
+  it('suspends the turn with a step that says for what, and the calls behind it wait, too', async () => {
+    const {
+      outcome,
+      saved,
+      asked,
+      lines: written,
+    } = await turn([{ calls: [{ name: 'ask' }, { name: 'append' }] }], [], { tools: [waiting(5), append] });
+    expect(outcome).toEqual({ kind: 'suspended', waitsFor: 'approval-1', until: 5 });
+    expect(saved.map((step) => step.kind)).toEqual(['answer', 'call', 'waiting']);
+    const call = saved[0]?.kind === 'answer' ? saved[0].calls[0] : undefined;
+    expect(saved.at(-1)).toEqual({ kind: 'waiting', callId: call?.id, waitsFor: 'approval-1', until: 5 });
+    expect(asked).toHaveLength(1);
+    expect(written).toEqual([]);
+  });
+
+  it('is not made again while nothing has come; with its result the turn goes on behind it', async () => {
+    const calls = [
+      { id: 'a', name: 'ask', arguments: '{}' },
+      { id: 'b', name: 'append', arguments: '{}' },
+    ];
+    const begun: Step[] = [
+      { kind: 'answer', text: '', calls },
+      { kind: 'call', callId: 'a' },
+      { kind: 'waiting', callId: 'a', waitsFor: 'approval-1', until: null },
+    ];
+    const tools = [waiting(), append];
+    const still = await turn([], [...begun], { tools });
+    expect(still.outcome).toEqual({ kind: 'suspended', waitsFor: 'approval-1', until: null });
+    expect(still.saved).toEqual([]);
+    expect(still.asked).toEqual([]);
+    const result: Step = { kind: 'result', callId: 'a', content: 'approved', failed: false };
+    const on = await turn([{ text: 'done' }], [...begun, result], { tools });
+    expect(on.outcome).toMatchObject({ kind: 'answered', text: 'done' });
+    expect(on.results).toEqual(['approved', 'appended a line']);
+  });
+});
+
+describe('what a tool is told and checked with', () => {
+  it('in which room, turn and call it runs: the same when the turn is taken up again', async () => {
+    const seen: Pick<ToolContext, 'room' | 'turnId' | 'callId'>[] = [];
+    const curious: AnyTool = {
+      ...{ name: 'curious', description: '', risk: 'low', parameters: z.object({}) },
+      execute: async (_given: never, { room, turnId, callId }: ToolContext) => {
+        seen.push({ room, turnId, callId });
+        return { content: 'seen', failed: false };
+      },
+    };
+    const first = await turn([{ calls: [{ name: 'curious' }] }, { text: 'x' }], [], { tools: [curious] });
+    await turn([{ text: 'x' }], first.saved.slice(0, 2), { tools: [curious] });
+    const callId = first.saved[0]?.kind === 'answer' ? first.saved[0].calls[0]?.id : undefined;
+    expect(seen).toEqual([
+      { room: 'c_1/7', turnId: 'turn-1', callId },
+      { room: 'c_1/7', turnId: 'turn-1', callId },
+    ]);
+  });
+
+  it('by a JSON schema instead of zod: the model is shown that very schema, and the tool checks itself', async () => {
+    const parameters = {
+      type: 'object' as const,
+      properties: { city: { type: 'string' } },
+      required: ['city'],
+    };
+    const given: unknown[] = [];
+    const foreign: AnyTool = {
+      ...{ name: 'weather', description: 'What the sky does', risk: 'medium', parameters },
+      execute: async (arguments_: never) => {
+        given.push(arguments_);
+        return { content: 'rain', failed: false };
+      },
+    };
+    const { asked, results } = await turn(
+      [
+        { calls: [{ name: 'weather', arguments: '{"city":"Graz","unit":null}' }] },
+        { calls: [{ name: 'weather', arguments: '{"town":7}' }] },
+        { text: 'x' },
+      ],
+      [],
+      { tools: [foreign] },
+    );
+    expect(asked[0]?.tools).toEqual([{ name: 'weather', description: 'What the sky does', parameters }]);
+    expect(given).toEqual([{ city: 'Graz' }, { town: 7 }]);
+    expect(results).toEqual(['rain', 'rain']);
+  });
+});
+
 describe('what models do wrong', () => {
   it('hears of arguments that are no JSON, once; then it has to answer without tools', async () => {
     const bad = { calls: [{ arguments: '{"line": ' }] };
     const { outcome, asked, results, lines: written } = await turn([bad, bad, { text: 'sorry' }]);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'sorry' });
-    expect(asked.map(({ tools }) => tools.length)).toEqual([1, 1, 0]);
+    expect(asked.map(({ tools }) => tools.length)).toEqual([3, 3, 0]);
     expect(results[0]).toMatch(/not valid JSON/);
     expect(written).toEqual([]);
   });
@@ -169,7 +250,7 @@ describe('what models do wrong', () => {
     const { asked, outcome } = await turn(
       Array.from({ length: 3 }, () => ({ calls: [{}] })),
       [],
-      3,
+      { maxToolRounds: 3 },
     );
     expect(asked).toHaveLength(4);
     expect(asked.at(-1)?.tools).toEqual([]);

@@ -1,114 +1,48 @@
-/** What a command asks and a person answers: through step 1 and the control lane, over a store of plain arrays. */
-import { describe, expect, it } from 'vitest';
-import { COMMAND_NAMES } from '../../src/conversation/commands/list.js';
+/** What a command asks and a person answers: through step 1, the lane of commands and the store that keeps the question. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
 import { isYes } from '../../src/conversation/commands/parse.js';
-import { createControl } from '../../src/conversation/control.js';
-import { createReceive } from '../../src/conversation/receive.js';
-import type { Channel } from '../../src/core/channel.js';
-import { roomId } from '../../src/core/ids.js';
 import type { InboundMessage } from '../../src/core/message.js';
-import type {
-  AccessStore,
-  NewDelivery,
-  PendingCommand,
-  Receipt,
-  StoredCommand,
-} from '../../src/core/store.js';
-import { quietMetrics } from '../harness/quiet.js';
-import { commandOf, standIn } from './memory-stand-in.js';
+import type { Receipt } from '../../src/core/store.js';
+import { type ManualClock, manualClock } from '../fakes/clock.js';
+import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
-function line() {
-  const on = standIn();
-  on.tiers.set('default', { 1: 'the word is swordfish\nnot marlin', 2: '', 3: '' });
-  const receipts: Receipt[] = [];
-  const commands: StoredCommand[] = [];
-  const sent: NewDelivery[] = [];
-  const interrupted: string[] = [];
-  const full = { disk: false };
-  const seen = new Set<string>();
+const MEMORY = '# Memory\n\n## Tier 1 — Long term\n\nthe word is swordfish\nnot marlin\n';
+const opened: Workbench[] = [];
+afterEach(async () => {
+  for (const each of opened.splice(1)) await each.end();
+  await opened.splice(0)[0]?.close();
+});
+
+/** One chat with Anna, and what step 1 made of everything she said. */
+async function line(options: WorkbenchOptions = {}) {
+  const clock = manualClock();
   const administrators = new Set<string>();
-
-  const nothing = async () => null;
-  const access: AccessStore = {
-    standing: async () => ({ chat: true, sender: true, owner: false }),
-    requestPairing: async () => 'quiet',
-    noteGroup: async () => false,
-    waiting: async () => [],
-    approve: nothing,
-    revoke: async () => false,
-  };
-  const channel: Channel = {
-    name: 'test',
-    limits: { messagesPerSecond: 1, perChatBurst: 1, perChatPerSecond: { direct: 1, group: 1 } },
-    compose: (text) => [{ text, marks: [] }],
-    start: async () => {},
-    send: async () => ({ kind: 'refused', reason: 'a test' }),
-    stop: async () => {},
-    status: () => ({ connected: true, since: 0, lastError: null }),
+  const receipts: Receipt[] = [];
+  const full = { disk: false };
+  const on = await workbench({
+    clock,
     isAdministrator: async (_chat, sender) => administrators.has(sender),
-  };
-  const control = createControl({
-    ...{ commandParts: on.parts, clock: on.clock, log: on.parts.log, metrics: quietMetrics },
-    channels: new Map([['test', channel]]),
-    store: {
-      ...access,
-      takeCommand: async (id) => commands[id] ?? null,
-      async finishCommand({ deliveries }) {
-        sent.push(...deliveries);
-        return { abortedTurn: null };
-      },
-    },
-    abortTurn: () => {},
-    giveUpOpening: () => {},
-    interruptTurns: async (chatId) => void interrupted.push(chatId),
-    onAnswered: () => {},
-    wakeRoom: () => {},
-  });
-  const receive = createReceive({
-    ...{ questions: on.questions, clock: on.clock, log: on.parts.log, metrics: quietMetrics },
-    ...{ rulesFor: on.parts.rulesFor, commandNames: COMMAND_NAMES, compose: () => [] },
-    chatFiles: {
-      setTitle: async () => {},
-      addAlias: async () => {},
-      resolve: nothing,
-      prepare: async () => {},
-    },
-    media: { tell: (words) => words },
-    newPairingCode: () => 'ABCDEFGH',
-    newId: () => 'id',
-    store: {
-      ...access,
-      ...{ cursor: nothing, aliasOf: nothing, addAlias: async () => {}, durable: async () => {} },
-      ...{
-        chat: nothing,
-        lastReply: nothing,
-        running: nothing,
-        waits: async () => false,
-        newest: async () => [],
-      },
+    around: (store) => ({
+      ...store,
       async receive(batch) {
         if (full.disk) throw new Error('the disk is full');
-        const pending: PendingCommand[] = [];
-        for (const receipt of batch.receipts) {
-          if (receipt.kind === 'moved' || receipt.kind === 'deleted' || receipt.kind === 'reaction') continue;
-          if (seen.has(receipt.platformMessageId)) continue;
-          seen.add(receipt.platformMessageId);
-          receipts.push(receipt);
-          if (receipt.kind !== 'command') continue;
-          const room = roomId(receipt.chat.id, receipt.threadId);
-          const { platformMessageId, sender } = receipt;
-          const chat = { ...commandOf({}).chat, id: receipt.chat.id, kind: receipt.chat.kind };
-          const id = commands.push(commandOf({ ...receipt.command, room, chat, platformMessageId, sender }));
-          pending.push({ id: id - 1, room });
-        }
-        return { rooms: [], commands: pending, duplicates: 0 };
+        receipts.push(...batch.receipts);
+        return store.receive(batch);
       },
-    },
-    onReceived: (received) => control.run(received.commands),
-    onPosted: () => {},
+    }),
+    ...options,
   });
+  opened.push(on);
+  for (const chat of ['test_1', 'test_-5']) {
+    await mkdir(join(on.folder, 'groups', chat, 'default'), { recursive: true });
+    await writeFile(join(on.folder, 'groups', chat, 'default/MEMORY.md'), MEMORY);
+  }
+  return { ...lineOn(on, clock, receipts), full, administrators };
+}
 
-  let lastId = 100;
+function lineOn(on: Workbench, clock: ManualClock, receipts: Receipt[]) {
   const message = (text: string, more: Partial<InboundMessage> = {}): InboundMessage => ({
     ...{ kind: 'message', chat: { address: '1', kind: 'direct', title: 'Anna' }, threadId: null, text },
     ...{ platformMessageId: String(++lastId), sentAt: 0, mentionsBot: false, replyTo: null },
@@ -116,87 +50,115 @@ function line() {
     ...more,
   });
   const hand = async (...events: InboundMessage[]) => {
-    await receive({ channel: 'test', account: 'bot', events });
-    await control.idle();
+    await on.receive(...events);
+    await on.settled();
   };
   return {
-    ...{ on, receipts, sent, full, administrators, interrupted, message, hand },
+    ...{ on, clock, receipts, message, hand },
     say: (text: string, more: Partial<InboundMessage> = {}) => hand(message(text, more)),
     /** What the last thing said became. */
     last: () => receipts.at(-1),
-    remembers: (word: string) => on.tiers.get('default')?.[1].includes(word),
+    lastText: () => on.texts().at(-1),
+    remembers: async (word: string, chat = 'test_1') =>
+      (await readFile(join(on.folder, 'groups', chat, 'default/MEMORY.md'), 'utf8')).includes(word),
   };
 }
 
+let lastId = 100;
 const asCommand = { kind: 'command', command: { name: 'memory', argument: 'yes swordfish' } };
 const GROUP = { chat: { address: '-5', kind: 'group' as const, title: 'Garden' } };
 const BEN = { sender: { address: 'ben', name: 'Ben', administrator: false } };
 
 describe('a yes', () => {
   it('becomes the command that was asked about, and is never conversation', async () => {
-    const { say, last, sent, remembers, interrupted } = line();
+    const { on, say, last, lastText, remembers } = await line();
     await say('/memory forget swordfish');
-    expect(remembers('swordfish')).toBe(true);
+    expect(await remembers('swordfish')).toBe(true);
     await say(' Yes! ');
     expect(last()).toMatchObject(asCommand);
-    expect(remembers('swordfish')).toBe(false);
-    expect(remembers('marlin')).toBe(true);
-    expect(sent.at(-1)?.body.text).toMatch(/^It is forgotten/);
-    expect(sent.at(-1)?.body.text).not.toContain('swordfish');
-    expect(interrupted).toEqual(['test_1', 'test_1']);
+    expect(await remembers('swordfish')).toBe(false);
+    expect(await remembers('marlin')).toBe(true);
+    expect(lastText()).toMatch(/^It is forgotten/);
+    expect(lastText()).not.toContain('swordfish');
+    expect(on.asked).toEqual([]);
+  });
+
+  it('ends the turns in flight first, which then know nothing of it any more', async () => {
+    const { on, hand, message, lastText } = await line();
+    const knew: boolean[] = [];
+    on.answer((request, signal) => {
+      knew.push(JSON.stringify(request.messages).includes('swordfish'));
+      if (knew.length > 1) return 'what word?';
+      return new Promise((resolve) => signal.addEventListener('abort', () => resolve('cut off')));
+    });
+    await on.receive(message('what is the word?'));
+    await expect.poll(() => knew).toEqual([true]);
+    await on.receive(message('/memory forget swordfish'));
+    await expect.poll(lastText).toMatch(/^This would go/);
+    await hand(message('yes'));
+    expect(knew.length).toBeGreaterThan(1);
+    expect(knew.at(-1)).toBe(false);
+    expect(on.texts().toSorted()).toEqual([
+      expect.stringMatching(/^It is forgotten/),
+      expect.stringMatching(/^This would go/),
+      'what word?',
+    ]);
   });
 
   it('is conversation before the question, the second time, and after two minutes', async () => {
-    const { say, last, on, remembers } = line();
+    const { say, last, clock, remembers } = await line();
     await say('yes');
     expect(last()).toMatchObject({ kind: 'message', text: 'yes' });
     await say('/memory forget marlin');
-    await on.clock.advance(119_999);
+    await clock.advance(119_999);
     await say('yes');
     expect(last()).toMatchObject({ kind: 'command' });
     await say('yes');
     expect(last()).toMatchObject({ kind: 'message' });
     await say('/memory forget swordfish');
-    await on.clock.advance(120_000);
+    await clock.advance(120_000);
     await say('yes');
     expect(last()).toMatchObject({ kind: 'message' });
-    expect(remembers('swordfish')).toBe(true);
+    expect(await remembers('swordfish')).toBe(true);
   });
 
   it('counts from nobody else and from no other room', async () => {
-    const { say, last, remembers } = line();
+    const { say, last, remembers } = await line();
     await say('/memory forget swordfish');
     await say('yes', { sender: { address: 'ben', name: 'Ben', administrator: true } });
     expect(last()).toMatchObject({ kind: 'message' });
     await say('yes', { threadId: '7' });
     expect(last()).toMatchObject({ kind: 'message' });
-    expect(remembers('swordfish')).toBe(true);
+    expect(await remembers('swordfish')).toBe(true);
     await say('yes');
     expect(last()).toMatchObject(asCommand);
   });
 
-  it('is no answer any more once anything else was said, also in one batch; that is handled as usual', async () => {
-    for (const other of ['no', 'yes please', '/status', 'yes?']) {
-      const { hand, message, say, receipts, remembers } = line();
+  it.each(['no', 'yes please', '/status', 'yes?'])(
+    'is no answer any more once anything else was said, also in one batch; that is handled as usual: %s',
+    async (other) => {
+      const { on, hand, message, say, receipts, remembers } = await line();
       await say('/memory forget swordfish');
       await hand(message(other), message('yes'));
       expect(receipts.at(-2)?.kind).toBe(other === '/status' ? 'command' : 'message');
       expect(receipts.at(-1)).toMatchObject({ kind: 'message', text: 'yes' });
-      expect(remembers('swordfish')).toBe(true);
-    }
-  });
+      expect(await remembers('swordfish')).toBe(true);
+      // It was said to the persona.
+      expect(JSON.stringify(on.asked.at(-1)?.messages.at(-1)?.content)).toContain('>yes<');
+    },
+  );
 
   it('answers the newer of two questions', async () => {
-    const { say, last, remembers } = line();
+    const { say, last, remembers } = await line();
     await say('/memory forget swordfish');
     await say('/memory forget marlin');
     await say('YES.');
     expect(last()).toMatchObject({ command: { argument: 'yes marlin' } });
-    expect([remembers('swordfish'), remembers('marlin')]).toEqual([true, false]);
+    expect([await remembers('swordfish'), await remembers('marlin')]).toEqual([true, false]);
   });
 
   it('still counts when the platform hands in the question again, or the disk was full when it came', async () => {
-    const { hand, message, say, last, full } = line();
+    const { hand, message, say, last, full } = await line();
     const question = message('/memory forget swordfish');
     await hand(question);
     await hand(question);
@@ -210,38 +172,79 @@ describe('a yes', () => {
     expect(last()).toMatchObject({ kind: 'message' });
   });
 
+  it('is carried out once, though the platform hands it in again', async () => {
+    const { on, hand, message, say } = await line();
+    await say('/memory forget swordfish');
+    const yes = message('yes');
+    await hand(yes);
+    await hand(yes);
+    expect(on.texts().filter((text) => text.startsWith('It is forgotten'))).toHaveLength(1);
+    expect(on.asked).toEqual([]);
+  });
+
   it('needs no mention in a group, but the right to change things there', async () => {
-    const { say, last, sent, remembers, administrators } = line();
+    const { say, last, lastText, remembers, administrators } = await line();
     await say('/memory forget swordfish', GROUP);
-    expect(sent.at(-1)?.body.text).toBe('Only owners and administrators of this group can do that.');
+    expect(lastText()).toBe('Only owners and administrators of this group can do that.');
     await say('yes', GROUP);
     expect(last()).toMatchObject({ kind: 'message' });
     await say('/memory yes swordfish', { ...GROUP, ...BEN });
-    expect(sent.at(-1)?.body.text).toBe('Only owners and administrators of this group can do that.');
-    expect(remembers('swordfish')).toBe(true);
+    expect(lastText()).toBe('Only owners and administrators of this group can do that.');
+    expect(await remembers('swordfish', 'test_-5')).toBe(true);
     administrators.add('anna');
     await say('/memory forget swordfish', GROUP);
     await say('yes', { ...GROUP, ...BEN });
     expect(last()).toMatchObject({ kind: 'message' });
     await say('yes', GROUP);
     expect(last()).toMatchObject(asCommand);
-    expect(remembers('swordfish')).toBe(false);
+    expect(await remembers('swordfish', 'test_-5')).toBe(false);
   });
 
   it('typed as a command needs no question; nothing to forget asks none', async () => {
-    const { say, last, remembers } = line();
+    const { say, last, remembers } = await line();
     await say('/memory forget herring');
     await say('yes');
     expect(last()).toMatchObject({ kind: 'message' });
     await say('/memory yes swordfish');
-    expect(remembers('swordfish')).toBe(false);
+    expect(await remembers('swordfish')).toBe(false);
   });
 
   it('survives in the store what it was asked with: signs, quotes, line ends', async () => {
-    const { say, last } = line();
+    const { say, last } = await line();
     await say('/memory forget "the\n word"');
     await say('yes');
     expect(last()).toMatchObject({ command: { argument: 'yes "the\n word"' } });
+  });
+
+  it('counts after the process has ended and another began', async () => {
+    const { on, say, clock, receipts } = await line();
+    await say('/memory forget swordfish');
+    const next = await on.die();
+    opened.splice(0, 1, next);
+    const after = lineOn(next, clock, receipts);
+    await after.say('yes');
+    expect(after.last()).toMatchObject(asCommand);
+    expect(await after.remembers('swordfish')).toBe(false);
+    await after.say('yes');
+    expect(after.last()).toMatchObject({ kind: 'message' });
+  });
+
+  it('counts at another gateway than the one that asked, once', async () => {
+    const { on, say, last, clock, receipts, remembers } = await line();
+    const other = await on.beside('other');
+    opened.push(other);
+    const there = lineOn(other, clock, receipts);
+    await say('/memory forget swordfish');
+    await there.say('yes');
+    expect(last()).toMatchObject(asCommand);
+    expect(await remembers('swordfish')).toBe(false);
+    await say('yes');
+    expect(last()).toMatchObject({ kind: 'message' });
+    await there.say('/memory forget marlin');
+    await say('no');
+    await there.say('yes');
+    expect(last()).toMatchObject({ kind: 'message' });
+    expect(await remembers('marlin')).toBe(true);
   });
 });
 
@@ -259,16 +262,17 @@ describe('what counts as a plain yes', () => {
 
 describe('files of an answer', () => {
   it('follow its text, a message each, and only the text is shown as a reply', async () => {
-    const { say, sent, on, administrators } = line();
+    const { on, say, administrators } = await line();
     administrators.add('anna');
-    on.files.set('memory/2026-11-22.md', 'x');
+    await mkdir(join(on.folder, 'groups/test_-5/memory'), { recursive: true });
+    await writeFile(join(on.folder, 'groups/test_-5/memory/2026-11-22.md'), 'x');
     await say('/memory export', GROUP);
     expect(
-      sent.map(({ part, body, replyTo }) => ({ part, file: body.file?.name, replies: replyTo !== null })),
+      on.sent.map(({ part, options }) => ({ file: part.file?.name, replies: options.replyTo !== null })),
     ).toEqual([
-      { part: 0, file: undefined, replies: true },
-      { part: 1, file: 'default-MEMORY.md', replies: false },
-      { part: 2, file: 'memory-2026-11-22.md', replies: false },
+      { file: undefined, replies: true },
+      { file: 'default-MEMORY.md', replies: false },
+      { file: 'memory-2026-11-22.md', replies: false },
     ]);
   });
 });

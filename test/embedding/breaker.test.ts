@@ -1,7 +1,7 @@
 /** The breaker, on a clock moved by hand. */
 import { expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
-import { createBreaker } from '../../src/embedding/breaker.js';
+import { createBreaker } from '../../src/embedding/embedder.js';
 import { manualClock } from '../fakes/clock.js';
 import { keptLog } from './support.js';
 
@@ -9,15 +9,11 @@ function setUp() {
   const clock = manualClock();
   const log = keptLog();
   const server = { works: true, trials: 0, asked: 0 };
-  const breaker = createBreaker({
-    place: 'there',
-    async trial() {
-      server.trials += 1;
-      if (!server.works) throw new Error('still down');
-    },
-    clock,
-    log,
-  });
+  const trial = async () => {
+    server.trials += 1;
+    if (!server.works) throw new Error('still down');
+  };
+  const breaker = createBreaker('there', trial, clock, log);
   const pass = (signal = new AbortController().signal) =>
     breaker
       .pass(async () => {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import { createHttpEmbedder } from '../../src/embedding/http.js';
+import { createHttpEmbedder } from '../../src/embedding/server.js';
 import { embedderContract } from '../contract/embedder.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
 import { describeWithRedis } from '../harness/redis.js';
@@ -11,7 +11,12 @@ import { KEY, keptLog, openRedisEmbedder, startWorker } from './support.js';
 embedderContract('http', describe, async (server) => {
   const log = keptLog();
   const embedder = createHttpEmbedder({
-    ...{ baseUrl: server.url, apiKey: KEY, model: 'test-embed', timeoutSeconds: 1, clock: systemClock, log },
+    baseUrl: server.url,
+    apiKey: KEY,
+    model: 'test-embed',
+    timeoutSeconds: 1,
+    clock: systemClock,
+    log,
   });
   return { embedder, lines: log.lines, close: () => embedder.close() };
 });

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
-import type { EmbeddingMetrics } from '../../src/embedding/metrics.js';
-import { createRedisEmbedder } from '../../src/embedding/redis.js';
+import type { EmbeddingMetrics } from '../../src/embedding/protocol.js';
+import { createRedisEmbedder } from '../../src/embedding/requester.js';
 import { runWorker, type WorkerOptions } from '../../src/embedding/worker.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
 
@@ -58,8 +58,16 @@ export function startWorker(
   const stopping = new AbortController();
   const running = runWorker(
     {
-      ...{ apiKey: KEY, model: 'test-embed', timeoutSeconds: 1, batchSize: 64, batchWindowMs: 5 },
-      ...{ shutdownSeconds: 1, newId: randomUUID, clock: systemClock, log, metrics: counts },
+      apiKey: KEY,
+      model: 'test-embed',
+      timeoutSeconds: 1,
+      batchSize: 64,
+      batchWindowMs: 5,
+      shutdownSeconds: 1,
+      newId: randomUUID,
+      clock: systemClock,
+      log,
+      metrics: counts,
       ...given,
     },
     stopping.signal,
@@ -88,14 +96,12 @@ export function openRedisEmbedder(
   const log = keptLog();
   const counts = keptCounts();
   const embedder = createRedisEmbedder({
-    ...{
-      model: 'test-embed',
-      timeoutSeconds: 1,
-      newId: randomUUID,
-      clock: systemClock,
-      log,
-      metrics: counts,
-    },
+    model: 'test-embed',
+    timeoutSeconds: 1,
+    newId: randomUUID,
+    clock: systemClock,
+    log,
+    metrics: counts,
     ...given,
   });
   return { embedder, log, counts };

@@ -9,8 +9,17 @@ const stopping = new AbortController();
 process.once('SIGTERM', () => stopping.abort());
 await runWorker(
   {
-    ...{ redisUrl, queue, baseUrl, apiKey: null, model: 'test-embed', timeoutSeconds: 30 },
-    ...{ batchSize: 64, batchWindowMs: 5, shutdownSeconds: 1, newId: randomUUID, clock: systemClock },
+    redisUrl,
+    queue,
+    baseUrl,
+    apiKey: null,
+    model: 'test-embed',
+    timeoutSeconds: 30,
+    batchSize: 64,
+    batchWindowMs: 5,
+    shutdownSeconds: 1,
+    newId: randomUUID,
+    clock: systemClock,
     log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
     metrics: { count: nothing, observe: nothing },
   },

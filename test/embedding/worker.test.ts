@@ -232,7 +232,11 @@ describeWithRedis('a worker', () => {
       await build({
         entryPoints: [join(import.meta.dirname, 'worker-process.ts')],
         outfile: program,
-        ...{ bundle: true, platform: 'node', format: 'esm', target: 'node20', logLevel: 'warning' },
+        bundle: true,
+        platform: 'node',
+        format: 'esm',
+        target: 'node20',
+        logLevel: 'warning',
         banner: { js: banner },
       });
     });

@@ -25,7 +25,13 @@ export interface Gateway {
   invalidateIdentifies(times: number): void;
   muteHeartbeats(on: boolean): void;
   refuseIdentify(code: number | null): void;
+  /** Nothing that is begun or resumed is answered any more. */
+  fallSilent(): void;
   hangUp(): void;
+  /** How many sessions may still be begun today. */
+  sessionsLeft(): number;
+  /** More were begun than may be, so the token is worth nothing any more. */
+  isTokenReset(): boolean;
   sessions(): SessionCounts;
   heal(): void;
 }
@@ -40,6 +46,8 @@ interface GatewayParts {
   greeting(): { ready: Payload; guilds: Event[] };
   /** A session began, or was taken up again. */
   onSession(): void;
+  /** What it had missed was sent to it. */
+  onReplay(): void;
   look(): void;
 }
 
@@ -59,6 +67,8 @@ interface Connection {
   tcp: Duplex;
   session: Session | null;
 }
+
+const DAY_MS = 86_400_000;
 
 /** A close code and its words. */
 type Refusal = [number, string];
@@ -90,6 +100,15 @@ export function createGateway(parts: GatewayParts): Gateway {
   let identifyCode: number | null = null;
   let invalidAfterResume = false;
   let invalidIdentifies = 0;
+  let silent = false;
+  /** When sessions were begun, or tried to be. */
+  let identifies: number[] = [];
+  let tokenReset = false;
+
+  function identifiesToday(): number {
+    identifies = identifies.filter((at) => now() - at < DAY_MS);
+    return identifies.length;
+  }
 
   function write({ ws }: Connection, op: number, d: unknown): void {
     ws.send(JSON.stringify({ op, d, s: null, t: null }));
@@ -148,7 +167,7 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   function identityRefusal({ session }: Connection, d: Payload): Refusal | null {
     if (session !== null) return [4005, 'Already authenticated.'];
-    return d.token === token ? null : [4004, 'Authentication failed.'];
+    return d.token === token && !tokenReset ? null : [4004, 'Authentication failed.'];
   }
 
   function intentsRefusal(intents: number): Refusal | null {
@@ -158,6 +177,9 @@ export function createGateway(parts: GatewayParts): Gateway {
   }
 
   function identify(connection: Connection, d: Payload): void {
+    if (silent) return;
+    identifies.push(now());
+    if (identifiesToday() > settings.identifiesPerDay) tokenReset = true;
     const intents = Number(d.intents);
     const asScripted: Refusal | null = identifyCode === null ? null : [identifyCode, 'As the test wants it.'];
     const refusal = asScripted ?? identityRefusal(connection, d) ?? intentsRefusal(intents);
@@ -184,6 +206,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   }
 
   function resume(connection: Connection, d: Payload): void {
+    if (silent) return;
     const session = sessions.get(String(d.session_id));
     const from = Number(d.seq);
     const seqRefusal: Refusal | null =
@@ -204,7 +227,8 @@ export function createGateway(parts: GatewayParts): Gateway {
     counts.resumed += 1;
     // One packet, so that a client meets in one go what comes in one go.
     connection.tcp.cork();
-    for (const { seq, text } of session.log) if (seq > from) connection.ws.send(text);
+    const missed = session.log.filter(({ seq }) => seq > from);
+    for (const { text } of missed) connection.ws.send(text);
     push(session, { name: 'RESUMED', data: {} });
     if (invalidAfterResume) {
       invalidAfterResume = false;
@@ -213,6 +237,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
     process.nextTick(() => connection.tcp.uncork());
     parts.onSession();
+    if (missed.length > 0) parts.onReplay();
   }
 
   function receive(connection: Connection, raw: RawData): void {
@@ -287,6 +312,11 @@ export function createGateway(parts: GatewayParts): Gateway {
     refuseIdentify(code) {
       identifyCode = code;
     },
+    fallSilent() {
+      silent = true;
+    },
+    sessionsLeft: () => Math.max(0, settings.identifiesPerDay - identifiesToday()),
+    isTokenReset: () => tokenReset,
     hangUp() {
       for (const connection of [...connections]) {
         detach(connection);
@@ -302,6 +332,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       identifyCode = null;
       invalidAfterResume = false;
       invalidIdentifies = 0;
+      silent = false;
     },
   };
 }

@@ -66,19 +66,30 @@ export function createInteractions(parts: InteractionParts): Interactions {
               ...memberOf(guild.members.get(from.id) ?? { user: from }),
               permissions: String(world.permissions(from.id, channel)),
             },
-            ...{ guild_id: guild.id, guild: { id: guild.id, locale: 'en-US', features: [] } },
-            ...{ guild_locale: 'en-US', context: 0, authorizing_integration_owners: { 0: guild.id } },
+            guild_id: guild.id,
+            guild: { id: guild.id, locale: 'en-US', features: [] },
+            guild_locale: 'en-US',
+            context: 0,
+            authorizing_integration_owners: { 0: guild.id },
           };
     return {
-      ...{ id: shown.id, token: shown.token, application_id: world.bot.id, version: 1 },
+      id: shown.id,
+      token: shown.token,
+      application_id: world.bot.id,
+      version: 1,
       type: kind === 'command' ? 2 : 4,
       data: {
-        ...{ id: parts.commandId(name), name, type: 1 },
+        id: parts.commandId(name),
+        name,
+        type: 1,
         ...(options === undefined || options.length === 0 ? {} : { options }),
       },
-      ...{ channel_id: channel.id, channel: channelOf(channel) },
+      channel_id: channel.id,
+      channel: channelOf(channel),
       app_permissions: String(world.permissions(world.bot.id, channel)),
-      ...{ locale: 'en-US', entitlements: [], attachment_size_limit: 10 * 1024 * 1024 },
+      locale: 'en-US',
+      entitlements: [],
+      attachment_size_limit: 10 * 1024 * 1024,
       ...who,
     };
   }
@@ -88,7 +99,9 @@ export function createInteractions(parts: InteractionParts): Interactions {
     const type = via === 'followup' ? 0 : SLASH_COMMAND_MESSAGE;
     const metadata = { id: shown.id, type: 2, user: userOf(from), authorizing_integration_owners: {} };
     const extra = {
-      ...{ webhook_id: world.bot.id, application_id: world.bot.id, interaction_metadata: metadata },
+      webhook_id: world.bot.id,
+      application_id: world.bot.id,
+      interaction_metadata: metadata,
       ...(kind === 'command' ? { interaction: { id: shown.id, type: 2, name, user: userOf(from) } } : {}),
     };
     return { via, interactionId: shown.id, ephemeral, type, extra };
@@ -125,15 +138,20 @@ export function createInteractions(parts: InteractionParts): Interactions {
     const refusal = messages.change(place, json, files);
     if (refusal !== null) return refusal;
     const taken = ledger.take({
-      ...{ id: place.id, channelId: place.channel.id, content: shownContent(json), nonce: null },
-      ...{
-        replyTo: null,
-        files: files.map(({ name, bytes }) => ({ name, bytes })),
-        pinged: pingedBy(json, null),
-      },
+      id: place.id,
+      channelId: place.channel.id,
+      content: shownContent(json),
+      nonce: null,
+      replyTo: null,
+      files: files.map(({ name, bytes }) => ({ name, bytes })),
+      pinged: pingedBy(json, null),
       allowedMentions: isPayload(json.allowed_mentions) ? json.allowed_mentions : null,
-      ...{ via: 'edit', interactionId: pending.shown.id, ephemeral: (place.flags & EPHEMERAL) !== 0 },
-      ...{ webhookId: null, username: null, avatar: null },
+      via: 'edit',
+      interactionId: pending.shown.id,
+      ephemeral: (place.flags & EPHEMERAL) !== 0,
+      webhookId: null,
+      username: null,
+      avatar: null,
     });
     pending.shown.messages.push(taken);
     return { ...ok(messages.shown(place)), taken };
@@ -146,8 +164,14 @@ export function createInteractions(parts: InteractionParts): Interactions {
       world.meet(from, channel.guild);
       const id = newId();
       const shown: Interaction = {
-        ...{ id, token: `interaction-token-${id}`, at: now(), answered: false, answeredAt: null },
-        ...{ deferred: false, choices: null, messages: [] },
+        id,
+        token: `interaction-token-${id}`,
+        at: now(),
+        answered: false,
+        answeredAt: null,
+        deferred: false,
+        choices: null,
+        messages: [],
       };
       const pending: Pending = { shown, kind, name, from, channel, original: null };
       byToken.set(shown.token, pending);
@@ -182,7 +206,9 @@ export function createInteractions(parts: InteractionParts): Interactions {
       const { original } = pending;
       if (!withAnswer) return taken === undefined ? NOTHING : { ...NOTHING, taken };
       const interaction = {
-        ...{ id, type: pending.kind === 'command' ? 2 : 4, response_message_id: original?.id },
+        id,
+        type: pending.kind === 'command' ? 2 : 4,
+        response_message_id: original?.id,
         response_message_loading: pending.shown.deferred,
         response_message_ephemeral: ((original?.flags ?? 0) & EPHEMERAL) !== 0,
       };

@@ -153,21 +153,35 @@ export function createMessages(parts: MessageParts): Messages {
     const pinged = pingedBy(json, answered?.author.id ?? null);
     channel.archived = false;
     const taken = ledger.take({
-      ...{ id, channelId: channel.id, content: shownContent(json), nonce, replyTo: answered?.id ?? null },
+      id,
+      channelId: channel.id,
+      content: shownContent(json),
+      nonce,
+      replyTo: answered?.id ?? null,
       files: files.map(({ name, bytes }) => ({ name, bytes })),
-      ...{ allowedMentions: allowed, pinged },
-      ...{ via: origin.via, interactionId: origin.interactionId, ephemeral: origin.ephemeral },
-      ...{ webhookId: origin.webhookId ?? null, username: origin.author?.username ?? null },
+      allowedMentions: allowed,
+      pinged,
+      via: origin.via,
+      interactionId: origin.interactionId,
+      ephemeral: origin.ephemeral,
+      webhookId: origin.webhookId ?? null,
+      username: origin.author?.username ?? null,
       avatar: origin.avatar ?? null,
     });
     // Answers to interactions are not told apart by it.
     if (nonce !== null && origin.via === 'message') nonces.set(nonce, { id, at: now() });
     created({
-      ...{ id, channel, content: taken.content, replyTo: taken.replyTo, nonce },
+      id,
+      channel,
+      content: taken.content,
+      replyTo: taken.replyTo,
+      nonce,
       author: origin.author ?? world.bot,
       type: answered === undefined ? origin.type : 19,
       pingsReplied: answered !== undefined && pinged.includes(answered.author.id),
-      ...{ attachments: attach(json, files), editedAt: null, extra: origin.extra },
+      attachments: attach(json, files),
+      editedAt: null,
+      extra: origin.extra,
       flags: Number(json.flags ?? 0) | (origin.ephemeral ? EPHEMERAL : 0),
     });
     return taken;
@@ -216,8 +230,15 @@ export function createMessages(parts: MessageParts): Messages {
     tell(message) {
       const id = newId();
       created({
-        ...{ ...message, id, type: 0, replyTo: null, pingsReplied: false, attachments: [], flags: 0 },
-        ...{ nonce: null, editedAt: null },
+        ...message,
+        id,
+        type: 0,
+        replyTo: null,
+        pingsReplied: false,
+        attachments: [],
+        flags: 0,
+        nonce: null,
+        editedAt: null,
       });
       return { id };
     },
@@ -239,8 +260,17 @@ export function createMessages(parts: MessageParts): Messages {
 
     keepPlace(channel, { ephemeral, type, extra }) {
       const place: StoredMessage = {
-        ...{ id: newId(), channel, author: world.bot, content: '', type, replyTo: null, nonce: null },
-        ...{ pingsReplied: false, attachments: [], editedAt: null, extra },
+        id: newId(),
+        channel,
+        author: world.bot,
+        content: '',
+        type,
+        replyTo: null,
+        nonce: null,
+        pingsReplied: false,
+        attachments: [],
+        editedAt: null,
+        extra,
         flags: LOADING | (ephemeral ? EPHEMERAL : 0),
       };
       created(place);

@@ -8,32 +8,47 @@ const LONG_AGO = '2020-01-01T00:00:00.000000+00:00';
 
 export function userOf({ id, username, global_name = null, bot = false }: User): Payload {
   return {
-    ...{ id, username, global_name, bot, discriminator: bot ? '4242' : '0', avatar: null },
-    ...{ public_flags: 0, system: false },
+    id,
+    username,
+    global_name,
+    bot,
+    discriminator: bot ? '4242' : '0',
+    avatar: null,
+    public_flags: 0,
+    system: false,
   };
 }
 
 export function memberOf({ user, roles = [], nick }: MemberSetup): Payload {
   return {
-    ...{ user: userOf(user), roles, nick: nick ?? null, avatar: null, joined_at: LONG_AGO },
-    ...{ premium_since: null, deaf: false, mute: false, flags: 0, pending: false },
-    ...{ communication_disabled_until: null },
+    user: userOf(user),
+    roles,
+    nick: nick ?? null,
+    avatar: null,
+    joined_at: LONG_AGO,
+    premium_since: null,
+    deaf: false,
+    mute: false,
+    flags: 0,
+    pending: false,
+    communication_disabled_until: null,
   };
 }
 
 export function roleOf({ id, name, permissions, botId }: RoleSetup): Payload {
   return {
-    ...{
-      id,
-      name,
-      permissions: String(permissions),
-      color: 0,
-      hoist: false,
-      icon: null,
-      unicode_emoji: null,
-    },
-    ...{ colors: { primary_color: 0, secondary_color: null, tertiary_color: null } },
-    ...{ position: 0, managed: botId !== undefined, mentionable: false, flags: 0 },
+    id,
+    name,
+    permissions: String(permissions),
+    color: 0,
+    hoist: false,
+    icon: null,
+    unicode_emoji: null,
+    colors: { primary_color: 0, secondary_color: null, tertiary_color: null },
+    position: 0,
+    managed: botId !== undefined,
+    mentionable: false,
+    flags: 0,
     ...(botId === undefined ? {} : { tags: { bot_id: botId } }),
   };
 }
@@ -53,11 +68,18 @@ export function channelOf(channel: Channel): Payload {
     return { ...named, permission_overwrites, position: 0, topic: null, nsfw: false, rate_limit_per_user: 0 };
   }
   return {
-    ...{ ...named, owner_id: ownerId, message_count: channel.messages.size, member_count: 2 },
-    ...{ total_message_sent: channel.messages.size, rate_limit_per_user: 0 },
+    ...named,
+    owner_id: ownerId,
+    message_count: channel.messages.size,
+    member_count: 2,
+    total_message_sent: channel.messages.size,
+    rate_limit_per_user: 0,
     thread_metadata: {
-      ...{ archived: channel.archived, locked: channel.locked, auto_archive_duration: 1440 },
-      ...{ archive_timestamp: LONG_AGO, create_timestamp: LONG_AGO },
+      archived: channel.archived,
+      locked: channel.locked,
+      auto_archive_duration: 1440,
+      archive_timestamp: LONG_AGO,
+      create_timestamp: LONG_AGO,
     },
   };
 }
@@ -65,14 +87,38 @@ export function channelOf(channel: Channel): Payload {
 /** As GET shows it. */
 export function guildOf({ id, name, ownerId, roles }: Guild): Payload {
   return {
-    ...{ id, name, owner_id: ownerId, roles: [...roles.values()].map(roleOf), emojis: [], stickers: [] },
-    ...{ features: [], icon: null, splash: null, discovery_splash: null, banner: null, description: null },
-    ...{ afk_channel_id: null, afk_timeout: 300, system_channel_id: null, system_channel_flags: 0 },
-    ...{ rules_channel_id: null, public_updates_channel_id: null, safety_alerts_channel_id: null },
-    ...{ verification_level: 0, default_message_notifications: 0, explicit_content_filter: 0, mfa_level: 0 },
-    ...{ premium_tier: 0, premium_subscription_count: 0, preferred_locale: 'en-US', nsfw_level: 0 },
-    ...{ application_id: null, vanity_url_code: null, premium_progress_bar_enabled: false },
-    ...{ max_members: 500_000, max_presences: null },
+    id,
+    name,
+    owner_id: ownerId,
+    roles: [...roles.values()].map(roleOf),
+    emojis: [],
+    stickers: [],
+    features: [],
+    icon: null,
+    splash: null,
+    discovery_splash: null,
+    banner: null,
+    description: null,
+    afk_channel_id: null,
+    afk_timeout: 300,
+    system_channel_id: null,
+    system_channel_flags: 0,
+    rules_channel_id: null,
+    public_updates_channel_id: null,
+    safety_alerts_channel_id: null,
+    verification_level: 0,
+    default_message_notifications: 0,
+    explicit_content_filter: 0,
+    mfa_level: 0,
+    premium_tier: 0,
+    premium_subscription_count: 0,
+    preferred_locale: 'en-US',
+    nsfw_level: 0,
+    application_id: null,
+    vanity_url_code: null,
+    premium_progress_bar_enabled: false,
+    max_members: 500_000,
+    max_presences: null,
   };
 }
 
@@ -82,12 +128,18 @@ export function wholeGuildOf(guild: Guild, world: World): Payload {
   const me = guild.members.get(world.bot.id) ?? { user: world.bot };
   return {
     ...guildOf(guild),
-    ...{ joined_at: LONG_AGO, large: false, unavailable: false, member_count: guild.members.size },
+    joined_at: LONG_AGO,
+    large: false,
+    unavailable: false,
+    member_count: guild.members.size,
     channels: channels.filter(({ parent }) => parent === null).map(channelOf),
     threads: channels.filter(({ parent, archived }) => parent !== null && !archived).map(channelOf),
     // Without the intent for members a bot hears of itself only.
     members: [memberOf(me)],
-    ...{ voice_states: [], presences: [], stage_instances: [], guild_scheduled_events: [] },
+    voice_states: [],
+    presences: [],
+    stage_instances: [],
+    guild_scheduled_events: [],
     soundboard_sounds: [],
   };
 }
@@ -98,10 +150,19 @@ export function messageOf(message: StoredMessage, world: World, options: { nonce
   const replied = replyTo === null ? null : (channel.messages.get(replyTo) ?? null);
   const mentioned = mentionedIn(message, replied, world);
   return {
-    ...{ id, channel_id: channel.id, author: userOf(author), content, type, attachments, flags },
+    id,
+    channel_id: channel.id,
+    author: userOf(author),
+    content,
+    type,
+    attachments,
+    flags,
     timestamp: iso(timeOf(id)),
     edited_timestamp: editedAt === null ? null : iso(editedAt),
-    ...{ tts: false, pinned: false, embeds: [], components: [] },
+    tts: false,
+    pinned: false,
+    embeds: [],
+    components: [],
     mentions: mentioned.map(userOf),
     mention_roles: [...content.matchAll(/<@&(\d+)>/g)].map((match) => match[1]),
     mention_everyone: /@(everyone|here)/.test(content),

@@ -71,8 +71,13 @@ export function createPeople(parts: {
   return {
     guild({ id, name, channels, roles = [], members = [], ownerId = SOMEBODY_ELSE }) {
       const guild: Guild = {
-        ...{ id, name, ownerId, roles: new Map(), members: new Map<string, MemberSetup>() },
-        ...{ left: false, unavailable: false },
+        id,
+        name,
+        ownerId,
+        roles: new Map(),
+        members: new Map<string, MemberSetup>(),
+        left: false,
+        unavailable: false,
       };
       world.guilds.set(id, guild);
       for (const role of [{ id, name: '@everyone', permissions: EVERYONE }, ...roles]) {
@@ -157,9 +162,16 @@ export function createPeople(parts: {
       world.meet(from, channel.guild);
       const sticker_items = stickers.map((name) => ({ id: newId(), name, format_type: 1 }));
       const message: StoredMessage = {
-        ...{ id: newId(at), channel, author: from, content, attachments, nonce: null, editedAt: null },
+        id: newId(at),
+        channel,
+        author: from,
+        content,
+        attachments,
+        nonce: null,
+        editedAt: null,
         type: type ?? (replyTo === undefined ? 0 : 19),
-        ...{ replyTo: replyTo ?? null, pingsReplied },
+        replyTo: replyTo ?? null,
+        pingsReplied,
         flags: attachments.some((each) => each.duration_secs !== undefined) ? VOICE : 0,
         extra: { ...(stickers.length === 0 ? {} : { sticker_items }), ...extra },
       };

@@ -9,6 +9,7 @@ import type { Call, RestFault, Settings } from './discord-words.js';
 
 interface RestParts {
   token: string;
+  isTokenReset(): boolean;
   routes: Route[];
   ledger: Ledger;
   faults: Faults;
@@ -30,7 +31,16 @@ interface Rest {
 
 const BROKEN_BODY = refused(400, 50109, 'The request body contains invalid JSON.');
 
-export function createRest({ token, routes, ledger, faults, settings, now, look }: RestParts): Rest {
+export function createRest({
+  token,
+  isTokenReset,
+  routes,
+  ledger,
+  faults,
+  settings,
+  now,
+  look,
+}: RestParts): Rest {
   const calls: Call[] = [];
   const table = routes.map((route) => ({
     route,
@@ -90,7 +100,7 @@ export function createRest({ token, routes, ledger, faults, settings, now, look 
       const fault = faults.faultFor(method, path);
       if (fault !== null) {
         fail(fault, act, response);
-      } else if (found?.route.open !== true && authorization !== `Bot ${token}`) {
+      } else if (found?.route.open !== true && (isTokenReset() || authorization !== `Bot ${token}`)) {
         write(response, UNAUTHORIZED, settings.answerDelayMs);
       } else {
         const counted = faults.count(`${method} ${found?.route.path} ${found?.ids[0]}`);
@@ -120,7 +130,9 @@ function write(
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const type = typeof body === 'string' ? 'text/html' : 'application/json';
     response.writeHead(status, {
-      ...{ 'content-type': type, 'content-length': Buffer.byteLength(text), ...headers },
+      'content-type': type,
+      'content-length': Buffer.byteLength(text),
+      ...headers,
     });
     response.end(text);
   };

@@ -29,6 +29,7 @@ export interface RouteParts {
   settings: Settings;
   /** Where the gateway is. */
   gatewayUrl(): string;
+  sessionsLeft(): number;
   commandId(name: string): string;
   /** The direct chat with somebody we know. */
   dmWith(userId: string): string | null;
@@ -89,8 +90,14 @@ export function createRoutes(parts: RouteParts): Routes {
     const refusal = refusalOfCommands(raw);
     if (refusal !== null || !Array.isArray(raw)) return refusal ?? NOT_FOUND;
     const put = raw.filter(isPayload).map((command) => ({
-      ...{ id: parts.commandId(String(command.name)), application_id: world.bot.id, version: '1', type: 1 },
-      ...{ default_member_permissions: null, nsfw: false, options: [], ...command },
+      id: parts.commandId(String(command.name)),
+      application_id: world.bot.id,
+      version: '1',
+      type: 1,
+      default_member_permissions: null,
+      nsfw: false,
+      options: [],
+      ...command,
     }));
     commands.set(scope, put);
     return ok(put);
@@ -98,14 +105,28 @@ export function createRoutes(parts: RouteParts): Routes {
 
   const gateway = () =>
     ok({
-      ...{ url: parts.gatewayUrl(), shards: 1 },
-      session_start_limit: { total: 1000, remaining: 999, reset_after: 14_400_000, max_concurrency: 1 },
+      url: parts.gatewayUrl(),
+      shards: 1,
+      session_start_limit: {
+        total: settings.identifiesPerDay,
+        remaining: parts.sessionsLeft(),
+        reset_after: 14_400_000,
+        max_concurrency: 1,
+      },
     });
 
   const application = () =>
     ok({
-      ...{ id: world.bot.id, name: world.bot.username, icon: null, description: '', verify_key: '' },
-      ...{ bot_public: true, bot_require_code_grant: false, bot: userOf(world.bot), owner: null, team: null },
+      id: world.bot.id,
+      name: world.bot.username,
+      icon: null,
+      description: '',
+      verify_key: '',
+      bot_public: true,
+      bot_require_code_grant: false,
+      bot: userOf(world.bot),
+      owner: null,
+      team: null,
       flags: settings.messageContentGranted ? MESSAGE_CONTENT_GRANTED : 0,
       approximate_guild_count: guilds().length,
     });
@@ -138,12 +159,18 @@ export function createRoutes(parts: RouteParts): Routes {
   }
 
   const through = ({ ids: [id = '', token = ''], query, json, files }: Ask): Through => ({
-    ...{ id, token, query, json, files },
+    id,
+    token,
+    query,
+    json,
+    files,
   });
   const isInteraction = ({ ids: [id = ''] }: Ask) => id === world.bot.id;
 
   const route = (method: string, path: string, act: Route['act']): Route => ({
-    ...{ method, path, act },
+    method,
+    path,
+    act,
     open: path.includes(':token'),
   });
   const channelsOf = (guild: Guild, threads: boolean) =>

@@ -75,8 +75,14 @@ export function createWebhooks(parts: {
   function shown({ id, token, name, channel, owner }: Webhook): Payload {
     const isOurs = owner.id === world.bot.id;
     return {
-      ...{ id, type: INCOMING, name, avatar: null, channel_id: channel.id, guild_id: channel.guild?.id },
-      ...{ application_id: isOurs ? world.bot.id : owner.bot ? owner.id : null, user: userOf(owner) },
+      id,
+      type: INCOMING,
+      name,
+      avatar: null,
+      channel_id: channel.id,
+      guild_id: channel.guild?.id,
+      application_id: isOurs ? world.bot.id : owner.bot ? owner.id : null,
+      user: userOf(owner),
       // Those of other applications are shown without.
       ...(isOurs || !owner.bot ? { token, url: `https://discord.com/api/webhooks/${id}/${token}` } : {}),
     };
@@ -125,8 +131,13 @@ export function createWebhooks(parts: {
     const isOurs = owner.id === world.bot.id;
     const author = { id, username: username === undefined ? name : String(username), bot: true as const };
     return {
-      ...{ via: 'webhook', interactionId: null, ephemeral: false, type: 0, author },
-      ...{ webhookId: id, avatar: avatar === undefined || avatar === null ? null : String(avatar) },
+      via: 'webhook',
+      interactionId: null,
+      ephemeral: false,
+      type: 0,
+      author,
+      webhookId: id,
+      avatar: avatar === undefined || avatar === null ? null : String(avatar),
       extra: { webhook_id: id, ...(isOurs ? { application_id: world.bot.id } : {}) },
     };
   }
@@ -212,7 +223,9 @@ export function createWebhooks(parts: {
         if (webhook === undefined) throw new Error(`the fake Discord has no webhook ${id}`);
         const { owner, name, channel } = webhook;
         return messages.tell({
-          ...{ channel, content, author: { id, username: name, bot: true } },
+          channel,
+          content,
+          author: { id, username: name, bot: true },
           extra: { webhook_id: id, ...(owner.bot ? { application_id: owner.id } : {}) },
         });
       },

@@ -217,6 +217,8 @@ export interface Settings {
   nonceMemoryMs: number;
   /** How long a session waits for its client to come back. */
   sessionMemoryMs: number;
+  /** How many sessions may be begun in a day: with one more, Discord resets the token. */
+  identifiesPerDay: number;
   /** How long an interaction waits for its first answer, and how long its token holds after that. */
   interactionAnswerMs: number;
   interactionTokenMs: number;
@@ -232,8 +234,11 @@ export interface Settings {
   bucket: { limit: number; windowMs: number };
 }
 
-/** A message was taken from us; a session begins or is taken up again; somebody reads a channel's history. */
-export type FakeDiscordEvent = 'sent' | 'session' | 'history';
+/**
+ * A message was taken from us; a session begins or is taken up again; what it missed is replayed; somebody reads a
+ * channel's history.
+ */
+export type FakeDiscordEvent = 'sent' | 'session' | 'replay' | 'history';
 
 export interface FakeDiscord {
   /** For `channels.discord.api_root`: up to and with `/api`. */
@@ -323,6 +328,8 @@ export interface FakeDiscord {
   invalidateAfterResume(): void;
   /** Op 9 to so many of the next identifies. */
   invalidateIdentifies(times: number): void;
+  /** From now on nothing that is begun or resumed is answered. */
+  fallSilent(): void;
   /** No acknowledgements of heartbeats. */
   muteHeartbeats(on: boolean): void;
   /** Every identify is answered by closing with this code; null ends it. */

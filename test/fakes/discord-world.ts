@@ -104,9 +104,19 @@ export function createWorld(bot: User): World {
 
     addChannel({ id, name, type = TEXT, overwrites = [] }, more) {
       const channel: Channel = {
-        ...{ id, name, type, overwrites, guild: null, parent: null, ownerId: null, recipient: null },
-        ...{ messages: new Map(), lastMessageId: null, refusal: null },
-        ...{ archived: false, locked: false },
+        id,
+        name,
+        type,
+        overwrites,
+        guild: null,
+        parent: null,
+        ownerId: null,
+        recipient: null,
+        messages: new Map(),
+        lastMessageId: null,
+        refusal: null,
+        archived: false,
+        locked: false,
         ...more,
       };
       channels.set(id, channel);

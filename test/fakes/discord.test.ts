@@ -49,7 +49,10 @@ beforeEach(async () => {
   fake = await startFakeDiscord();
   heard = [];
   fake.guild({
-    ...{ id: GUILD, name: 'Garden', channels: [{ id: CHANNEL, name: 'talk' }], ownerId: BEN.id },
+    id: GUILD,
+    name: 'Garden',
+    channels: [{ id: CHANNEL, name: 'talk' }],
+    ownerId: BEN.id,
     roles: [{ id: '700', name: 'Gardeners', permissions: PERMISSION.administrator }],
     members: [{ user: ANNA, roles: ['700'] }],
   });
@@ -157,7 +160,8 @@ describe('the fake Discord', () => {
 
   it('shows what permissions and intents let it show', async () => {
     fake.channel(GUILD, {
-      ...{ id: '601', name: 'secret' },
+      id: '601',
+      name: 'secret',
       overwrites: [{ id: GUILD, deny: PERMISSION.viewChannel }],
     });
     fake.say({ from: BEN, channelId: '601', content: 'not for bots' });
@@ -258,7 +262,8 @@ describe('the fake Discord', () => {
     client.on(Events.InteractionCreate, async (interaction) => {
       if (interaction.isAutocomplete()) await interaction.respond([{ name: 'Luna', value: 'luna' }]);
       if (!interaction.isChatInputCommand()) return;
-      if (interaction.inGuild()) await interaction.reply({ content: 'hush', flags: MessageFlags.Ephemeral });
+      if (interaction.inGuild())
+        await interaction.reply({ content: 'suppress', flags: MessageFlags.Ephemeral });
       else {
         await interaction.deferReply();
         await interaction.editReply('well');
@@ -267,7 +272,7 @@ describe('the fake Discord', () => {
     });
     const inGuild = fake.command({ from: ANNA, channelId: CHANNEL, name: 'status' });
     await fake.until(() => inGuild.answered, 'the answer');
-    expect(inGuild.messages).toMatchObject([{ content: 'hush', ephemeral: true, via: 'callback' }]);
+    expect(inGuild.messages).toMatchObject([{ content: 'suppress', ephemeral: true, via: 'callback' }]);
     const direct = fake.command({ from: BEN, channelId: fake.dm(BEN), name: 'status' });
     await fake.until(() => direct.messages.length === 2, 'both messages');
     expect(direct.deferred).toBe(true);
@@ -276,7 +281,9 @@ describe('the fake Discord', () => {
       { content: 'and more', via: 'followup' },
     ]);
     const typed = fake.autocomplete({
-      ...{ from: ANNA, channelId: CHANNEL, name: 'persona' },
+      from: ANNA,
+      channelId: CHANNEL,
+      name: 'persona',
       options: [{ name: 'name', type: 3, value: 'lu', focused: true }],
     });
     await fake.until(() => typed.answered, 'the choices');

@@ -33,10 +33,18 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   const { token = 'fake.token.of-the-fake-discord', answerDelayMs = 0, now = Date.now } = options;
   const bot = { id: '424242424242424242', username: 'Coterie', bot: true as const };
   const settings: Settings = {
-    ...{ answerDelayMs, heartbeatMs: 41_250, nonceMemoryMs: 5 * 60_000, sessionMemoryMs: 2 * 60_000 },
-    ...{ interactionAnswerMs: 3_000, interactionTokenMs: 15 * 60_000, noncesInHistory: false },
-    ...{ messageContentGranted: true, bucket: { limit: 100_000, windowMs: 1_000 } },
-    ...{ forbiddenNames: [], refusedAvatars: [] },
+    answerDelayMs,
+    heartbeatMs: 41_250,
+    nonceMemoryMs: 5 * 60_000,
+    sessionMemoryMs: 2 * 60_000,
+    identifiesPerDay: 1_000,
+    interactionAnswerMs: 3_000,
+    interactionTokenMs: 15 * 60_000,
+    noncesInHistory: false,
+    messageContentGranted: true,
+    bucket: { limit: 100_000, windowMs: 1_000 },
+    forbiddenNames: [],
+    refusedAvatars: [],
   };
   const { look, until } = createWatch('the fake Discord');
   const { next: newId } = createSnowflakes(now);
@@ -60,12 +68,23 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   const faults = createFaults(settings, now);
   const ledger = createLedger({ now, onTaken: () => happened('sent'), look });
   const gateway = createGateway({
-    ...{ token, botId: bot.id, settings, newId, now, look, onSession: () => happened('session') },
+    token,
+    botId: bot.id,
+    settings,
+    newId,
+    now,
+    look,
+    onSession: () => happened('session'),
+    onReplay: () => happened('replay'),
     greeting() {
       const guilds = [...world.guilds.values()].filter(({ left }) => !left);
       return {
         ready: {
-          ...{ v: 10, user: userOf(bot), private_channels: [], user_settings: {}, relationships: [] },
+          v: 10,
+          user: userOf(bot),
+          private_channels: [],
+          user_settings: {},
+          relationships: [],
           guilds: guilds.map(({ id }) => ({ id, unavailable: true })),
           resume_gateway_url: `ws://127.0.0.1:${port}`,
           application: { id: bot.id, flags: settings.messageContentGranted ? 1 << 19 : 0 },
@@ -80,19 +99,42 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   const people = createPeople({ world, newId, now, dispatch });
   const messages = createMessages({ world, ledger, cdn, settings, newId, now, dispatch });
   const interactions = createInteractions({
-    ...{ world, messages, ledger, settings, newId, now, commandId, dispatch },
+    world,
+    messages,
+    ledger,
+    settings,
+    newId,
+    now,
+    commandId,
+    dispatch,
   });
   const webhooks = createWebhooks({ world, messages, settings, newId });
   const routes = createRoutes({
-    ...{ world, messages, interactions, webhooks, cdn, settings, commandId },
+    world,
+    messages,
+    interactions,
+    webhooks,
+    cdn,
+    settings,
+    commandId,
     onHistory: () => happened('history'),
     gatewayUrl: () => `ws://127.0.0.1:${port}`,
+    sessionsLeft: gateway.sessionsLeft,
     dmWith(userId) {
       const user = world.users.get(userId);
       return user === undefined ? null : people.dm(user);
     },
   });
-  const rest = createRest({ token, routes: routes.all, ledger, faults, settings, now, look });
+  const rest = createRest({
+    token,
+    isTokenReset: gateway.isTokenReset,
+    routes: routes.all,
+    ledger,
+    faults,
+    settings,
+    now,
+    look,
+  });
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
@@ -130,8 +172,15 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
   port = (server.address() as AddressInfo).port;
 
   return {
-    ...{ url: `http://127.0.0.1:${port}/api`, token, bot, applicationId: bot.id, settings },
-    ...{ calls: rest.calls, sent: ledger.sent, typing: routes.typing, commands: routes.commands },
+    url: `http://127.0.0.1:${port}/api`,
+    token,
+    bot,
+    applicationId: bot.id,
+    settings,
+    calls: rest.calls,
+    sent: ledger.sent,
+    typing: routes.typing,
+    commands: routes.commands,
     ...people,
     ...webhooks.byPeople,
     command: (invocation) => interactions.begin('command', invocation),
@@ -146,6 +195,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     invalidate: gateway.invalidate,
     invalidateAfterResume: gateway.invalidateAfterResume,
     invalidateIdentifies: gateway.invalidateIdentifies,
+    fallSilent: gateway.fallSilent,
     muteHeartbeats: gateway.muteHeartbeats,
     refuseIdentify: gateway.refuseIdentify,
     sessions: gateway.sessions,

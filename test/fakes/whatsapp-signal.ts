@@ -14,7 +14,7 @@ import {
   type SignalKeyStoreWithTransaction,
   unpadRandomMax16,
 } from '@whiskeysockets/baileys';
-import { withoutMarks } from '../../src/channels/whatsapp/tried-sessions.js';
+import { restoreUnused } from '../../src/channels/whatsapp/restore-sessions.js';
 
 type KeyType = keyof SignalDataTypeMap;
 
@@ -194,7 +194,7 @@ function keysInMemory() {
           if (value === null) shelf(type as KeyType).delete(id);
           // A phone's own encryption leaves no marks on sessions that a message did not fit; this library does.
           else if (trying && type === 'session')
-            shelf(type).set(id, withoutMarks(shelf(type).get(id), value));
+            shelf(type).set(id, restoreUnused(shelf(type).get(id), value));
           else shelf(type as KeyType).set(id, value);
         }
       }

@@ -237,6 +237,16 @@ describe('setModel', () => {
     expect(await read(`${CHAT}/default/PERSONA.md`)).toBe('---\nname: default\nmodel: big\n---\n');
   });
 
+  it('keeps bytes that are no UTF-8', async () => {
+    const { personas, groups } = await setUp({ [`${CHAT}/luna/PERSONA.md`]: '' });
+    const file = join(groups, CHAT, 'luna', 'PERSONA.md');
+    const character = Buffer.from([0xff, 0xc3, 0x0a]);
+    await writeFile(file, Buffer.concat([Buffer.from('\uFEFF---\nname: Zoë\n---\n'), character]));
+    await personas.setModel(CHAT, 'luna', 'größer');
+    const edited = Buffer.from('\uFEFF---\nname: Zoë\nmodel: größer\n---\n');
+    expect(await readFile(file)).toEqual(Buffer.concat([edited, character]));
+  });
+
   it('leaves a front matter alone that it cannot read, and says so', async () => {
     const text = '---\nname: "Bob\nmodel: x\n---\n';
     const { personas, read } = await setUp({ [`${CHAT}/bob/PERSONA.md`]: text });

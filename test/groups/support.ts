@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Log } from '../../src/core/log.js';
 import type { Cause, Version, VersionKeeper } from '../../src/core/memory.js';
-import { type Alone, locks } from '../../src/groups/locks.js';
+import { type Exclusive, locks } from '../../src/groups/locks.js';
 import { createMemory, type MemoryBudgets } from '../../src/groups/memory.js';
 
 const BUDGETS: MemoryBudgets = {
@@ -60,7 +60,7 @@ export function versionShelf(): VersionKeeper & { kept: Version[]; dropped: stri
 export interface MemoryParts {
   log?: Log;
   versions?: VersionKeeper;
-  alone?: Alone;
+  exclusive?: Exclusive;
   newId?: () => string;
 }
 
@@ -70,7 +70,7 @@ export function memoryIn(groupsDir: string, budgets: Partial<MemoryBudgets> = {}
     groupsDir,
     budgets: { ...BUDGETS, ...budgets },
     versions: versionShelf(),
-    alone: locks(),
+    exclusive: locks(),
     clock: { now: () => NOW },
     newId: () => `v${++ids}`,
     log: listeningLog(),

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Tier } from '../../src/core/memory.js';
-import { fitForTier } from '../../src/groups/tier-content.js';
 import {
+  fitForTier,
   isEmpty,
   NEW_MEMORY,
   parseMemory,

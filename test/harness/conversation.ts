@@ -5,18 +5,31 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
+import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
+import { postSideMessage } from '../../src/conversation/deliver/say.js';
+import type { Settings } from '../../src/conversation/services.js';
+import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
-import type { Channel, Part, Reception, Recipient, SendOptions, SendResult } from '../../src/core/channel.js';
+import type {
+  Channel,
+  ChannelLimits,
+  Part,
+  Reception,
+  Recipient,
+  SendOptions,
+  SendResult,
+} from '../../src/core/channel.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
+import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
-import type { AnyTool } from '../../src/core/tool.js';
-import { createArchives } from '../../src/groups/archive.js';
+import type { AnyTool, SideMessage, ToolsFor } from '../../src/core/tool.js';
+import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
@@ -36,6 +49,7 @@ export interface SentPart {
 export interface Workbench {
   folder: string;
   conversation: Conversation;
+  deliver: Deliver;
   store: Store;
   memory: Memory;
   sent: SentPart[];
@@ -49,12 +63,18 @@ export interface Workbench {
   answer(reply: Reply): void;
   /** What the next sends come to; 'sent' when it runs out. */
   results: SendResult[];
+  /** What a persona says beside its answer. */
+  sayAside(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
   say(text: string, more?: Partial<InboundMessage>): Promise<Reception>;
   receive(...events: InboundEvent[]): Promise<Reception>;
   /** Resolves when nothing waits, runs or is to be sent. */
   settled(): Promise<void>;
   /** As a process that died: the store stays as it is, and a new conversation takes it up. */
   die(): Promise<Workbench>;
+  /** Another process on the same store and the same files, under another name. It is to be ended before this one is closed. */
+  beside(owner: string): Promise<Workbench>;
+  /** The process ends in good order; the folder stays. */
+  end(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -69,18 +89,44 @@ export interface WorkbenchOptions {
   media?: Media;
   /** Offers the real memory tools. */
   memoryTools?: boolean;
-  settings?: Partial<Parameters<typeof createConversation>[0]['settings']>;
+  settings?: Partial<Settings>;
+  /** Under which name it claims things in the store. */
+  owner?: string;
   folder?: string;
   tools?: AnyTool[];
+  /** Which tools a turn has; left out: the same in every one. */
+  toolsFor?: ToolsFor;
   maxPages?: number;
   clock?: typeof systemClock;
   rules?: Partial<AccessRules>;
   /** What fetches files on the channel; it has none. */
   fetch?: Channel['fetch'];
   recognisesResends?: true;
+  /** What the channel may send; left out: as much as there is. */
+  limits?: Partial<ChannelLimits>;
+  /** Whom the platform calls an administrator. */
+  isAdministrator?: Channel['isAdministrator'];
+  log?: Log;
+  metrics?: Metrics;
+  /** What ids begin with, where they are to be the same in another run. */
+  firstId?: number;
   /** Puts something between the route and the store. */
   around?: (store: Store) => Store;
 }
+
+/** As a gateway is configured that says nothing of all this; only a burst is not waited for. */
+export const SETTINGS: Settings = {
+  contextTokens: 100_000,
+  maxOutputTokens: 1_000,
+  overheardMessages: 50,
+  compactAfterMessages: 200,
+  keepRecentMessages: 80,
+  debounceMs: 0,
+  maxToolRounds: 25,
+  natural: false,
+  caps: { rounds: 3, replies: 8 },
+  maxAgeMs: 24 * 3_600_000,
+};
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 
@@ -99,23 +145,23 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const asked: ModelRequest[] = [];
   const results: SendResult[] = [];
   let reply: Reply = () => 'fine';
-  let lastId = Math.floor(Math.random() * 1e9);
+  let lastId = options.firstId ?? Math.floor(Math.random() * 1e9);
 
   const newId = () => `id-${++lastId}`;
   const zone = createZone('UTC');
-  const alone = locks();
+  const exclusive = locks();
   const memory = createMemory({
-    ...{ groupsDir, alone, clock, newId, versions: store, log: quietLog },
+    ...{ groupsDir, exclusive, clock, newId, versions: store, log: quietLog },
     budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
   });
-  const tools = [...(options.memoryTools ? memoryTools(memory) : []), ...(options.tools ?? [])];
-  const toolDescriptions = tools.map(({ name, description }) => ({ name, description, parameters: {} }));
+  const tools = toolSet([...(options.memoryTools ? memoryTools(memory) : []), ...(options.tools ?? [])]);
 
   const channel: Channel = {
     name: 'test',
     limits: {
       ...{ messagesPerSecond: 1e6, perChatBurst: 1e6, perChatPerSecond: { direct: 1e6, group: 1e6 } },
       debounceMs: 0,
+      ...options.limits,
     },
     compose: (markdown) => (markdown.trim() === '' ? [] : [{ text: markdown, marks: [] }]),
     start: async () => {},
@@ -128,6 +174,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     stop: async () => {},
     setTyping: async (to) => void typed.push(to),
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+    ...(options.isAdministrator === undefined ? {} : { isAdministrator: options.isAdministrator }),
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
@@ -141,36 +188,50 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     },
     check: async () => ({ identity: 'test', warnings: [] }),
   };
+  const settings: Settings = { ...SETTINGS, ...options.settings };
+  const owner = options.owner ?? 'test';
+  const channels = new Map([['test', channel]]);
+  const chatFiles = createChatFiles({ groupsDir, log: quietLog });
+  const personas = createPersonas({ groupsDir, clock, log: quietLog });
+  const log = options.log ?? quietLog;
+  const metrics = options.metrics ?? quietMetrics;
+  const common = { store, owner, channels, chatFiles, settings, clock, log, metrics };
+  const deliver = createDeliver(common);
   const conversation = createConversation({
-    ...{ store, clock, model, log: quietLog, metrics: quietMetrics, recall: options.recall ?? NO_RECALL },
-    media: options.media ?? NO_MEDIA,
-    channels: new Map([['test', channel]]),
-    personas: createPersonas({ groupsDir, clock, log: quietLog }),
-    chatFiles: createChatFiles({ groupsDir, log: quietLog }),
-    archives: createArchives({ groupsDir, zone, alone, log: quietLog }),
+    ...common,
+    deliver,
+    personas,
     memory,
-    ...{ zone, tools, toolDescriptions, flushTools: { tools, descriptions: toolDescriptions }, newId },
-    settings: {
-      ...{ contextTokens: 100_000, maxOutputTokens: 1_000, overheardMessages: 50 },
-      ...{ compactAfterMessages: 200, keepRecentMessages: 80, debounceMs: 0, maxToolRounds: 25 },
-      ...{ natural: false, caps: { rounds: 3, replies: 8 } },
-      ...options.settings,
-    },
+    archives: createArchives({ groupsDir, zone, exclusive, log: quietLog }),
+    recall: options.recall ?? NO_RECALL,
+    media: options.media ?? NO_MEDIA,
+    model,
+    toolsFor: options.toolsFor ?? (() => tools),
     rulesFor: () => ({
-      ...{ direct: 'open', groups: 'open', chats: [], owners: [], controlChats: [], requireMention: true },
+      direct: 'open',
+      groups: 'open',
+      chats: [],
+      owners: [],
+      controlChats: [],
+      requireMention: true,
       ...options.rules,
     }),
-    maxAgeMs: 24 * 3_600_000,
+    labelOf: (name) => name,
+    streams: () => true,
+    zone,
+    newId,
     newPairingCode: () => 'ABCDEFGH',
     facts: { version: '0', model: 'm', startedAt: 0 },
+    sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });
   const receive = (...events: InboundEvent[]) =>
     conversation.receive({ channel: 'test', account: 'bot', events });
-  conversation.takeUp(await store.recover(['test'], clock.now()));
+  conversation.takeUp(await store.recover({ owner, channels: ['test'], now: clock.now() }));
   conversation.takeUpWindows(['test']);
 
   return {
-    ...{ folder, conversation, store, memory, sent, sentIds, typed, asked, results },
+    ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, results },
+    sayAside: (aside) => postSideMessage({ ...common, deliver, personas }, aside),
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;
@@ -190,6 +251,11 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     async die() {
       await store.close();
       return workbench({ ...options, folder });
+    },
+    beside: (other) => workbench({ ...options, folder, owner: other }),
+    async end() {
+      await conversation.stop(0);
+      await store.close();
     },
     async close() {
       await conversation.stop(0);

@@ -11,11 +11,15 @@ const GUILD = '400000000000000000';
 export async function discordPlatform(): Promise<Platform & { discord: FakeDiscord }> {
   const discord = await startFakeDiscord({ answerDelayMs: 3 });
   discord.guild({
-    ...{ id: GUILD, name: 'The guild', channels: [] },
+    id: GUILD,
+    name: 'The guild',
+    channels: [],
     // What docs/discord.md asks for beyond what everybody may.
     roles: [
       {
-        ...{ id: '400000000000000001', name: 'Coterie', permissions: PERMISSION.manageWebhooks },
+        id: '400000000000000001',
+        name: 'Coterie',
+        permissions: PERMISSION.manageWebhooks,
         botId: discord.bot.id,
       },
     ],
@@ -44,17 +48,24 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
   });
 
   return {
-    ...{ discord, name: 'discord', recognisesResends: true, hasFaces: true, environment: {} },
+    discord,
+    name: 'discord',
+    recognisesResends: true,
+    hasFaces: true,
+    environment: {},
     config: {
-      ...{ token: discord.token, api_root: discord.url },
-      ...{ messages_per_second: 1000, per_chat_burst: 1000 },
+      token: discord.token,
+      api_root: discord.url,
+      messages_per_second: 1000,
+      per_chat_burst: 1000,
     },
     connected: () => discord.until(() => discord.sessions().connected > 0, 'the gateway is connected'),
 
     say({ from, in: place, text, mention, replyTo, image }) {
       const channelId = enter(place);
       const { id } = discord.say({
-        ...{ from: userOf(from), channelId },
+        from: userOf(from),
+        channelId,
         content: mention ? `<@${discord.bot.id}> ${text}` : text,
         ...(replyTo === undefined ? {} : { replyTo }),
         ...(image === undefined ? {} : { attachments: [attached(discord, image)] }),
@@ -68,8 +79,14 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
       const author_id = isPayload(author) ? { message_author_id: author.id } : {};
       const where = place.kind === 'direct' ? {} : { guild_id: GUILD, member: { user: userOf(from) } };
       discord.dispatch('MESSAGE_REACTION_ADD', {
-        ...{ user_id: userOf(from).id, channel_id, message_id: id, ...author_id, ...where },
-        ...{ emoji: { id: null, name: sign }, burst: false, type: 0 },
+        user_id: userOf(from).id,
+        channel_id,
+        message_id: id,
+        ...author_id,
+        ...where,
+        emoji: { id: null, name: sign },
+        burst: false,
+        type: 0,
       });
     },
     remove(place, id) {
@@ -98,7 +115,11 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
         .filter(({ channelId, id }) => channelId === channelOf(place) && !removed.has(id))
         .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
         .map(({ id, content, files, replyTo, at, cut, answered, username }) => ({
-          ...{ id, text: content, files: files.map(({ name }) => name), replyTo, at },
+          id,
+          text: content,
+          files: files.map(({ name }) => name),
+          replyTo,
+          at,
           cut: cut || !answered,
           speaker: username,
           heading: /^\*\*([^*\n]+)\*\*(?:\n|$)/.exec(content)?.[1] ?? null,

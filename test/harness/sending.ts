@@ -10,4 +10,4 @@ export function sendOptions(given: Partial<SendOptions> = {}): SendOptions {
 }
 
 /** What `receive` answers where everybody is let in. */
-export const ALL_LET_IN: Reception = { turnedAway: [] };
+export const ALL_LET_IN: Reception = { turnedAway: [], settled: async () => {} };

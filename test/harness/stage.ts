@@ -18,7 +18,7 @@ export interface PlatformStage {
 
 export async function stageOn(
   platform: Platform,
-  given: Record<string, Record<string, unknown>> = {},
+  given: Record<string, unknown> = {},
 ): Promise<PlatformStage> {
   const model = await startFakeModel();
   const home = await makeHome({

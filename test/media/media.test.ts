@@ -48,7 +48,11 @@ async function setUp(parts: { transcriber?: Transcriber | null; maxBytes?: numbe
       return content;
     };
     return {
-      ...{ chatId: CHAT, words: '', attachments, fetch, signal: new AbortController().signal },
+      chatId: CHAT,
+      words: '',
+      attachments,
+      fetch,
+      signal: new AbortController().signal,
       ...more,
     };
   }

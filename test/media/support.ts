@@ -24,7 +24,12 @@ export async function tempFolder(): Promise<string> {
 
 export function attachment(more: Partial<StoredAttachment> = {}): StoredAttachment {
   return {
-    ...{ kind: 'document', source: 'source-1', name: null, mimeType: null, bytes: null, seconds: null },
+    kind: 'document',
+    source: 'source-1',
+    name: null,
+    mimeType: null,
+    bytes: null,
+    seconds: null,
     ...more,
   };
 }

@@ -5,7 +5,10 @@ import { tellAttachment, textWithAttachments } from '../../src/media/words.js';
 import { attachment } from './support.js';
 
 const kept = (read: string): AttachmentOutcome => ({
-  ...{ kind: 'kept', file: 'telegram_1/a.bin', mimeType: 'x/y', read },
+  kind: 'kept',
+  file: 'telegram_1/a.bin',
+  mimeType: 'x/y',
+  read,
 });
 
 describe('a line for a file', () => {

@@ -1,6 +1,7 @@
 /** Silence within an answer, with a body that is fed by hand, so that no real time decides. */
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import type { Answer } from '../../src/models/answer.js';
 import { attempt } from '../../src/models/attempt.js';
 import { manualClock } from '../fakes/clock.js';
 
@@ -24,25 +25,32 @@ function fedAnswer() {
   };
 }
 
+async function answerOf(writing: AsyncGenerator<unknown, Answer>): Promise<Answer> {
+  let next = await writing.next();
+  while (!next.done) next = await writing.next();
+  return next.value;
+}
+
 function begin() {
   const clock = manualClock();
   const fed = fedAnswer();
   let hungUp = false;
-  const answer = attempt({
-    wire: async (_body, signal) => {
+  const writing = attempt({
+    post: async (_body, signal) => {
       signal.addEventListener('abort', () => {
         hungUp = true;
         fed.break();
       });
       return fed.answer;
     },
-    body: { model: 'm', messages: [] },
-    takenIds: new Set(),
+    body: '{}',
+    takenIds: () => new Set(),
     silenceMs: 60_000,
-    shows: () => {},
+    shown: { text: '' },
     clock,
     signal: new AbortController().signal,
   });
+  const answer = answerOf(writing);
   answer.catch(() => undefined);
   return { clock, fed, answer, hungUp: () => hungUp };
 }

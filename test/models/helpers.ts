@@ -2,6 +2,7 @@
 import type { Log } from '../../src/core/log.js';
 import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
 import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
+import { type ChatRequest, createRequestWriter } from '../../src/models/request.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
 
@@ -64,6 +65,9 @@ export async function fault(client: ModelClient, request: ModelRequest, signal?:
   if (event.kind === 'done') throw new Error(`answered: ${event.text}`);
   return event.fault;
 }
+
+/** A request as a server reads it. */
+export const written = (request: ChatRequest) => JSON.parse(createRequestWriter()(request));
 
 export interface Bench {
   fake: FakeModel;

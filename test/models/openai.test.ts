@@ -1,5 +1,6 @@
 /** The client against a scripted server: every way in which real ones answer, and do not. */
-import { createServer } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { FakeModelOptions, ModelScript } from '../fakes/model.js';
 import { answered, ask, type Bench, fault, KEY, LOOK_UP, openBench, outcome } from './helpers.js';
@@ -122,6 +123,24 @@ describe('an answer', () => {
     for (let i = 0; i < 20; i++) await answered(client, ask('?'));
     // Node's fetch opens a second one when the first is given back a moment too late.
     expect(fake.connections()).toBeLessThanOrEqual(2);
+  });
+
+  test('an address with a query keeps it, behind the path', async () => {
+    await open('Yes.');
+    const asked: (string | undefined)[] = [];
+    const server = createHttpServer((request, response) => {
+      asked.push(request.url);
+      response.end(JSON.stringify({ choices: [{ message: { content: 'Yes.' } }] }));
+    });
+    const port = await new Promise<number>((resolve) => {
+      server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+    });
+    const baseUrl = `http://127.0.0.1:${port}/v1/?version=2`;
+    const client = bench.another({ server: { baseUrl, apiKey: null, name: 'small' } });
+    expect((await answered(client, ask('?'))).text).toBe('Yes.');
+    expect(asked).toEqual(['/v1/chat/completions?version=2']);
+    server.closeAllConnections();
+    server.close();
   });
 
   test('a server without a key gets none, whatever the environment holds', async () => {
@@ -427,7 +446,6 @@ describe('stopping', () => {
 
   test('nothing sleeps on after an answer', async () => {
     const { client, clock } = await open('Yes.');
-    await client.warm();
     await answered(client, ask('?'));
     // The end of the connection may come a moment after that of the answer.
     await expect.poll(() => clock.sleeping()).toEqual([]);

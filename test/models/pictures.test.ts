@@ -1,10 +1,10 @@
 /** Pictures in requests: as the server wants them, not at all where it takes none, and told in words then. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelImage, ModelRequest } from '../../src/core/model.js';
-import { refusedPictures } from '../../src/models/picture-quirks.js';
-import type { Quirk } from '../../src/models/quirks.js';
-import { requestBody } from '../../src/models/request.js';
-import { answered, type Bench, fault, openBench } from './helpers.js';
+import type { Quirk } from '../../src/models/quirk-store.js';
+import { refusedPictures } from '../../src/models/quirks.js';
+import { chatRequest } from '../../src/models/request.js';
+import { answered, type Bench, fault, openBench, written } from './helpers.js';
 
 const PNG: ModelImage = { mimeType: 'image/png', bytes: Buffer.from([1, 2, 250]) };
 const JPEG: ModelImage = { mimeType: 'image/jpeg', bytes: Buffer.from('jpeg') };
@@ -16,7 +16,8 @@ const shown: ModelRequest = {
   ],
   tools: [],
 };
-const body = (refused: Quirk[] = [], request = shown) => requestBody(request, 'small', 500, new Set(refused));
+const sent = (refused: Quirk[] = [], request = shown) => chatRequest(request, 'small', 500, new Set(refused));
+const body = (refused: Quirk[] = [], request = shown) => written(sent(refused, request));
 
 describe('in a request', () => {
   test('are parts beside the words, as data', () => {
@@ -75,8 +76,8 @@ describe('in a request', () => {
 
 /** The words are those of real servers, shortened. */
 describe('what a refusal says of them', () => {
-  const refused = (status: number, words: string, sent = body()) =>
-    refusedPictures(sent, { kind: 'answered', status, words });
+  const refused = (status: number, words: string, request = sent()) =>
+    refusedPictures(request, { kind: 'answered', status, words });
 
   test.each([
     [400, 'Invalid content type. image_url is only supported by certain models.'],
@@ -120,7 +121,7 @@ describe('what a refusal says of them', () => {
   });
 
   test('only what was sent can be refused', () => {
-    expect(refused(400, 'Model does not support images.', body(['images']))).toBe(null);
+    expect(refused(400, 'Model does not support images.', sent(['images']))).toBe(null);
   });
 });
 

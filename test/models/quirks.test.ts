@@ -1,29 +1,28 @@
 import { describe, expect, test } from 'vitest';
-import { createQuirkBook } from '../../src/models/quirk-book.js';
+import { createQuirkStore } from '../../src/models/quirk-store.js';
 import { refusedParameter } from '../../src/models/quirks.js';
-import type { RequestBody } from '../../src/models/wire.js';
+import type { ChatRequest } from '../../src/models/request.js';
 import { manualClock } from '../fakes/clock.js';
 import { keptLog, memoryQuirks } from './helpers.js';
 
-const sent: RequestBody = {
-  model: 'm',
+const sent: ChatRequest = {
+  parameters: {
+    model: 'm',
+    stream: true,
+    stream_options: { include_usage: true },
+    max_tokens: 500,
+    temperature: 0.5,
+  },
   messages: [{ role: 'user', content: 'hi' }],
-  stream: true,
-  stream_options: { include_usage: true },
-  max_tokens: 500,
-  temperature: 0.5,
-  tools: [{ type: 'function', function: { name: 'look_up', parameters: {} } }],
+  tools: [{ name: 'look_up', description: '', parameters: {} }],
+  sendsImages: true,
 };
-const { tools: _tools, ...toolless } = sent;
-const afterCalls: RequestBody = {
+const toolless: ChatRequest = { ...sent, tools: [] };
+const afterCalls: ChatRequest = {
   ...toolless,
   messages: [
-    {
-      role: 'assistant',
-      content: null,
-      tool_calls: [{ id: 'a', type: 'function', function: { name: 'x', arguments: '{}' } }],
-    },
-    { role: 'tool', tool_call_id: 'a', content: 'y' },
+    { role: 'assistant', content: '', calls: [{ id: 'a', name: 'x', arguments: '{}' }] },
+    { role: 'tool', callId: 'a', content: 'y' },
   ],
 };
 
@@ -89,7 +88,12 @@ describe('what a refusal is about', () => {
   test('only what was sent can be refused', () => {
     const words =
       'max_completion_tokens, stream_options, temperature, streaming not supported; does not support tools';
-    const bare: RequestBody = { model: 'm', messages: [] };
+    const bare: ChatRequest = {
+      parameters: { model: 'm', stream: false },
+      messages: [],
+      tools: [],
+      sendsImages: true,
+    };
     expect(refusedParameter(bare, { kind: 'answered', status: 400, words })).toBe(null);
   });
 
@@ -102,12 +106,12 @@ describe('what a refusal is about', () => {
   });
 });
 
-describe('the book of quirks', () => {
+describe('the store of quirks', () => {
   test('keeps them over a restart, by key, beside what others wrote', async () => {
     const quirks = memoryQuirks('{"other":{"since":1,"refused":["tools"]}}');
     const clock = manualClock();
-    await createQuirkBook(quirks, clock, keptLog()).add('a', 'stream_options');
-    const again = createQuirkBook(quirks, clock, keptLog());
+    await createQuirkStore(quirks, clock, keptLog()).add('a', 'stream_options');
+    const again = createQuirkStore(quirks, clock, keptLog());
     await again.add('a', 'temperature');
     expect(await again.refused('a')).toEqual(new Set(['stream_options', 'temperature']));
     expect(await again.refused('b')).toEqual(new Set());
@@ -117,32 +121,32 @@ describe('the book of quirks', () => {
   test('forgets after a week, and when told', async () => {
     const quirks = memoryQuirks();
     const clock = manualClock();
-    const book = createQuirkBook(quirks, clock, keptLog());
-    await book.add('a', 'tools');
+    const quirkStore = createQuirkStore(quirks, clock, keptLog());
+    await quirkStore.add('a', 'tools');
     await clock.advance(6 * 24 * 3600_000);
-    expect(await book.refused('a')).toEqual(new Set(['tools']));
+    expect(await quirkStore.refused('a')).toEqual(new Set(['tools']));
     await clock.advance(2 * 24 * 3600_000);
-    expect(await book.refused('a')).toEqual(new Set());
+    expect(await quirkStore.refused('a')).toEqual(new Set());
 
-    await book.add('b', 'tools');
-    await book.forget('b');
-    expect(await createQuirkBook(quirks, clock, keptLog()).refused('b')).toEqual(new Set());
+    await quirkStore.add('b', 'tools');
+    await quirkStore.forget('b');
+    expect(await createQuirkStore(quirks, clock, keptLog()).refused('b')).toEqual(new Set());
   });
 
   test.each(['', 'not json', '[1]', '{"a":7}', '{"a":{"since":"x","refused":["tools"]}}'])(
     'is empty where %j is stored',
     async (stored) => {
-      const book = createQuirkBook(memoryQuirks(stored), manualClock(), keptLog());
-      expect(await book.refused('a')).toEqual(new Set());
+      const quirkStore = createQuirkStore(memoryQuirks(stored), manualClock(), keptLog());
+      expect(await quirkStore.refused('a')).toEqual(new Set());
     },
   );
 
   test('works on, and says so, where nothing can be read or written', async () => {
     const log = keptLog();
     const broken = () => Promise.reject(new Error('disk full'));
-    const book = createQuirkBook({ load: broken, save: broken }, manualClock(), log);
-    await book.add('a', 'tools');
-    expect(await book.refused('a')).toEqual(new Set(['tools']));
+    const quirkStore = createQuirkStore({ load: broken, save: broken }, manualClock(), log);
+    await quirkStore.add('a', 'tools');
+    expect(await quirkStore.refused('a')).toEqual(new Set(['tools']));
     expect(log.lines.join()).toContain('disk full');
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { ModelMessage, ModelRequest } from '../../src/core/model.js';
-import type { Quirk } from '../../src/models/quirks.js';
-import { requestBody } from '../../src/models/request.js';
-import { LOOK_UP } from './helpers.js';
+import type { Quirk } from '../../src/models/quirk-store.js';
+import { chatRequest, createRequestWriter } from '../../src/models/request.js';
+import { LOOK_UP, written } from './helpers.js';
 
 const conversation: ModelMessage[] = [
   { role: 'system', content: 'Be kind.' },
@@ -20,7 +20,8 @@ const conversation: ModelMessage[] = [
 ];
 const request: ModelRequest = { messages: conversation, tools: [LOOK_UP], temperature: 0.3 };
 
-const body = (refused: Quirk[] = [], asked = request) => requestBody(asked, 'small', 500, new Set(refused));
+const body = (refused: Quirk[] = [], asked = request) =>
+  written(chatRequest(asked, 'small', 500, new Set(refused)));
 
 describe('the body of a request', () => {
   test('has everything, where nothing is refused', () => {
@@ -90,5 +91,51 @@ describe('the body of a request', () => {
     ];
     expect(body([], { messages, tools: [] }).messages).toEqual([{ role: 'user', content: 'Tea?' }]);
     expect(body([], { messages, tools: [] })).not.toHaveProperty('tools');
+  });
+});
+
+describe('the text of a request', () => {
+  const textOf = (
+    write: ReturnType<typeof createRequestWriter>,
+    messages: ModelMessage[],
+    refused: Quirk[] = [],
+  ) => write(chatRequest({ ...request, messages }, 'small', 500, new Set(refused)));
+
+  test('is the same from a writer that has written the same messages before', () => {
+    const write = createRequestWriter();
+    const shorter = textOf(write, conversation.slice(0, 2));
+    const longer = textOf(write, [
+      ...conversation.slice(0, 2),
+      { role: 'user', content: 'Milk? "Yes"\n\u2028' },
+    ]);
+    expect(shorter).toBe(textOf(createRequestWriter(), conversation.slice(0, 2)));
+    expect(longer.startsWith(shorter.slice(0, -2))).toBe(true);
+    expect(JSON.parse(longer).messages.at(-1).content).toBe('Milk? "Yes"\n\u2028');
+  });
+
+  test('is made once for each message and each tool', () => {
+    const write = createRequestWriter();
+    let reads = 0;
+    const message: ModelMessage = {
+      role: 'user',
+      get content() {
+        reads++;
+        return 'Tea?';
+      },
+    };
+    for (let n = 0; n < 3; n++) textOf(write, [message]);
+    expect(reads).toBe(1);
+  });
+
+  test('shows the pictures of a message, or words for them, by what the server takes at that time', () => {
+    const write = createRequestWriter();
+    const picture: ModelMessage = {
+      role: 'user',
+      content: 'Look',
+      images: [{ mimeType: 'image/png', bytes: Buffer.from('png') }],
+    };
+    expect(textOf(write, [picture])).toContain('data:image/png');
+    expect(textOf(write, [picture], ['images'])).toContain('could not be shown');
+    expect(textOf(write, [picture])).toContain('data:image/png');
   });
 });

@@ -48,4 +48,30 @@ describe('metrics', () => {
     for (let i = 0; i < 12_000; i++) metrics.count('deliveries_total', { channel: 'terminal' });
     expect(await line(metrics, 'coterie_deliveries_total{')).toMatch(/ 12000$/);
   });
+
+  it("is written in Prometheus's text format: buckets add up, labels are escaped", async () => {
+    const metrics = createMetrics();
+    for (const seconds of [0.001, 0.002, 7, 11]) metrics.observe('recall_seconds', seconds);
+    metrics.count('commands_total', { command: 'a "b"\\\n' }, 2);
+    const text = await metrics.render();
+    expect(text).toContain(
+      [
+        '# HELP coterie_recall_seconds One search of memory',
+        '# TYPE coterie_recall_seconds histogram',
+        'coterie_recall_seconds_bucket{le="0.001"} 1',
+        'coterie_recall_seconds_bucket{le="0.0025"} 2',
+      ].join('\n'),
+    );
+    expect(text).toContain(
+      [
+        'coterie_recall_seconds_bucket{le="5"} 2',
+        'coterie_recall_seconds_bucket{le="10"} 3',
+        'coterie_recall_seconds_bucket{le="+Inf"} 4',
+        'coterie_recall_seconds_sum 18.003',
+        'coterie_recall_seconds_count 4',
+      ].join('\n'),
+    );
+    expect(text).toContain('coterie_commands_total{command="a \\"b\\"\\\\\\n"} 2\n');
+    expect(text.endsWith('\n')).toBe(true);
+  });
 });

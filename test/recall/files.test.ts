@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createZone } from '../../src/core/dates.js';
-import { filePieces } from '../../src/recall/file-pieces.js';
+import { fileChunks } from '../../src/recall/file-chunks.js';
 import { begin, compileWorker, NOW, ROOM, SCOPE, until } from './support.js';
 
 let worker: Awaited<ReturnType<typeof compileWorker>>;
@@ -37,20 +37,20 @@ in the forest
 Splendid birds
 `;
 
-describe('files as pieces', () => {
+describe('files as chunks', () => {
   const zone = createZone('Europe/Berlin');
   it('are lines with their tier, of logs with the noon of their day', () => {
-    const lines = [...filePieces('luna/MEMORY.md', MEMORY, zone)];
+    const lines = [...fileChunks('luna/MEMORY.md', MEMORY, zone)];
     expect(lines.map(({ text, line, tier, at }) => [text, line, tier, at])).toEqual([
       ['- Keeps bees', 4, 1, null],
       ['### Garden', 7, 2, null],
       ['- Building a greenhouse', 8, 2, null],
     ]);
-    const [log] = filePieces('memory/2026-07-02.md', 'Met Bo\r\n', zone);
+    const [log] = fileChunks('memory/2026-07-02.md', 'Met Bo\r\n', zone);
     expect(log).toMatchObject({ text: 'Met Bo', line: 1, tier: null, at: Date.UTC(2026, 6, 2, 10) });
   });
   it('are messages of archives with author and time', () => {
-    expect([...filePieces('archive/2026-01-02T10-20-00-luna.md', ARCHIVE, zone)]).toMatchObject([
+    expect([...fileChunks('archive/2026-01-02T10-20-00-luna.md', ARCHIVE, zone)]).toMatchObject([
       {
         text: 'We saw a capercaillie\nin the forest',
         author: 'Ann',
@@ -62,14 +62,14 @@ describe('files as pieces', () => {
   });
   it('are cut where a line is too long, and none of it is lost', () => {
     const text = 'word 𠮷'.repeat(2_000);
-    const pieces = [...filePieces('memory/2026-07-02.md', text, zone)];
+    const chunks = [...fileChunks('memory/2026-07-02.md', text, zone)];
     expect(
-      pieces
-        .map((piece) => piece.text)
+      chunks
+        .map((chunk) => chunk.text)
         .join('')
         .replace(/\s/g, ''),
     ).toBe(text.replace(/\s/g, ''));
-    expect(pieces.every((piece) => !/[\uD800-\uDBFF]$|^[\uDC00-\uDFFF]/.test(piece.text))).toBe(true);
+    expect(chunks.every((chunk) => !/[\uD800-\uDBFF]$|^[\uDC00-\uDFFF]/.test(chunk.text))).toBe(true);
   });
 });
 

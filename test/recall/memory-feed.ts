@@ -1,7 +1,7 @@
 /** A store and files in memory that do what the ports of recall say, for tests and for the bench. */
 import { type RoomId, roomParts } from '../../src/core/ids.js';
 import type { HeardView, RecallFeed, RecallFile, RecallFiles, Scope } from '../../src/core/recall.js';
-import { type HeardMessage, isBehind } from '../../src/core/view.js';
+import { type HeardMessage, isAfter } from '../../src/core/view.js';
 
 export interface Said {
   room: RoomId;
@@ -20,13 +20,13 @@ export interface MemoryFeed extends RecallFeed {
   reset(room: RoomId, personaId: string): void;
   forget(chatId: string): void;
   edit(id: number, text: string): void;
-  asked: { visible: number };
+  asked: { visible: number; heardSince: number };
 }
 
 export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
   const views = new Map<string, HeardView & { messages: HeardMessage[] }>();
   let lastId = 0;
-  const asked = { visible: 0 };
+  const asked = { visible: 0, heardSince: 0 };
   const keyOf = (room: RoomId, personaId: string) => `${room}\0${personaId}`;
   const inOrder = () => [...views.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   const seen = (view: HeardView & { messages: HeardMessage[] }) =>
@@ -41,13 +41,21 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
         const view = views.get(key) ?? { room, personaId, resetAt: 0, messages: [] };
         views.set(key, view);
         view.messages.push({
-          ...{ id, room, text, sentAt: at ?? start + id * 60_000, receivedAt: 0, platformMessageId: null },
-          ...{ mentionsBot: false, replyTo: null, edited: false, turnId: null },
+          id,
+          room,
+          text,
+          sentAt: at ?? start + id * 60_000,
+          receivedAt: 0,
+          platformMessageId: null,
+          mentionsBot: false,
+          replyTo: null,
+          edited: false,
+          turnId: null,
           author:
             by === undefined
               ? { kind: 'person', id: `terminal_${author}`, name: author, administrator: false }
               : { kind: 'persona', id: by },
-          place: { heardAfter: id - 1, messageId: id },
+          position: { heardAfter: id - 1, messageId: id },
           addressed: n === 0,
         });
       });
@@ -72,6 +80,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
       return page.slice(0, most).map(([, { room, personaId, resetAt }]) => ({ room, personaId, resetAt }));
     },
     async heardSince({ room, personaId, addressed, after, most }) {
+      asked.heardSince++;
       const view = views.get(keyOf(room, personaId));
       if (view === undefined) return [];
       const found: HeardMessage[] = [];
@@ -82,7 +91,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
       ) {
         const message = view.messages[n];
         if (message === undefined || found.length >= most) break;
-        if (message.id > view.resetAt && message.addressed === addressed && isBehind(message.place, after))
+        if (message.id > view.resetAt && message.addressed === addressed && isAfter(message.position, after))
           found.push(message);
       }
       return found;

@@ -98,7 +98,7 @@ describe('a search', () => {
     ['stop words', 'what is it that you were about to do with them'],
     ['operators', 'NEAR("a" AND OR NOT *) ^b {c d}: - + ((("'],
     ['quotes', `"'\`'"""'''`],
-    ['SQL', `'; DROP TABLE piece; --`],
+    ['SQL', `'; DROP TABLE chunk; --`],
     ['a null byte and lone surrogates', 'a\0b \uD800 c \uDC00'],
     ['emoji', '🦄🦄'],
     ['100,000 characters', 'lighthouse unicorn '.repeat(5_300)],
@@ -137,6 +137,22 @@ describe('a search', () => {
 });
 
 describe('what is heard', () => {
+  it('is read of the store seldom, however often something is heard', async () => {
+    const { feed, indexed, find, recall } = await begin(worker.entry);
+    feed.say({ ...HEARD, text: 'the first canary' });
+    await indexed();
+    const before = feed.asked.heardSince;
+    for (let n = 0; n < 150; n++) {
+      feed.say({ ...HEARD, text: `canary number ${n}` });
+      recall.heard(ROOM);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await indexed();
+    expect(await find('canary 149')).toContain('canary number 149');
+    // Two kinds of messages: what is said to the persona, and what it overhears.
+    expect(feed.asked.heardSince - before).toBeLessThanOrEqual(4);
+  });
+
   it('never crosses between personas, chats, users and threads of other chats', async () => {
     const { feed, indexed, find } = await begin(worker.entry);
     const places = [

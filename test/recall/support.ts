@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
@@ -18,20 +18,26 @@ export const NOW = Date.UTC(2026, 5, 1);
 export const SCOPE: Scope = { chatId: 'terminal_local', personaId: 'luna' };
 export const ROOM = SCOPE.chatId;
 
+/** For scripts that esbuild puts together elsewhere: the native package stays where it is installed. */
+export const sqliteOutside: Plugin = {
+  name: 'binding',
+  setup: ({ onResolve }) => {
+    const path = createRequire(import.meta.url).resolve('better-sqlite3');
+    onResolve({ filter: /^better-sqlite3$/ }, () => ({ path, external: true }));
+  },
+};
+
 /** For `beforeAll`: one compiled thread for the tests of a file. */
 export async function compileWorker(): Promise<{ entry: URL; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'recall-worker-'));
-  const binding = createRequire(import.meta.url).resolve('better-sqlite3');
   await build({
     entryPoints: [fileURLToPath(new URL('../../src/recall/recall-worker.ts', import.meta.url))],
-    ...{ outdir: folder, bundle: true, format: 'esm', platform: 'node', target: 'node20' },
-    plugins: [
-      {
-        name: 'binding',
-        setup: ({ onResolve }) =>
-          onResolve({ filter: /^better-sqlite3$/ }, () => ({ path: binding, external: true })),
-      },
-    ],
+    outdir: folder,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    plugins: [sqliteOutside],
   });
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   const entry = pathToFileURL(join(folder, 'recall-worker.js'));
@@ -72,7 +78,15 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
 
 export async function begin(
   entry: URL,
-  given: { feed?: MemoryFeed; files?: MemoryFiles; file?: string; embedder?: Embedder; zone?: string } = {},
+  given: {
+    feed?: MemoryFeed;
+    files?: MemoryFiles;
+    file?: string;
+    embedder?: Embedder;
+    zone?: string;
+    laterMs?: number;
+    threadIdleMs?: number;
+  } = {},
 ): Promise<Bench> {
   const feed = given.feed ?? memoryFeed();
   const files = given.files ?? memoryFiles();
@@ -81,8 +95,16 @@ export async function begin(
   const zone = createZone(given.zone ?? 'UTC');
   const embedder = given.embedder ?? null;
   const recall = createRecall({
-    ...{ file, feed, files, embedder, clock: systemClock, zone, log },
+    file,
+    feed,
+    files,
+    embedder,
+    clock: systemClock,
+    zone,
+    log,
     worker: entry,
+    laterMs: given.laterMs ?? 0,
+    ...(given.threadIdleMs === undefined ? {} : { threadIdleMs: given.threadIdleMs }),
   });
   onTestFinished(() => recall.stop());
   recall.start();
@@ -96,9 +118,14 @@ export async function begin(
     }
     await until(() => recall.status().waiting === 0, 'everything to be indexed');
   };
-  await indexed();
+  if (given.laterMs === undefined) await indexed();
   return {
-    ...{ recall, feed, files, file, warnings, indexed },
+    recall,
+    feed,
+    files,
+    file,
+    warnings,
+    indexed,
     async find(text, { scope = SCOPE, ...more } = {}) {
       const { hits } = await recall.search(scope, { text, limit: 10, now: NOW, ...more });
       return hits.map((hit) => hit.text);

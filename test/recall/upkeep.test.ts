@@ -9,7 +9,17 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { memoryFeed, memoryFiles } from './memory-feed.js';
-import { begin, compileWorker, NOW, newFolder, ROOM, remembered, SCOPE, until } from './support.js';
+import {
+  begin,
+  compileWorker,
+  NOW,
+  newFolder,
+  ROOM,
+  remembered,
+  SCOPE,
+  sqliteOutside,
+  until,
+} from './support.js';
 
 const Database = createRequire(import.meta.url)('better-sqlite3') as typeof import('better-sqlite3');
 let worker: Awaited<ReturnType<typeof compileWorker>>;
@@ -57,7 +67,7 @@ describe('the file of the index', () => {
     ],
     ['is from a newer version', async (file: string) => void (await version(file, 999))],
     ['is from an older version', async (file: string) => void (await version(file, -1))],
-    ['has other tables', async (file: string) => void (await change(file, 'DROP TABLE piece'))],
+    ['has other tables', async (file: string) => void (await change(file, 'DROP TABLE chunk'))],
   ])('is made anew, and said so, when it %s', async (_, harm) => {
     const { feed, file } = await indexedFile();
     await harm(file);
@@ -89,13 +99,14 @@ describe('the file of the index', () => {
     const { systemClock } = await import('../../src/core/clock.js');
     const { createZone } = await import('../../src/core/dates.js');
     const recall = createRecall({
-      ...{
-        file: join(folder, 'no', 'such', 'folder', 'recall.db'),
-        feed: told(3),
-        files: memoryFiles(),
-        embedder: null,
-      },
-      ...{ clock: systemClock, zone: createZone('UTC'), log, worker: worker.entry },
+      file: join(folder, 'no', 'such', 'folder', 'recall.db'),
+      feed: told(3),
+      files: memoryFiles(),
+      embedder: null,
+      clock: systemClock,
+      zone: createZone('UTC'),
+      log,
+      worker: worker.entry,
     });
     recall.start();
     expect(await recall.search(SCOPE, { text: 'heron', limit: 3, now: NOW })).toEqual({
@@ -165,6 +176,13 @@ describe('two processes', () => {
     await two.indexed();
     expect(one.recall.status().indexed).toBe(2_002);
     expect(await one.find('heron')).toContain('the heron nests by the weir');
+    // Each remembers where the index stood when it wrote last, and the other has written since.
+    for (const [n, process] of [one, two, one, two].entries()) {
+      feed.say({ room: ROOM, heardBy: ['luna'], text: `a late gannet ${n}` });
+      await process.indexed();
+      expect(await process.find('gannet')).toContain(`a late gannet ${n}`);
+    }
+    expect(two.recall.status().indexed).toBe(2_006);
     expect(one.warnings).toEqual([]);
   });
 
@@ -188,9 +206,14 @@ describe('two processes', () => {
             zone: createZone('UTC'), log, worker: new URL(process.argv[3]) });
           recall.start();
           setInterval(() => {}, 1000);`,
-        ...{ resolveDir: folder, loader: 'ts' },
+        resolveDir: folder,
+        loader: 'ts',
       },
-      ...{ outfile: script, bundle: true, format: 'esm', platform: 'node' },
+      outfile: script,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      plugins: [sqliteOutside],
     });
     const file = join(await newFolder(), 'recall.db');
     for (const after of [300, 700]) {

@@ -18,7 +18,10 @@ function embedder(
 ): Embedder & { texts: string[]; failing: boolean; slow: boolean } {
   const size = more.size ?? 64;
   const self = {
-    ...{ model: 'meanings', texts: [] as string[], failing: false, slow: false },
+    model: 'meanings',
+    texts: [] as string[],
+    failing: false,
+    slow: false,
     dimensions: () => size,
     state: (): ReturnType<Embedder['state']> =>
       self.failing ? { kind: 'failing', since: 1, reason: 'it is off' } : { kind: 'ok' },

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
-import { handOf } from '../contract/store/hand.js';
+import { oneView } from '../contract/store/one-view.js';
 import {
   begun,
   CHAT,
@@ -16,8 +16,10 @@ import {
   delivery,
   edit,
   finish,
+  lease,
   message,
   NOW,
+  nextOf,
   receive,
 } from '../contract/store/words.js';
 import { openHere, type Place } from './place.js';
@@ -83,21 +85,29 @@ async function fill(seed: number, turns: number): Promise<void> {
     await store.addStep(turn.claim, id, { kind: 'answer', text: maybe(), calls });
     await store.addStep(turn.claim, id, { kind: 'result', callId: 'c', content: args, failed: false });
     await finish(store, turn, id, {
-      ...{ reply: maybe(), given: { memory: maybe(), dailyLog: maybe(), recalled: '' } },
+      reply: maybe(),
+      given: { memory: maybe(), dailyLog: maybe(), recalled: '' },
       deliveries: [delivery(`turn:${id}`, maybe())],
     });
-    const sent = await store.next(CHAT);
-    await store.sending(sent?.id ?? 0, NOW);
+    const sent = await nextOf(store);
+    await store.sending(sent?.id ?? 0, lease());
     await store.sent(sent?.id ?? 0, `p${n}`, NOW);
     const told = [edit(`${number(n + 1)}.0`, maybe()), command(`c${n}`, 'memory', maybe())];
     const { commands } = await receive(store, told);
-    await store.takeCommand(commands[0]?.id ?? 0);
+    await store.takeCommand(commands[0]?.id ?? 0, lease());
     await store.finishCommand({ id: commands[0]?.id ?? 0, now: NOW, deliveries: [], effects: [] });
     await store.keepVersion({
-      ...{ id, chatId: CHAT, personaId: 'default', file: 'default/MEMORY.md', tier: 1, at: NOW },
-      ...{ before: maybe(), after: maybe(), cause: { kind: 'turn', personaId: 'default', turnId: id } },
+      id,
+      chatId: CHAT,
+      personaId: 'default',
+      file: 'default/MEMORY.md',
+      tier: 1,
+      at: NOW,
+      before: maybe(),
+      after: maybe(),
+      cause: { kind: 'turn', personaId: 'default', turnId: id },
     });
-    const { flush, move } = handOf(store);
+    const { flush, move } = oneView(store);
     const to = { heardAfter: n + 1, messageId: 1 };
     await flush(to);
     await move(to, { summary: maybe() });
@@ -153,7 +163,7 @@ describe('what was forgotten', () => {
   it('is overwritten while the command that asks for it still runs, and after it', async () => {
     const { commands } = await receive(store, [command('1', 'memory', `forget ${SECRET}`)]);
     const { id = 0 } = commands[0] ?? {};
-    await store.takeCommand(id);
+    await store.takeCommand(id, lease());
     await erase();
     expect(await timesIn(SECRET)).toBe(0);
     await store.finishCommand({ id, now: NOW, deliveries: [], effects: [] });
@@ -206,10 +216,10 @@ describe('the command that asks for it', () => {
     const id = await taken();
     await store.eraseWords(CHAT, phrase, FORGOTTEN);
     expect(await timesIn(SECRET)).toBe(1);
-    expect((await store.takeCommand(id))?.argument).toBe(`yes ${SECRET}`);
+    expect((await store.takeCommand(id, lease()))?.argument).toBe(`yes ${SECRET}`);
     await store.endErasing(CHAT, phrase, FORGOTTEN);
     expect(await timesIn(SECRET)).toBe(0);
-    expect((await store.takeCommand(id))?.argument).toBe(`yes ${FORGOTTEN}`);
+    expect((await store.takeCommand(id, lease()))?.argument).toBe(`yes ${FORGOTTEN}`);
   });
 
   it('leaves nothing in the log, though the process ended before the log was emptied', async () => {
@@ -225,7 +235,7 @@ describe('the command that asks for it', () => {
     });
     reader.exec('commit');
     reader.close();
-    expect((await store.takeCommand(id))?.argument).toBe(`yes ${FORGOTTEN}`);
+    expect((await store.takeCommand(id, lease()))?.argument).toBe(`yes ${FORGOTTEN}`);
     expect(await timesIn(SECRET)).toBeGreaterThan(0);
     await store.endErasing(CHAT, null, FORGOTTEN);
     expect(await timesIn(SECRET)).toBe(0);
@@ -236,7 +246,7 @@ describe('a command that is done', () => {
   it('does not keep what it was asked: `/memory forget TEXT` is none of its own traces', async () => {
     const { commands } = await receive(store, [command('c1', 'memory', `forget ${SECRET}`)]);
     const id = commands[0]?.id ?? 0;
-    expect((await store.takeCommand(id))?.argument).toBe(`forget ${SECRET}`);
+    expect((await store.takeCommand(id, lease()))?.argument).toBe(`forget ${SECRET}`);
     await store.finishCommand({ id, now: NOW, deliveries: [], effects: [] });
     await store.close();
     expect(await timesIn(SECRET)).toBe(0);

@@ -1,4 +1,6 @@
 /** A database is brought up to date when it is opened, or refused with a word that helps. */
+
+import { readFileSync } from 'node:fs';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,8 +9,24 @@ import { getTableName, is } from 'drizzle-orm';
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inspectSqlite } from '../../src/store/sqlite/inspect.js';
-import * as schema from '../../src/store/sqlite/schema.js';
-import { message, receive, waitingTexts } from '../contract/store/words.js';
+import { knownMigrations } from '../../src/store/sqlite/migrate.js';
+import * as said from '../../src/store/sqlite/schema.js';
+import * as work from '../../src/store/sqlite/schema-work.js';
+import {
+  begun,
+  CHAT,
+  claimed,
+  delivery,
+  finish,
+  lease,
+  message,
+  NOW,
+  nextOf,
+  receive,
+  recovered,
+  waitingTexts,
+  windowTexts,
+} from '../contract/store/words.js';
 import { MIGRATIONS, openHere, type Place } from './place.js';
 
 let place: Place;
@@ -105,7 +123,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0005_rooms.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0006_claims.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });
@@ -155,7 +173,7 @@ describe('doctor sees', () => {
 });
 
 describe('the migrations', () => {
-  const tables = Object.values(schema).filter((value) => is(value, SQLiteTable));
+  const tables = Object.values({ ...said, ...work }).filter((value) => is(value, SQLiteTable));
 
   it.each(tables.map((table) => [getTableName(table), table] as const))(
     'make %s as the schema has it',
@@ -176,9 +194,100 @@ describe('the migrations', () => {
     },
   );
 
-  it.each(['heard', 'turn', 'step', 'usage'])('keep %s in the order of its key', async (name) => {
-    await (await place.open()).close();
-    const made = rawly((db) => db.prepare('select sql from sqlite_master where name = ?').pluck().get(name));
-    expect(made).toContain('WITHOUT ROWID');
+  it.each(['heard', 'turn', 'step', 'usage', 'archived', 'shown'])(
+    'keep %s in the order of its key',
+    async (name) => {
+      await (await place.open()).close();
+      const made = rawly((db) =>
+        db.prepare('select sql from sqlite_master where name = ?').pluck().get(name),
+      );
+      expect(made).toContain('WITHOUT ROWID');
+    },
+  );
+});
+
+describe('a database of an earlier version', () => {
+  const tags = knownMigrations(MIGRATIONS);
+
+  /** As that version had left it: a reply sent, one that was being sent, a turn that ran and showed something. */
+  function leftBy(tag: string): void {
+    rawly((db) => {
+      db.exec('create table migration (tag text primary key not null, applied_at integer not null)');
+      for (const each of tags.slice(0, tags.indexOf(tag) + 1)) {
+        db.exec(readFileSync(join(MIGRATIONS, `${each}.sql`), 'utf8'));
+        db.prepare('insert into migration values (?, 1)').run(each);
+      }
+      const said = `insert into message (id, room_id, chat_id, account, moves, author_kind, author_id, author_name,
+        administrator, text, sent_at, received_at, platform_message_id, mentions_bot, edited, state, turn_id) values`;
+      const sent = `insert into outbox (id, origin, persona_id, speaker, part, chat_id, channel, address, kind, body,
+        created_at, state, platform_message_id, finished_at) values`;
+      db.exec(`
+        insert into chat (id, channel, account, address, kind, title, last_message_at)
+          values ('${CHAT}', 'test', 'bot', '1', 'direct', 'Old', 5);
+        insert into room (id, chat_id, lease_owner, lease_until) values ('${CHAT}', '${CHAT}', 'old', 9);
+        ${said}
+          (1, '${CHAT}', '${CHAT}', 'bot', 0, 'person', 'test_ann', 'Ann', 0, 'first', 1, 1, '1', 0, 0, 'done', 't1'),
+          (2, '${CHAT}', '${CHAT}', 'bot', 0, 'persona', 'default', 'default', 0, 'said', 1, 1, null, 0, 0, 'done', 't1'),
+          (3, '${CHAT}', '${CHAT}', 'bot', 0, 'person', 'test_ann', 'Ann', 0, 'second', 2, 2, '2', 0, 0, 'taken', 't2'),
+          (4, '${CHAT}', '${CHAT}', 'bot', 0, 'person', 'test_ann', 'Ann', 0, 'third', 3, 3, '3', 0, 0, 'waiting', null);
+        insert into heard values ('${CHAT}', 'default', 1, 1, 1), ('${CHAT}', 'default', 1, 1, 2),
+          ('${CHAT}', 'default', 1, 3, 3);
+        insert into turn (id, room_id, persona_id, state, started_at, batch)
+          values ('t1', '${CHAT}', 'default', 'answered', 1, '[1]'), ('t2', '${CHAT}', 'default', 'running', 2, '[3]');
+        ${sent}
+          (1, 'turn:t1', 'default', 'D', 0, '${CHAT}', 'test', '1', 'direct', '{"text":"said","marks":[]}', 1, 'sending', null, null),
+          (2, 'turn:t2', 'default', 'D', 0, '${CHAT}', 'test', '1', 'direct', '{"text":"so","marks":[]}', 1, 'open', '77', null);
+        insert into command (id, room_id, chat_id, account, moves, platform_message_id, sender_id, sender_name,
+          administrator, name, argument, after_message, received_at, state, tries)
+          values (1, '${CHAT}', '${CHAT}', 'bot', 0, '9', 'test_ann', 'Ann', 0, 'help', '', 4, 1, 'running', 1);
+        insert into approval (id, kind, owner, approved_at) values ('test_ann', 'sender', 1, 1);
+        insert into view (room_id, persona_id, reset_at) values ('${CHAT}', 'default', 0);`);
+    });
+  }
+
+  it.each(tags.slice(0, -1))('%s goes on where it was left', async (tag) => {
+    leftBy(tag);
+    const store = await place.open();
+    const left = await recovered(store);
+    expect(left).toMatchObject({ rooms: [CHAT], commands: [{ id: 1 }], chats: [CHAT], alarms: [] });
+    expect(await store.takeCommand(1, lease())).toMatchObject({ tries: 2, crashes: 1 });
+    expect(await store.standing({ chatId: CHAT, senderId: 'test_ann' })).toMatchObject({ owner: true });
+    const turn = await claimed(store);
+    expect(turn.turn).toMatchObject({
+      id: 't2',
+      crashes: 1,
+      shown: [{ platformMessageId: '77', key: '2-open' }],
+    });
+    expect(turn.batch.map(({ text }) => text)).toEqual(['second']);
+    expect(await finish(store, turn, 't2', { deliveries: [delivery('turn:t2', 'so it is')] })).toBe(
+      'finished',
+    );
+    const first = await nextOf(store);
+    expect(first).toMatchObject({ body: { text: 'said' }, uncertainCrashes: 1 });
+    await store.sent(first?.id ?? 0, '76', NOW);
+    expect(await nextOf(store)).toMatchObject({
+      body: { text: 'so it is' },
+      shown: { platformMessageId: '77', key: '2-open' },
+    });
+    await finish(store, await begun(store, 't3'), 't3');
+    expect(await windowTexts(store)).toEqual([
+      'first',
+      'said',
+      'second',
+      'reply of t2',
+      'third',
+      'reply of t3',
+    ]);
+    expect(await store.shrink(1), 'it was made without').toBe(false);
+  });
+
+  it('knows a reaction, which was told by its text once', async () => {
+    leftBy('0005_rooms');
+    rawly((db) =>
+      db.exec(`update message set quiet = 1, platform_message_id = 'reaction:1:test_ann:+' where id = 4`),
+    );
+    const store = await place.open();
+    await finish(store, await claimed(store), 't2');
+    expect((await claimed(store)).waiting).toMatchObject([{ text: 'third', reaction: true }]);
   });
 });

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { connect } from '../../src/store/sqlite/connection.js';
-import { message, receive, waitingTexts } from '../contract/store/words.js';
+import { lease, message, receive, waitingTexts } from '../contract/store/words.js';
 import { manualClock } from '../fakes/clock.js';
 import { openHere, type Place } from './place.js';
 
@@ -28,7 +28,7 @@ describe('a database that another process holds', () => {
     let turns = 0;
     const ticking = setInterval(() => turns++, 5);
     const received = receive(store, [message('1', 'patience')]);
-    const claim = store.claim({ room: 'test_1', owner: 'me', now: 0, leaseMs: 1 });
+    const claim = store.claim({ room: 'test_1', fence: 0 }, lease());
     await new Promise((resolve) => setTimeout(resolve, 300));
     holder.exec('COMMIT');
     expect((await received).rooms).toEqual(['test_1']);
@@ -52,6 +52,7 @@ describe('a database that another process holds', () => {
       code: 'store_unavailable',
       message: expect.stringContaining('another process'),
     });
+    await clock.asleep(2);
     await clock.advance(4_900);
     expect(clock.sleeping()).toHaveLength(1);
     await clock.advance(200);
@@ -106,7 +107,7 @@ it('a migration waits for the disk; the rest need not', async () => {
 });
 
 it('a full disk: nothing is half written, and what is accepted stays; it works again with space', async () => {
-  const store = await place.open({ maxPages: 66 });
+  const store = await place.open({ maxPages: 76 });
   let accepted = 0;
   const batch = (n: number) =>
     [0, 1, 2].map((part) => message(`${n}.${part}`, `${n}.${part} ${'x'.repeat(3_000)}`));

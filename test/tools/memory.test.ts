@@ -3,10 +3,16 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { z } from 'zod';
+import { ZodType, z } from 'zod';
 import { Fault } from '../../src/core/errors.js';
 import type { Cause, SeenTier } from '../../src/core/memory.js';
-import { type Authorisation, seenKey, type ToolContext, type ToolResult } from '../../src/core/tool.js';
+import {
+  type AnyTool,
+  type Authorisation,
+  seenKey,
+  type ToolContext,
+  type ToolResult,
+} from '../../src/core/tool.js';
 import { memoryTools } from '../../src/tools/memory.js';
 import { memoryIn, versionShelf } from '../groups/support.js';
 
@@ -23,6 +29,11 @@ const caller: Authorisation = {
 const control: Authorisation = { ...caller, controlChats: ['terminal_local'] };
 const cause: Cause = { kind: 'turn', personaId: 'default', turnId: 'turn-7' };
 
+function schemaOf({ name, parameters }: AnyTool): ZodType<unknown> {
+  if (!(parameters instanceof ZodType)) throw new Error(`${name} has no zod schema`);
+  return parameters;
+}
+
 async function setUp(files: Record<string, string> = {}) {
   const groups = await mkdtemp(join(tmpdir(), 'tools-'));
   onTestFinished(() => rm(groups, { recursive: true, force: true }));
@@ -38,6 +49,9 @@ async function setUp(files: Record<string, string> = {}) {
   const tools = memoryTools(memory);
   const context: ToolContext = {
     authorisation: caller,
+    room: 'terminal_local',
+    turnId: 'turn-7',
+    callId: 'call-1',
     signal: new AbortController().signal,
     now: Date.parse('2026-03-10T23:30:00Z'),
     timezone: 'Europe/Berlin',
@@ -54,7 +68,9 @@ async function setUp(files: Record<string, string> = {}) {
   ): Promise<ToolResult> {
     const tool = tools.find((tool) => tool.name === name);
     if (!tool) throw new Error(`no tool ${name}`);
-    return tool.execute(tool.parameters.parse(parameters) as never, { ...context, ...changes });
+    const result = await tool.execute(schemaOf(tool).parse(parameters) as never, { ...context, ...changes });
+    if ('waitsFor' in result) throw new Error(`${name} waits for something`);
+    return result;
   }
   const read = (path: string) => readFile(join(groups, path), 'utf8');
   return { groups, memory, versions, logged, tools, context, call, read };
@@ -64,7 +80,7 @@ describe('the list', () => {
   it('has four tools whose parameters become JSON schema', async () => {
     const { tools } = await setUp();
     const schema = Object.fromEntries(
-      tools.map((tool) => [tool.name, z.toJSONSchema(tool.parameters, { io: 'input' })]),
+      tools.map((tool) => [tool.name, z.toJSONSchema(schemaOf(tool), { io: 'input' })]),
     );
     expect(Object.keys(schema)).toEqual([
       'read_tiered_memory',
@@ -75,9 +91,9 @@ describe('the list', () => {
     expect(schema.write_tiered_memory?.required).toEqual(['tier', 'content']);
     expect(schema.read_memory?.required).toEqual(['scope']);
     expect(schema.write_memory?.required).toEqual(['scope', 'content']);
+    // Those of low risk are the ones that may run again.
     expect(tools.map((tool) => tool.risk)).toEqual(['low', 'medium', 'low', 'medium']);
-    expect(tools.map((tool) => tool.repeatable)).toEqual([true, false, true, false]);
-    for (const tool of tools) expect(() => z.toJSONSchema(tool.parameters)).not.toThrow();
+    for (const tool of tools) expect(() => z.toJSONSchema(schemaOf(tool))).not.toThrow();
   });
 });
 
@@ -168,6 +184,22 @@ describe('whole files', () => {
     );
   });
 
+  it('does not count what somebody wrote while the whole file was read as seen', async () => {
+    const { memory, context, read, groups } = await setUp({ [OWN]: '## Tier 1\ntea\n' });
+    const [, writeTier, readMemory] = memoryTools({
+      ...memory,
+      async readAll(owner) {
+        const text = await memory.readAll(owner);
+        await writeFile(join(groups, OWN), '## Tier 1\nby hand\n');
+        return text;
+      },
+    });
+    const shown = await readMemory?.execute({ scope: 'chat' } as never, context);
+    expect(shown).toMatchObject({ content: '## Tier 1\ntea\n' });
+    const written = await writeTier?.execute({ tier: 1, content: 'tea, black' } as never, context);
+    expect(written).toMatchObject({ failed: true, unsaved: true });
+    expect(await read(OWN)).toBe('## Tier 1\nby hand\n');
+  });
   it('global is read-only', async () => {
     const { call, read } = await setUp({ 'AGENTS.md': 'Be kind.\n' });
     for (const scope of ['global', 'chat', 'else']) {

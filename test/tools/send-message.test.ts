@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, realpath, rm, symlink, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { z } from 'zod';
-import type { Aside, Authorisation, ToolContext } from '../../src/core/tool.js';
+import { ZodType, z } from 'zod';
+import type { Authorisation, SideMessage, ToolContext } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
 
 const HERE = 'telegram_1';
@@ -15,14 +15,14 @@ const caller: Authorisation = {
 const control: Authorisation = { ...caller, controlChats: [HERE] };
 
 /** `files` lie below a folder that holds both `groups` and `media`. */
-async function setUp(files: string[] = [], post?: (ask: Aside) => Promise<'posted' | 'unknown chat'>) {
+async function setUp(files: string[] = [], post?: (ask: SideMessage) => Promise<'posted' | 'unknown chat'>) {
   const home = await realpath(await mkdtemp(join(tmpdir(), 'coterie-send-')));
   onTestFinished(() => rm(home, { recursive: true, force: true }));
   for (const file of files) {
     await mkdir(dirname(join(home, file)), { recursive: true });
     await writeFile(join(home, file), file);
   }
-  const posted: Aside[] = [];
+  const posted: SideMessage[] = [];
   const tool = sendMessage({
     groupsDir: join(home, 'groups'),
     mediaFolder: join(home, 'media'),
@@ -34,6 +34,9 @@ async function setUp(files: string[] = [], post?: (ask: Aside) => Promise<'poste
   const none = () => {};
   const context: ToolContext = {
     authorisation: caller,
+    room: `${HERE}/45`,
+    turnId: 'turn-7',
+    callId: 'call-1',
     signal: new AbortController().signal,
     now: Date.parse('2026-03-10T12:00:00Z'),
     timezone: 'Europe/Berlin',
@@ -41,17 +44,23 @@ async function setUp(files: string[] = [], post?: (ask: Aside) => Promise<'poste
     cause: { kind: 'turn', personaId: 'luna', turnId: 'turn-7' },
     seen: new Map(),
   };
-  const call = (parameters: object, changes: Partial<ToolContext> = {}) =>
-    tool.execute(tool.parameters.parse(parameters), { ...context, ...changes });
-  return { home, tool, posted, call };
+  const schema = tool.parameters;
+  if (!(schema instanceof ZodType)) throw new Error('the tool has no zod schema');
+  const call = async (parameters: object, changes: Partial<ToolContext> = {}) => {
+    const result = await tool.execute(schema.parse(parameters), { ...context, ...changes });
+    if ('waitsFor' in result) throw new Error('the tool waits for something');
+    return result;
+  };
+  return { home, tool, schema, posted, call };
 }
 
 test('is a tool that sends, with nothing that must be given', async () => {
-  const { tool } = await setUp();
-  expect(tool).toMatchObject({ name: 'send_message', risk: 'medium', repeatable: false });
-  const schema = z.toJSONSchema(tool.parameters, { io: 'input' });
-  expect(Object.keys(schema.properties ?? {})).toEqual(['text', 'attachment_path', 'chat_id']);
-  expect(schema.required ?? []).toEqual([]);
+  const { tool, schema } = await setUp();
+  // Not of low risk: so it is never said twice.
+  expect(tool).toMatchObject({ name: 'send_message', risk: 'medium' });
+  const described = z.toJSONSchema(schema, { io: 'input' });
+  expect(Object.keys(described.properties ?? {})).toEqual(['text', 'attachment_path', 'chat_id']);
+  expect(described.required ?? []).toEqual([]);
 });
 
 describe('a text', () => {
@@ -64,6 +73,7 @@ describe('a text', () => {
     expect(posted).toEqual([
       {
         ...{ chatId: HERE, personaId: 'luna', turnId: 'turn-7', text: 'One moment …', file: null },
+        room: `${HERE}/45`,
         key: expect.stringMatching(/^[0-9a-f]{24}$/),
       },
     ]);

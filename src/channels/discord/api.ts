@@ -3,8 +3,10 @@
  * signal. It repeats nothing by itself: whoever calls knows what may be repeated, and when.
  */
 import { setMaxListeners } from 'node:events';
-import { type RateLimitData, REST, type RequestMethod } from 'discord.js';
+import { type RateLimitData, REST, type RequestMethod } from '@discordjs/rest';
 import { type Clock, OVER } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
+import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
 import type { DiscordOptions } from './options.js';
 
 /** A call that is not answered by then is given up. */
@@ -16,6 +18,8 @@ const LIBRARY_TIMEOUT_MS = 600_000;
 /** A limit that ends within this is waited for; of a longer one the caller is told. */
 const LONGEST_WAIT_MS = 2_000;
 const PUBLIC_REQUESTS_PER_SECOND = 50;
+/** How many things of one kind the channel remembers; older ones go. */
+export const MOST_NOTED = 1_000;
 
 export interface Call {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -28,23 +32,35 @@ export interface Call {
   anonymous?: boolean;
 }
 
+/** What every part of the channel works with. */
+export interface Base {
+  api: Api;
+  clock: Clock;
+  log: Log;
+}
+
 export interface Api {
-  /** What Discord answered: JSON, mostly. Rejects with what `failureOf` reads. */
-  call(call: Call, limits?: { signal?: AbortSignal; ms?: number }): Promise<unknown>;
-  /** Breaks what is under way. */
+  /** What Discord answered: JSON, mostly. Rejects with `CallFailed`. */
+  call(call: Call, signal?: AbortSignal): Promise<unknown>;
+  get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
+  /** Aborts every call. */
   close(): void;
 }
 
 export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions, clock: Clock): Api {
   const rest = new REST({
-    ...restOptions(apiRoot),
+    api: apiRoot,
+    version: '10',
+    retries: 0,
+    timeout: LIBRARY_TIMEOUT_MS,
+    rejectOnRateLimit: isTooLong,
     globalRequestsPerSecond: Math.max(PUBLIC_REQUESTS_PER_SECOND, messagesPerSecond),
   });
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
-  return {
-    async call(call, { signal, ms = CALL_MS } = {}) {
+  const api: Api = {
+    async call(call, signal) {
       const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
       const over = new AbortController();
       const abort = () => over.abort();
@@ -55,22 +71,35 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
         if (end.aborted) abort();
         end.addEventListener('abort', abort, { once: true });
       }
-      const cancelDeadline = clock.after(ms + bytes / SLOWEST_BYTES_PER_MS, abort);
+      const cancelDeadline = clock.after(CALL_MS + bytes / SLOWEST_BYTES_PER_MS, abort);
       // A 401 makes it forget the token, for good.
       rest.setToken(token);
       try {
         return await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
+      } catch (error) {
+        const failure = failureOf(error);
+        const reason = withoutTokens(failure.reason, [token, ...tokensIn(call.path)]);
+        throw new CallFailed({ ...failure, reason });
       } finally {
         cancelDeadline();
         for (const end of ends) end.removeEventListener('abort', abort);
       }
     },
+    get: (path, signal, query) =>
+      api.call({ method: 'GET', path, ...(query === undefined ? {} : { query }) }, signal),
     close() {
       closing.abort(OVER);
       rest.clearHashSweeper();
       rest.clearHandlerSweeper();
     },
   };
+  return api;
+}
+
+/** Whoever has the token of a webhook or of an interaction speaks through it. */
+function tokensIn(path: string): string[] {
+  const [, token] = /^\/(?:webhooks|interactions)\/\d+\/([^/]+)/.exec(path) ?? [];
+  return token === undefined ? [] : [token];
 }
 
 function requestOf({ method, path, query, body, files = [], anonymous = false }: Call, signal: AbortSignal) {
@@ -82,17 +111,6 @@ function requestOf({ method, path, query, body, files = [], anonymous = false }:
     ...(query === undefined ? {} : { query: new URLSearchParams(query) }),
     ...(body === undefined ? {} : { body }),
     ...(files.length === 0 ? {} : { files }),
-  };
-}
-
-/** For both clients of the library, ours and the one that the gateway's connection has. */
-export function restOptions(apiRoot: string) {
-  return {
-    api: apiRoot,
-    version: '10',
-    retries: 0,
-    timeout: LIBRARY_TIMEOUT_MS,
-    rejectOnRateLimit: isTooLong,
   };
 }
 
@@ -109,9 +127,4 @@ function untilAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener('abort', aborted, { once: true });
     result.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
   });
-}
-
-/** The call was not answered in time, or is not waited for any more. */
-export class Aborted extends Error {
-  override readonly name = 'Aborted';
 }

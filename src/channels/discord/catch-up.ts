@@ -1,84 +1,68 @@
 /**
  * What was said while nobody listened. A new session of the gateway brings nothing of the time before it: in every room
- * where people talked, it is fetched behind the last message that is stored, and handed in before what is said since.
+ * where people talked, the messages behind the last one that is stored are fetched, and stored before what is said since.
  */
-import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
 import type { Address, InboundEvent } from '../../core/message.js';
-import type { Api } from './api.js';
+import { backoffMs } from '../kit/supervise.js';
+import type { Base } from './api.js';
 import type { Directory } from './directory.js';
-import { failureOf, isRefusal } from './failure.js';
 import type { Intake } from './intake.js';
-import { missedIn, PAGE } from './missed.js';
+import { persistently } from './lookup.js';
 import { roomOf } from './outbound.js';
-import { byAge, isLater, isSnowflake } from './snowflake.js';
+import { read } from './payload.js';
+import type { Queue } from './queue.js';
+import type { Session } from './session.js';
+import { byAge, isLater, isSnowflake, snowflakeAt } from './snowflake.js';
 
 /** Guilds are told one by one after the login; one with an outage is not told. */
 const GUILDS_MS = 3_000;
 /** Few at a time: replies go over the same API. */
 const SIDE_BY_SIDE = 3;
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
-/** More than ten minutes. What is said now should not wait for longer. */
-const MOST_TRIES = 15;
+/** As many messages as Discord gives at once. */
+const PAGE = 100;
+/** Of a room in which more was said, the newest matter most. */
+const MOST_PAGES = 20;
+/** What is older is not asked for. */
+const HORIZON_MS = 7 * 86_400_000;
 
 export interface Room {
   address: Address;
   threadId: string | null;
+  /** Of the last message that is stored. */
   platformMessageId: string;
 }
 
-export interface CatchUp {
-  /** A session began. Ends what an earlier call began. */
-  begin(): void;
-  /** A guild was told. */
-  look(): void;
-  /** Sees to it that the directory knows a channel. Never rejects. */
-  lookUp(room: string, guildId: string): Promise<void>;
-  /** Resolves when nothing is under way any more. */
-  idle(): Promise<void>;
-}
-
-export interface CatchUpParts {
-  api: Api;
-  token: string;
+interface CatchUpParts extends Base {
   directory: Directory;
-  intake: Pick<Intake, 'holdAll' | 'resume' | 'hold' | 'release'>;
+  intake: Intake;
+  queue: Queue;
+  session: Session;
   newest(): Promise<Room[]>;
-  inbound(kind: string, payload: unknown): InboundEvent | null;
-  /** Resolves when they are stored. */
-  handIn(events: InboundEvent[]): Promise<void>;
-  clock: Clock;
-  log: Log;
-  /** Ends all of it. */
-  signal: AbortSignal;
+  eventOf(packet: { kind: string; payload: unknown }): InboundEvent | null;
 }
 
-export function createCatchUp(parts: CatchUpParts): CatchUp {
-  const { api, token, directory, intake, clock, log } = parts;
+export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
+  const { api, directory, intake, queue, session, clock, log } = parts;
   let current = { over: new AbortController(), done: Promise.resolve() };
-  let onGuild = () => {};
+  let noteGuild = () => {};
 
   function begin(): void {
     intake.holdAll();
     const before = current;
     before.over.abort();
     const over = new AbortController();
-    const abort = () => over.abort();
-    parts.signal.addEventListener('abort', abort, { once: true });
-    if (parts.signal.aborted) abort();
-    const done = before.done
-      .then(() => run(over.signal))
-      .finally(() => parts.signal.removeEventListener('abort', abort));
-    current = { over, done };
+    const signal = AbortSignal.any([over.signal, stopping]);
+    current = { over, done: before.done.then(() => run(signal)) };
   }
 
   async function run(signal: AbortSignal): Promise<void> {
     const rooms = await newest(signal);
     if (rooms.length > 0) await allGuilds(signal);
     if (signal.aborted) return;
-    const behind = rooms.filter(isBehind).sort((one, other) => byAge(lastOf(other), lastOf(one)));
+    const behind = rooms
+      .filter(isBehind)
+      .sort((one, other) => byAge({ id: other.platformMessageId }, { id: one.platformMessageId }));
     for (const room of behind) intake.hold(roomOf(room));
     intake.resume();
     const lanes = Array.from({ length: SIDE_BY_SIDE }, async () => {
@@ -88,6 +72,7 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
       }
     });
     await Promise.all(lanes);
+    if (!signal.aborted) session.complete();
   }
 
   async function newest(signal: AbortSignal): Promise<Room[]> {
@@ -98,7 +83,7 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
       } catch (error) {
         const reason = describe(error);
         log.warn({ channel: 'discord', reason }, 'the store does not say what it has; asking again');
-        await clock.sleep(pauseAfter(tries), signal);
+        await clock.sleep(backoffMs(tries), signal);
       }
     }
     return [];
@@ -107,15 +92,12 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
   /** With them comes what their channels' last messages are, which spares most questions. */
   async function allGuilds(signal: AbortSignal): Promise<void> {
     const told = new AbortController();
-    const end = () => told.abort();
-    onGuild = () => {
-      if (directory.awaited() === 0) end();
+    noteGuild = () => {
+      if (directory.awaited() === 0) told.abort();
     };
-    onGuild();
-    signal.addEventListener('abort', end, { once: true });
-    await clock.sleep(GUILDS_MS, told.signal);
-    signal.removeEventListener('abort', end);
-    onGuild = () => {};
+    noteGuild();
+    await clock.sleep(GUILDS_MS, AbortSignal.any([told.signal, signal]));
+    noteGuild = () => {};
   }
 
   /** Also where nobody has told us. */
@@ -126,16 +108,18 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
 
   function takeIn(room: Room, signal: AbortSignal): Promise<void> {
     const id = roomOf(room);
-    return persistently('what was missed in a channel could not be fetched', signal, async () => {
+    const failed = 'what was missed in a channel could not be fetched';
+    return persistently(parts, signal, failed, async () => {
       if (directory.place(id) === null) {
-        await askOf(id, signal);
+        directory.noteChannel(await api.get(`/channels/${id}`, signal));
         if (!isBehind(room)) return;
       }
-      const ask = { last: room.platformMessageId, now: clock.now(), signal };
-      const missed = await missedIn({ api, log }, id, ask);
-      const events = missed.flatMap((payload) => parts.inbound('MESSAGE_CREATE', payload) ?? []);
+      const missed = await missedIn(id, room.platformMessageId, signal);
+      const events = missed.flatMap(
+        ({ payload }) => parts.eventOf({ kind: 'MESSAGE_CREATE', payload }) ?? [],
+      );
       for (let from = 0; from < events.length && !signal.aborted; from += PAGE) {
-        await parts.handIn(events.slice(from, from + PAGE));
+        await queue.addMissed(events.slice(from, from + PAGE));
       }
       if (events.length > 0) {
         log.info({ channel: 'discord', room: id, messages: events.length }, 'took in what was missed');
@@ -143,48 +127,47 @@ export function createCatchUp(parts: CatchUpParts): CatchUp {
     });
   }
 
-  async function askOf(room: string, signal: AbortSignal): Promise<void> {
-    directory.noteChannel(await api.call({ method: 'GET', path: `/channels/${room}` }, { signal }));
+  /** The messages of a room behind the last one that is stored, oldest first. */
+  async function missedIn(room: string, last: string, signal: AbortSignal): Promise<Found[]> {
+    const horizon = snowflakeAt(clock.now() - HORIZON_MS);
+    const first = await page(room, { after: isLater(horizon, last) ? horizon : last }, signal);
+    // Mostly that is all. Else the rest is fetched from the newest backwards, up to what is there already.
+    const known = first.at(-1)?.id;
+    if (first.length < PAGE || known === undefined) return first;
+    let rest: Found[] = [];
+    for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+      const before = rest[0]?.id;
+      const earlier = await page(room, before === undefined ? {} : { before }, signal);
+      const unknown = earlier.filter(({ id }) => isLater(id, known));
+      rest = [...unknown, ...rest];
+      if (unknown.length < PAGE) return [...first, ...rest];
+    }
+    log.warn({ channel: 'discord', room }, 'more was missed in a channel than is fetched; the newest is');
+    return [...first, ...rest];
   }
 
-  /** What is refused will be refused again; anything else passes. */
-  async function persistently(failed: string, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
-    for (let tries = 0; !signal.aborted; tries += 1) {
-      try {
-        return await act();
-      } catch (error) {
-        if (signal.aborted) return;
-        const failure = failureOf(error, token);
-        const { reason } = failure;
-        if (isRefusal(failure) || tries >= MOST_TRIES) {
-          log.warn({ channel: 'discord', reason }, `${failed}; going on without`);
-          return;
-        }
-        log.debug({ channel: 'discord', reason }, `${failed} yet; trying again`);
-        await clock.sleep(failure.retryAfterMs ?? pauseAfter(tries), signal);
-      }
-    }
+  async function page(room: string, query: Record<string, string>, signal: AbortSignal): Promise<Found[]> {
+    const path = `/channels/${room}/messages`;
+    const told = await api.get(path, signal, { limit: String(PAGE), ...query });
+    if (!Array.isArray(told)) throw new Error('Discord answers with something else than messages');
+    const found = told.flatMap((payload: unknown) => {
+      const id = read.answer(payload)?.id;
+      return id === undefined ? [] : [{ id, payload }];
+    });
+    return found.sort(byAge);
   }
 
   return {
+    /** A session began. Ends what an earlier call began. */
     begin,
-    look: () => onGuild(),
-    async lookUp(room, guildId) {
-      const { signal } = parts;
-      await persistently('nobody could say where a channel belongs', signal, () => askOf(room, signal));
-      // Then it counts as a chat of its own.
-      if (directory.place(room) === null) directory.noteChannel({ id: room, guild_id: guildId });
-    },
-    idle: async () => {
-      await current.done;
-    },
+    /** A guild was told. */
+    noteGuild: () => noteGuild(),
+    /** Resolves when nothing is under way any more. */
+    idle: () => current.done,
   };
 }
 
-function lastOf({ platformMessageId }: Room): { id: string } {
-  return { id: platformMessageId };
-}
-
-function pauseAfter(tries: number): number {
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(tries, 10));
+interface Found {
+  id: string;
+  payload: unknown;
 }

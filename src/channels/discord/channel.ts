@@ -4,31 +4,31 @@
  * and holds no rule of its own.
  */
 import type { Channel } from '../../core/channel.js';
+import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import { describe, Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
-import { createState } from '../state.js';
+import { onAbort } from '../kit/abort.js';
+import { createState } from '../kit/state.js';
 import { createAdministrators } from './administrators.js';
-import { createAnswering } from './answering.js';
 import { createAnswers } from './answers.js';
 import { createApi } from './api.js';
 import type { Room } from './catch-up.js';
-import { edit, remove } from './change.js';
 import { check } from './check.js';
 import { applicationCommands } from './commands.js';
 import { createDirectory } from './directory.js';
-import { createEarlier } from './earlier.js';
 import { failureOf } from './failure.js';
-import { fetchFile } from './fetch.js';
+import { fetchFile } from './files.js';
 import { createIdentity } from './identity.js';
 import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
-import { send } from './send.js';
+import { createResends } from './resend.js';
+import { edit, remove, send } from './send.js';
+import { createSession } from './session.js';
 import { createSpeaker } from './speak.js';
-import { createVoices } from './voice.js';
 import { createWebhooks } from './webhooks.js';
 
 export interface DiscordParts {
@@ -39,27 +39,32 @@ export interface DiscordParts {
   newest(): Promise<Room[]>;
   /** Names of the personas of a chat, for autocompletion. */
   personaNames(chat: Address): Promise<string[]>;
+  /** What the channel keeps for itself, and the cursor that was stored last: how far the last session was taken in. */
+  state: ChannelState;
+  cursor(account: Address): Promise<string | null>;
 }
 
-export type Discord = Required<Omit<Channel, 'preview'>>;
+export type Discord = Required<Omit<Channel, 'preview' | 'webhook'>>;
 
-const OF_THE_LIBRARY = /[\\/]node_modules[\\/](?:discord\.js|@discordjs)[\\/]/;
+const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
-export function createDiscord({ options, clock, log, newest, personaNames }: DiscordParts): Discord {
+export function createDiscord(given: DiscordParts): Discord {
+  const { options, clock, log } = given;
   const { token } = options;
   const api = createApi(options, clock);
-  const state = createState(clock);
+  const base = { api, clock, log };
+  const connecting = createState(clock);
   const storing = createState(clock);
   storing.up();
-  const identity = createIdentity(api);
+  const identity = createIdentity(base);
+  const session = createSession({ state: given.state, cursor: given.cursor, identity, token, log });
   const directory = createDirectory();
-  const webhooks = createWebhooks({ api, identity, clock, token, log });
-  const voices = createVoices({ api, identity, webhooks });
-  const speaker = createSpeaker({ api, webhooks, voices, token, log });
-  const earlier = createEarlier({ api, identity, isOurWebhook: webhooks.isOurs, clock, token });
-  const answers = createAnswers(createAnswering({ api, earlier, token, log }), clock);
-  const administrators = createAdministrators({ api, directory, clock, token });
-  const sender = { api, answers, earlier, speaker, voices, token, log };
+  const webhooks = createWebhooks(base, identity);
+  const speaker = createSpeaker(base, identity, webhooks);
+  const resends = createResends(base, identity, webhooks);
+  const answers = createAnswers(base, resends);
+  const isAdministrator = createAdministrators(base, directory);
+  const sender = { ...base, answers, resends, speaker };
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -68,7 +73,7 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
     try {
       return await run();
     } catch (error) {
-      throw new Fault('internal', `${what}: ${failureOf(error, token).reason}`);
+      throw new Fault('internal', `${what}: ${failureOf(error).reason}`);
     }
   }
 
@@ -81,13 +86,23 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
       perChatPerSecond: { direct: 1, group: 1 },
     },
     compose,
-    status: () => (storing.status().connected ? state.status() : storing.status()),
+    status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
     async start(receive, signal) {
-      signal.addEventListener('abort', () => stopping.abort(), { once: true });
-      if (signal.aborted) stopping.abort();
-      const parts = { options, api, identity, directory, answers, earlier, webhooks, newest };
-      listening = listen({ ...parts, personaNames, state, storing, clock, log }, receive, stopping.signal);
+      onAbort(signal, () => stopping.abort());
+      const parts = {
+        ...given,
+        api,
+        identity,
+        session,
+        directory,
+        answers,
+        resends,
+        webhooks,
+        connecting,
+        storing,
+      };
+      listening = listen(parts, receive, stopping.signal);
     },
 
     send: (to, part, sending) => send(sender, to, part, sending),
@@ -105,24 +120,22 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
       try {
         await api.call({ method: 'POST', path: `/channels/${roomOf(to)}/typing` });
       } catch (error) {
-        log.debug({ channel: 'discord', reason: failureOf(error, token).reason }, 'typing was not shown');
+        log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'typing was not shown');
       }
     },
 
-    fetch: (attachment, ask) => fetchFile({ api, clock, token }, attachment, ask),
+    fetch: (attachment, ask) => fetchFile(base, attachment, ask),
 
     awaitsAnswer: answers.awaits,
 
     isAdministrator: (chat, sender) =>
       orFault(`Discord could not be asked who manages the server of the channel ${chat}`, () =>
-        administrators.has(chat, sender),
+        isAdministrator(chat, sender),
       ),
 
     async announceCommands(commands) {
       await orFault('The chat commands could not be made known to Discord', async () => {
-        const application = read.application(
-          await api.call({ method: 'GET', path: '/oauth2/applications/@me' }),
-        );
+        const application = read.application(await api.get('/oauth2/applications/@me'));
         if (application === undefined) throw new Error('Discord does not say which application this is');
         const path = `/applications/${application.id}/commands`;
         await api.call({ method: 'PUT', path, body: applicationCommands(commands) });
@@ -135,6 +148,6 @@ export function createDiscord({ options, clock, log, newest, personaNames }: Dis
       return true;
     },
 
-    check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(api)),
+    check: () => orFault('Discord does not let the bot of channels.discord.token in', () => check(base)),
   };
 }

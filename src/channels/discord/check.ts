@@ -1,5 +1,5 @@
 /** For `doctor`: logs in, and names what Discord's settings forbid. */
-import type { Api } from './api.js';
+import type { Base } from './api.js';
 import { read } from './payload.js';
 
 /** Of an application: it may read what is said. The second is that of bots in few servers. */
@@ -19,12 +19,11 @@ export function inviteLink(applicationId: string): string {
   return `https://discord.com/oauth2/authorize?client_id=${applicationId}&scope=bot+applications.commands&permissions=${PERMISSIONS}`;
 }
 
-export async function check(api: Api): Promise<{ identity: string; warnings: string[] }> {
-  const get = (path: string) => api.call({ method: 'GET', path });
+export async function check({ api }: Base): Promise<{ identity: string; warnings: string[] }> {
   const [me, application, gateway] = await Promise.all([
-    get('/users/@me').then(read.user),
-    get('/oauth2/applications/@me').then(read.application),
-    get('/gateway/bot').then(read.gateway),
+    api.get('/users/@me').then(read.user),
+    api.get('/oauth2/applications/@me').then(read.application),
+    api.get('/gateway/bot').then(read.gateway),
   ]);
   if (me === undefined) throw new Error('Discord does not say which bot this is');
   const warnings: string[] = [];
@@ -33,7 +32,7 @@ export async function check(api: Api): Promise<{ identity: string; warnings: str
   if (left !== undefined && left < FEW_SESSIONS) {
     warnings.push(`only ${left} new sessions are left today; something begins one again and again`);
   }
-  const guilds = await get('/users/@me/guilds');
+  const guilds = await api.get('/users/@me/guilds');
   if (application !== undefined && Array.isArray(guilds) && guilds.length === 0) {
     warnings.push(`the bot is in no server yet; this link invites it: ${inviteLink(application.id)}`);
   }

@@ -11,26 +11,8 @@ const LONGEST_DESCRIPTION = 100;
 const MOST_CHOICES = 25;
 const LONGEST_CHOICE = 100;
 
-interface ApplicationCommand {
-  type: number;
-  name: string;
-  description: string;
-  options: CommandOption[];
-  contexts: number[];
-  integration_types: number[];
-}
-
-interface CommandOption {
-  type: number;
-  name: string;
-  description: string;
-  required?: boolean;
-  autocomplete?: boolean;
-  options?: CommandOption[];
-}
-
 /** Every name and alias is one. What it may begin with becomes subcommands; other text, one option. */
-export function applicationCommands(commands: readonly CommandDescription[]): ApplicationCommand[] {
+export function applicationCommands(commands: readonly CommandDescription[]) {
   return commands.flatMap(({ name, aliases, description, verbs }) =>
     [name, ...aliases].map((each) => ({
       type: CHAT_INPUT,
@@ -42,14 +24,14 @@ export function applicationCommands(commands: readonly CommandDescription[]): Ap
   );
 }
 
-const ANY_TEXT: CommandOption = {
+const ANY_TEXT = {
   type: TEXT,
   name: 'text',
   description: 'What to say with it, if anything',
   required: false,
 };
 
-function subcommand({ name, description, rest }: CommandVerb): CommandOption {
+function subcommand({ name, description, rest }: CommandVerb) {
   const option = { type: SUBCOMMAND, name, description: short(description) };
   if (rest === undefined) return option;
   return {

@@ -1,6 +1,6 @@
 /**
- * What the gateway has told of guilds, their channels and their roles: only what it takes to say where something was
- * said and by whom. It outlives a connection; a new session brings it up to date.
+ * What is known of guilds, their channels and their roles: only what it takes to say where something was said and by
+ * whom. The gateway tells of them when a session begins; it outlives a connection, and a new session brings it up to date.
  */
 import type { Address } from '../../core/message.js';
 import { type ChannelPayload, type GuildPayload, read } from './payload.js';
@@ -14,7 +14,7 @@ export interface Place {
   guildId: string | null;
 }
 
-export interface Channel {
+interface Channel {
   name: string;
   /** null for a direct chat. */
   guildId: string | null;
@@ -37,59 +37,13 @@ interface Guild {
   roles: Map<string, Role>;
 }
 
-export interface Directory {
-  /** Takes note of a packet of the gateway; most say nothing of interest. */
-  note(kind: string, payload: unknown): void;
-  /** Takes note of what the API said of a channel. Returns it; null where it is none. */
-  noteChannel(payload: unknown): Channel | null;
-  /** The same of a guild. */
-  noteGuild(payload: unknown): void;
-  channel(id: string): Channel | null;
-  guildName(id: string): string | null;
-  role(guildId: string, roleId: string): Role | null;
-  /** null for a channel we were told nothing of. */
-  place(channelId: string): Place | null;
-  /** Whether somebody with these roles manages a guild; null for a guild we were told nothing of. */
-  manages(guildId: string, userId: string, roles: readonly string[]): boolean | null;
-  /** Guilds that were announced and not told of yet. */
-  awaited(): number;
-  guilds(): number;
-}
-
-/**
- * Where something was said. What the event itself says of its channel counts where nobody has told us of that yet; and a
- * channel of which nobody says anything is a chat of its own.
- */
-export function placeOf(
-  directory: Pick<Directory, 'place'>,
-  where: { channel_id: string; guild_id?: string | undefined; channel?: Told | undefined },
-): Place {
-  const place = directory.place(where.channel_id);
-  if (place !== null) return place;
-  const { channel_id: id, guild_id: guildId = null, channel } = where;
-  const parentId = channel === undefined ? null : parentOf(channel);
-  return parentId === null
-    ? { address: id, threadId: null, guildId }
-    : { address: parentId, threadId: id, guildId };
-}
-
-type Told = Pick<ChannelPayload, 'type' | 'parent_id'>;
-
-/** The parent of any other channel than a thread is a category. */
-function parentOf({ type, parent_id }: Told): string | null {
-  return THREAD_TYPES.has(type ?? 0) ? (parent_id ?? null) : null;
-}
-
 const ADMINISTRATOR = 1n << 3n;
 const MANAGE_GUILD = 1n << 5n;
 const THREAD_TYPES = new Set([10, 11, 12]);
 
-/** Of a set of permissions: Administrator or Manage Server. */
-export function holdsManagement(permissions: bigint): boolean {
-  return (permissions & (ADMINISTRATOR | MANAGE_GUILD)) !== 0n;
-}
+export type Directory = ReturnType<typeof createDirectory>;
 
-export function createDirectory(): Directory {
+export function createDirectory() {
   const guilds = new Map<string, Guild>();
   const channels = new Map<string, Channel>();
   let awaited = new Set<string>();
@@ -97,7 +51,12 @@ export function createDirectory(): Directory {
   function noteChannel(payload: unknown, inGuild?: string): Channel | null {
     const told = read.channel(payload);
     if (told === undefined) return null;
-    const channel = channelOf(told, inGuild ?? told.guild_id ?? null);
+    const channel = {
+      name: told.name ?? told.id,
+      guildId: inGuild ?? told.guild_id ?? null,
+      parentId: parentOf(told),
+      lastMessageId: told.last_message_id ?? null,
+    };
     channels.set(told.id, channel);
     return channel;
   }
@@ -142,76 +101,102 @@ export function createDirectory(): Directory {
     if (told?.role_id !== undefined) roles?.delete(told.role_id);
   }
 
-  return {
-    note(kind, payload) {
-      switch (kind) {
-        case 'READY':
-          return noteReady(payload);
-        case 'GUILD_CREATE':
-        case 'GUILD_UPDATE':
-          return noteGuild(payload);
-        case 'GUILD_DELETE': {
-          const told = read.guild(payload);
-          // Unavailable: Discord has an outage, and we are still in it.
-          if (told !== undefined && !told.unavailable) forgetGuild(told.id);
-          if (told !== undefined) awaited.delete(told.id);
-          return;
-        }
-        case 'GUILD_ROLE_CREATE':
-        case 'GUILD_ROLE_UPDATE':
-        case 'GUILD_ROLE_DELETE':
-          return noteRole(payload);
-        case 'CHANNEL_CREATE':
-        case 'CHANNEL_UPDATE':
-        case 'THREAD_CREATE':
-        case 'THREAD_UPDATE':
-          noteChannel(payload);
-          return;
-        case 'THREAD_LIST_SYNC': {
-          const told = read.threads(payload);
-          for (const thread of told?.threads ?? []) noteChannel(thread, told?.guild_id);
-          return;
-        }
-        case 'CHANNEL_DELETE':
-        case 'THREAD_DELETE': {
-          const gone = read.channel(payload)?.id;
-          if (gone !== undefined) forgetChannels((channel, id) => id === gone || channel.parentId === gone);
-          return;
-        }
+  /** Takes note of an event of the gateway; most say nothing of interest. */
+  function note(kind: string, payload: unknown): void {
+    switch (kind) {
+      case 'READY':
+        noteReady(payload);
+        break;
+      case 'GUILD_CREATE':
+      case 'GUILD_UPDATE':
+        noteGuild(payload);
+        break;
+      case 'GUILD_DELETE': {
+        const told = read.guild(payload);
+        // Unavailable: Discord has an outage, and we are still in it.
+        if (told !== undefined && !told.unavailable) forgetGuild(told.id);
+        if (told !== undefined) awaited.delete(told.id);
+        break;
       }
-    },
-    noteChannel: (payload) => noteChannel(payload),
+      case 'GUILD_ROLE_CREATE':
+      case 'GUILD_ROLE_UPDATE':
+      case 'GUILD_ROLE_DELETE':
+        noteRole(payload);
+        break;
+      case 'CHANNEL_CREATE':
+      case 'CHANNEL_UPDATE':
+      case 'THREAD_CREATE':
+      case 'THREAD_UPDATE':
+        noteChannel(payload);
+        break;
+      case 'THREAD_LIST_SYNC': {
+        const told = read.threads(payload);
+        for (const thread of told?.threads ?? []) noteChannel(thread, told?.guild_id);
+        break;
+      }
+      case 'CHANNEL_DELETE':
+      case 'THREAD_DELETE': {
+        const gone = read.channel(payload)?.id;
+        if (gone !== undefined) forgetChannels((channel, id) => id === gone || channel.parentId === gone);
+        break;
+      }
+    }
+  }
+
+  return {
+    note,
+    /** Takes note of what the API said of a channel. Returns it; null where it is none. */
+    noteChannel,
     noteGuild,
-    channel: (id) => channels.get(id) ?? null,
-    guildName: (id) => guilds.get(id)?.name ?? null,
-    role: (guildId, roleId) => guilds.get(guildId)?.roles.get(roleId) ?? null,
-    place(channelId) {
+    channel: (id: string) => channels.get(id) ?? null,
+    guildName: (id: string) => guilds.get(id)?.name ?? null,
+    role: (guildId: string, roleId: string) => guilds.get(guildId)?.roles.get(roleId) ?? null,
+    /** null for a channel of which nothing is known. */
+    place(channelId: string): Place | null {
       const channel = channels.get(channelId);
-      if (channel === undefined) return null;
-      const { guildId, parentId } = channel;
-      return parentId === null
-        ? { address: channelId, threadId: null, guildId }
-        : { address: parentId, threadId: channelId, guildId };
+      return channel === undefined ? null : placeIn(channelId, channel.parentId, channel.guildId);
     },
-    manages(guildId, userId, memberRoles) {
+    /** Whether somebody with these roles manages a guild; null for a guild of which nothing is known. */
+    manages(guildId: string, userId: string, memberRoles: readonly string[]): boolean | null {
       const guild = guilds.get(guildId);
       if (guild === undefined) return null;
       if (guild.ownerId === userId) return true;
       // What @everyone may has the guild's own id.
       return [guildId, ...memberRoles].some((id) => holdsManagement(guild.roles.get(id)?.permissions ?? 0n));
     },
+    /** Guilds that were announced and not told of yet. */
     awaited: () => awaited.size,
-    guilds: () => guilds.size,
   };
 }
 
-function channelOf(told: ChannelPayload, guildId: string | null): Channel {
-  return {
-    name: told.name ?? told.id,
-    guildId,
-    parentId: parentOf(told),
-    lastMessageId: told.last_message_id ?? null,
-  };
+/** Of a set of permissions: Administrator or Manage Server. */
+export function holdsManagement(permissions: bigint): boolean {
+  return (permissions & (ADMINISTRATOR | MANAGE_GUILD)) !== 0n;
+}
+
+/**
+ * Where something was said. What the event itself says of its channel counts where nobody has told us of that yet; and a
+ * channel of which nobody says anything is a chat of its own.
+ */
+export function placeOf(
+  directory: Pick<Directory, 'place'>,
+  where: { channel_id: string; guild_id?: string | undefined; channel?: Told | undefined },
+): Place {
+  const { channel_id: id, guild_id: guildId = null, channel } = where;
+  return directory.place(id) ?? placeIn(id, channel === undefined ? null : parentOf(channel), guildId);
+}
+
+type Told = Pick<ChannelPayload, 'type' | 'parent_id'>;
+
+/** The parent of any other channel than a thread is a category. */
+function parentOf({ type, parent_id }: Told): string | null {
+  return THREAD_TYPES.has(type ?? 0) ? (parent_id ?? null) : null;
+}
+
+function placeIn(id: string, parentId: string | null, guildId: string | null): Place {
+  return parentId === null
+    ? { address: id, threadId: null, guildId }
+    : { address: parentId, threadId: id, guildId };
 }
 
 function rolesOf(told: NonNullable<GuildPayload['roles']>): Map<string, Role> {

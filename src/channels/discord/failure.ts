@@ -1,7 +1,6 @@
 /** What went wrong with a call, in one form, and what it means for a message that was to be sent. */
-import { DiscordAPIError, HTTPError, RateLimitError } from 'discord.js';
+import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest';
 import type { SendResult } from '../../core/channel.js';
-import { Aborted } from './api.js';
 
 export interface Failure {
   /** For a log or a report. Never holds the token. */
@@ -33,39 +32,42 @@ export const CODE = {
   noHistoryToReplyTo: 160002,
 } as const;
 
-/** The tokens are ours and, where there is one, that of an interaction or a webhook. */
-export function failureOf(error: unknown, ...tokens: string[]): Failure {
-  const redacted = (reason: string) => withoutTokens(reason, tokens);
+/** A call of the API that failed. Its reason holds none of the tokens that the call was made with. */
+export class CallFailed extends Error {
+  constructor(readonly failure: Failure) {
+    super(failure.reason);
+  }
+}
+
+/** The call was not answered in time, or is not waited for any more. */
+export class Aborted extends Error {
+  override readonly name = 'Aborted';
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof CallFailed) return error.failure;
   const nothing = { code: null, status: null, retryAfterMs: null };
   if (error instanceof DiscordAPIError) {
     const { status, code, message } = error;
     // What is no number was not Discord's answer, but of something before it.
     const told = typeof code === 'number' ? ` (code ${code})` : '';
     const reason = `Discord answers ${status}${told}: ${message.replaceAll('\n', '; ')}${HINTS[status] ?? ''}`;
-    return { ...nothing, reason: redacted(reason), status, code: typeof code === 'number' ? code : null };
+    return { ...nothing, reason, status, code: typeof code === 'number' ? code : null };
   }
   if (error instanceof HTTPError) {
-    return {
-      ...nothing,
-      reason: redacted(`Discord answers ${error.status} ${error.message}`),
-      status: error.status,
-    };
+    return { ...nothing, reason: `Discord answers ${error.status} ${error.message}`, status: error.status };
   }
   if (error instanceof RateLimitError) {
     const { global, retryAfter: wait } = error;
     const which = global ? 'of all calls' : 'of this kind of call';
     const told = wait > 0 ? `, for ${Math.ceil(wait / 1000)} s` : '';
-    return {
-      ...nothing,
-      reason: `Discord limits the rate ${which}${told}`,
-      status: 429,
-      retryAfterMs: wait > 0 ? wait : null,
-    };
+    const retryAfterMs = wait > 0 ? wait : null;
+    return { ...nothing, reason: `Discord limits the rate ${which}${told}`, status: 429, retryAfterMs };
   }
   if (error instanceof Aborted || (error instanceof Error && error.name === 'AbortError')) {
     return { ...nothing, reason: 'Discord gave no answer in time, or it was not waited for' };
   }
-  return { ...nothing, reason: redacted(`Discord cannot be reached: ${wordsFor(error)}`) };
+  return { ...nothing, reason: `Discord cannot be reached: ${wordsFor(error)}` };
 }
 
 function wordsFor(error: unknown): string {
@@ -75,7 +77,7 @@ function wordsFor(error: unknown): string {
   return error.message || error.name;
 }
 
-function withoutTokens(text: string, tokens: string[]): string {
+export function withoutTokens(text: string, tokens: readonly string[]): string {
   return tokens.reduce(
     (rest, token) =>
       token === ''
@@ -100,4 +102,26 @@ export function isRefusal({ code, status }: Failure): boolean {
   if (status === 413) return true;
   if (code === null || code === 0 || code === CODE.overloaded || status === null) return false;
   return status >= 400 && status < 500 && status !== 401 && status !== 429;
+}
+
+/** What Discord means by the code with which it closes the connection of the gateway. */
+const CLOSED: Record<number, string> = {
+  4004: 'Discord refuses the token (is channels.discord.token the one that the developer portal gave?)',
+  4008: 'Discord’s gateway says that we send too much',
+  4009: 'the session timed out',
+  4010: 'Discord’s gateway refuses our shard',
+  4011: 'the bot is in more servers than one connection may serve',
+  4012: 'Discord’s gateway does not know our version any more',
+  4013: 'Discord’s gateway does not know our intents',
+  4014: 'Discord refuses the intent Message Content: tick it at discord.com/developers/applications, on the page Bot, under Privileged Gateway Intents',
+};
+const REFUSED = new Set([4004, 4010, 4011, 4012, 4013, 4014]);
+
+export function closedWords(code: number): string {
+  return `${CLOSED[code] ?? 'the connection to Discord’s gateway was closed'} (close code ${code})`;
+}
+
+/** Whether somebody has to do something about it. */
+export function isRefusedWith(code: number): boolean {
+  return REFUSED.has(code);
 }

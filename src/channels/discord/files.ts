@@ -1,7 +1,15 @@
-/** Files of a message in our words. `source` says all it takes to ask for them later, when the link has expired. */
+/**
+ * Files of a message: in our words, and fetched. `source` says all it takes to fetch one later: its link expires after a
+ * day, and then the message is asked for a new one.
+ */
+import type { FetchResult } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
 import type { Attachment } from '../../core/message.js';
-import { record, text } from '../read.js';
-import { id, type Message } from './payload.js';
+import { download } from '../kit/download.js';
+import { reader, record, text } from '../kit/payload.js';
+import type { Base } from './api.js';
+import { failureOf, isRefusal } from './failure.js';
+import { id, type Message, read } from './payload.js';
 
 /** The message is a voice note. */
 const IS_VOICE_MESSAGE = 1 << 13;
@@ -41,7 +49,7 @@ function kindOf(mimeType: string | null, isVoice: boolean): Attachment['kind'] {
   }
 }
 
-export interface Source {
+interface Source {
   channel: string;
   message: string;
   attachment: string;
@@ -49,13 +57,73 @@ export interface Source {
   url: string;
 }
 
-const readSource = record({ channel: id, message: id, attachment: id, url: text }, {});
+const readSource = reader(record({ channel: id, message: id, attachment: id, url: text }, {}));
 
 /** null for what no attachment of ours says. */
-export function sourceOf(attachment: Attachment): Source | null {
+function sourceOf(attachment: Attachment): Source | null {
   try {
     return readSource(JSON.parse(attachment.source)) ?? null;
   } catch {
     return null;
   }
+}
+
+/** A link that gives nothing for so long never will. */
+const SILENCE_MS = 20_000;
+const EXPIRED = new Set([401, 403, 404, 410]);
+const PASSING = new Set([408, 425, 429]);
+
+interface Ask {
+  maxBytes: number;
+  signal: AbortSignal;
+}
+
+export async function fetchFile(base: Base, attachment: Attachment, ask: Ask): Promise<FetchResult> {
+  const source = sourceOf(attachment);
+  if (source === null) return { kind: 'gone', reason: 'it is not said where the file is' };
+  if (attachment.bytes !== null && attachment.bytes > ask.maxBytes) return { kind: 'too large' };
+  const first = await attempt(source.url, ask, base.clock);
+  if (first.kind !== 'expired') return first;
+  const url = await freshUrl(base, source, ask.signal);
+  if (typeof url !== 'string') return url;
+  const second = await attempt(url, ask, base.clock);
+  return second.kind === 'expired' ? { kind: 'gone', reason: second.reason } : second;
+}
+
+async function freshUrl(
+  { api }: Base,
+  { channel, message, attachment }: Source,
+  signal: AbortSignal,
+): Promise<string | FetchResult> {
+  try {
+    const path = `/channels/${channel}/messages/${message}`;
+    const told = read.message(await api.get(path, signal));
+    const forwarded = told?.message_snapshots?.map((snapshot) => snapshot.message) ?? [];
+    const files = [told, ...forwarded].flatMap((each) => each?.attachments ?? []);
+    const url = files.find(({ id }) => id === attachment)?.url;
+    return url ?? { kind: 'gone', reason: 'the message does not have the file any more' };
+  } catch (error) {
+    const failure = failureOf(error);
+    return { kind: isRefusal(failure) ? 'gone' : 'unreachable', reason: failure.reason };
+  }
+}
+
+async function attempt(
+  url: string,
+  { maxBytes, signal }: Ask,
+  clock: Clock,
+): Promise<FetchResult | { kind: 'expired'; reason: string }> {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    return { kind: 'gone', reason: 'its link is not one' };
+  }
+  const loaded = await download(url, {
+    server: 'Discord’s file server',
+    maxBytes,
+    signal,
+    silence: { ms: SILENCE_MS, clock },
+  });
+  if (loaded.kind !== 'refused') return loaded;
+  const { status, reason } = loaded;
+  if (EXPIRED.has(status)) return { kind: 'expired', reason };
+  return { kind: status >= 500 || PASSING.has(status) ? 'unreachable' : 'gone', reason };
 }

@@ -1,5 +1,5 @@
 /** Who we are on Discord: told at the begin of every session, and asked for by whoever cannot wait for one. */
-import type { Api } from './api.js';
+import type { Base } from './api.js';
 import { read } from './payload.js';
 
 /** Our own bot. */
@@ -10,37 +10,30 @@ export interface Me {
   applicationId: string;
 }
 
-export interface Identity {
-  /** null before the first login. */
-  known(): Me | null;
-  note(user: unknown, applicationId?: string): Me | null;
-  /** Asks where nobody has told us yet. Rejects when Discord cannot be asked. */
-  ask(signal?: AbortSignal): Promise<Me>;
-}
+export type Identity = ReturnType<typeof createIdentity>;
 
-export function createIdentity(api: Api): Identity {
+export function createIdentity({ api }: Base) {
   let me: Me | null = null;
 
-  function note(user: unknown, applicationId?: string): Me | null {
-    const told = read.user(user);
-    if (told === undefined) return null;
-    me = {
-      ...{ id: told.id, name: told.global_name || told.username || told.id },
-      applicationId: applicationId ?? told.id,
-    };
+  function note(payload: unknown, applicationId?: string): Me | null {
+    const user = read.user(payload);
+    if (user === undefined) return null;
+    const name = user.global_name || user.username || user.id;
+    me = { id: user.id, name, applicationId: applicationId ?? user.id };
     return me;
   }
 
   return {
+    /** null before the first login. */
     known: () => me,
     note,
-    async ask(signal) {
-      if (me !== null) return me;
-      const user = await api.call(
-        { method: 'GET', path: '/users/@me' },
-        signal === undefined ? {} : { signal },
-      );
-      const found = note(user);
+    /** As a process before was told. */
+    restore(known: Me): void {
+      me = known;
+    },
+    /** Asks where nobody has told us yet. Rejects when Discord cannot be asked. */
+    async ask(signal?: AbortSignal): Promise<Me> {
+      const found = me ?? note(await api.get('/users/@me', signal));
       if (found === null) throw new Error('Discord does not say which bot this is');
       return found;
     },

@@ -19,7 +19,7 @@ export interface Known {
   bots: boolean;
 }
 
-/** A message and a reply; whatever else stands in a channel is told by Discord. */
+/** A message and a reply; the other types are Discord's own announcements. */
 const SAID = new Set([0, 19]);
 /** What bots answer to commands. */
 const ANSWERED = new Set([20, 23]);
@@ -63,7 +63,9 @@ function messageOf(payload: unknown, known: Known): InboundMessage | null {
     threadId: place.threadId,
     platformMessageId: message.id,
     sender: {
-      ...{ address: author.id, name, administrator: isManager === true },
+      address: author.id,
+      name,
+      administrator: isManager === true,
       ...(isProgram(message) ? { bot: true as const } : {}),
     },
     text,
@@ -74,7 +76,7 @@ function messageOf(payload: unknown, known: Known): InboundMessage | null {
   };
 }
 
-/** Discord also tells of a preview below a message, or of a pin: then nobody has edited it, or it was told before. */
+/** Discord sends the same event for a preview below a message and for a pin: then it has no time of an edit, or an old one. */
 function editOf(payload: unknown, known: Known): InboundEvent | null {
   const message = read.message(payload);
   const author = message?.author;
@@ -103,7 +105,7 @@ function deletionOf(payload: unknown, { directory }: Known): InboundEvent | null
   return { kind: 'deleted', chat: chatOf(placeOf(directory, gone)), platformMessageIds };
 }
 
-/** Discord tells who said what has it now, but not always: then the store knows whether it was one of ours. */
+/** Discord says who wrote the message, but not always: then the store knows whether it was one of ours. */
 function reactionOf(payload: unknown, known: Known): InboundEvent | null {
   const reaction = read.reaction(payload);
   if (reaction === undefined) return null;

@@ -1,70 +1,63 @@
 /**
- * What the gateway brings, on its way to be handed in. The order in a channel is that of Discord: while it is not known
- * what was missed there, or where the channel belongs, what comes from it is held back.
+ * Brings the gateway's events into order before they are stored: while what was missed in a channel is still being
+ * fetched, or nothing is known of the channel, its events are held back. Those of other channels pass.
  */
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { InboundEdit, InboundEvent } from '../../core/message.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
+import { MOST_NOTED } from './api.js';
+import type { Lookup } from './lookup.js';
 import { read } from './payload.js';
+import type { Queue } from './queue.js';
+import type { Packet, Session } from './session.js';
 
-/** How many are remembered; older ones go. */
-const MOST_NOTED = 1_000;
-
-interface Packet {
-  kind: string;
-  payload: unknown;
-}
-
-export interface Intake {
-  take(kind: string, payload: unknown): void;
-  /** From now on everything waits: a session began, and nobody knows yet what was missed. */
-  holdAll(): void;
-  /** Ends that, but for the channels that are held. */
-  resume(): void;
-  /** What comes from this channel waits for as many releases. */
-  hold(room: string): void;
-  release(room: string): void;
-}
+export type Intake = ReturnType<typeof createIntake>;
 
 export function createIntake(parts: {
   /** Pure: the event that a packet is; null for most. */
-  inbound(kind: string, payload: unknown): InboundEvent | null;
-  hear(event: InboundEvent): void;
+  eventOf(packet: Packet): InboundEvent | null;
+  queue: Queue;
+  session: Session;
+  lookup: Lookup;
   log: Log;
-  /** A channel of a guild that we were told nothing of. */
-  isUnknown(kind: string, room: string): boolean;
-  /** Finds out; from then on it is known. Never rejects. */
-  lookUp(room: string, guildId: string): Promise<void>;
-}): Intake {
+}) {
+  const { queue, session, lookup, log } = parts;
   const held = new Map<string, { holds: number; packets: Packet[] }>();
   let all: Packet[] | null = null;
   const edited = bounded<string, true>(MOST_NOTED);
 
   function take(packet: Packet): void {
     const where = read.where(packet.payload);
-    if (where === undefined) return;
+    if (where === undefined) {
+      session.done([packet]);
+      return;
+    }
     const { channel_id: room, guild_id: guildId } = where;
     const waiting = all ?? held.get(room)?.packets;
     if (waiting !== undefined) {
       waiting.push(packet);
-    } else if (guildId !== undefined && parts.isUnknown(packet.kind, room)) {
+    } else if (guildId !== undefined && lookup.isNeeded(packet.kind, room, guildId)) {
       hold(room).push(packet);
-      void parts.lookUp(room, guildId).then(() => release(room));
+      void lookup.find(room, guildId).then(() => release(room));
     } else {
       pass(packet);
     }
   }
 
-  function pass({ kind, payload }: Packet): void {
+  function pass(packet: Packet): void {
+    let event: InboundEvent | null = null;
     try {
-      const event = parts.inbound(kind, payload);
-      if (event === null || (event.kind === 'edit' && isRepeated(event))) return;
-      parts.hear(event);
+      event = parts.eventOf(packet);
     } catch (error) {
-      // It should not be; but one event that cannot be read must not keep the others from being heard.
-      parts.log.error({ channel: 'discord', kind, reason: describe(error) }, 'an event could not be read');
+      // A fault of ours; but one event that cannot be read must not keep the others from being stored.
+      log.error(
+        { channel: 'discord', kind: packet.kind, reason: describe(error) },
+        'an event could not be read',
+      );
     }
+    if (event === null || (event.kind === 'edit' && isRepeated(event))) session.done([packet]);
+    else queue.add(event, packet);
   }
 
   /** Discord tells of an edited message again when a preview is put below it or it is pinned. */
@@ -86,10 +79,10 @@ export function createIntake(parts: {
     const there = held.get(room);
     if (there === undefined) return;
     there.holds -= 1;
-    letGo(room);
+    takeHeld(room);
   }
 
-  function letGo(room: string): void {
+  function takeHeld(room: string): void {
     const there = held.get(room);
     if (there === undefined || there.holds > 0 || all !== null) return;
     held.delete(room);
@@ -97,18 +90,21 @@ export function createIntake(parts: {
   }
 
   return {
-    take: (kind, payload) => take({ kind, payload }),
-    holdAll() {
+    take,
+    /** From now on everything waits: a session began, and it is not known yet what was missed. */
+    holdAll(): void {
       all ??= [];
     },
-    resume() {
+    /** Ends that, but for the channels that are held. */
+    resume(): void {
       const since = all ?? [];
       all = null;
       // What waited in a channel came before.
-      for (const room of [...held.keys()]) letGo(room);
+      for (const room of [...held.keys()]) takeHeld(room);
       for (const packet of since) take(packet);
     },
-    hold: (room) => void hold(room),
+    /** The events of this channel wait until it is released as often as it was held. */
+    hold: (room: string) => void hold(room),
     release,
   };
 }

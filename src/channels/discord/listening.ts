@@ -1,132 +1,115 @@
-/** What becomes of each event of the gateway. It lives as long as taking in does. */
-import type { Receive, Reception } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+/** What becomes of each event of the gateway, from the start of the channel to its end. */
+import type { Receive } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
-import type { Log } from '../../core/log.js';
 import type { Address, InboundEvent } from '../../core/message.js';
-import type { State } from '../state.js';
+import type { State } from '../kit/state.js';
 import type { Answers } from './answers.js';
-import type { Api } from './api.js';
+import type { Base } from './api.js';
 import { createCatchUp, type Room } from './catch-up.js';
 import { mayReadContent, NO_CONTENT } from './check.js';
-import type { Directory } from './directory.js';
-import type { Earlier } from './earlier.js';
-import { createHandIn } from './hand-in.js';
+import { beingTyped, choices } from './commands.js';
+import { createConnection } from './connection.js';
+import { type Directory, placeOf } from './directory.js';
+import { failureOf } from './failure.js';
 import type { Identity } from './identity.js';
 import { inbound } from './inbound.js';
 import { createIntake } from './intake.js';
+import { createLookup } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
-import { suggest } from './suggest.js';
-import { supervised } from './supervise.js';
+import { createQueue } from './queue.js';
+import type { Resends } from './resend.js';
+import type { Packet, Session } from './session.js';
 import type { Webhooks } from './webhooks.js';
 
+/** Kinds of interactions, and of an answer to the second. */
 const COMMAND = 2;
 const AUTOCOMPLETION = 4;
+const CHOICES = 8;
 
-export interface ListeningParts {
+export interface ListeningParts extends Base {
   options: DiscordOptions;
-  api: Api;
   identity: Identity;
+  session: Session;
   directory: Directory;
   answers: Answers;
-  earlier: Earlier;
+  resends: Resends;
   webhooks: Webhooks;
   newest(): Promise<Room[]>;
   personaNames(chat: Address): Promise<string[]>;
   /** Of the connection, and of what is stored. */
-  state: State;
+  connecting: State;
   storing: State;
-  clock: Clock;
-  log: Log;
 }
 
 export interface Listening {
-  /** Resolves when taking in has ended, and what was handed in is stored. Never rejects. */
+  /** Resolves when taking in has ended, and what was handed over is stored. Never rejects. */
   done: Promise<void>;
   /** Begins the connection anew. */
   fail(reason: string): void;
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, api, identity, directory, answers, earlier, webhooks } = parts;
-  const { state, storing, clock, log } = parts;
-  const { token, bots } = options;
+  const { options, api, identity, session, directory, answers, resends, webhooks, log } = parts;
 
-  function eventOf(kind: string, payload: unknown) {
+  function eventOf({ kind, payload }: Pick<Packet, 'kind' | 'payload'>): InboundEvent | null {
     const me = identity.known();
-    return me === null
-      ? null
-      : inbound(kind, payload, { me, directory, bots, isOurWebhook: webhooks.isOurs });
+    if (me === null) return null;
+    return inbound(kind, payload, { me, directory, bots: options.bots, isOurWebhook: webhooks.isOurs });
   }
 
-  function onReception({ turnedAway }: Reception): void {
-    for (const { platformMessageId, why } of turnedAway) void answers.turnAway(platformMessageId, why);
-  }
-
-  const handIn = createHandIn({
-    ...{ receive, onReception, state: storing, clock, log, signal },
-    account: () => identity.known()?.id ?? '',
-  });
-  const intake = createIntake({
-    inbound: eventOf,
-    log,
-    hear: (event) => void handIn.add([event]),
-    // A command says by itself where its channel belongs.
-    isUnknown: (kind, room) => kind !== 'INTERACTION_CREATE' && directory.place(room) === null,
-    lookUp: (room, guildId) => catchUp.lookUp(room, guildId),
-  });
-  const catchUp = createCatchUp({
-    ...{ api, token, directory, intake, clock, log, signal },
-    newest: parts.newest,
-    inbound: eventOf,
-    handIn: (events) => handIn.add(events, { piledUp: true }),
-  });
-  const connection = supervised({ options, onPacket, state, clock, log });
+  const queue = createQueue(parts, receive, signal);
+  const lookup = createLookup(parts, directory, signal);
+  const intake = createIntake({ ...parts, queue, lookup, eventOf });
+  const catchUp = createCatchUp({ ...parts, intake, queue, eventOf }, signal);
+  const connection = createConnection({ ...parts, take });
 
   /** The library calls it, so nothing may be thrown out of it. */
-  function onPacket(kind: string, payload: unknown): void {
+  function take(packet: Packet): void {
+    const { kind, payload } = packet;
+    if (!session.note(packet)) return;
     try {
-      if (kind === 'GUILD_DELETE') noteLeaving(payload);
+      if (kind === 'GUILD_DELETE') logRemoval(payload);
       directory.note(kind, payload);
-      act(kind, payload);
+      if (act(packet)) intake.take(packet);
+      else session.done([packet]);
     } catch (error) {
-      log.error(
-        { channel: 'discord', kind, reason: describe(error) },
-        'an event of Discord could not be read',
-      );
+      session.done([packet]);
+      const reason = describe(error);
+      log.error({ channel: 'discord', kind, reason }, 'an event of Discord could not be read');
     }
   }
 
-  function act(kind: string, payload: unknown): void {
+  /** Whether it may be something to be stored. */
+  function act(packet: Packet): boolean {
+    const { kind, payload } = packet;
     switch (kind) {
       case 'READY':
         noteLogin(payload);
         catchUp.begin();
-        break;
+        return false;
       case 'GUILD_CREATE':
       case 'GUILD_DELETE':
-        catchUp.look();
-        break;
+        catchUp.noteGuild();
+        return false;
       case 'MESSAGE_CREATE':
-        if (read.message(payload)?.author?.id === identity.known()?.id) earlier.noteEcho(payload);
-        intake.take(kind, payload);
-        break;
+        if (read.message(payload)?.author?.id === identity.known()?.id) resends.noteEcho(payload);
+        return true;
       case 'MESSAGE_UPDATE':
       case 'MESSAGE_DELETE':
       case 'MESSAGE_DELETE_BULK':
       case 'MESSAGE_REACTION_ADD':
-        intake.take(kind, payload);
-        break;
+        return true;
       case 'INTERACTION_CREATE': {
         const interaction = read.interaction(payload);
-        if (interaction?.type === AUTOCOMPLETION) void suggest({ ...parts, token }, interaction);
-        if (interaction?.type !== COMMAND) break;
-        awaitAnswer(interaction, eventOf(kind, payload));
-        intake.take(kind, payload);
-        break;
+        if (interaction?.type === AUTOCOMPLETION) void suggest(interaction);
+        if (interaction?.type !== COMMAND) return false;
+        awaitAnswer(interaction, eventOf(packet));
+        return true;
       }
+      default:
+        return false;
     }
   }
 
@@ -139,29 +122,55 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
     if (flags !== undefined && !mayReadContent(flags)) log.warn({ channel: 'discord' }, NO_CONTENT);
   }
 
-  function noteLeaving(payload: unknown): void {
+  function logRemoval(payload: unknown): void {
     const told = read.guild(payload);
     if (told === undefined || told.unavailable) return;
     const server = directory.guildName(told.id) ?? told.id;
     log.warn({ channel: 'discord', server, id: told.id }, 'the bot was taken out of a server');
   }
 
-  /** Somebody watches the command from now on. */
+  /** Discord shows whoever gave the command that it waits from now on. */
   function awaitAnswer({ id, token, application_id }: Interaction, event: InboundEvent | null): void {
     if (event?.kind !== 'message') return;
     const { address, within } = event.chat;
     answers.open({
-      ...{ id, token, applicationId: application_id, chat: platformId('discord', address) },
+      id,
+      token,
+      applicationId: application_id,
+      chat: platformId('discord', address),
       within: within === undefined ? null : platformId('discord', within),
     });
   }
 
-  const running = connection.run(signal);
-  return {
-    done: running.then(async () => {
-      await handIn.idle();
-      await catchUp.idle();
-    }),
-    fail: connection.fail,
-  };
+  /** Names of personas for somebody who is typing one. Without an answer, people type the name themselves. */
+  async function suggest(interaction: Interaction): Promise<void> {
+    const { id, token, data } = interaction;
+    const typed = data === undefined ? null : beingTyped(data);
+    if (typed === null) return;
+    try {
+      const names = await parts.personaNames(placeOf(directory, interaction).address);
+      const body = { type: CHOICES, data: { choices: choices(names, typed) } };
+      const path = `/interactions/${id}/${token}/callback`;
+      await api.call({ method: 'POST', path, body, anonymous: true });
+    } catch (error) {
+      const { reason } = failureOf(error);
+      log.debug({ channel: 'discord', reason }, 'no names of personas could be suggested');
+    }
+  }
+
+  async function run(): Promise<void> {
+    await session.load().catch((error) => {
+      const reason = describe(error);
+      log.warn(
+        { channel: 'discord', reason },
+        'the last session at Discord is not known; beginning a new one',
+      );
+    });
+    await connection.run(signal);
+    await queue.idle();
+    await catchUp.idle();
+    await session.save();
+  }
+
+  return { done: run(), fail: connection.fail };
 }

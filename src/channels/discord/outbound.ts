@@ -70,7 +70,7 @@ export function threadOf({ threadId }: Pick<Recipient, 'threadId'>): Record<stri
   return threadId === null ? {} : { thread_id: threadId };
 }
 
-/** Nobody is called by it but whoever is answered, whatever a model writes. */
+/** It pings nobody but the person who is answered, whatever a model writes. */
 export function contentOf(part: Part): Content {
   const content = discordText(part);
   return {

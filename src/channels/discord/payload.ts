@@ -2,28 +2,26 @@
  * What we read of Discord's payloads, and nothing else of them. They come from outside: a field of another form than
  * expected counts as absent, and where an essential one is missing the payload is nothing to us.
  */
-import { flag, list, type Read, record, text, whole } from '../read.js';
+import * as z from 'zod';
+import { flag, list, reader, record, text, whole } from '../kit/payload.js';
 
 /** A snowflake: an id that grows with time. */
-export const id: Read<string> = (value) =>
-  typeof value === 'string' && /^\d{1,20}$/.test(value) ? value : undefined;
-
-const number: Read<number> = (value) => (Number.isFinite(value) ? (value as number) : undefined);
-
+export const id = z.string().regex(/^\d{1,20}$/);
+const number = z.number();
 /** A set of permissions: a number too large for JSON, as text. */
-const bits: Read<bigint> = (value) =>
-  typeof value === 'string' && /^\d{1,40}$/.test(value) ? BigInt(value) : undefined;
+const bits = z
+  .string()
+  .regex(/^\d{1,40}$/)
+  .transform(BigInt);
 
 const userFields = { username: text, global_name: text, bot: flag };
 const user = record({ id }, userFields);
 const memberFields = { nick: text, roles: list(id), permissions: bits };
 const member = record({}, { ...memberFields, user });
-
 const attachment = record(
   { id, url: text },
   { filename: text, content_type: text, size: whole, duration_secs: number },
 );
-
 /** What a message shows. */
 const content = {
   content: text,
@@ -35,8 +33,7 @@ const content = {
   mention_roles: list(id),
   flags: whole,
 };
-
-const readMessage = record(
+const message = record(
   { id, channel_id: id },
   {
     ...content,
@@ -53,117 +50,83 @@ const readMessage = record(
     message_snapshots: list(record({ message: record({}, content) }, {})),
   },
 );
-
 /** One of ours in the history of a channel. */
-const readSent = record(
+const sent = record(
   { id, author: user },
   {
     content: text,
     flags: whole,
     webhook_id: id,
     application_id: id,
-    attachments: list(record({}, { filename: text, size: whole })),
-    interaction_metadata: record({}, { id }),
+    attachments: list(record({}, { size: whole })),
   },
 );
-
-const readWebhook = record({ id }, { type: whole, token: text, application_id: id, user });
-
-/** The same, as the gateway brings it when it was sent. */
-const readEcho = record({ id, channel_id: id }, { nonce: text });
-
-/** Where anything happened. */
-const readWhere = record({ channel_id: id }, { guild_id: id });
-const readDeletion = record({ channel_id: id }, { id, ids: list(id), guild_id: id });
-
-/** One of Discord's own emoji has no id. */
-const readReaction = record(
-  { user_id: id, channel_id: id, message_id: id, emoji: record({}, { id, name: text }) },
-  { guild_id: id, member, message_author_id: id },
-);
+/** Any of Discord's answers that is a message. */
+const answer = record({ id }, { content: text, channel_id: id });
 
 /** `/persona switch NAME` is an option of type 1 with one of type 3 in it. */
-const value: Read<string | number | boolean> = (given) => text(given) ?? number(given) ?? flag(given);
+const value = z.union([text, number, flag]);
 const option = record({ name: text }, { value, focused: flag });
-const channelFields = {
-  type: whole,
-  name: text,
-  guild_id: id,
-  parent_id: id,
-  last_message_id: id,
-};
-
-const readInteraction = record(
+const options = list(record({ name: text }, { value, focused: flag, options: list(option) }));
+const channelFields = { type: whole, name: text, guild_id: id, parent_id: id, last_message_id: id };
+const interaction = record(
   { id, token: text, application_id: id, channel_id: id, type: whole },
   {
     guild_id: id,
     user,
     member,
     channel: record({}, channelFields),
-    data: record(
-      { name: text },
-      { options: list(record({ name: text }, { value, focused: flag, options: list(option) })) },
-    ),
+    data: record({ name: text }, { options }),
   },
 );
 
-const readChannel = record({ id }, channelFields);
+const channel = record({ id }, channelFields);
 const role = record({ id }, { name: text, permissions: bits, tags: record({}, { bot_id: id }) });
-const readGuild = record(
+const guildFields = { name: text, owner_id: id, unavailable: flag };
+const guild = record(
   { id },
-  {
-    name: text,
-    owner_id: id,
-    unavailable: flag,
-    roles: list(role),
-    channels: list(readChannel),
-    threads: list(readChannel),
-  },
+  { ...guildFields, roles: list(role), channels: list(channel), threads: list(channel) },
 );
+const application = record({ id }, { flags: whole });
+const sessionLimit = record({}, { remaining: whole });
 
-const readReady = record(
-  { user },
-  { guilds: list(record({ id }, {})), application: record({ id }, { flags: whole }) },
-);
-
-const readRoleChange = record({ guild_id: id }, { role, role_id: id });
-const readThreads = record({ guild_id: id }, { threads: list(readChannel) });
-
-/** Any of Discord's answers that is a message. */
-const readAnswer = record({ id }, { flags: whole, content: text, channel_id: id });
-/** What it says of an interaction's first answer. */
-const readCallback = record({}, { resource: record({}, { message: readAnswer }) });
-const readMember = record({}, memberFields);
-const readApplication = record({ id }, { flags: whole });
-const readGateway = record({}, { session_start_limit: record({}, { remaining: whole, total: whole }) });
-
-export const read = {
-  message: readMessage,
-  sent: readSent,
-  webhook: readWebhook,
-  echo: readEcho,
-  where: readWhere,
-  deletion: readDeletion,
-  reaction: readReaction,
-  interaction: readInteraction,
-  channel: readChannel,
-  guild: readGuild,
-  ready: readReady,
-  roleChange: readRoleChange,
-  threads: readThreads,
+const schemas = {
   user,
-  member: readMember,
-  answer: readAnswer,
-  callback: readCallback,
-  application: readApplication,
-  gateway: readGateway,
+  member,
+  message,
+  sent,
+  answer,
+  interaction,
+  channel,
+  guild,
+  application,
+  webhook: record({ id }, { type: whole, token: text, application_id: id, user }),
+  /** A message of ours, as the gateway brings it when it was sent. */
+  echo: record({ id, channel_id: id }, { nonce: text }),
+  /** Where anything happened. */
+  where: record({ channel_id: id }, { guild_id: id }),
+  deletion: record({ channel_id: id }, { id, ids: list(id), guild_id: id }),
+  /** One of Discord's own emoji has no id. */
+  reaction: record(
+    { user_id: id, channel_id: id, message_id: id, emoji: record({}, { id, name: text }) },
+    { guild_id: id, member, message_author_id: id },
+  ),
+  ready: record({ user }, { guilds: list(record({ id }, {})), application }),
+  roleChange: record({ guild_id: id }, { role, role_id: id }),
+  threads: record({ guild_id: id }, { threads: list(channel) }),
+  /** What is said of an interaction's first answer. */
+  callback: record({}, { resource: record({}, { message: answer }) }),
+  gateway: record({}, { url: text, session_start_limit: sessionLimit }),
 };
 
-type Result<Reader> = Reader extends Read<infer T> ? T : never;
-export type Message = Result<typeof readMessage>;
+export const read = Object.fromEntries(
+  Object.entries(schemas).map(([name, schema]) => [name, reader(schema)]),
+) as { [Name in keyof typeof schemas]: (value: unknown) => z.output<(typeof schemas)[Name]> | undefined };
+
+export type Message = z.output<typeof message>;
 export type Content = Pick<Message, keyof typeof content>;
-export type Interaction = Result<typeof readInteraction>;
-export type User = Result<typeof user>;
-export type ChannelPayload = Result<typeof readChannel>;
-export type GuildPayload = Result<typeof readGuild>;
-export type Sent = Result<typeof readSent>;
+export type Interaction = z.output<typeof interaction>;
+export type User = z.output<typeof user>;
+export type ChannelPayload = z.output<typeof channel>;
+export type GuildPayload = z.output<typeof guild>;
+export type Sent = z.output<typeof sent>;

@@ -47,7 +47,7 @@ export function replyOf(message: Message, around: Around): ReplyTo | null {
   };
 }
 
-/** Said by our bot, or through a webhook of ours: also one of an earlier life, or that is gone by now. */
+/** Said by our bot, or through a webhook of ours, also one that an earlier process used or that is gone by now. */
 export function isOurs(
   { author, webhook_id, application_id }: Pick<Message, 'author' | 'webhook_id' | 'application_id'>,
   { me, isOurWebhook }: Pick<Around, 'me' | 'isOurWebhook'>,

@@ -1,15 +1,14 @@
 /**
  * Sends one message, with a file or without: as the answer to a native command where one waits, else into the channel,
- * through a webhook where a persona has a face of its own there. Before it is sent again, it is made sure that it is not
- * there already.
+ * through a webhook where a persona has a name of its own there. Before it is sent again, it is made sure that it is not
+ * there already. A message is changed and taken back in the way in which it was sent.
  */
 import type { Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
-import { readOutgoing } from '../outgoing.js';
+import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import type { Answers } from './answers.js';
-import { type Changer, edit, remove } from './change.js';
-import type { Earlier } from './earlier.js';
-import { authorOf, withName } from './face.js';
-import { CODE, failureOf, sendResult } from './failure.js';
+import type { Base, Call } from './api.js';
+import { authorOf, withName } from './author.js';
+import { CODE, failureOf, isRefusal, sendResult } from './failure.js';
 import {
   type Content,
   contentOf,
@@ -20,18 +19,20 @@ import {
   type Outgoing,
   pieces,
   roomOf,
+  threadOf,
   withoutReference,
 } from './outbound.js';
 import { read } from './payload.js';
+import type { Resends } from './resend.js';
 import { isSnowflake } from './snowflake.js';
-import type { Speaker } from './speak.js';
+import type { SaidBy, Speaker } from './speak.js';
 
 /** What Discord takes from bots. */
 const UPLOADS = { bytes: 10_000_000, platform: 'Discord' };
 
-export interface Sender extends Changer {
+export interface Sender extends Base {
   answers: Answers;
-  earlier: Earlier;
+  resends: Resends;
   speaker: Speaker;
 }
 
@@ -49,7 +50,7 @@ export async function send(
   if (found.kind !== 'read') return found;
   const { bytes } = found;
   // The name may come before it, on a line of its own.
-  const spare = options.face === undefined ? 0 : options.face.name.length + 1;
+  const spare = options.appearance === undefined ? 0 : options.appearance.name.length + 1;
   const before = fits(words) ? [] : pieces(words, spare);
   const leads = options.leads === true;
   for (const [index, piece] of before.entries()) {
@@ -59,14 +60,11 @@ export async function send(
   }
   const last = { ...options, leads: leads && before.length === 0 };
   const below = before.length === 0 ? words : { text: '', marks: [] };
-  // An empty file shows nothing, and whoever asked for it is to know.
-  if (bytes.length === 0) return sendOne(sender, to, saidEmpty(below, file.name), [], last);
+  if (bytes.length === 0) {
+    const text = withEmptyNote(below.text, file);
+    return sendOne(sender, to, { ...below, text }, [], last);
+  }
   return sendOne(sender, to, below, [{ name: file.name, data: bytes }], last);
-}
-
-function saidEmpty({ text, marks }: Part, name: string): Part {
-  const note = `(The file ${name} is empty, so it is not attached.)`;
-  return { text: text.trim() === '' ? note : `${text}\n\n${note}`, marks };
 }
 
 async function sendOne(
@@ -76,21 +74,26 @@ async function sendOne(
   files: Outgoing['files'],
   options: SendOptions,
 ): Promise<SendResult> {
-  const { answers, earlier, speaker } = sender;
+  const { answers, resends, speaker } = sender;
   const { replyTo, key, earlierTries, createdAt, signal } = options;
   const named = contentOf(withName(part, options));
   const plain = contentOf(part);
   const author = authorOf(to, options);
   const content = named.content ?? '';
   const words = plain.content ?? '';
-  const authored = author === null ? {} : { authored: { username: author.username, content: words } };
   const message: Outgoing = {
-    ...{ room: roomOf(to), nonce: nonceOf(key, createdAt), files, earlierTries, createdAt },
-    ...{ content, heading: content.length - words.length, ...authored },
+    room: roomOf(to),
+    nonce: nonceOf(key, createdAt),
+    files,
+    earlierTries,
+    createdAt,
+    content,
+    heading: content.length - words.length,
+    ...(author === null ? {} : { authored: { username: author.username, content: words } }),
   };
   const answered = replyTo === null ? null : await answers.answer(replyTo, named, message, signal);
   if (answered !== null) return answered;
-  const there = await earlier.find(message, signal);
+  const there = await resends.find(message, signal);
   if (there?.isOutdated && there.result.kind === 'sent') {
     const { platformMessageId } = there.result;
     const edited = await edit(sender, to, platformMessageId, part, options);
@@ -99,17 +102,17 @@ async function sendOne(
   } else if (there !== null) {
     return there.result;
   }
-  earlier.noteTry(message);
+  resends.noteTry(message);
   if (author !== null) {
     const result = await speaker.speak(to, { author, plain, named, message }, signal);
-    if (result?.kind === 'sent') earlier.noteSent(message, result.platformMessageId);
+    if (result?.kind === 'sent') resends.noteSent(message, result.platformMessageId);
     if (result !== null) return result;
   }
   return post(sender, named, message, replyTo, signal);
 }
 
 async function post(
-  { api, earlier, voices, token, log }: Sender,
+  { api, resends, speaker, log }: Sender,
   content: Content,
   message: Outgoing,
   replyTo: string | null,
@@ -119,23 +122,22 @@ async function post(
   for (;;) {
     try {
       const path = `/channels/${message.room}/messages`;
-      const answer = read.answer(
-        await api.call({ method: 'POST', path, body, files: message.files }, { signal }),
-      );
+      const call: Call = { method: 'POST', path, body, files: message.files };
+      const answer = read.answer(await api.call(call, signal));
       if (answer === undefined) {
         return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
       }
-      earlier.noteSent(message, answer.id);
-      voices.note(answer.id, { kind: 'bot' });
-      // Discord knew it by its key, with the words of an earlier try.
+      resends.noteSent(message, answer.id);
+      speaker.noteBot(answer.id);
+      // Discord knew it by its nonce, with the words of an earlier try.
       const shows = answer.content?.trim() ?? message.content.trim();
       if (message.earlierTries > 0 && shows !== message.content.trim()) {
         const words = { content: '', ...content };
-        await api.call({ method: 'PATCH', path: `${path}/${answer.id}`, body: words }, { signal });
+        await api.call({ method: 'PATCH', path: `${path}/${answer.id}`, body: words }, signal);
       }
       return { kind: 'sent', platformMessageId: answer.id };
     } catch (error) {
-      const failure = failureOf(error, token);
+      const failure = failureOf(error);
       const isReference =
         failure.code === CODE.noHistoryToReplyTo ||
         (failure.code === CODE.invalidForm && failure.reason.includes('message_reference'));
@@ -144,4 +146,63 @@ async function post(
       body = withoutReference(body);
     }
   }
+}
+
+/** Never throws. `sent` only when Discord shows exactly this now. */
+export async function edit(
+  { api, speaker }: Sender,
+  to: Recipient,
+  id: string,
+  part: Part,
+  options: SendOptions,
+): Promise<SendResult> {
+  if (!isSnowflake(roomOf(to)) || !isSnowflake(id)) {
+    return { kind: 'refused', reason: `Discord has no message ${id} in a channel ${roomOf(to)}` };
+  }
+  try {
+    const by = await speaker.saidBy(to, id, options);
+    if (by.kind === 'lost') return { kind: 'refused', reason: by.reason };
+    const isPlain = by.kind === 'webhook' && !by.named;
+    // What was there goes, also where nothing takes its place.
+    const body = { content: '', ...contentOf(isPlain ? part : withName(part, options)) };
+    const call = { ...callOn(by, 'PATCH', to, id), body };
+    const answer = read.answer(await api.call(call, options.signal));
+    // Discord takes white space at the ends away.
+    if (answer?.content?.trim() === body.content.trim()) return { kind: 'sent', platformMessageId: id };
+    return { kind: 'refused', reason: 'Discord shows something else than the edited message' };
+  } catch (error) {
+    return sendResult(failureOf(error));
+  }
+}
+
+/** Never throws. */
+export async function remove(
+  { api, speaker, log }: Sender,
+  to: Recipient,
+  id: string,
+  options: SendOptions,
+): Promise<void> {
+  if (!isSnowflake(roomOf(to)) || !isSnowflake(id)) return;
+  // Where it is not known how it was said, or the webhook is lost, the bot may be one who removes what others say.
+  const by = await speaker.saidBy(to, id, options).catch((): SaidBy => ({ kind: 'bot' }));
+  for (const way of by.kind === 'webhook' ? [by, BOT] : [BOT]) {
+    try {
+      await api.call(callOn(way, 'DELETE', to, id), options.signal);
+      return;
+    } catch (error) {
+      const failure = failureOf(error);
+      log.debug({ channel: 'discord', reason: failure.reason }, 'a message could not be taken back');
+      if (!isRefusal(failure)) return;
+    }
+  }
+}
+
+type Way = Exclude<SaidBy, { kind: 'lost' }>;
+const BOT: Way = { kind: 'bot' };
+
+function callOn(by: Way, method: Call['method'], to: Recipient, id: string): Call {
+  if (by.kind === 'bot') return { method, path: `/channels/${roomOf(to)}/messages/${id}` };
+  const { webhook } = by;
+  const path = `/webhooks/${webhook.id}/${webhook.token}/messages/${id}`;
+  return { method, path, query: threadOf(to), anonymous: true };
 }

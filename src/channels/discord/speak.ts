@@ -1,27 +1,31 @@
 /**
  * Sends one message through our webhook of a channel, under a persona's own name and with its picture. What Discord does
- * not take of these goes without; where it takes nothing through a webhook, the bot is to speak.
+ * not take of these goes without; where it takes nothing through a webhook, the bot is to speak. And it knows how each of
+ * our messages was said: only in that way it can be changed.
  */
-import type { Recipient, SendResult } from '../../core/channel.js';
-import type { Log } from '../../core/log.js';
-import { bounded } from '../bounded.js';
-import type { Api } from './api.js';
-import { type Author, NEUTRAL_NAME } from './face.js';
+import type { Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import { bounded } from '../kit/bounded.js';
+import { type Base, type Call, MOST_NOTED } from './api.js';
+import { type Author, authorOf, NEUTRAL_NAME, readsAs } from './author.js';
 import { CODE, type Failure, failureOf, isRefusal, sendResult } from './failure.js';
-import { type Content, type Outgoing, threadOf } from './outbound.js';
+import type { Identity } from './identity.js';
+import { type Content, type Outgoing, roomOf, threadOf } from './outbound.js';
 import { read } from './payload.js';
-import type { Voices } from './voice.js';
 import type { Webhook, Webhooks } from './webhooks.js';
 
-/** How many refused names and pictures are remembered; older ones go. */
-const MOST_NOTED = 1_000;
 const TOO_LARGE = 413;
 /** With these the webhook is gone, or is of another channel now. */
 const GONE = new Set<number | null>([CODE.unknownWebhook, CODE.tokenExpired, CODE.unknownChannel]);
 /** With these no other message will be taken either. */
 const CLOSED = new Set<number | null>([CODE.missingAccess, CODE.missingPermissions, CODE.tooManyWebhooks]);
 
-export interface Utterance {
+/** `named`: the text begins with the name, since the author's is another. `lost`: its webhook is there no more. */
+export type SaidBy =
+  | { kind: 'bot' }
+  | { kind: 'webhook'; webhook: Webhook; named: boolean }
+  | { kind: 'lost'; reason: string };
+
+interface Utterance {
   author: Author;
   /** Where the author's name says whose it is, and where it does not. */
   plain: Content;
@@ -29,26 +33,19 @@ export interface Utterance {
   message: Outgoing;
 }
 
-export interface Speaker {
-  /** null where the bot is to say it. */
-  speak(to: Recipient, utterance: Utterance, signal: AbortSignal): Promise<SendResult | null>;
-}
+export type Speaker = ReturnType<typeof createSpeaker>;
 
-export function createSpeaker(parts: {
-  api: Api;
-  webhooks: Webhooks;
-  voices: Voices;
-  token: string;
-  log: Log;
-}): Speaker {
-  const { api, webhooks, voices, token, log } = parts;
+export function createSpeaker({ api, log }: Base, identity: Identity, webhooks: Webhooks) {
+  /** Names and pictures. */
   const refused = bounded<string, true>(MOST_NOTED);
+  /** By the ids of messages. */
+  const said = bounded<string, SaidBy>(MOST_NOTED);
 
   async function speak(to: Recipient, utterance: Utterance, signal: AbortSignal): Promise<SendResult | null> {
     for (let renewed = false; ; renewed = true) {
       const webhook = await webhooks.take(to.address, signal);
       if (webhook === null) return null;
-      const result = await sayThrough(webhook, to, utterance, signal);
+      const result = await sendThrough(webhook, to, utterance, signal);
       if (result !== 'gone') return result;
       webhooks.forget(to.address, webhook);
       if (renewed) {
@@ -58,12 +55,13 @@ export function createSpeaker(parts: {
     }
   }
 
-  async function sayThrough(
+  async function sendThrough(
     webhook: Webhook,
     to: Recipient,
     { author, plain, named, message }: Utterance,
     signal: AbortSignal,
   ): Promise<SendResult | 'gone' | null> {
+    const { files, room } = message;
     for (;;) {
       const isNamed = refused.get(author.username) === true;
       const { avatar_url } = author;
@@ -76,19 +74,19 @@ export function createSpeaker(parts: {
       try {
         const path = `/webhooks/${webhook.id}/${webhook.token}`;
         const query = { wait: 'true', ...threadOf(to) };
-        const call = { method: 'POST' as const, path, query, body, files: message.files, anonymous: true };
-        const answer = read.answer(await api.call(call, { signal }));
+        const call: Call = { method: 'POST', path, query, body, files, anonymous: true };
+        const answer = read.answer(await api.call(call, signal));
         if (answer === undefined) {
           return { kind: 'unreachable', reason: 'Discord answers without a message', taken: 'no' };
         }
-        if (answer.channel_id !== undefined && answer.channel_id !== message.room) {
+        if (answer.channel_id !== undefined && answer.channel_id !== room) {
           await takeBack(webhook, answer.id);
           return 'gone';
         }
-        voices.note(answer.id, { kind: 'webhook', webhook, named: isNamed });
+        said.set(answer.id, { kind: 'webhook', webhook, named: isNamed });
         return { kind: 'sent', platformMessageId: answer.id };
       } catch (error) {
-        const failure = failureOf(error, token, webhook.token);
+        const failure = failureOf(error);
         const told = { channel: 'discord', reason: failure.reason };
         if (GONE.has(failure.code)) return 'gone';
         if (concerns(failure, 'username') && !isNamed) {
@@ -114,23 +112,46 @@ export function createSpeaker(parts: {
       const path = `/webhooks/${webhook.id}/${webhook.token}/messages/${messageId}`;
       await api.call({ method: 'DELETE', path, anonymous: true });
     } catch (error) {
-      const { reason } = failureOf(error, token, webhook.token);
+      const { reason } = failureOf(error);
       log.warn({ channel: 'discord', reason }, 'a message went to the channel that a webhook was moved to');
     }
   }
 
+  async function ask(to: Recipient, id: string, username: string, signal: AbortSignal): Promise<SaidBy> {
+    const me = await identity.ask(signal);
+    const path = `/channels/${roomOf(to)}/messages/${id}`;
+    const told = read.sent(await api.get(path, signal));
+    if (told?.webhook_id === undefined || told.author.id === me.id) return { kind: 'bot' };
+    const webhook = await webhooks.find(to.address, signal);
+    return webhook?.id === told.webhook_id
+      ? { kind: 'webhook', webhook, named: !readsAs(told.author.username ?? '', username) }
+      : { kind: 'lost', reason: 'the webhook that the message was sent through is not there any more' };
+  }
+
   return {
-    async speak(to, utterance, signal) {
+    /** null where the bot is to say it. */
+    async speak(to: Recipient, utterance: Utterance, signal: AbortSignal): Promise<SendResult | null> {
       try {
         return await speak(to, utterance, signal);
       } catch (error) {
-        return sendResult(failureOf(error, token));
+        return sendResult(failureOf(error));
       }
+    },
+    noteBot: (messageId: string) => said.set(messageId, { kind: 'bot' }),
+    /** Who said a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
+    async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
+      const noted = said.get(messageId);
+      if (noted !== undefined) return noted;
+      const author = authorOf(to, options);
+      if (author === null) return { kind: 'bot' };
+      const by = await ask(to, messageId, author.username, options.signal);
+      said.set(messageId, by);
+      return by;
     },
   };
 }
 
-/** Which field of a form is wrong stands before what is wrong with it. */
+/** Which field of a form is wrong comes before what is wrong with it. */
 function concerns({ code, reason }: Failure, field: string): boolean {
   return code === CODE.invalidForm && reason.includes(`${field}[`);
 }

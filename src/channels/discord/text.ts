@@ -32,7 +32,7 @@ function withSign(sign: string, name: string | undefined): string | undefined {
   return name === undefined ? undefined : sign + name;
 }
 
-/** Everybody sees such a time in their own zone; here it is told in one that it names. */
+/** Discord shows such a time to everybody in their own zone; here it is written in UTC. */
 function moment(ms: number): string | undefined {
   if (Math.abs(ms) > 8.64e15) return undefined;
   return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;

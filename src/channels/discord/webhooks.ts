@@ -2,18 +2,14 @@
  * Our webhooks: one in every channel where a persona speaks under its own name. Found by whose it is, so that it is the
  * same one after a restart, else made. Where there cannot be one for us, that is remembered for some minutes.
  */
-import type { Clock } from '../../core/clock.js';
-import type { Log } from '../../core/log.js';
-import { bounded } from '../bounded.js';
-import type { Api } from './api.js';
-import { NEUTRAL_NAME } from './face.js';
+import { bounded } from '../kit/bounded.js';
+import { type Base, MOST_NOTED } from './api.js';
+import { NEUTRAL_NAME } from './author.js';
 import { failureOf, isRefusal } from './failure.js';
 import type { Identity } from './identity.js';
 import { read } from './payload.js';
 import { byAge } from './snowflake.js';
 
-/** How many channels are remembered; older ones go. */
-const MOST_NOTED = 1_000;
 /** For so long a channel is not asked again for what it refused. */
 const BARRED_MS = 300_000;
 /** A reply does not wait for longer than this to be shown under the persona's own name. */
@@ -27,37 +23,18 @@ export interface Webhook {
   token: string;
 }
 
-export interface Webhooks {
-  /** Ours in this channel, made if need be; null where there can be none now. Rejects when Discord cannot be asked. */
-  take(channel: string, signal: AbortSignal): Promise<Webhook | null>;
-  /** The same, but none is made. */
-  find(channel: string, signal: AbortSignal): Promise<Webhook | null>;
-  /** It is not there any more. */
-  forget(channel: string, webhook: Webhook): void;
-  /** Nothing can be said through one here, for some minutes. */
-  bar(channel: string, reason: string, ms?: number): void;
-  /** Whether it is one that we have spoken through. */
-  isOurs(id: string): boolean;
-}
+export type Webhooks = ReturnType<typeof createWebhooks>;
 
-export function createWebhooks(parts: {
-  api: Api;
-  identity: Identity;
-  clock: Clock;
-  token: string;
-  log: Log;
-}): Webhooks {
-  const { api, identity, clock, token, log } = parts;
+export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
   const known = bounded<string, Webhook>(MOST_NOTED);
   const ours = bounded<string, true>(MOST_NOTED);
   const barredUntil = bounded<string, number>(MOST_NOTED);
   /** Two who ask at once must not make two. */
   const making = new Map<string, Promise<Webhook | null>>();
 
-  function note(channel: string, { id, token: secret }: { id: string; token: string }): Webhook {
-    const webhook = { id, token: secret };
+  function note(channel: string, webhook: Webhook): Webhook {
     known.set(channel, webhook);
-    ours.set(id, true);
+    ours.set(webhook.id, true);
     return webhook;
   }
 
@@ -65,14 +42,14 @@ export function createWebhooks(parts: {
     const there = known.get(channel);
     if (there !== undefined) return there;
     const me = await identity.ask(signal);
-    const told = await api.call({ method: 'GET', path: `/channels/${channel}/webhooks` }, { signal });
-    const found = (Array.isArray(told) ? told : [])
+    const told = await api.get(`/channels/${channel}/webhooks`, signal);
+    const [found] = (Array.isArray(told) ? told : [])
       .flatMap((each) => read.webhook(each) ?? [])
       .filter(({ type, user, application_id: by }) => {
         return type === INCOMING && (user?.id === me.id || by === me.applicationId);
       })
       .sort(byAge)
-      .flatMap(({ id, token: secret }) => (secret === undefined ? [] : [{ id, token: secret }]))[0];
+      .flatMap(({ id, token: secret }) => (secret === undefined ? [] : [{ id, token: secret }]));
     return found === undefined ? null : note(channel, found);
   }
 
@@ -80,12 +57,14 @@ export function createWebhooks(parts: {
     try {
       const there = await find(channel, signal);
       if (there !== null) return there;
-      const call = { method: 'POST', path: `/channels/${channel}/webhooks`, body: { name: NEUTRAL_NAME } };
-      const made = read.webhook(await api.call({ ...call, method: 'POST' }, { signal }));
+      const path = `/channels/${channel}/webhooks`;
+      const made = read.webhook(
+        await api.call({ method: 'POST', path, body: { name: NEUTRAL_NAME } }, signal),
+      );
       if (made?.token === undefined) throw new Error('Discord made a webhook and does not say which');
       return note(channel, { id: made.id, token: made.token });
     } catch (error) {
-      const failure = failureOf(error, token);
+      const failure = failureOf(error);
       const { reason, retryAfterMs } = failure;
       if (isRefusal(failure)) bar(channel, reason);
       else if (retryAfterMs !== null && retryAfterMs > PATIENCE_MS) bar(channel, reason, retryAfterMs);
@@ -94,6 +73,7 @@ export function createWebhooks(parts: {
     }
   }
 
+  /** Nothing can be said through one here, for some minutes. */
   function bar(channel: string, reason: string, ms = BARRED_MS): void {
     barredUntil.set(channel, clock.now() + Math.min(ms, BARRED_MS));
     log.warn(
@@ -103,9 +83,11 @@ export function createWebhooks(parts: {
   }
 
   return {
+    /** Ours in this channel, if there is one. Rejects when Discord cannot be asked. */
     find,
     bar,
-    async take(channel, signal) {
+    /** The same, made if need be; null where there can be none now. */
+    async take(channel: string, signal: AbortSignal): Promise<Webhook | null> {
       if ((barredUntil.get(channel) ?? 0) > clock.now()) return null;
       const there = known.get(channel);
       if (there !== undefined) return there;
@@ -113,9 +95,11 @@ export function createWebhooks(parts: {
       making.set(channel, underWay);
       return underWay;
     },
-    forget(channel, { id }) {
+    /** It is not there any more. */
+    forget(channel: string, { id }: Webhook): void {
       if (known.get(channel)?.id === id) known.delete(channel);
     },
-    isOurs: (id) => ours.get(id) === true,
+    /** Whether it is one that we have spoken through. */
+    isOurs: (id: string): boolean => ours.get(id) === true,
   };
 }

@@ -3,13 +3,12 @@
  * last line, else the last word, and only then inside a word; never inside a surrogate pair, and not inside a
  * link, a code span or a fence that fits into one message. A mark over a cut is closed and opened again.
  *
- * The law: between the parts, before the first and behind the last stands nothing but whitespace in the text;
- * everything else is in exactly one part, in order. (At a cut whitespace goes, within a fence only whole blank
- * lines and what ends a line: indentation stays.)
+ * The law: everything but whitespace is in exactly one part, in order. (At a cut whitespace is dropped; within a fence only whole
+ * blank lines and the whitespace at the end of a line: indentation stays.)
  */
 import type { Mark, Part } from '../../core/channel.js';
+import { positionToCut } from './cut-position.js';
 import type { Styled } from './parse.js';
-import { placeToCut } from './places.js';
 import { type Range, rangeAt, rangesOf } from './ranges.js';
 
 export interface Limits {
@@ -48,7 +47,7 @@ export function cut({ text, marks }: Styled, limits: Limits): Part[] {
   let growth = 1;
 
   function pieceOf(start: number, room: number): Piece {
-    const to = placeToCut(text, { start, end, room, limit, fences, unbroken });
+    const to = positionToCut(text, { start, end, room, limit, fences, unbroken });
     const shown = text.slice(start, to).trimEnd();
     const here = [...carried, ...startingBefore(to)];
     return { to, part: { text: shown, marks: within(here, start, start + shown.length) } };
@@ -61,7 +60,7 @@ export function cut({ text, marks }: Styled, limits: Limits): Part[] {
     return marks.slice(next, after);
   }
 
-  /** Up to where marks are not too many. */
+  /** As much as `most`, or as little as keeps the marks from being too many. */
   function roomAt(start: number, most: number): number {
     const first = marks[next + Math.max(0, maxMarks - carried.length)];
     return first === undefined ? most : Math.max(2, Math.min(most, first.offset - start));
@@ -104,7 +103,7 @@ export function cut({ text, marks }: Styled, limits: Limits): Part[] {
   return parts;
 }
 
-/** What of the marks lies in this piece, counted from its beginning. */
+/** The part of each mark that is in this piece, with offsets from its beginning. */
 function within(marks: Mark[], start: number, end: number): Mark[] {
   const inside: Mark[] = [];
   for (const mark of marks) {

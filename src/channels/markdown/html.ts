@@ -3,8 +3,8 @@
  * it is, and links lead nowhere but to the web, to mail and to Telegram.
  */
 import type { Part } from '../../core/channel.js';
-import { isHarmless } from './address.js';
-import { type Block, blocksOf } from './lines.js';
+import { isLinkable } from './address.js';
+import { type Block, blocksOf } from './blocks.js';
 import { nest } from './nest.js';
 import type { Run, Style } from './runs.js';
 
@@ -57,7 +57,7 @@ function lineOf(runs: readonly Run[]): string {
     },
     close(style, { url }) {
       if (style !== 'link') line += `</${TAGS[style]}>`;
-      else if (isHarmless(url)) line += '</a>';
+      else if (isLinkable(url)) line += '</a>';
     },
     text(run) {
       const isLabel = run.styles.includes('link');
@@ -70,7 +70,7 @@ function lineOf(runs: readonly Run[]): string {
 
 function opening(style: Style, url: string): string {
   if (style !== 'link') return `<${TAGS[style]}>`;
-  return isHarmless(url) ? anchor(url) : '';
+  return isLinkable(url) ? anchor(url) : '';
 }
 
 function anchor(url: string): string {

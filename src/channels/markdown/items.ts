@@ -1,6 +1,6 @@
 /**
- * Which lines are list items that a platform may show as a list of its own, so that what it shows is what stands
- * in the text: a platform draws bullets by depth and counts numbers itself.
+ * Which lines are list items that may be written as a list in the platform's markup: a platform draws bullets by depth
+ * and counts numbers itself, so what it shows must be what is in the text.
  */
 
 export interface Item {
@@ -13,7 +13,7 @@ interface Open {
   indent: number;
   /** The last number, or the bullet; null where a line of this depth could not be shown as an item. */
   last: number | string | null;
-  /** A blank line came behind it: it may go on, but nothing is nested in it any more. */
+  /** A blank line followed: the list may go on, but nothing is nested in this item any more. */
   ended: boolean;
 }
 
@@ -40,7 +40,7 @@ export function createItems(bullets: readonly string[], deepest: number) {
   }
 
   return {
-    /** The line as an item, or null where it must stand as text. */
+    /** The line as an item, or null where it must be written as text. */
     take(line: string): Item | null {
       if (line.trim() === '') {
         open = open.filter((each) => each.indent === 0).map((each) => ({ ...each, ended: true }));
@@ -60,8 +60,8 @@ export function createItems(bullets: readonly string[], deepest: number) {
       open.push({ indent, last: isItem ? last : null, ended: false });
       return isItem ? { indent: ' '.repeat(indent), marker } : null;
     },
-    /** Something that is no text ends every list. */
-    leave(): void {
+    /** A block that is no text ends every list. */
+    end(): void {
       open = [];
     },
   };

@@ -1,7 +1,7 @@
-/** Runs with styles as a row of signs that open and close as brackets do. */
+/** Writes runs with styles as markers that open and close as brackets do. */
 import { hasStyle, type Run, type Style } from './runs.js';
 
-export interface Signs {
+export interface Markers {
   open(style: Style, run: Run): void;
   close(style: Style, run: Run): void;
   text(run: Run): void;
@@ -10,28 +10,28 @@ export interface Signs {
 /** The outer ones first, where they begin and end together. */
 const ORDER: readonly Style[] = ['link', 'strike', 'bold', 'italic'];
 
-export function nest(runs: readonly Run[], signs: Signs): void {
+export function nest(runs: readonly Run[], markers: Markers): void {
   const open: { style: Style; run: Run }[] = [];
 
   function closeDownTo(depth: number): void {
     while (open.length > depth) {
       const last = open.pop();
-      if (last !== undefined) signs.close(last.style, last.run);
+      if (last !== undefined) markers.close(last.style, last.run);
     }
   }
 
   for (const [index, run] of runs.entries()) {
     const ended = open.findIndex((each) => !hasStyle(run, each.style, each.run.url));
     if (ended !== -1) closeDownTo(ended);
-    // No sign opens before a space.
+    // No marker opens before a space.
     if (run.styles.length > open.length && run.kind !== 'space') {
       const begun = run.styles.filter((style) => !open.some((each) => each.style === style));
       for (const style of begun.length > 1 ? outerFirst(begun, runs, index) : begun) {
         open.push({ style, run });
-        signs.open(style, run);
+        markers.open(style, run);
       }
     }
-    signs.text(run);
+    markers.text(run);
   }
   closeDownTo(0);
 }

@@ -1,7 +1,7 @@
 /**
- * Markdown to plain text with marks: the one neutral form that every platform cuts (`cut.ts`) and then says in its own
- * syntax (`discord.ts` and its like; Telegram takes the marks as they are). Pure. No character of the visible text is
- * lost, whatever a model writes: HTML is shown as it stands, reference definitions stay text (`[Luna]: hello` is
+ * Markdown to plain text with marks: the one neutral form that is cut for every platform (`cut.ts`) and then written in
+ * its syntax (`discord.ts` and its like; Telegram takes the marks as they are). Pure. No character of the visible text is
+ * lost, whatever a model writes: HTML is shown as it is, reference definitions stay text (`[Luna]: hello` is
  * somebody speaking), and what is nested beyond reason is shown as its source.
  */
 import { createRequire } from 'node:module';
@@ -17,12 +17,12 @@ export type Styled = Part;
 /** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */
 const MAX_DEPTH = 60;
 
-export interface Telling {
-  /** Tables with longer lines are told row by row, as `header: value`; else all of them are aligned in a fence. */
+export interface ParseOptions {
+  /** Tables with longer lines are written row by row, as `header: value`; else all of them are aligned in a fence. */
   tableWidth?: number;
 }
 
-export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }: Telling = {}): Styled {
+export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }: ParseOptions = {}): Styled {
   // Half a surrogate pair is no letter, and platforms refuse it.
   const source = written.replace(/\p{Surrogate}/gu, '\ufffd');
   if (isPlain(source)) return { text: plain(source), marks: [] };

@@ -1,4 +1,4 @@
-/** Pieces of a line of text, over each of which the same styles hold: what renderings are written from. */
+/** Runs: pieces of a line of text, each with the same styles throughout. Renderings are written from them. */
 
 export type Style = 'link' | 'strike' | 'bold' | 'italic';
 
@@ -31,25 +31,25 @@ export function isPlain(runs: readonly Run[]): boolean {
   return runs.every((run) => run.styles.length === 0 && (run.kind === 'text' || run.kind === 'space'));
 }
 
-/** What of the line a reader sees. */
+/** The line as a reader sees it. */
 export function textOf(runs: readonly Run[]): string {
   let text = '';
   for (const run of runs) text += run.text;
   return text;
 }
 
-/** How a line begins, as far as it is text without style; some letter stands for what comes then. */
-export function frontOf(runs: readonly Run[]): string {
-  let front = '';
+/** How a line begins, as far as it is text without style, and then an `x` for the rest. */
+export function startOf(runs: readonly Run[]): string {
+  let start = '';
   for (const run of runs) {
-    if (run.kind !== 'space' && (run.kind !== 'text' || run.styles.length > 0)) return `${front}x`;
-    front += run.text;
+    if (run.kind !== 'space' && (run.kind !== 'text' || run.styles.length > 0)) return `${start}x`;
+    start += run.text;
   }
-  return front;
+  return start;
 }
 
-/** Without what the sign of a list item replaces. */
-export function withoutFront(runs: readonly Run[], length: number): readonly Run[] {
+/** Without as many characters, in the place of which the marker of a list item is written. */
+export function withoutStart(runs: readonly Run[], length: number): readonly Run[] {
   if (length === 0) return runs;
   const rest: Run[] = [];
   let left = length;
@@ -62,24 +62,24 @@ export function withoutFront(runs: readonly Run[], length: number): readonly Run
   return rest;
 }
 
-/** Whitespace outside of styles, except between two words of the same style; what is alike joined. */
-export function settled(runs: readonly Run[]): Run[] {
+/** Whitespace loses the styles that the words beside it do not have; runs with the same styles become one. */
+export function normalised(runs: readonly Run[]): Run[] {
   const forth: Run[] = [];
-  for (const run of runs) forth.push(sharing(run, forth.at(-1)));
+  for (const run of runs) forth.push(withStylesOf(run, forth.at(-1)));
   const back: Run[] = [];
   for (let index = forth.length - 1; index >= 0; index -= 1) {
     const run = forth[index];
     if (run === undefined) continue;
     const after = back.at(-1);
-    const kept = sharing(run, after);
+    const kept = withStylesOf(run, after);
     if (after === undefined || !isAlike(kept, after)) back.push(kept);
     else back[back.length - 1] = { ...after, text: kept.text + after.text };
   }
   return back.reverse();
 }
 
-/** Whitespace with the styles only that the run beside it has, too. */
-function sharing(run: Run, beside: Run | undefined): Run {
+/** Whitespace, with only those styles that the run beside it has, too. */
+function withStylesOf(run: Run, beside: Run | undefined): Run {
   if (run.kind !== 'space' || run.styles.length === 0) return run;
   const styles = run.styles.filter((style) => beside !== undefined && hasStyle(beside, style, run.url));
   return styles.length === run.styles.length ? run : { ...run, styles };
@@ -99,8 +99,8 @@ export function without(run: Run, unwanted: readonly Style[]): Run {
   return { ...run, styles: run.styles.filter((style) => !unwanted.includes(style)) };
 }
 
-/** Every link with all of its runs, and what is between links. */
-export function linksApart(runs: readonly Run[]): Run[][] {
+/** Each link with all of its runs, and what is between links. */
+export function splitAtLinks(runs: readonly Run[]): Run[][] {
   const parts: Run[][] = [];
   let last: Run | undefined;
   for (const run of runs) {

@@ -4,7 +4,7 @@
  */
 import type { Token } from 'markdown-it';
 import { inlineText, writeInline } from './inline.js';
-import { width } from './width.js';
+import { once } from './once.js';
 import type { Writer } from './writer.js';
 
 type Alignment = 'left' | 'right' | 'center';
@@ -97,4 +97,22 @@ function pad(cell: { text: string; columns: number }, columns: number, alignment
   const missing = Math.max(0, columns - cell.columns);
   const before = alignment === 'right' ? missing : alignment === 'center' ? missing >> 1 : 0;
   return ' '.repeat(before) + cell.text + ' '.repeat(missing - before);
+}
+
+const graphemes = once(() => new Intl.Segmenter(undefined, { granularity: 'grapheme' }));
+
+const WIDE =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
+const EMOJI = /^\p{Emoji_Presentation}|^\p{Extended_Pictographic}\ufe0f|^\p{Regional_Indicator}/u;
+const NOTHING = /^[\p{Mark}\p{Format}\p{Control}]+$/u;
+const ASCII = /^[\x20-\x7e]*$/;
+
+/** How many columns of a fixed-width font a text takes: two for wide letters and emoji, none for what combines. */
+function width(text: string): number {
+  if (ASCII.test(text)) return text.length;
+  let columns = 0;
+  for (const { segment } of graphemes().segment(text)) {
+    if (!NOTHING.test(segment)) columns += WIDE.test(segment) || EMOJI.test(segment) ? 2 : 1;
+  }
+  return columns;
 }

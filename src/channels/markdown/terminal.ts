@@ -3,8 +3,8 @@
  * colours.
  */
 import type { Mark, Part } from '../../core/channel.js';
-import { saysItself } from './address.js';
-import { endOf, stretchesOf } from './stretches.js';
+import { isOwnLabel } from './address.js';
+import { endOf, spansOf } from './spans.js';
 
 const STYLES: Record<Mark['kind'], string> = {
   bold: '1',
@@ -20,7 +20,7 @@ const STYLES: Record<Mark['kind'], string> = {
 export function terminalText(part: Part): string {
   const { text } = part;
   let painted = '';
-  for (const { start, end, marks } of stretchesOf(part)) {
+  for (const { start, end, marks } of spansOf(part)) {
     const styles = marks.map((mark) => STYLES[mark.kind]);
     painted += styled(styles, withoutControls(text.slice(start, end)));
     for (const mark of marks) if (Math.min(endOf(mark), text.length) === end) painted += address(mark, text);
@@ -30,7 +30,7 @@ export function terminalText(part: Part): string {
 
 /** Where a link leads, if its text does not say so itself. */
 function address(mark: Mark, text: string): string {
-  if (mark.kind !== 'link' || saysItself(text.slice(mark.offset, endOf(mark)), mark.url)) return '';
+  if (mark.kind !== 'link' || isOwnLabel(text.slice(mark.offset, endOf(mark)), mark.url)) return '';
   return styled(['2'], ` (${withoutControls(mark.url)})`);
 }
 

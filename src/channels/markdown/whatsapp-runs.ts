@@ -1,42 +1,42 @@
 /**
- * The runs of a line as WhatsApp can show them. A sign opens behind whitespace or punctuation and right before a word,
- * and closes the other way round: emphasis for which that does not hold, or which has its own sign within, is left
- * out; and it stands outside of code and addresses.
+ * The runs of a line as WhatsApp can show them. A marker opens after whitespace or punctuation and right before a word,
+ * and closes the other way round: emphasis for which that does not hold, or which has its own marker inside, is left
+ * out, and so is emphasis on code and addresses.
  */
-import { saysItself, shownAddress, withSignsEncoded } from './address.js';
-import { addSpaced, linksApart, type Run, settled, textOf, without } from './runs.js';
+import { isOwnLabel, shownAddress, withMarkupEncoded } from './address.js';
+import { addSpaced, normalised, type Run, splitAtLinks, textOf, without } from './runs.js';
 
-export const SIGNS = { bold: '*', italic: '_', strike: '~' };
+export const MARKERS = { bold: '*', italic: '_', strike: '~' };
 
 const EMPHASIS = ['bold', 'italic', 'strike'] as const;
 const WORD_END = /[\p{L}\p{N}\p{M}]$/u;
 const WORD_START = /^[\p{L}\p{N}\p{M}]/u;
-const SIGN_START = /^[*_~`]/;
-const SIGN_END = /[*_~`]$/;
+const MARKER_START = /^[*_~`]/;
+const MARKER_END = /[*_~`]$/;
 
-export function fitted(line: readonly Run[]): Run[] {
-  let runs = settled(addressesApart(withLinksTold(settled(line))).map(codeOrWords));
+export function supported(line: readonly Run[]): Run[] {
+  let runs = normalised(splitAtAddresses(withAddressesShown(normalised(line))).map(codeOrWords));
   for (const style of EMPHASIS) runs = openable(runs, style);
-  return settled(runs);
+  return normalised(runs);
 }
 
-/** The address behind the label, unless the label is the address, which WhatsApp makes a link by itself. */
-function withLinksTold(runs: Run[]): Run[] {
+/** The address after the label, unless the label is the address: of that, WhatsApp makes a link by itself. */
+function withAddressesShown(runs: Run[]): Run[] {
   if (!runs.some((run) => run.styles.includes('link'))) return runs;
-  const told: Run[] = [];
-  for (const part of linksApart(runs)) {
-    told.push(...part.map((run) => without(run, ['link'])));
+  const shown: Run[] = [];
+  for (const part of splitAtLinks(runs)) {
+    shown.push(...part.map((run) => without(run, ['link'])));
     const [first] = part;
-    if (!first?.styles.includes('link') || saysItself(textOf(part), first.url)) continue;
-    const address = withSignsEncoded(shownAddress(first.url));
-    told.push({ kind: 'space', text: ' ', styles: [], url: '' });
-    told.push({ kind: 'text', text: `(${address})`, styles: [], url: '' });
+    if (!first?.styles.includes('link') || isOwnLabel(textOf(part), first.url)) continue;
+    const address = withMarkupEncoded(shownAddress(first.url));
+    shown.push({ kind: 'space', text: ' ', styles: [], url: '' });
+    shown.push({ kind: 'text', text: `(${address})`, styles: [], url: '' });
   }
-  return told;
+  return shown;
 }
 
-/** Addresses as runs of their own, whatever marks are in them: no sign of ours may stand in one or right behind it. */
-function addressesApart(line: readonly Run[]): readonly Run[] {
+/** Addresses become runs of their own, without the marks in them: no marker of ours may be in one or right after it. */
+function splitAtAddresses(line: readonly Run[]): readonly Run[] {
   const text = textOf(line);
   if (!text.includes('://')) return line;
   const runs: Run[] = [];
@@ -60,14 +60,14 @@ function addressesApart(line: readonly Run[]): readonly Run[] {
   return runs;
 }
 
-/** Code within a word, or beside an address or its own sign, is words. */
+/** Code within a word, or beside an address or a backtick, is shown as text. */
 function codeOrWords(run: Run, index: number, line: readonly Run[]): Run {
   if (run.kind !== 'code') return run;
   const [before, after] = [line[index - 1], line[index + 1]];
   const isWithin = endsInWord(before) || beginsWithWord(after);
-  const isBesideSign = before?.text.endsWith('`') || after?.text.startsWith('`');
+  const isBesideBacktick = before?.text.endsWith('`') || after?.text.startsWith('`');
   const isBesideAddress = before?.kind === 'raw' || after?.kind === 'raw';
-  return isWithin || isBesideSign || isBesideAddress ? { ...run, kind: 'text' } : without(run, EMPHASIS);
+  return isWithin || isBesideBacktick || isBesideAddress ? { ...run, kind: 'text' } : without(run, EMPHASIS);
 }
 
 function endsInWord(run: Run | undefined): boolean {
@@ -78,25 +78,25 @@ function beginsWithWord(run: Run | undefined): boolean {
   return run !== undefined && WORD_START.test(run.text);
 }
 
-/** Without the style where WhatsApp would show its signs instead. */
-function openable(runs: Run[], style: keyof typeof SIGNS): Run[] {
+/** Without the style where WhatsApp would show its markers instead. */
+function openable(runs: Run[], style: keyof typeof MARKERS): Run[] {
   if (!runs.some((run) => run.styles.includes(style))) return runs;
   const kept = [...runs];
   for (let from = 0, to = 0; from < runs.length; from = to) {
     to = from + 1;
     if (!runs[from]?.styles.includes(style)) continue;
     while (runs[to]?.styles.includes(style)) to += 1;
-    const stretch = runs.slice(from, to);
-    if (stands(textOf(stretch), SIGNS[style], runs[from - 1], runs[to])) continue;
-    for (const [index, run] of stretch.entries()) kept[from + index] = without(run, [style]);
+    const span = runs.slice(from, to);
+    if (isShown(textOf(span), MARKERS[style], runs[from - 1], runs[to])) continue;
+    for (const [index, run] of span.entries()) kept[from + index] = without(run, [style]);
   }
   return kept;
 }
 
-function stands(text: string, sign: string, before: Run | undefined, after: Run | undefined): boolean {
-  if (text.includes(sign) || before?.kind === 'raw' || after?.kind === 'raw') return false;
-  // A sign in the text may have to be held, and then what nobody sees stands where a letter should.
-  if (SIGN_START.test(text) || SIGN_END.test(text)) return false;
-  if (SIGN_END.test(before?.text ?? '') || SIGN_START.test(after?.text ?? '')) return false;
+function isShown(text: string, marker: string, before: Run | undefined, after: Run | undefined): boolean {
+  if (text.includes(marker) || before?.kind === 'raw' || after?.kind === 'raw') return false;
+  // A marker character in the text may have to be shielded, and then no letter is at the edge.
+  if (MARKER_START.test(text) || MARKER_END.test(text)) return false;
+  if (MARKER_END.test(before?.text ?? '') || MARKER_START.test(after?.text ?? '')) return false;
   return !endsInWord(before) && !beginsWithWord(after);
 }

@@ -1,11 +1,12 @@
 /** The Bot API as we call it: grammY's client over our transport, with a deadline and the caller's signal. */
-import { setMaxListeners } from 'node:events';
 import { Api } from 'grammy/web';
 import type { Clock } from '../../core/clock.js';
+import { withDeadline } from '../kit/abort.js';
+import { type Download, download } from '../kit/download.js';
 import { type Credentials, type Failure, failureOf } from './failure.js';
 import { createTransport } from './transport.js';
 
-/** grammY's types name the signal of an older library; any standard one will do. */
+/** grammY's types want the signal of an older library; any standard one works. */
 type GrammySignal = NonNullable<Parameters<Api['raw']['getMe']>[0]>;
 
 /** A call that is not answered by then is given up. */
@@ -18,11 +19,11 @@ const LIBRARY_TIMEOUT_SECONDS = 1_200;
 export interface BotApi {
   /** Runs a call with a signal that aborts with the caller's, or after a time. */
   call<T>(run: (api: Api['raw'], ended: GrammySignal) => Promise<T>, limits?: CallLimits): Promise<T>;
-  /** What lies at a path that `getFile` told; null where it is larger than `maxBytes`. */
-  download(path: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Buffer | null>;
+  /** Downloads the file at a path that `getFile` gave. Never rejects. */
+  download(path: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Download>;
   /** What went wrong with one of its calls. */
   failure(error: unknown): Failure;
-  /** Breaks what is under way. */
+  /** Cuts off calls that are under way. */
   close(): void;
 }
 
@@ -45,35 +46,21 @@ export function createBotApi(
     timeoutSeconds: LIBRARY_TIMEOUT_SECONDS,
   });
 
-  /** Runs it with a signal that aborts with the caller's, or after a time. */
-  async function within<T>(
-    { signal, ms = CALL_MS, bytes = 0 }: CallLimits,
-    run: (ended: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const over = new AbortController();
-    const abort = () => over.abort();
-    if (signal?.aborted) abort();
-    if (signal !== undefined) {
-      // As many calls as are under way listen to one signal of the caller; that is no leak to warn of.
-      setMaxListeners(0, signal);
-      signal.addEventListener('abort', abort, { once: true });
-    }
-    const cancelDeadline = clock.after(ms + bytes / SLOWEST_BYTES_PER_MS, abort);
-    try {
-      return await run(over.signal);
-    } finally {
-      cancelDeadline();
-      signal?.removeEventListener('abort', abort);
-    }
-  }
-
   return {
-    call: (run, limits = {}) => within(limits, (ended) => run(raw, ended as unknown as GrammySignal)),
-    download: (path, { maxBytes, signal }) =>
-      within({ signal, bytes: maxBytes }, (ended) => {
-        const place = path.split('/').map(encodeURIComponent).join('/');
-        return transport.download(`${apiRoot}/file/bot${token}/${place}`, { maxBytes, signal: ended });
-      }),
+    call: (run, { signal, ms = CALL_MS, bytes = 0 } = {}) =>
+      withDeadline(clock, ms + bytes / SLOWEST_BYTES_PER_MS, [signal], (ended) =>
+        run(raw, ended as unknown as GrammySignal),
+      ),
+    download(path, { maxBytes, signal }) {
+      const place = path.split('/').map(encodeURIComponent).join('/');
+      return withDeadline(clock, CALL_MS + maxBytes / SLOWEST_BYTES_PER_MS, [signal], (ended) =>
+        download(`${apiRoot}/file/bot${token}/${place}`, {
+          server: "Telegram's file server",
+          maxBytes,
+          signal: ended,
+        }),
+      );
+    },
     failure: (error) => failureOf(error, credentials),
     close: () => transport.close(),
   };

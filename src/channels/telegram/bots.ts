@@ -1,10 +1,21 @@
-/** All our bots: the main one, and one for every persona that has a token. They are faces of one account. */
+/** Our bots: the main one, and one for every persona that has a token. Together they are one account. */
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import { type Bot, createBot } from './bot.js';
+import { onAbort } from '../kit/abort.js';
+import { type BotApi, createBotApi } from './api.js';
+import type { OurBot } from './mentions.js';
 import type { TelegramOptions } from './options.js';
-import type { OurBot } from './ours.js';
+
+export interface Bot {
+  /** Whose it is; null for the main bot. */
+  readonly personaId: PersonaId | null;
+  readonly api: BotApi;
+  /** As messages name it; null for a main bot that never logged in. */
+  our(): OurBot | null;
+  /** Logs in, once; rejects when it cannot. */
+  identity(signal: AbortSignal): Promise<OurBot>;
+}
 
 export interface Bots {
   main: Bot;
@@ -17,31 +28,34 @@ export interface Bots {
   withId(id: number): Bot | undefined;
   /** As far as they are known. */
   ours(): OurBot[];
-  /** Resolves when every bot has tried to log in, but soon: what names one that has not would not be noticed. */
-  known(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when every persona's bot has tried to log in, or after a few seconds: until then it is not noticed when
+   * a message names one.
+   */
+  loggedIn(signal: AbortSignal): Promise<void>;
   close(): void;
 }
 
-/** Nobody waits longer for a persona's bot that does not come. */
+/** A persona's bot that does not log in is not waited for any longer. */
 const PATIENCE_MS = 3_000;
 
 export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log }): Bots {
-  const { apiRoot } = options;
-  const main = createBot(options, null, parts);
-  const personas = Object.entries(options.personaTokens).map(([personaId, token]) =>
-    createBot({ token, apiRoot, mode: 'polling' }, personaId, parts),
+  const { token, apiRoot, mode, personaTokens } = options;
+  const main = createBot({ token, apiRoot, mode, personaId: null }, parts);
+  const personas = Object.entries(personaTokens).map(([personaId, token]) =>
+    createBot({ token, apiRoot, mode: 'polling', personaId }, parts),
   );
   const all = [main, ...personas];
-  let known: Promise<void> | null = null;
+  let loggedIn: Promise<void> | null = null;
 
-  async function lookAround(signal: AbortSignal): Promise<void> {
+  async function logInAll(signal: AbortSignal): Promise<void> {
     if (personas.length === 0) return;
     const over = new AbortController();
     const end = () => over.abort();
-    signal.addEventListener('abort', end, { once: true });
+    const unlisten = onAbort(signal, end);
     const tried = Promise.allSettled(personas.map((bot) => bot.identity(signal)));
     await Promise.race([tried, parts.clock.sleep(PATIENCE_MS, over.signal)]);
-    signal.removeEventListener('abort', end);
+    unlisten();
     end();
   }
 
@@ -52,12 +66,52 @@ export function createBots(options: TelegramOptions, parts: { clock: Clock; log:
     ofPersona: (id) => personas.find((bot) => bot.personaId === id),
     withId: (id) => personas.find((bot) => bot.our()?.id === id),
     ours: () => all.map((bot) => bot.our()).filter((bot) => bot !== null),
-    known: (signal) => {
-      known ??= lookAround(signal);
-      return known;
+    loggedIn: (signal) => {
+      loggedIn ??= logInAll(signal);
+      return loggedIn;
     },
     close() {
       for (const bot of all) bot.api.close();
     },
   };
+}
+
+function createBot(
+  given: Pick<TelegramOptions, 'token' | 'apiRoot' | 'mode'> & { personaId: PersonaId | null },
+  { clock, log }: { clock: Clock; log: Log },
+): Bot {
+  const { token, apiRoot, mode, personaId } = given;
+  const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
+  const api = createBotApi({ apiRoot, token, setting }, clock);
+  // A bot's id stands in its token.
+  let our: OurBot | null =
+    personaId === null ? null : { id: Number(token.split(':', 1)[0]), username: '', personaId };
+  let isLoggedIn = false;
+  let loggingIn: Promise<OurBot> | null = null;
+
+  async function logIn(signal: AbortSignal): Promise<OurBot> {
+    const { id, username } = await api.call((raw, ended) => raw.getMe(ended), { signal });
+    our = { id, username: username ?? '', ...(personaId === null ? {} : { personaId }) };
+    isLoggedIn = true;
+    log.info({ ...logFields(personaId), bot: `@${username}`, mode }, 'logged in');
+    return our;
+  }
+
+  return {
+    personaId,
+    api,
+    our: () => our,
+    async identity(signal) {
+      if (isLoggedIn && our !== null) return our;
+      loggingIn ??= logIn(signal).finally(() => {
+        loggingIn = null;
+      });
+      return loggingIn;
+    },
+  };
+}
+
+/** Which of several bots a line of the log is about. */
+export function logFields(personaId: PersonaId | null): { channel: string; persona?: PersonaId } {
+  return personaId === null ? { channel: 'telegram' } : { channel: 'telegram', persona: personaId };
 }

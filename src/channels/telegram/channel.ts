@@ -1,46 +1,27 @@
 /**
- * Telegram: the first and the last step of the route. What comes in is put into our words (`inbound.ts`) and
- * stored before Telegram hears that we have it; what goes out is cut and marked up (`outbound.ts`) and said by the
- * bot whose it is (`speaking.ts`). This file joins the parts, and holds no rule of its own.
+ * Telegram: the first and the last step of the route. What comes in is put into our words (`inbound.ts`) and stored
+ * before Telegram hears that we have it; what goes out is cut and marked up (`outbound.ts`) and sent by the bot whose
+ * words it is (`send-as.ts`). This file joins the parts, and holds no rule of its own.
  */
-import type { Channel, Receive } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import type { Channel } from '../../core/channel.js';
+import type { ChannelHost } from '../../core/channel-host.js';
 import { Fault } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
-import type { InboundBatch } from '../../core/message.js';
-import { createState } from '../state.js';
-import { createAdministrators } from './administrators.js';
-import type { Bot } from './bot.js';
-import { createBots } from './bots.js';
+import { onAbort } from '../kit/abort.js';
+import { createAsked, isAdministrator } from '../kit/asked.js';
+import { createHandIn } from '../kit/hand-in.js';
+import { createState } from '../kit/state.js';
+import { administratorsOf } from './administrators.js';
+import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';
-import { createEar } from './ear.js';
 import { fetchFile } from './fetch.js';
+import { createIntake, type Intake } from './intake.js';
 import { readFileId } from './message-id.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
 import { poll } from './polling.js';
 import { createPresence } from './presence.js';
-import { createSpeaking } from './speaking.js';
-import { answerCall, keepWebhook, WEBHOOK_PATH } from './webhook.js';
-
-export interface TelegramParts {
-  options: TelegramOptions;
-  clock: Clock;
-  log: Log;
-  /** The cursor of the last batch of a bot's that was stored, by the bot's id; null before the first. */
-  initialCursor(bot: string): Promise<string | null>;
-  /** Whether personas are to know what is said in groups between the messages for them. */
-  wantsQuietListening: boolean;
-}
-
-interface Webhook {
-  path: string;
-  /** Takes one update; answers with the HTTP status. Never rejects. */
-  handle(body: unknown, secret: string | null): Promise<number>;
-}
-
-/** `webhook` is there in that mode, for the HTTP listener. */
-export type Telegram = Channel & Required<Pick<Channel, Capability>> & { webhook?: Webhook };
+import { createSending } from './send-as.js';
+import { keepWebhook, webhookFor } from './webhook.js';
 
 type Capability =
   | 'edit'
@@ -52,48 +33,38 @@ type Capability =
   | 'announceCommands'
   | 'check';
 
-export function createTelegram({
-  options,
-  clock,
-  log,
-  initialCursor,
-  wantsQuietListening,
-}: TelegramParts): Telegram {
+/** Has a `webhook` in that mode. */
+export type Telegram = Channel & Required<Pick<Channel, Capability>>;
+
+/** Of how many groups it is remembered who manages them. */
+const MOST_GROUPS = 1_000;
+
+export function createTelegram(
+  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'cursor' | 'clock' | 'log'>,
+): Telegram {
+  const { options, cursor, clock, log } = host;
   const { webhookUrl, webhookSecret } = options;
   const bots = createBots(options, { clock, log });
   const { main } = bots;
   const state = createState(clock);
   const presence = createPresence(clock);
-  const administrators = createAdministrators(bots.all, clock);
-  const speaking = createSpeaking({ bots, presence, log });
+  const administrators = createAsked((group) => administratorsOf(group, bots.all), {
+    most: MOST_GROUPS,
+    clock,
+  });
   const stopping = new AbortController();
-  let receive: Receive | null = null;
-  let intake: Promise<unknown> = Promise.resolve();
-  const storing = new Set<Promise<unknown>>();
+  let receiving: Promise<unknown> = Promise.resolve();
+  const handIn = createHandIn('telegram');
+  const intakes = bots.all.map((bot) => createIntake({ bot, bots, presence, handIn }));
 
-  async function store(batch: Omit<InboundBatch, 'channel'>): Promise<void> {
-    if (receive === null) throw new Error('taking in has not begun');
-    const stored = receive({ channel: 'telegram', ...batch });
-    storing.add(stored);
-    try {
-      await stored;
-    } finally {
-      storing.delete(stored);
-    }
-  }
-
-  const earOf = (bot: Bot) => createEar({ bot, bots, presence, store });
-  const ear = earOf(main);
-
-  /** What the channel says of itself is what its main bot says. */
-  function listen(bot: Bot): Promise<void> {
-    const { api, personaId } = bot;
-    const isMain = bot === main;
-    const common = { api, clock, log, signal: stopping.signal };
-    const parts = { ...common, ...(isMain ? ear : earOf(bot)), state: isMain ? state : createState(clock) };
+  /** The channel's status is that of its main bot; the other bots' is in the log alone. */
+  function keepReceiving(intake: Intake): Promise<void> {
+    const isMain = intake.bot === main;
+    const common = { intake, clock, log, signal: stopping.signal };
+    const parts = { ...common, state: isMain ? state : createState(clock) };
     return isMain && options.mode === 'webhook' && webhookUrl !== null && webhookSecret !== null
       ? keepWebhook({ ...parts, url: webhookUrl, secret: webhookSecret })
-      : poll({ ...parts, personaId, initialCursor });
+      : poll({ ...parts, cursor });
   }
 
   /** For calls whose errors go out of here. */
@@ -106,7 +77,7 @@ export function createTelegram({
   }
 
   const channel: Telegram = {
-    ...speaking,
+    ...createSending({ bots, presence, log }),
     name: 'telegram',
     limits: {
       messagesPerSecond: options.messagesPerSecond,
@@ -116,30 +87,32 @@ export function createTelegram({
     compose,
     status: state.status,
 
-    async start(to, signal) {
-      receive = to;
-      signal.addEventListener('abort', () => stopping.abort(), { once: true });
-      if (signal.aborted) stopping.abort();
-      intake = Promise.all(bots.all.map(listen));
+    async start(receive, signal) {
+      handIn.begin(receive);
+      onAbort(signal, () => stopping.abort());
+      receiving = Promise.all(intakes.map(keepReceiving));
     },
 
     async fetch(attachment, ask) {
       const { bot: id, file } = readFileId(attachment.source);
       const bot = id === null ? main : bots.withId(id);
       if (bot === undefined) return { kind: 'gone', reason: 'the bot that was told of it is none of ours' };
-      return fetchFile(bot.api, { source: file }, ask);
+      return fetchFile(bot.api, file, ask);
     },
 
     async stop() {
       stopping.abort();
-      await intake;
-      await Promise.allSettled(storing);
+      await receiving;
+      await handIn.idle();
       bots.close();
     },
 
     isAdministrator: (chat, sender) =>
       orFault(`Telegram could not be asked who manages the group ${chat}`, () =>
-        administrators.has(chat, sender),
+        // Who posts as the group itself is an anonymous administrator of it.
+        sender === chat
+          ? Promise.resolve(true)
+          : isAdministrator(administrators, chat, (all) => all.has(sender)),
       ),
 
     async announceCommands(commands) {
@@ -157,23 +130,10 @@ export function createTelegram({
     },
 
     check: () =>
-      orFault(`Telegram does not let the bot of channels.telegram.token in`, () =>
-        check(bots, options, wantsQuietListening),
-      ),
+      orFault(`Telegram does not let the bot of channels.telegram.token in`, () => check(bots, options)),
   };
-  if (options.mode !== 'webhook' || webhookSecret === null) return channel;
-
-  return {
-    ...channel,
-    webhook: {
-      path: WEBHOOK_PATH,
-      handle: (body, secret) =>
-        answerCall(body, secret, {
-          secret: webhookSecret,
-          read: (updates) => (stopping.signal.aborted ? null : ear.read(updates)),
-          accept: ear.accept,
-          log,
-        }),
-    },
-  };
+  const [intake] = intakes;
+  if (options.mode !== 'webhook' || webhookSecret === null || intake === undefined) return channel;
+  const { signal } = stopping;
+  return { ...channel, webhook: webhookFor(intake, { secret: webhookSecret, log, stopping: signal }) };
 }

@@ -1,25 +1,24 @@
-/** For `doctor`: logs in, and names what Telegram's settings forbid. */
-import type { Bot } from './bot.js';
-import type { Bots } from './bots.js';
+/** For `doctor`: logs in, and warns of settings at Telegram that are in the way. */
+import type { Bot, Bots } from './bots.js';
 import type { TelegramOptions } from './options.js';
 
 export async function check(
   { main: { api }, personas }: Bots,
-  { mode, webhookUrl }: TelegramOptions,
-  wantsQuietListening: boolean,
+  { mode, webhookUrl, access }: TelegramOptions,
 ): Promise<{ identity: string; warnings: string[] }> {
+  const servesGroups = access.groups !== 'closed';
   const [me, hook] = await Promise.all([
     api.call((raw, ended) => raw.getMe(ended)),
     api.call((raw, ended) => raw.getWebhookInfo(ended)),
   ]);
   const warnings: string[] = [];
-  if (wantsQuietListening && !me.can_read_all_group_messages) {
+  if (servesGroups && !me.can_read_all_group_messages) {
     warnings.push(
       'privacy mode is on: in groups the bot sees only commands, replies to it and messages that name it, so personas do not know what was said in between. ' +
         'Turn it off with /setprivacy at @BotFather, then take the bot out of each group and add it again (or make it an administrator there)',
     );
   }
-  if (wantsQuietListening && me.can_join_groups === false) {
+  if (servesGroups && me.can_join_groups === false) {
     warnings.push('the bot cannot be added to groups; /setjoingroups at @BotFather allows it');
   }
   if (hook.url && mode === 'polling') {
@@ -37,7 +36,7 @@ export async function check(
     const waiting = hook.pending_update_count;
     warnings.push(`${waiting} ${waiting === 1 ? 'update waits' : 'updates wait'} to be taken in`);
   }
-  const others = await Promise.all(personas.map((bot) => checkPersona(bot, wantsQuietListening)));
+  const others = await Promise.all(personas.map((bot) => checkPersona(bot, servesGroups)));
   const names = others.map(({ identity }) => identity).filter((name) => name !== null);
   return {
     identity: [`@${me.username} (${me.first_name}, id ${me.id})`, ...names].join(', '),
@@ -45,15 +44,15 @@ export async function check(
   };
 }
 
-/** What is wrong with a persona's bot is a warning: without it the main one speaks for the persona. */
+/** A fault of a persona's bot is only a warning: without it the main bot speaks for the persona. */
 async function checkPersona(
   { api, personaId }: Bot,
-  wantsQuietListening: boolean,
+  servesGroups: boolean,
 ): Promise<{ identity: string | null; warnings: string[] }> {
   try {
     const me = await api.call((raw, ended) => raw.getMe(ended));
     const warnings =
-      wantsQuietListening && me.can_join_groups === false
+      servesGroups && me.can_join_groups === false
         ? [`@${me.username}, the bot of ${personaId}, cannot be added to groups; /setjoingroups allows it`]
         : [];
     return { identity: `@${me.username} as ${personaId}`, warnings };

@@ -1,4 +1,4 @@
-/** What went wrong with a call, in one form, and what it means for a message that was to be sent. */
+/** Why a call failed, in one form, and what that means for a message that was to be sent. */
 import { GrammyError, HttpError } from 'grammy/web';
 import type { SendResult } from '../../core/channel.js';
 import { TransportError } from './transport.js';
@@ -13,16 +13,16 @@ export interface Failure {
   taken: 'no' | 'unknown';
   retryAfterMs: number | null;
   migratedTo: string | null;
-  /** More than Telegram, or a proxy before it, takes at once. */
+  /** The request was larger than Telegram, or a proxy before it, takes. */
   tooLarge: boolean;
 }
 
 const TOO_LARGE = 413;
 
-/** Whose call it was. */
+/** The bot that made the call. */
 export interface Credentials {
   token: string;
-  /** Where in config.yaml the token stands. */
+  /** Where in config.yaml its token is. */
   setting: string;
 }
 
@@ -45,7 +45,7 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
   }
   const cause = error instanceof HttpError ? error.error : error;
   if (cause instanceof TransportError) {
-    // An answer that says "no" is one, whoever gave it: what comes from a proxy did not reach Telegram.
+    // An HTTP error is an answer, also where a proxy gave it: then the request did not reach Telegram.
     const answered = cause.status !== null && cause.status >= 400;
     const words = cause.reached ? 'the connection to Telegram broke' : 'Telegram cannot be reached';
     return {
@@ -68,7 +68,7 @@ function redacted(text: string, token: string): string {
   return text.replaceAll(token, '[token]').replaceAll(encodeURIComponent(token), '[token]');
 }
 
-/** A wrong token (401, 404), floods and faults of the server pass; everything else it will say again. */
+/** A wrong token (401, 404), rate limits and errors of the server may pass; any other refusal is final. */
 export function sendResult(failure: Failure): SendResult {
   const { reason, code, taken, retryAfterMs, migratedTo, tooLarge } = failure;
   if (migratedTo !== null) return { kind: 'moved', address: migratedTo };
@@ -87,7 +87,7 @@ export function isThreadGone({ code, description }: Failure): boolean {
   return code === 400 && /thread not found|topic_deleted|topic_id_invalid/i.test(description);
 }
 
-/** This bot is not in the chat, or may say nothing there: another one of ours may. */
+/** This bot is not in the chat, or may not write there: another one of ours may. */
 export function isNotThere({ code, description, migratedTo }: Failure): boolean {
   if (migratedTo !== null) return false;
   return (
@@ -95,7 +95,7 @@ export function isNotThere({ code, description, migratedTo }: Failure): boolean 
   );
 }
 
-/** The token is refused, whatever is asked. */
+/** The token is refused for every call. */
 export function isLockedOut(failure: Failure): boolean {
   return failure.code === 401 || (failure.code === 404 && !isMethodUnknown(failure));
 }

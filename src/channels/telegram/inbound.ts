@@ -3,10 +3,10 @@
  * Messages of bots, service messages and kinds we do not know are nothing.
  */
 import type { InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
+import { copyKeyOf } from './copies.js';
 import { attachmentsIn, mediaLabel } from './media.js';
+import { mentionsIn, type OurBot } from './mentions.js';
 import { isShared, messageIdOf } from './message-id.js';
-import { namedIn, type OurBot } from './ours.js';
-import { likenessOf } from './twin.js';
 import {
   type Author,
   type Content,
@@ -17,23 +17,22 @@ import {
   type User,
 } from './update.js';
 
-/** Who takes it in. */
-interface Ears {
-  /** The bot that heard it. */
-  by: OurBot;
+interface Receiver {
+  /** The bot that got the update. */
+  bot: OurBot;
   ours: readonly OurBot[];
 }
 
-/** A move is told in the old chat and in the new one; of one batch it is one event. */
+/** Telegram reports a move in the old chat and in the new one; within one batch it becomes one event. */
 export function inbound(
   updates: readonly unknown[],
-  by: OurBot,
-  ours: readonly OurBot[] = [by],
+  bot: OurBot,
+  ours: readonly OurBot[] = [bot],
 ): InboundEvent[] {
   const events: InboundEvent[] = [];
   const moves = new Set<string>();
   for (const update of updates) {
-    const event = eventOf(update, { by, ours });
+    const event = eventOf(update, { bot, ours });
     if (event === null) continue;
     if (event.kind === 'moved') {
       if (moves.has(event.from)) continue;
@@ -44,13 +43,13 @@ export function inbound(
   return events;
 }
 
-function eventOf(update: unknown, ears: Ears): InboundEvent | null {
+function eventOf(update: unknown, receiver: Receiver): InboundEvent | null {
   const read = readUpdate(update);
-  if (read?.message) return moveOf(read.message) ?? messageOf(read.message, ears);
-  if (read?.edited_message) return editOf(read.edited_message, ears);
-  if (read?.message_reaction) return reactionOf(read.message_reaction, ears);
+  if (read?.message) return moveOf(read.message) ?? messageOf(read.message, receiver);
+  if (read?.edited_message) return editOf(read.edited_message, receiver);
+  if (read?.message_reaction) return reactionOf(read.message_reaction, receiver);
   const { stopped_message_generation: stopped, update_id: id } = read ?? {};
-  return stopped && id !== undefined ? stopOf(stopped, id, ears) : null;
+  return stopped && id !== undefined ? stopOf(stopped, id, receiver) : null;
 }
 
 function moveOf({ chat, ...message }: Message): InboundEvent | null {
@@ -63,13 +62,13 @@ function moveOf({ chat, ...message }: Message): InboundEvent | null {
   return null;
 }
 
-function messageOf(message: Message, ears: Ears): InboundMessage | null {
+function messageOf(message: Message, receiver: Receiver): InboundMessage | null {
   const { chat } = message;
-  const sender = senderOf(message, ears);
-  const said = saidIn(message, ears);
+  const sender = senderOf(message, receiver);
+  const said = saidIn(message, receiver);
   if (sender === null || said === null || chat.type === 'channel') return null;
   const direct = isPrivate(chat);
-  const twins = !direct && ears.ours.length > 1 && !sameToAll(chat);
+  const hasCopies = !direct && receiver.ours.length > 1 && !sameToAll(chat);
   return {
     kind: 'message',
     chat: {
@@ -78,58 +77,58 @@ function messageOf(message: Message, ears: Ears): InboundMessage | null {
       title: direct ? sender.name : chat.title || String(chat.id),
     },
     threadId: threadOf(message),
-    platformMessageId: idOf(message.message_id, chat, ears.by),
+    platformMessageId: idOf(message.message_id, chat, receiver.bot),
     sender,
     ...said,
     sentAt: (message.date ?? 0) * 1000,
-    ...(twins ? { twin: likenessOf(message, sender.address) } : {}),
-    replyTo: replyOf(message, ears),
+    ...(hasCopies ? { twin: copyKeyOf(message, sender.address) } : {}),
+    replyTo: replyOf(message, receiver),
   };
 }
 
-function editOf(message: Message, ears: Ears): InboundEvent | null {
+function editOf(message: Message, receiver: Receiver): InboundEvent | null {
   const { chat } = message;
-  const sender = senderOf(message, ears);
-  const read = saidIn(message, ears);
+  const sender = senderOf(message, receiver);
+  const read = saidIn(message, receiver);
   if (read === null || sender === null || chat.type === 'channel') return null;
-  const { addresses: _whom, ...said } = read;
+  const { addresses: _addresses, ...said } = read;
   return {
     kind: 'edit',
     chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
     sender: { address: sender.address },
-    platformMessageId: idOf(message.message_id, chat, ears.by),
+    platformMessageId: idOf(message.message_id, chat, receiver.bot),
     ...said,
     editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
   };
 }
 
-/** Telegram tells all the signs that somebody has at a message: of these, what is new. */
-function reactionOf(reaction: Reaction, ears: Ears): InboundEvent | null {
+/** An update has all the emoji that somebody has put to a message: of these, the newest one. */
+function reactionOf(reaction: Reaction, receiver: Receiver): InboundEvent | null {
   const { chat, message_id: number, user: from, actor_chat: as, date = 0 } = reaction;
-  const sender = senderOf({ chat, from, sender_chat: as, author_signature: undefined }, ears);
-  const before = (reaction.old_reaction ?? []).map(signOf);
-  const sign = (reaction.new_reaction ?? []).map(signOf).findLast((each) => !before.includes(each));
-  if (sender === null || sign === undefined || chat.type === 'channel') return null;
-  const { administrator: _, ...by } = sender;
-  // Where all bots call it by one number, it is not told which of them sent it.
-  const all = sameToAll(chat) ? ears.ours.map((bot) => messageIdOf(bot, number)) : [];
+  const sender = senderOf({ chat, from, sender_chat: as, author_signature: undefined }, receiver);
+  const before = (reaction.old_reaction ?? []).map(emojiOf);
+  const emoji = (reaction.new_reaction ?? []).map(emojiOf).findLast((each) => !before.includes(each));
+  if (sender === null || emoji === undefined || chat.type === 'channel') return null;
+  const { administrator: _, ...person } = sender;
+  // Where all bots have the same number for a message, the update does not tell which of them sent it.
+  const all = sameToAll(chat) ? receiver.ours.map((bot) => messageIdOf(bot, number)) : [];
   return {
     kind: 'reaction',
     chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
-    sender: by,
-    platformMessageIds: [...new Set([idOf(number, chat, ears.by), ...all])],
-    sign,
+    sender: person,
+    platformMessageIds: [...new Set([idOf(number, chat, receiver.bot), ...all])],
+    sign: emoji,
     sentAt: date * 1000,
   };
 }
 
-/** A custom emoji comes as a number that says nothing, a paid one is a star. */
-function signOf({ type, emoji }: { type: string | undefined; emoji: string | undefined }): string {
+/** A custom emoji comes as a number without meaning, a paid one is a star. */
+function emojiOf({ type, emoji }: { type: string; emoji?: string | undefined }): string {
   return emoji || (type === 'paid' ? '⭐' : 'an emoji');
 }
 
-/** The button below a draft says what the command says. Only private chats have drafts. */
-function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, { by }: Ears) {
+/** The button below a draft means what the command /stop means. Only private chats have drafts. */
+function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, { bot }: Receiver) {
   if (!isPrivate(chat)) return null;
   const address = String(chat.id);
   const name = nameOf(chat);
@@ -137,7 +136,7 @@ function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, 
     kind: 'message',
     chat: { address, kind: 'direct', title: name },
     threadId: thread === undefined ? null : String(thread),
-    platformMessageId: messageIdOf(by, `stop-${updateId}`),
+    platformMessageId: messageIdOf(bot, `stop-${updateId}`),
     sender: { address, name, administrator: false },
     text: '/stop',
     sentAt: 0,
@@ -147,17 +146,20 @@ function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, 
   return stop;
 }
 
-/** A reply outside of topics carries a thread id, too, and is none; the general topic has none. */
+/** A reply outside of topics has a thread id, too, but is in no thread; the general topic has none. */
 function threadOf(message: Message): string | null {
   const { is_topic_message, message_thread_id } = message;
   return is_topic_message && message_thread_id !== undefined ? String(message_thread_id) : null;
 }
 
 /**
- * Who speaks; null for bots. Who posts as a chat (an anonymous administrator as the group itself, a channel's
- * post in its discussion group) comes from a stand-in of Telegram's that is a bot.
+ * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
+ * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
  */
-function senderOf(message: Author & Pick<Message, 'chat'>, { ours }: Ears): InboundMessage['sender'] | null {
+function senderOf(
+  message: Author & Pick<Message, 'chat'>,
+  { ours }: Receiver,
+): InboundMessage['sender'] | null {
   const { from, sender_chat: as, chat } = message;
   if (as !== undefined) {
     const administrator = as.id === chat.id;
@@ -180,27 +182,28 @@ function nameOf(user: Pick<User, 'id' | 'first_name' | 'last_name' | 'username'>
 type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addresses'>;
 
 /**
- * Words and files. What has neither has a label in a direct chat, where somebody waits for an answer; without one it
- * is nothing.
+ * Words and files. What has neither gets a label in a direct chat, where somebody waits for an answer; what has no
+ * label either is nothing.
  */
-function saidIn(message: Message, ears: Ears): Said | null {
-  // Only the bot that was told of a file may fetch it.
+function saidIn(message: Message, receiver: Receiver): Said | null {
+  // Only the bot that received a file may fetch it.
   const files = attachmentsIn(message).map((file) => ({
     ...file,
-    source: messageIdOf(ears.by, file.source),
+    source: messageIdOf(receiver.bot, file.source),
   }));
   const attachments = files.length === 0 ? {} : { attachments: files };
   const words = wordsOf(message);
   const label = files.length > 0 ? '' : isPrivate(message.chat) ? mediaLabel(message) : null;
   if (words === '' && label === null) return null;
-  const { text, bots } = namedIn(words, message, ears.ours);
+  const { text, bots } = mentionsIn(words, message, receiver.ours);
   // What is said to a persona's own bot alone is said to that persona.
-  const called = isPrivate(message.chat) && ears.by.personaId !== undefined ? [ears.by, ...bots] : bots;
-  const personas = new Set(called.map((bot) => bot.personaId).filter((id) => id !== undefined));
+  const isToPersona = isPrivate(message.chat) && receiver.bot.personaId !== undefined;
+  const mentioned = isToPersona ? [receiver.bot, ...bots] : bots;
+  const personas = new Set(mentioned.map((bot) => bot.personaId).filter((id) => id !== undefined));
   return {
     text: words === '' ? (label ?? '') : text,
     ...attachments,
-    mentionsBot: called.length > 0,
+    mentionsBot: mentioned.length > 0,
     ...(personas.size === 0 ? {} : { addresses: [...personas] }),
   };
 }
@@ -210,7 +213,7 @@ function isPrivate(chat: Pick<Message['chat'], 'id' | 'type'>): boolean {
   return chat.type === undefined ? chat.id > 0 : chat.type === 'private';
 }
 
-/** Whether every bot calls what is said there by the same number. */
+/** Whether every bot has the same number for a message there. */
 function sameToAll(chat: Message['chat']): boolean {
   return chat.type === undefined ? isShared(String(chat.id)) : chat.type === 'supergroup';
 }
@@ -223,20 +226,20 @@ function wordsOf(content: Content): string {
   return content.text || content.caption || '';
 }
 
-/** A message in a topic "answers" the service message that opened the topic: that is no reply. */
-function replyOf(message: Message, ears: Ears): ReplyTo | null {
+/** In a topic, Telegram calls every message a reply to the service message that opened the topic: that is none. */
+function replyOf(message: Message, receiver: Receiver): ReplyTo | null {
   const { chat, reply_to_message: replied } = message;
   if (replied === undefined || replied.forum_topic_created !== undefined) return null;
   if (message.is_topic_message && replied.message_id === message.message_thread_id) return null;
-  const wrote = ears.ours.find(({ id }) => id === replied.from?.id);
-  const sender = senderOf({ ...replied, chat }, ears);
-  // A persona's bot knows what it sent by its own id everywhere: so it is told when it sends.
-  const knows = wrote !== undefined && sameToAll(chat) ? messageIdOf(wrote, replied.message_id) : null;
+  const author = receiver.ours.find(({ id }) => id === replied.from?.id);
+  const sender = senderOf({ ...replied, chat }, receiver);
+  // What one of our bots sent is stored under the id that this bot gave it when it was sent.
+  const ownId = author !== undefined && sameToAll(chat) ? messageIdOf(author, replied.message_id) : null;
   return {
-    platformMessageId: knows ?? idOf(replied.message_id, chat, ears.by),
+    platformMessageId: ownId ?? idOf(replied.message_id, chat, receiver.bot),
     senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
     text: message.quote?.text || wordsOf(replied) || mediaLabel(replied) || '',
-    ours: wrote !== undefined,
-    ...(wrote?.personaId === undefined ? {} : { personaId: wrote.personaId }),
+    ours: author !== undefined,
+    ...(author?.personaId === undefined ? {} : { personaId: author.personaId }),
   };
 }

@@ -1,8 +1,9 @@
-/** What a message holds beside words: its file, and what is told in words of what is neither. Pure. */
+/** What a message holds beside words: its file, or a label for what is neither words nor file. Pure. */
+import { sizeInWords } from '../../core/bytes.js';
 import type { Attachment } from '../../core/message.js';
 import type { Content } from './update.js';
 
-/** The file of a message; Telegram sends each of an album's in a message of its own. */
+/** The file of a message; Telegram sends each file of an album in a message of its own. */
 export function attachmentsIn(content: Content): Attachment[] {
   const { voice, video, video_note, animation, audio, document } = content;
   const photo = largest(content.photo);
@@ -16,8 +17,8 @@ export function attachmentsIn(content: Content): Attachment[] {
   return [];
 }
 
-/** What Telegram tells of a file to every bot alike; its id is another one to each. */
-export function filesMarked(content: Content): string[] {
+/** What every bot is told alike of a message's files; the id of a file is another one for each bot. */
+export function fileMarksIn(content: Content): string[] {
   const { photo = [], voice, video, video_note, animation, audio, document } = content;
   return [...photo, voice, video, video_note, animation, audio, document]
     .map((file) => file?.file_unique_id)
@@ -32,7 +33,7 @@ interface File {
   duration?: number | undefined;
 }
 
-/** None without an id: then it cannot be fetched, and is told in words. */
+/** None without an id: then it cannot be fetched, and a label takes its place. */
 function fileOf(kind: Attachment['kind'], file: File): Attachment[] {
   const { file_id: source, file_name, mime_type, file_size, duration } = file;
   if (!source) return [];
@@ -52,14 +53,14 @@ function largest(sizes: Content['photo']) {
     );
 }
 
-/** A drawing in XML is text to us. */
+/** An SVG is a document to us: it is XML. */
 function isPicture(mimeType: string | undefined): boolean {
   return mimeType !== undefined && /^image\/(?!svg)/i.test(mimeType);
 }
 
 /**
- * What stands for a message without words, so that a persona can say that it cannot see it. null for what shows
- * nothing: a service message, or a kind we do not know.
+ * A label in the place of words, so that a persona can say that it cannot see this. null for what shows nothing: a
+ * service message, or a kind we do not know.
  */
 export function mediaLabel(content: Content): string | null {
   const words = mediaWords(content);
@@ -112,8 +113,5 @@ function seconds(duration: number | undefined): string | undefined {
 }
 
 function size(bytes: number | undefined): string | undefined {
-  if (bytes === undefined) return undefined;
-  if (bytes < 1000) return `${bytes} bytes`;
-  if (bytes < 1_000_000) return `${Math.round(bytes / 1000)} kB`;
-  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+  return bytes === undefined ? undefined : sizeInWords(bytes);
 }

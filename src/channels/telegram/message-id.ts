@@ -1,27 +1,27 @@
 /**
- * Ids of messages as the rest of the gateway knows them. In a supergroup every bot calls a message by one number;
- * elsewhere each has numbers of its own. What only a persona's bot knows is that bot's id, a colon and its number. Pure.
+ * Ids of messages as the rest of the gateway knows them. In a supergroup a message has the same number for every bot;
+ * elsewhere each bot has numbers of its own: there, an id is the id of a persona's bot, a colon and the number. Pure.
  */
 import type { Address } from '../../core/message.js';
-import type { OurBot } from './ours.js';
+import type { OurBot } from './mentions.js';
 
-/** Supergroups and channels have ids from here down. */
+/** The ids of supergroups and channels are below this. */
 const SHARED_BELOW = -1_000_000_000_000;
 
 interface MessageId {
-  /** The persona's bot that knows it; null for the main one, and for all. */
+  /** The persona's bot that has this number for it; null for the main bot, and where all have the same. */
   bot: number | null;
   number: number;
 }
 
-/** null for what is none of a message (what somebody pressed). */
+/** null for an id that is none of a message (a button that was pressed). */
 export function readMessageId(id: string): MessageId | null {
   const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
   if (number === undefined) return null;
   return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
 }
 
-/** What one of our bots calls its own. */
+/** The id of a message that one of our bots knows by that number. */
 export function messageIdOf(
   { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
   number: number | string,
@@ -29,10 +29,10 @@ export function messageIdOf(
   return personaId === undefined ? String(number) : `${id}:${number}`;
 }
 
-/** Whether all bots call the messages of a chat by the same numbers. */
+/** Whether all bots have the same numbers for the messages of a chat. */
 export function isShared(chat: Address): boolean {
   const id = Number(chat);
-  // The name of a public group, or of a channel, stands for its id.
+  // A public group or channel may be addressed by its name.
   return Number.isNaN(id) || id < SHARED_BELOW;
 }
 
@@ -48,7 +48,7 @@ export function numberFor(
   return read.bot === own || isShared(chat) ? read.number : null;
 }
 
-/** The same for a file, which only the bot may fetch that was told of it. */
+/** The bot in the id of a file, which only the bot that received it may fetch, and the file's id for that bot. */
 export function readFileId(source: string): { bot: number | null; file: string } {
   const [, bot, file] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
   return bot === undefined || file === undefined ? { bot: null, file: source } : { bot: Number(bot), file };

@@ -1,36 +1,29 @@
-/** `channels.telegram` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
+/** The keys below `channels.telegram` of config.yaml that only Telegram has. */
 import * as z from 'zod';
-import type { PersonaId } from '../../core/ids.js';
-import { expected, rate } from '../option-words.js';
+import { apiAddress, type Camel, choice, expected, rate, webAddress } from '../kit/options.js';
 
-const PUBLIC_API = 'https://api.telegram.org';
-
+const TOKEN = expected("a bot's token, as @BotFather gave it");
 const token = z
-  .string(expected("a bot's token, as @BotFather gave it"))
+  .string(TOKEN)
   .trim()
-  .regex(/^[^\s/?#]+$/, expected("a bot's token, as @BotFather gave it"));
+  .regex(/^[^\s/?#]+$/, TOKEN);
 
 /** The bot's id stands before the colon; messages that only it knows are named by it. */
-const personaToken = token.regex(/^\d{1,15}:/, expected("a bot's token, as @BotFather gave it"));
+const personaToken = token.regex(/^\d{1,15}:/, TOKEN);
 
 export const telegramOptions = z
   .object(
     {
       token,
-      api_root: z
-        .url({ protocol: /^https?$/, ...expected(`the address of a Bot API server, like ${PUBLIC_API}`) })
-        .transform((address) => address.replace(/\/+$/, ''))
-        .default(PUBLIC_API),
-      mode: z.enum(['polling', 'webhook'], expected('one of polling, webhook')).default('polling'),
-      webhook_url: z
-        .url({ protocol: /^https?$/, ...expected('the public address that leads to /telegram/webhook') })
-        .nullable()
-        .default(null),
+      api_root: apiAddress('the address of a Bot API server', 'https://api.telegram.org'),
+      mode: choice('polling', 'webhook').default('polling'),
+      webhook_url: webAddress('the public address that leads to /telegram/webhook').nullable().default(null),
       webhook_secret: z
         .string(expected('1 to 256 letters, digits, _ or -'))
         .regex(/^[A-Za-z0-9_-]{1,256}$/, expected('1 to 256 letters, digits, _ or -'))
         .nullable()
         .default(null),
+      // Persona id and the token of that persona's own bot.
       persona_tokens: z
         .record(z.string(), personaToken, expected('persona ids with the token of a bot each'))
         .default({}),
@@ -56,16 +49,7 @@ export const telegramOptions = z
     }
   });
 
-/** The same in the words of the code. */
-export interface TelegramOptions {
-  token: string;
-  /** Without a slash at its end. */
-  apiRoot: string;
-  mode: 'polling' | 'webhook';
-  webhookUrl: string | null;
-  webhookSecret: string | null;
-  /** Of personas that have a bot of their own. */
-  personaTokens: Readonly<Record<PersonaId, string>>;
-  messagesPerSecond: number;
-  perChatBurst: number;
-}
+/** `access` is there for every channel. Whether groups are served makes a difference to what Telegram must allow. */
+export type TelegramOptions = Camel<z.output<typeof telegramOptions>> & {
+  access: { groups: 'listed' | 'open' | 'closed' };
+};

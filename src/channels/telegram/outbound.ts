@@ -6,9 +6,9 @@ import { parse } from '../markdown/parse.js';
 
 /** In UTF-16 units, without the markup. */
 const MAX_TEXT = 4096;
-/** The same for the text below a file. */
+/** The same for the caption of a file. */
 export const MAX_CAPTION = 1024;
-/** Telegram passes over what is beyond. */
+/** Telegram ignores more. */
 const MAX_ENTITIES = 100;
 
 type Entity = { offset: number; length: number } & (
@@ -83,21 +83,21 @@ function draftIdOf(key: string): number {
   return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }
 
-/** The same with its text below a file. */
+/** The same with its text as the caption of a file. */
 export function captionRequest({ text, entities, ...rest }: SendRequest): CaptionRequest {
   if (text.trim() === '') return rest;
   return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
 }
 
 /**
- * A file's name as it must stand in a form: Telegram undoes percent signs there, and cuts at semicolons. What is
- * not ASCII goes as it is.
+ * A file's name as it must be written in a form: Telegram decodes percent signs there, and cuts at semicolons. What is
+ * not ASCII is left as it is.
  */
 export function formName(name: string): string {
   return name.trim().replace(/[\p{Cc}%;"\\]/gu, encodeURIComponent);
 }
 
-/** For a text that was refused for its markup: without any, the addresses of links beside their labels. */
+/** For a text that was refused for its markup: without any, the addresses of links after their labels. */
 export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entities'>>(
   request: Request,
   limit = MAX_TEXT,

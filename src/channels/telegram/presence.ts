@@ -1,10 +1,11 @@
 /**
- * Which of our bots are in which chats, as far as their calls and what they heard have shown. Remembered for some
- * minutes, so that not every message tries a bot that nobody has let in.
+ * Which of our bots are in which chats, as far as their calls and what they received have shown. Remembered for some
+ * minutes, so that not every message is first tried by a bot that is not in the chat.
  */
 import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
-import type { Bot } from './bot.js';
+import { bounded } from '../kit/bounded.js';
+import type { Bot } from './bots.js';
 
 const ABSENT_MS = 300_000;
 const MOST_CHATS = 10_000;
@@ -12,36 +13,27 @@ const MOST_CHATS = 10_000;
 export interface Presence {
   /** It is there, and was the last that somebody spoke to. */
   heard(bot: Bot, chat: Address): void;
-  /** It was not let say anything there. */
+  /** It was not allowed to say anything there. */
   absent(bot: Bot, chat: Address): void;
   isAbsent(bot: Bot, chat: Address): boolean;
   lastToHear(chat: Address): Bot | undefined;
 }
 
 export function createPresence(clock: Clock): Presence {
-  const absentUntil = new Map<Address, Map<Bot, number>>();
-  const lastToHear = new Map<Address, Bot>();
+  const absentUntil = bounded<Address, Map<Bot, number>>(MOST_CHATS);
+  const lastToHear = bounded<Address, Bot>(MOST_CHATS);
 
   return {
     heard(bot, chat) {
       absentUntil.get(chat)?.delete(bot);
-      remember(lastToHear, chat, bot);
+      lastToHear.set(chat, bot);
     },
     absent(bot, chat) {
-      const there = absentUntil.get(chat) ?? new Map<Bot, number>();
-      there.set(bot, clock.now() + ABSENT_MS);
-      remember(absentUntil, chat, there);
+      const bots = absentUntil.get(chat) ?? new Map<Bot, number>();
+      bots.set(bot, clock.now() + ABSENT_MS);
+      absentUntil.set(chat, bots);
     },
     isAbsent: (bot, chat) => (absentUntil.get(chat)?.get(bot) ?? 0) > clock.now(),
-    lastToHear: (chat) => lastToHear.get(chat),
+    lastToHear: lastToHear.get,
   };
-}
-
-function remember<Value>(map: Map<Address, Value>, chat: Address, value: Value): void {
-  map.delete(chat);
-  map.set(chat, value);
-  for (const oldest of map.keys()) {
-    if (map.size <= MOST_CHATS) break;
-    map.delete(oldest);
-  }
 }

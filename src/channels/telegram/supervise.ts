@@ -1,25 +1,17 @@
-/**
- * Keeps work going: what fails is done again, each time after a longer pause, without an end. An outage, a
- * refused token and a second poller are states to come out of, never reasons to give up.
- */
+/** Keeps one bot receiving: a round that fails is begun again after a pause, and the operator is told. */
 import type { Clock } from '../../core/clock.js';
-import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import type { State } from '../state.js';
-import type { BotApi } from './api.js';
+import type { State } from '../kit/state.js';
+import { backoffMs, type Setback, supervise } from '../kit/supervise.js';
+import { type Bot, logFields } from './bots.js';
 import type { Failure } from './failure.js';
 
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 60_000;
-
 export interface Supervised {
+  bot: Bot;
   /** One round. `failures` says how many before it failed in a row. */
   round(failures: number): Promise<void>;
-  /** Mends what can be mended at once; true when it did, and no pause is needed. */
-  mend?(failure: Failure): Promise<boolean>;
-  api: BotApi;
-  /** Whose bot it is; null for the main one. */
-  personaId: PersonaId | null;
+  /** Repairs what can be repaired at once; true when it did, and no pause is needed. */
+  repair?(failure: Failure): Promise<boolean>;
   state: State;
   clock: Clock;
   log: Log;
@@ -27,43 +19,28 @@ export interface Supervised {
 }
 
 /** Ends when the signal aborts and the round in progress is over. Never rejects. */
-export async function supervise({
-  round,
-  mend,
-  api,
-  personaId,
-  state,
-  clock,
-  log,
-  signal,
-}: Supervised): Promise<void> {
-  let failures = 0;
-  while (!signal.aborted) {
+export function keepReceiving({ bot, round, repair, state, clock, log, signal }: Supervised): Promise<void> {
+  const { api, personaId } = bot;
+
+  async function attempt(failures: number): Promise<Setback | null> {
     try {
       await round(failures);
-      failures = 0;
+      return null;
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return null;
       const failure = api.failure(error);
-      // Only once in a row: somebody else may undo at once what was mended.
-      if (failures === 0 && mend !== undefined && (await mend(failure))) {
-        failures = 1;
-        continue;
-      }
-      const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10));
-      const pauseMs = failure.retryAfterMs ?? backoff;
-      failures += 1;
-      state.down(failure.reason);
-      log.warn(
-        { channel: 'telegram', ...whose(personaId), reason: failure.reason, failures, pauseMs },
-        'taking in from Telegram is interrupted; trying again',
-      );
-      await clock.sleep(pauseMs, signal);
+      // Only after a success: somebody else may undo at once what was repaired.
+      if (failures === 0 && repair !== undefined && (await repair(failure))) return attempt(1);
+      return { reason: failure.reason, pauseMs: failure.retryAfterMs ?? backoffMs };
     }
   }
-}
 
-/** For the log: which of several bots it is. */
-export function whose(personaId: PersonaId | null): { persona?: PersonaId } {
-  return personaId === null ? {} : { persona: personaId };
+  return supervise({
+    round: attempt,
+    log: (_setback, told) =>
+      log.warn({ ...logFields(personaId), ...told }, 'taking in from Telegram is interrupted; trying again'),
+    state,
+    clock,
+    signal,
+  });
 }

@@ -1,13 +1,13 @@
 /**
- * The HTTP client under grammY: Node's own, with connections kept open. It tells apart what no platform library
- * tells (had the server all of it when it broke?), and costs less than `fetch` at the start and for each call.
+ * The HTTP client under grammY: Node's own, with connections kept open. Unlike any library it tells whether the server
+ * had all of a request when the connection broke, and it costs less than `fetch`, at the start and for each call.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { ReadableStream } from 'node:stream/web';
 
-/** No usable answer. The message never holds the address, for that holds the token. */
+/** No usable answer. The message never holds the address, which holds the token. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
 
@@ -25,14 +25,12 @@ export class TransportError extends Error {
 export interface Transport {
   /** As much of `fetch` as grammY uses: JSON, and forms with files. */
   fetch: typeof fetch;
-  /** The body of what lies there; null as soon as it is larger than `maxBytes`. Throws TransportError. */
-  download(url: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Buffer | null>;
   close(): void;
 }
 
-/** Shorter than servers keep an unused connection: one that the server just closed must not be used again. */
+/** Shorter than servers keep an unused connection, so that none is used that the server has just closed. */
 const IDLE_MS = 15_000;
-/** How much is encrypted at once: a large file must not hold up everything else. */
+/** How much is encrypted in one go: a large file must not block the event loop. */
 const PIECE_BYTES = 65_536;
 
 interface Call {
@@ -88,7 +86,7 @@ export function createTransport(apiRoot: string): Transport {
       sent.on('response', (response) => {
         status = response.statusCode ?? null;
         textOf(response).then((text) => {
-          // Answered before all of it was read: nobody waits for the rest.
+          // The server answered before it had read all of it, and does not want the rest.
           if (!whole) sent.destroy();
           resolve({ json: () => parsed(text, status) });
         }, broken);
@@ -106,46 +104,9 @@ export function createTransport(apiRoot: string): Transport {
     });
   }
 
-  function download(
-    url: string,
-    { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
-  ): Promise<Buffer | null> {
-    return new Promise((resolve, reject) => {
-      const broken = (error: NodeJS.ErrnoException) =>
-        reject(new TransportError(wordsFor(error, signal), false, null));
-      const sent = request(url, { agent, signal });
-      sent.on('error', broken);
-      sent.on('response', (response) => {
-        const status = response.statusCode ?? 0;
-        const pieces: Buffer[] = [];
-        let size = 0;
-        const giveUp = () => {
-          sent.destroy();
-          resolve(null);
-        };
-        response.on('error', broken);
-        if (status !== 200) {
-          response.resume();
-          reject(new TransportError(`the file's address answers with HTTP ${status}`, true, status));
-        } else if (Number(response.headers['content-length']) > maxBytes) {
-          giveUp();
-        } else {
-          response.on('data', (piece: Buffer) => {
-            pieces.push(piece);
-            size += piece.length;
-            if (size > maxBytes) giveUp();
-          });
-          response.on('end', () => resolve(Buffer.concat(pieces)));
-        }
-      });
-      sent.end();
-    });
-  }
-
   return {
-    // grammY asks a response for nothing but its JSON.
+    // grammY uses nothing of a response but its JSON.
     fetch: call as unknown as typeof fetch,
-    download,
     close: () => agent.destroy(),
   };
 }
@@ -165,7 +126,7 @@ function sizeOf(pieces: Piece[]): number {
   return size;
 }
 
-/** Each when the connection has room for it. Until the last is on its way, nobody can have taken the request. */
+/** Each piece when the connection has room for it. Before the last one the server cannot have taken the request. */
 function* inTurn(pieces: Piece[], onLast: () => void): Generator<Piece> {
   for (const [index, piece] of pieces.entries()) {
     if (index === pieces.length - 1) onLast();
@@ -190,7 +151,7 @@ function parsed(text: string, status: number | null): unknown {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && 'ok' in value) return value;
   } catch {
-    // Told below: it makes no difference what it was instead.
+    // Reported below: it makes no difference what it was instead.
   }
   throw new TransportError(`the answer (HTTP ${status}) is not one of the Bot API`, true, status);
 }

@@ -1,14 +1,15 @@
 /**
- * What we read of an update, and nothing else of it. Payloads come from outside: a field of another form than
- * expected counts as absent, and where an essential one is missing the update is nothing to us.
+ * What we read of an update. A field of another form than expected counts as absent, and where an essential one is
+ * missing the update is nothing to us.
  */
-import { flag, list, oneOf, present, type Read, record, text, whole } from '../read.js';
+import * as z from 'zod';
+import { flag, list, nested, reader, record, text, whole } from '../kit/payload.js';
 
 const user = record({ id: whole }, { is_bot: flag, first_name: text, last_name: text, username: text });
 const chat = record(
   { id: whole },
   {
-    type: oneOf('private', 'group', 'supergroup', 'channel'),
+    type: z.enum(['private', 'group', 'supergroup', 'channel']),
     title: text,
     username: text,
     first_name: text,
@@ -23,7 +24,7 @@ const photoSize = record(
   { file_id: text, file_unique_id: text, file_size: whole, width: whole, height: whole },
 );
 
-/** What a message shows: its words, or the one thing it is instead of words. */
+/** What a message shows: its words, a file, or one other thing. */
 const content = {
   text,
   caption: text,
@@ -38,13 +39,13 @@ const content = {
   document: record({}, file),
   sticker: record({}, { emoji: text }),
   venue: record({}, { title: text, address: text }),
-  location: present,
+  location: nested,
   contact: record({}, { first_name: text, last_name: text, phone_number: text }),
   poll: record({}, { question: text }),
   dice: record({}, { emoji: text, value: whole }),
   game: record({}, { title: text }),
-  story: present,
-  paid_media: present,
+  story: nested,
+  paid_media: nested,
 };
 
 const author = { from: user, sender_chat: chat, author_signature: text };
@@ -60,7 +61,7 @@ const message = record(
     is_topic_message: flag,
     reply_to_message: record(
       { message_id: whole },
-      { date: whole, ...author, ...content, forum_topic_created: present },
+      { date: whole, ...author, ...content, forum_topic_created: nested },
     ),
     quote: record({ text }, {}),
     migrate_to_chat_id: whole,
@@ -71,29 +72,33 @@ const message = record(
 /** Somebody pressed the button that ends the writing of a draft. */
 const stopped = record({ chat }, { message_thread_id: whole });
 
-const signs = list(record({ type: text }, { emoji: text }));
-/** Somebody has changed which signs they put to a message. */
+const reactions = list(record({ type: text }, { emoji: text }));
+/** Somebody has changed their reactions to a message. */
 const reaction = record(
   { chat, message_id: whole },
-  { user, actor_chat: chat, date: whole, old_reaction: signs, new_reaction: signs },
+  { user, actor_chat: chat, date: whole, old_reaction: reactions, new_reaction: reactions },
 );
 
-/** Unknown kinds of updates have none of them. */
-export const readUpdate = record(
-  {},
-  {
-    ...{ update_id: whole, message, edited_message: message },
-    ...{ message_reaction: reaction, stopped_message_generation: stopped },
-  },
+/** Updates of unknown kinds have none of these fields. */
+export const readUpdate = reader(
+  record(
+    {},
+    {
+      update_id: whole,
+      message,
+      edited_message: message,
+      message_reaction: reaction,
+      stopped_message_generation: stopped,
+    },
+  ),
 );
 
-type Result<Reader> = Reader extends Read<infer T> ? T : never;
-export type Message = Result<typeof message>;
+export type Message = z.output<typeof message>;
 export type Author = Pick<Message, keyof typeof author>;
 export type Content = Pick<Message, keyof typeof content>;
-export type Stopped = Result<typeof stopped>;
-export type Reaction = Result<typeof reaction>;
-export type User = Result<typeof user>;
+export type Stopped = z.output<typeof stopped>;
+export type Reaction = z.output<typeof reaction>;
+export type User = z.output<typeof user>;
 
 /** The kinds of updates we ask Telegram for. */
 export const ALLOWED_UPDATES = [

@@ -25,7 +25,7 @@ export async function saveHistory(file: string, newestFirst: string[]): Promise<
   await writeFile(file, `${lines.reverse().join('\n')}\n`, { mode: 0o600 });
 }
 
-/** What somebody wanted forgotten stands here, too, and last of all in the command that named it. */
+/** What somebody wanted forgotten may be in the history, too, not least in the command that named it. */
 function withoutForgotten(lines: string[]): string[] {
   const phrases = lines.flatMap((line) => {
     const named = /^\s*\/memory\s+(?:forget|yes)\s+(.*\S)/i.exec(line)?.[1]?.replace(/^["“„']|["”“']$/g, '');

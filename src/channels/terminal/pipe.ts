@@ -6,13 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import { withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './dialogue.js';
 
-export function createPipe(parts: {
-  input: Readable;
-  output: Writable;
-  /** Resolves when everything that was taken in is answered. */
-  settled(): Promise<void>;
-}): Dialogue {
-  const { input, output } = parts;
+export function createPipe({ input, output }: { input: Readable; output: Writable }): Dialogue {
   return {
     async read(take, signal) {
       const aborted = new Promise<void>((resolve) => {
@@ -25,8 +19,8 @@ export function createPipe(parts: {
         for await (const line of linesOf(input)) {
           if (signal.aborted) return;
           if (line.trim() === '') continue;
-          await take(line);
-          await Promise.race([parts.settled(), aborted]);
+          const { settled } = await take(line);
+          await Promise.race([settled(), aborted]);
         }
       } catch (error) {
         if (!(signal.aborted && isCutShort(error))) throw error;

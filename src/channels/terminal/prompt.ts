@@ -1,10 +1,11 @@
 /**
  * The terminal chat for a person: a prompt that keeps what is being typed while replies and log lines appear
- * above it, line history, colours where the terminal has them, and a sign while the model works: the end of what it
- * has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
+ * above it, line history, colours where the terminal has them, and, while the model works, a spinner with the end of
+ * what it has written so far. What is printed cannot be taken back, so the reply itself comes when it is final.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import type { Reception } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { styled, terminalText, withoutControls } from '../markdown/terminal.js';
 import type { Dialogue } from './dialogue.js';
@@ -12,7 +13,7 @@ import { loadHistory, MOST_LINES, saveHistory } from './history.js';
 
 const FRAMES = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'];
 const FRAME_MS = 120;
-/** Typing is announced again every few seconds; a sign that nobody renews goes out. */
+/** Typing is announced again every few seconds; a spinner that is not renewed goes out. */
 const THINKING_MS = 6000;
 
 export function createPrompt(parts: {
@@ -60,8 +61,8 @@ export function createPrompt(parts: {
       return idle;
     }
     const frame = FRAMES[Math.floor(clock.now() / FRAME_MS) % FRAMES.length];
-    const sign = endOf(written, Math.floor(columnsOf(output) / 2)) || 'thinking';
-    return colours ? `${styled(['36'], `${frame} ${sign}`)}  ${idle}` : `(${sign}) ${idle}`;
+    const shown = endOf(written, Math.floor(columnsOf(output) / 2)) || 'thinking';
+    return colours ? `${styled(['36'], `${frame} ${shown}`)}  ${idle}` : `(${shown}) ${idle}`;
   }
 
   function stopAnimation(): void {
@@ -77,7 +78,7 @@ export function createPrompt(parts: {
     above(() => output.write(`${styled(styles('2'), '(Ctrl-C again or Ctrl-D ends)')}\n`));
   }
 
-  async function takeIn(text: string, take: (line: string) => Promise<void>): Promise<void> {
+  async function takeIn(text: string, take: (line: string) => Promise<Reception>): Promise<void> {
     try {
       await take(text);
     } catch (error) {
@@ -86,23 +87,23 @@ export function createPrompt(parts: {
     }
   }
 
-  async function read(take: (line: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async function read(take: (line: string) => Promise<Reception>, signal: AbortSignal): Promise<void> {
     const history = parts.historyFile ? await loadHistory(parts.historyFile) : [];
     if (signal.aborted) return;
     const prompt = createInterface({ input, output, terminal: true, history, historySize: MOST_LINES });
     line = prompt;
-    let armed = false;
+    let isWarned = false;
     prompt.on('history', (lines) => keepHistory(lines));
     prompt.on('SIGINT', () => {
-      if (armed && prompt.line === '') {
+      if (isWarned && prompt.line === '') {
         prompt.close();
       } else {
-        armed = true;
+        isWarned = true;
         clearTyped(prompt);
       }
     });
     prompt.on('line', (text) => {
-      armed = false;
+      isWarned = false;
       if (text.trim() !== '') taking = taking.then(() => takeIn(text, take));
       redraw();
     });

@@ -1,8 +1,9 @@
-/** The account that a connection is logged in with, as its credentials tell it. */
+/** The account that a gateway is linked to, as its credentials tell it. */
 import type { AuthenticationCreds } from '@whiskeysockets/baileys';
-import { isLinked } from './credentials.js';
-import { personOf, userOf } from './jid.js';
-import type { Me } from './scene.js';
+import type { ChannelState } from '../../core/channel-host.js';
+import { isLinked, readCredentials } from './credentials.js';
+import { numberOf, personOf, userOf } from './jid.js';
+import type { Me } from './origin.js';
 
 /** What the library calls somebody whose name it does not know. */
 const NO_NAME = '~';
@@ -18,4 +19,17 @@ export function meIn(creds: AuthenticationCreds): Me | null {
 /** The name of the account in the store: its number. */
 export function accountOf({ phone }: Me): string {
   return userOf(phone);
+}
+
+/** For `doctor`. It does not log in: that would end the connection of a gateway that runs. */
+export async function check(state: ChannelState): Promise<{ identity: string; warnings: string[] }> {
+  const creds = await readCredentials(state);
+  const me = creds && meIn(creds);
+  if (!me) {
+    const how =
+      'start the gateway and scan the QR code that it shows (on the phone: Linked devices), or run "coterie pair whatsapp --phone NUMBER"';
+    return { identity: 'not linked', warnings: [`not linked to a phone yet: ${how}`] };
+  }
+  const number = numberOf({ ...me, lid: null });
+  return { identity: me.name === null ? number : `${number} (${me.name})`, warnings: [] };
 }

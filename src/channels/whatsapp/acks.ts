@@ -1,13 +1,13 @@
-/** WhatsApp's word on what we sent. The library writes a message and calls it sent; this waits until it is taken. */
+/** WhatsApp's acknowledgements. The library calls a message sent once it is written; this waits until WhatsApp has it. */
 
 export type Ack = { kind: 'taken' } | { kind: 'refused'; code: number } | { kind: 'cut off' };
 
 export interface Acks {
-  /** To be called before the message is written: its ack may be quick. Must be awaited, or forgotten. */
+  /** To be called before the message is written, since its ack may come at once. Await it, or `forget` it. */
   expect(id: string): { ack: Promise<Ack>; forget(): void };
   /** WhatsApp answered. `code` is null for a message that it took. */
   came(id: string, code: number | null): void;
-  /** The connection is gone: what has no answer yet gets none. */
+  /** The connection is gone: there will be no more answers. */
   cutOff(): void;
 }
 

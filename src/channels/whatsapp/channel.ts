@@ -1,44 +1,38 @@
 /**
  * WhatsApp, as a linked device of somebody's phone: the first and the last step of the route. This file joins the
- * parts and holds no rule of its own.
+ * parts, and holds no rule of its own.
  */
 import type { proto } from '@whiskeysockets/baileys';
-import type { Channel, Part, Receive } from '../../core/channel.js';
-import type { Clock } from '../../core/clock.js';
+import type { Channel } from '../../core/channel.js';
+import type { ChannelHost } from '../../core/channel-host.js';
 import { describe, Fault } from '../../core/errors.js';
-import type { Log } from '../../core/log.js';
-import { bounded } from '../bounded.js';
-import { named } from '../named.js';
-import { createState } from '../state.js';
-import { check } from './check.js';
+import { onAbort } from '../kit/abort.js';
+import { bounded } from '../kit/bounded.js';
+import { createHandIn } from '../kit/hand-in.js';
+import { named } from '../kit/named.js';
+import { createState } from '../kit/state.js';
+import { check } from './account.js';
+import { createCache } from './cache.js';
+import { isEndOfConnection, isOfLibrary } from './closing.js';
 import type { Connection } from './connection.js';
-import { type ChannelState, openCredentials } from './credentials.js';
-import { download } from './download.js';
-import { isEndOfConnection, isOfLibrary } from './fault.js';
+import { silenceLibsignal } from './console-filter.js';
+import { openCredentials } from './credentials.js';
+import { fetchFile } from './download.js';
 import { createGroups } from './groups.js';
-import { hushLibsignal } from './hush.js';
 import { createIntake } from './intake.js';
-import { createKeeper } from './keep.js';
 import { type LoginParts, logIn } from './login.js';
-import { createMemory } from './memory.js';
 import type { WhatsAppOptions } from './options.js';
 import { compose } from './outbound.js';
 import { markOf, messageId } from './own-ids.js';
 import { createReadReceipts } from './receipts.js';
+import { createReconnecting } from './reconnect.js';
 import { send } from './send.js';
 
-export interface WhatsAppParts {
-  options: WhatsAppOptions;
-  clock: Clock;
-  log: Log;
-  state: ChannelState;
-  /** The time of the newest message that was stored, ms; null before the first. */
-  initialCursor(account: string): Promise<string | null>;
-  /** What was sent with this key, for a peer that asks for it again. */
-  sentPart(key: string): Promise<Part | null>;
+type Lent = 'options' | 'state' | 'cursor' | 'sentPart' | 'clock' | 'log';
+type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
   /** Shows a code that the phone can scan. */
   onQr(text: string): void;
-}
+};
 
 type Members = 'setTyping' | 'fetch' | 'isAdministrator' | 'survives' | 'check';
 export type WhatsApp = Channel & Required<Pick<Channel, Members>>;
@@ -46,51 +40,62 @@ export type WhatsApp = Channel & Required<Pick<Channel, Members>>;
 /** How much of what was sent is remembered, beside what the store keeps. */
 const MOST_SENT = 500;
 
-export function createWhatsApp(parts: WhatsAppParts): WhatsApp {
-  const { options, clock, log, state } = parts;
+export function createWhatsApp(host: Host): WhatsApp {
+  const { options, clock, log, state, cursor, sentPart } = host;
   const status = createState(clock);
   const stopping = new AbortController();
-  const memory = createMemory();
+  const cache = createCache();
   const sent = bounded<string, proto.IMessage>(MOST_SENT);
-  const sender = { memory, sent, clock, log };
-  let receive: Receive | null = null;
+  const sender = { cache, sent, clock, log };
+  const handIn = createHandIn('whatsapp');
   let takesIn = true;
   let running = Promise.resolve();
-  let unhush = () => {};
+  let unsilence = () => {};
 
   const groups = createGroups({
     ask: async (group) => opened().socket.groupMetadata(group),
-    met: (person) => memory.met(person, undefined),
-    ...{ clock, log },
+    met: (person) => cache.notePerson(person, undefined),
+    clock,
+    log,
   });
   const receipts = createReadReceipts({
     tell: async (keys) => opened().socket.readMessages(keys),
-    ...{ clock, log },
+    clock,
+    log,
   });
   const intake = createIntake({
-    ...{ memory, groups, receipts, clock, log },
-    receive: (batch) =>
-      receive === null ? Promise.reject(new Error('taking in has not begun')) : receive(batch),
+    cache,
+    groups,
+    receipts,
+    handIn,
+    clock,
   });
   const login: LoginParts = {
-    ...{ options, clock, log, intake, groups },
-    resends: { sent, sentPart: parts.sentPart, log, signal: stopping.signal },
+    options,
+    clock,
+    log,
+    intake,
+    groups,
+    resends: { sent, sentPart, log, signal: stopping.signal },
     takesIn: () => takesIn,
-    initialCursor: parts.initialCursor,
+    cursor,
     onQr(text) {
       status.down('not linked yet: scan the QR code with the phone, under Linked devices');
-      parts.onQr(text);
+      host.onQr(text);
     },
   };
-  const keeper = createKeeper({
+  const connections = createReconnecting({
     credentials: () => openCredentials(state),
     connect: (credentials, isOpen) => logIn(login, credentials, isOpen),
     forget: () => state.clear(),
-    ...{ state: status, clock, log, signal: stopping.signal },
+    state: status,
+    clock,
+    log,
+    signal: stopping.signal,
   });
 
   function opened(): Connection {
-    const connection = keeper.open();
+    const connection = connections.open();
     if (connection === null) throw new Error('there is no connection to WhatsApp');
     return connection;
   }
@@ -106,20 +111,18 @@ export function createWhatsApp(parts: WhatsAppParts): WhatsApp {
     compose,
     status: status.status,
 
-    async start(to, signal) {
-      receive = to;
-      const stopTakingIn = () => {
+    async start(receive, signal) {
+      handIn.begin(receive);
+      onAbort(signal, () => {
         takesIn = false;
-      };
-      signal.addEventListener('abort', stopTakingIn, { once: true });
-      if (signal.aborted) stopTakingIn();
-      unhush = hushLibsignal(log);
-      running = keeper.run();
+      });
+      unsilence = silenceLibsignal(log);
+      running = connections.run();
     },
 
     async send(to, part, options) {
       const { replyTo, key, signal } = options;
-      const connection = keeper.open();
+      const connection = connections.open();
       if (connection === null) {
         const why = status.status().lastError ?? 'not connected yet';
         return { kind: 'unreachable', reason: `no connection to WhatsApp: ${why}`, taken: 'no' };
@@ -137,8 +140,8 @@ export function createWhatsApp(parts: WhatsAppParts): WhatsApp {
       stopping.abort();
       receipts.stop();
       await running;
-      await intake.idle();
-      unhush();
+      await handIn.idle();
+      unsilence();
     },
 
     async setTyping(to) {
@@ -150,7 +153,7 @@ export function createWhatsApp(parts: WhatsAppParts): WhatsApp {
     },
 
     fetch: ({ source }, { maxBytes, signal }) =>
-      download({ source, maxBytes, signal, clock, socket: keeper.open()?.socket ?? null }),
+      fetchFile({ source, maxBytes, signal, clock, socket: connections.open()?.socket ?? null }),
 
     async isAdministrator(chat, person) {
       try {
@@ -163,9 +166,9 @@ export function createWhatsApp(parts: WhatsAppParts): WhatsApp {
 
     survives(error) {
       if (!isOfLibrary(error)) return false;
-      // An echo of a connection that is gone is no reason to end the one that came after it.
+      // An error that is left over from a connection that ended is no reason to end the one after it.
       if (!isEndOfConnection(error)) {
-        keeper.renew(new Error(`a fault inside the library: ${describe(error)}`));
+        connections.renew(new Error(`a fault inside the library: ${describe(error)}`));
       }
       return true;
     },

@@ -1,18 +1,18 @@
-/** Why a connection ended, and when there may be another. Pure. */
+/** Why a connection ended, when there may be another, and whose error one is that nobody caught. Pure. */
 import { describe } from '../../core/errors.js';
 
 export type Closing =
   /** WhatsApp asks for a new connection, as it does after each linking. */
-  | { kind: 'restart'; words: string }
+  | { kind: 'restart'; reason: string }
   /** Nobody scanned the code in time; there are new ones. */
-  | { kind: 'unscanned'; words: string }
+  | { kind: 'unscanned'; reason: string }
   /** The owner took the gateway out of the linked devices: its credentials are worth nothing any more. */
-  | { kind: 'logged out'; words: string }
+  | { kind: 'logged out'; reason: string }
   /** Another program is logged in with the same credentials. */
-  | { kind: 'replaced'; words: string }
+  | { kind: 'replaced'; reason: string }
   /** WhatsApp does not let this account, or this client, in. */
-  | { kind: 'refused'; words: string }
-  | { kind: 'interrupted'; words: string };
+  | { kind: 'refused'; reason: string }
+  | { kind: 'interrupted'; reason: string };
 
 const REFUSALS: Record<number, string> = {
   402: 'WhatsApp has banned this account for some time; the phone says until when',
@@ -49,25 +49,25 @@ export function closingOf(error: unknown): Closing {
   const code = statusOf(error);
   const words = error instanceof Error ? describe(error) : 'the connection ended';
   if (words.includes('QR refs attempts ended')) {
-    return { kind: 'unscanned', words: 'not linked yet: nobody scanned the code in time' };
+    return { kind: 'unscanned', reason: 'not linked yet: nobody scanned the code in time' };
   }
   const said = (sentence: string) => `${sentence} (${code ?? words})`;
   switch (code) {
     case 515:
-      return { kind: 'restart', words: 'WhatsApp asked for a new connection' };
+      return { kind: 'restart', reason: 'WhatsApp asked for a new connection' };
     case 401:
-      return { kind: 'logged out', words: 'this gateway was removed from the linked devices of the phone' };
+      return { kind: 'logged out', reason: 'this gateway was removed from the linked devices of the phone' };
     case 440:
       return {
         kind: 'replaced',
-        words:
+        reason:
           'another client uses the same link; two gateways with the same data? This one stays away for some time (440)',
       };
     default: {
       const refusal = code === null ? undefined : REFUSALS[code];
-      if (refusal !== undefined) return { kind: 'refused', words: said(refusal) };
+      if (refusal !== undefined) return { kind: 'refused', reason: said(refusal) };
       const known = code === null ? undefined : INTERRUPTIONS[code];
-      return { kind: 'interrupted', words: known ? `${said(known)}: ${words}` : words };
+      return { kind: 'interrupted', reason: known ? `${said(known)}: ${words}` : words };
     }
   }
 }
@@ -78,4 +78,27 @@ export function statusOf(error: unknown): number | null {
   const { output } = error;
   if (typeof output !== 'object' || output === null || !('statusCode' in output)) return null;
   return typeof output.statusCode === 'number' ? output.statusCode : null;
+}
+
+const MODULES = /[\\/]node_modules[\\/]/;
+const LIBRARY = /[\\/]node_modules[\\/](@whiskeysockets[\\/]baileys|libsignal|whatsapp-rust-bridge)[\\/]/;
+
+/** The error of a request that was under way when a connection ended: closed, lost, or without an answer in time. */
+export function isEndOfConnection(error: unknown): boolean {
+  return [408, 428].includes(statusOf(error) ?? 0);
+}
+
+/**
+ * Whether an error was thrown inside the library: its stack frames stand before any of ours. What we throw while the
+ * library calls us is our own fault.
+ */
+export function isOfLibrary(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  for (const frame of frames) {
+    if (LIBRARY.test(frame)) return true;
+    const isForeign = MODULES.test(frame) || frame.includes('node:') || frame.includes('<anonymous>');
+    if (!isForeign) return false;
+  }
+  return false;
 }

@@ -1,4 +1,4 @@
-/** One connection to WhatsApp, from its making to its end. The next one is a new one. */
+/** One connection to WhatsApp, from beginning to end; after it a new one is made. */
 import { makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
@@ -7,8 +7,8 @@ import type { Credentials } from './credentials.js';
 import { libraryLog } from './library-log.js';
 import type { WhatsAppOptions } from './options.js';
 
-/** How long the other side may take to say goodbye, too. */
-const FAREWELL_MS = 1_000;
+/** How long the server may take to close its side. */
+const CLOSE_WITHIN_MS = 1_000;
 
 export interface Connection {
   socket: WASocket;
@@ -24,7 +24,7 @@ export interface ConnectionParts {
   credentials: Credentials;
   clock: Clock;
   log: Log;
-  /** What the library asks us for. */
+  /** What the library calls us for. */
   hooks: Pick<SocketConfig, 'makeSignalRepository'> &
     Partial<Pick<SocketConfig, 'getMessage' | 'cachedGroupMetadata'>>;
   onQr(text: string): void;
@@ -37,7 +37,7 @@ export interface ConnectionParts {
 export function connect(parts: ConnectionParts): Connection {
   const { options, credentials, log } = parts;
   const acks = createAcks();
-  // An option that is there and undefined would take the place of its default.
+  // An option that is set to undefined would override its default.
   const socket = makeWASocket({
     auth: credentials.auth,
     logger: libraryLog(log),
@@ -45,7 +45,7 @@ export function connect(parts: ConnectionParts): Connection {
     ...parts.hooks,
     syncFullHistory: false,
     shouldSyncHistoryMessage: () => false,
-    // The owner's phone would no longer ring.
+    // While a linked device counts as online, the owner's phone does not ring.
     markOnlineOnConnect: false,
     emitOwnEvents: false,
     shouldIgnoreJid: (jid) => /@(broadcast|newsletter|bot)$/.test(jid),
@@ -77,9 +77,9 @@ export function connect(parts: ConnectionParts): Connection {
     ended,
     end(reason) {
       finish(reason);
-      // The library keeps it to itself, and waits half a minute for an answer to its goodbye.
+      // The library does not expose its socket, and waits half a minute for the server to close its side.
       const { socket: open } = socket.ws as unknown as { socket: { terminate(): void } | null };
-      const cancel = parts.clock.after(FAREWELL_MS, () => open?.terminate());
+      const cancel = parts.clock.after(CLOSE_WITHIN_MS, () => open?.terminate());
       void socket
         .end(reason)
         .catch(() => {})

@@ -1,7 +1,7 @@
 /**
  * What makes us a linked device: the credentials under one name, each key of the Signal protocol under
- * `<type>-<id>`, and since when we are linked. Nothing of it is kept in memory beside what the library
- * holds: what is not on the disk is not there.
+ * `<type>-<id>`, and since when we are linked. Nothing of it is kept in memory, but for what the library
+ * holds: only what is on the disk counts.
  */
 import {
   type AuthenticationCreds,
@@ -12,15 +12,7 @@ import {
   type SignalDataSet,
   type SignalDataTypeMap,
 } from '@whiskeysockets/baileys';
-
-/** The facet of the store that is this channel's. */
-export interface ChannelState {
-  /** Those of the names that are there. */
-  get(names: string[]): Promise<Map<string, string>>;
-  /** All of them or none; null removes. On the disk when it resolves. */
-  set(values: ReadonlyMap<string, string | null>): Promise<void>;
-  clear(): Promise<void>;
-}
+import type { ChannelState } from '../../core/channel-host.js';
 
 export interface Credentials {
   auth: AuthenticationState;
@@ -67,7 +59,7 @@ export async function openCredentials(state: ChannelState): Promise<Credentials>
       ]);
     });
     saved = done;
-    // Whoever waits for `settled` is told; the library cannot be.
+    // A failure reaches whoever waits for `settled`; the library takes none.
     done.catch(() => {});
   }
 
@@ -127,7 +119,7 @@ function valuesOf(data: SignalDataSet): ReadonlyMap<string, string | null> {
   return values;
 }
 
-/** One type of key is a message of the protocol, with methods. */
+/** Keys of one type are objects with methods, which JSON does not keep. */
 function revived<Type extends keyof SignalDataTypeMap>(
   type: Type,
   value: SignalDataTypeMap[Type],

@@ -1,13 +1,13 @@
 /**
- * Fetches a file of a message from WhatsApp's media servers, where it lies encrypted, for some weeks. One that is
- * there no more the phone of its sender may put there once again. The library fetches without a limit, cannot be
- * stopped, asks whatever server a sender names, and does not look whether the file is whole; so it is done here.
+ * Fetches a file of a message from WhatsApp's media servers, which keep it, encrypted, for some weeks. After that, the
+ * phone of its sender may upload it once again. The library fetches without a limit, cannot be stopped, asks whatever
+ * server a sender names, and does not check that the file is whole; so it is done here.
  */
 import { createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { getMediaKeys, type WAMessage, type WASocket } from '@whiskeysockets/baileys';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
-import { describe } from '../../core/errors.js';
+import { download } from '../kit/download.js';
 import { readSource, type Source } from './source.js';
 
 const MEDIA_HOST = 'mmg.whatsapp.net';
@@ -15,12 +15,12 @@ const MAC_BYTES = 10;
 /** Padding and the code at the end. */
 const OVERHEAD = 16 + MAC_BYTES;
 /** Until the server answers, and then for each piece. */
-const STALLED_MS = 20_000;
+const SILENT_MS = 20_000;
 const REUPLOAD_MS = 20_000;
 /** What the media servers answer for a file that they do not have any more. */
 const GONE = [403, 404, 410];
 
-export interface Download {
+interface Ask {
   source: string;
   maxBytes: number;
   signal: AbortSignal;
@@ -31,7 +31,7 @@ export interface Download {
 
 type Fetched = FetchResult | { kind: 'missing'; reason: string };
 
-export async function download(ask: Download): Promise<FetchResult> {
+export async function fetchFile(ask: Ask): Promise<FetchResult> {
   const source = readSource(ask.source);
   if (source === null || source.key === '')
     return { kind: 'gone', reason: 'the message does not say where it is' };
@@ -42,29 +42,21 @@ export async function download(ask: Download): Promise<FetchResult> {
   return second.kind === 'missing' ? { kind: 'gone', reason: second.reason } : second;
 }
 
-async function attempt(source: Source, ask: Download): Promise<Fetched> {
+async function attempt(source: Source, { maxBytes, signal, clock }: Ask): Promise<Fetched> {
   const url = addressOf(source);
   if (url === null) return { kind: 'gone', reason: 'the message names no server of WhatsApp' };
-  const patience = stopwatch(ask);
-  try {
-    const response = await fetch(url, {
-      headers: { origin: 'https://web.whatsapp.com' },
-      signal: patience.signal,
-    });
-    if (!response.ok) {
-      await response.body?.cancel();
-      const reason = `the media server answered ${response.status}`;
-      if (GONE.includes(response.status)) return { kind: 'missing', reason };
-      return { kind: response.status < 500 && response.status !== 429 ? 'gone' : 'unreachable', reason };
-    }
-    const encrypted = await readAll(response, ask.maxBytes + OVERHEAD, patience.goOn);
-    return encrypted === null ? { kind: 'too large' } : await opened(encrypted, source, ask.maxBytes);
-  } catch (error) {
-    const reason = patience.isOver() ? 'the media server does not answer' : describe(error);
-    return { kind: 'unreachable', reason };
-  } finally {
-    patience.stop();
-  }
+  const loaded = await download(url, {
+    server: 'the media server',
+    maxBytes: maxBytes + OVERHEAD,
+    signal,
+    headers: { origin: 'https://web.whatsapp.com' },
+    silence: { ms: SILENT_MS, clock },
+  });
+  if (loaded.kind === 'fetched') return decrypted(loaded.bytes, source, maxBytes);
+  if (loaded.kind !== 'refused') return loaded;
+  const { status, reason } = loaded;
+  if (GONE.includes(status)) return { kind: 'missing', reason };
+  return { kind: status < 500 && status !== 429 ? 'gone' : 'unreachable', reason };
 }
 
 /** A sender could name any server in the address; where they name none of WhatsApp's, its usual one has the file. */
@@ -75,25 +67,7 @@ function addressOf({ path, url }: Source): string | null {
   return trusted?.href ?? null;
 }
 
-/** null as soon as it is more. */
-async function readAll(response: Response, most: number, goOn: () => void): Promise<Buffer | null> {
-  const claimed = Number(response.headers.get('content-length') ?? 0);
-  if (claimed > most) {
-    await response.body?.cancel();
-    return null;
-  }
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  for await (const piece of response.body ?? []) {
-    goOn();
-    length += piece.length;
-    if (length > most) return null;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
-}
-
-async function opened(
+async function decrypted(
   encrypted: Buffer,
   { type, key, sha256 }: Source,
   maxBytes: number,
@@ -116,7 +90,7 @@ async function opened(
 }
 
 /** Asks the sender's phone for the file; where it then lies. null where it is not to be had. */
-async function uploadedAgain({ type, key, path, url, message }: Source, { socket, clock, signal }: Download) {
+async function uploadedAgain({ type, key, path, url, message }: Source, { socket, clock, signal }: Ask) {
   if (socket === null) return null;
   const { remoteJid, id, fromMe, participant } = message;
   const asked: WAMessage = {
@@ -134,30 +108,4 @@ async function uploadedAgain({ type, key, path, url, message }: Source, { socket
 
 function contentPath(content: WAMessage['message'], type: Source['type']): string | null {
   return content?.[`${type}Message`]?.directPath ?? null;
-}
-
-/** Aborts when nothing has moved for some time, or when the one who asked gives up. */
-function stopwatch({ clock, signal }: Pick<Download, 'clock' | 'signal'>) {
-  const ending = new AbortController();
-  let over = false;
-  const expire = () => {
-    over = true;
-    ending.abort();
-  };
-  let cancel = clock.after(STALLED_MS, expire);
-  const giveUp = () => ending.abort();
-  signal.addEventListener('abort', giveUp, { once: true });
-  if (signal.aborted) giveUp();
-  return {
-    signal: ending.signal,
-    isOver: () => over,
-    goOn() {
-      cancel();
-      cancel = clock.after(STALLED_MS, expire);
-    },
-    stop() {
-      cancel();
-      signal.removeEventListener('abort', giveUp);
-    },
-  };
 }

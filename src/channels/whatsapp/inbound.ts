@@ -3,13 +3,13 @@
  * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
  */
 import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
+import { contentOf, type File, labelOf, type Said, saidIn } from './content.js';
 import { isSamePerson, numberOf, type Person, plainJid, userOf } from './jid.js';
+import { type Known, nameOf, type Origin, originOf, titleOf, whoIs } from './origin.js';
 import { type Content, type Context, type Envelope, readMessage } from './payload.js';
-import { contentOf, type File, labelOf, type Said, saidIn } from './said.js';
-import { type Known, nameOf, type Scene, sceneOf, titleOf, whoIs } from './scene.js';
 import { sourceOf } from './source.js';
 
-/** WhatsApp's numbers for what a service message does. */
+/** WhatsApp's numbers for the kinds of service messages. */
 const REVOKE = 0;
 const MESSAGE_EDIT = 14;
 
@@ -17,20 +17,20 @@ export function inbound(message: unknown, known: Known): InboundEvent | null {
   const envelope = readMessage(message);
   const content = contentOf(envelope?.message);
   if (envelope === undefined || content === null || known.sentByUs(envelope.key.id)) return null;
-  const scene = sceneOf(envelope, known);
-  if (scene === null) return null;
-  if (content.protocolMessage) return changeIn(content.protocolMessage, scene, known);
-  if (content.reactionMessage) return reactionOf(content.reactionMessage, scene);
+  const origin = originOf(envelope, known);
+  if (origin === null) return null;
+  if (content.protocolMessage) return changeIn(content.protocolMessage, origin, known);
+  if (content.reactionMessage) return reactionOf(content.reactionMessage, origin);
   const said = saidIn(content);
-  return said === null ? null : messageOf(said, envelope, scene, known);
+  return said === null ? null : messageOf(said, envelope, origin, known);
 }
 
-function messageOf(said: Said, envelope: Envelope, scene: Scene, known: Known): InboundMessage {
-  const { chat, sender, person, sentAt } = scene;
+function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known): InboundMessage {
+  const { chat, sender, person, sentAt } = origin;
   const attachments = said.files.map((file) => attachmentOf(file, envelope));
   return {
     kind: 'message',
-    chat: { ...chat, title: titleOf(scene, known) },
+    chat: { ...chat, title: titleOf(origin, known) },
     threadId: null,
     platformMessageId: envelope.key.id,
     sender,
@@ -44,10 +44,10 @@ function messageOf(said: Said, envelope: Envelope, scene: Scene, known: Known): 
 
 type Change = NonNullable<Content['protocolMessage']>;
 
-/** Somebody changed what they said, or took it back. */
+/** Somebody edited or deleted a message. */
 function changeIn(
   protocol: Change,
-  { chat, sender, person, sentAt }: Scene,
+  { chat, sender, person, sentAt }: Origin,
   known: Known,
 ): InboundEvent | null {
   const { key } = protocol;
@@ -74,15 +74,19 @@ function changeIn(
   };
 }
 
-/** Without a sign, one was taken away. */
+/** Without an emoji, a reaction was taken away. */
 function reactionOf(
   { key, text: sign, senderTimestampMs }: NonNullable<Content['reactionMessage']>,
-  { chat, sender, sentAt }: Scene,
+  { chat, sender, sentAt }: Origin,
 ): InboundEvent | null {
   if (!sign) return null;
   const { administrator: _, ...by } = sender;
   return {
-    ...{ kind: 'reaction', chat, sender: by, platformMessageIds: [key.id], sign },
+    kind: 'reaction',
+    chat,
+    sender: by,
+    platformMessageIds: [key.id],
+    sign,
     sentAt: senderTimestampMs ?? sentAt,
   };
 }
@@ -112,8 +116,8 @@ function nameFor(jid: string, known: Known): string | null {
 }
 
 /**
- * Ours is what we sent, not what the account's holder typed on the phone, whose ids look otherwise. (What we sent
- * through an earlier link has another mark, but the same beginning.)
+ * Ours is what we sent, not what the owner of the account typed on the phone: ids of the phone look different. (What we
+ * sent through an earlier link has another mark in its id, but the same beginning.)
  */
 function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null {
   const { stanzaId, participant, quotedMessage } = context;

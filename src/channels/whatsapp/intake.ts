@@ -1,42 +1,46 @@
 /**
- * Taking in: what was decrypted is stored before anybody, the library and WhatsApp included, goes on with it (see
- * `signal.ts`). What the library hands out in other ways, it hands out too late for that, and it is stored at once.
+ * Takes in messages. What was decrypted is stored before the library goes on and WhatsApp hears that it arrived (see
+ * `signal.ts`). What the library hands out in other ways comes too late for that, and is stored at once.
  */
-import type { BinaryNode, WAMessage } from '@whiskeysockets/baileys';
-import type { Receive, Reception } from '../../core/channel.js';
+import {
+  type BinaryNode,
+  decodeMessageNode,
+  proto,
+  unpadRandomMax16,
+  type WAMessage,
+} from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import type { InboundEvent } from '../../core/message.js';
-import { bounded } from '../bounded.js';
+import { bounded } from '../kit/bounded.js';
+import type { HandIn } from '../kit/hand-in.js';
 import { accountOf } from './account.js';
+import type { Cache } from './cache.js';
+import { contentOf, labelOf, saidIn } from './content.js';
 import type { Groups } from './groups.js';
 import { inbound } from './inbound.js';
 import { isGroup, personOf, plainJid, userOf } from './jid.js';
-import type { Memory } from './memory.js';
+import type { Me } from './origin.js';
 import { isOwnId } from './own-ids.js';
 import { type Context, readMessage } from './payload.js';
 import type { ReadReceipts } from './receipts.js';
-import { contentOf, labelOf, saidIn } from './said.js';
-import type { Me } from './scene.js';
-import { messageIn } from './stanza.js';
 
-/** How many messages are remembered as taken. */
+/** How many messages are remembered as taken in. */
 const MOST_TAKEN = 2_000;
 /**
- * What comes late with an older time than what is stored already is history, but for this: a message that could not
- * be read is asked for again, and comes with its old time.
+ * A message that comes late and is older than what is stored already is history. But one that could not be decrypted is
+ * asked for again, and comes with its old time: so there is some tolerance.
  */
 const LATE_BY_MS = 600_000;
 
 export interface IntakeParts {
-  memory: Memory;
+  cache: Cache;
   groups: Groups;
   receipts: ReadReceipts;
+  handIn: HandIn;
   clock: Clock;
-  /** Rejects when it could not be stored. */
-  receive: Receive;
 }
 
-/** As whom one connection is logged in. */
+/** The account that one connection is logged in with. */
 export interface Login {
   me(): Me | null;
   mark: string;
@@ -52,13 +56,10 @@ export interface Intake {
   decrypted(stanza: BinaryNode, plaintext: Uint8Array, to: Login, lookup: Lookup): Promise<void>;
   /** A message as the library hands it out. */
   handedOut(message: WAMessage, late: boolean, to: Login): Promise<void>;
-  /** Resolves when nothing is being stored. */
-  idle(): Promise<void>;
 }
 
-export function createIntake({ memory, groups, receipts, clock, receive }: IntakeParts): Intake {
+export function createIntake({ cache, groups, receipts, handIn, clock }: IntakeParts): Intake {
   const taken = bounded<string, true>(MOST_TAKEN);
-  const storing = new Set<Promise<Reception>>();
   let newest = 0;
 
   async function take(message: WAMessage, late: boolean, to: Login): Promise<void> {
@@ -69,17 +70,22 @@ export function createIntake({ memory, groups, receipts, clock, receive }: Intak
     const event = inbound(message, {
       me,
       sentByUs: (id) => isOwnId(to.mark, id),
-      otherForm: memory.otherForm,
-      nameOf: memory.nameOf,
+      otherForm: cache.otherForm,
+      nameOf: cache.nameOf,
       titleOf: groups.titleOf,
-      authorOf: memory.authorOf,
+      authorOf: cache.authorOf,
       manages: groups.manages,
     });
     if (event === null) return;
     remember(event, message);
-    // Nobody's clock may put the mark into the future: what comes late until then would be history.
+    // A sender's clock must not move the cursor into the future: what comes late until then would count as history.
     const cursor = Math.max(newest, to.since, Math.min(sentAt, clock.now()));
-    const reception = await store(event, { account: accountOf(me), cursor: String(cursor), late });
+    const reception = await handIn.store({
+      account: accountOf(me),
+      events: [event],
+      cursor: String(cursor),
+      ...(late ? { piledUp: true } : {}),
+    });
     newest = cursor;
     if (event.kind !== 'message' || event.sender.self) return;
     const isTurnedAway = reception.turnedAway.some(
@@ -88,42 +94,31 @@ export function createIntake({ memory, groups, receipts, clock, receive }: Intak
     if (!isTurnedAway) receipts.add(message.key);
   }
 
-  async function store(
-    event: InboundEvent,
-    { account, cursor, late }: { account: string; cursor: string; late: boolean },
-  ): Promise<Reception> {
-    const piledUp = late ? { piledUp: true } : {};
-    const stored = receive({ channel: 'whatsapp', account, events: [event], cursor, ...piledUp });
-    storing.add(stored);
-    try {
-      return await stored;
-    } finally {
-      storing.delete(stored);
-    }
-  }
-
   function remember(event: InboundEvent, message: WAMessage): void {
     if (event.kind !== 'message') return;
     const { chat, sender } = event;
     const addresses = [chat.address, chat.otherAddress];
     const content = contentOf(message.message);
     const text = event.text || (content ? labelOf(content) : '');
-    memory.met(personOf(sender.address, sender.otherAddress), sender.name);
-    memory.heard(addresses, { key: message.key, text, author: sender.address });
+    cache.notePerson(personOf(sender.address, sender.otherAddress), sender.name);
+    cache.noteMessage(addresses, { key: message.key, text, author: sender.address });
     const context: Context | undefined = (content && saidIn(content)?.context) ?? undefined;
-    memory.disappearing(addresses, context?.expiration ?? 0);
+    cache.noteLifetime(addresses, context?.expiration ?? 0);
   }
 
-  /** Who somebody is by their other address, where the message does not tell. */
+  /** Looks up the sender's other address, where the message does not have it. */
   async function lookUp({ key }: WAMessage, lookup: Lookup): Promise<void> {
     const jid = plainJid(key.participant || key.remoteJid);
-    if (jid === null || isGroup(jid) || memory.otherForm(jid) !== null) return;
+    if (jid === null || isGroup(jid) || cache.otherForm(jid) !== null) return;
     const alternative = plainJid(key.participantAlt ?? key.remoteJidAlt);
     if (alternative !== null) return;
     const name = jid.endsWith('@lid') ? `${userOf(jid)}_reverse` : userOf(jid);
     const user = (await lookup([name]))[name];
     if (user === undefined) return;
-    memory.met(personOf(jid, jid.endsWith('@lid') ? `${user}@s.whatsapp.net` : `${user}@lid`), undefined);
+    cache.notePerson(
+      personOf(jid, jid.endsWith('@lid') ? `${user}@s.whatsapp.net` : `${user}@lid`),
+      undefined,
+    );
   }
 
   return {
@@ -140,13 +135,36 @@ export function createIntake({ memory, groups, receipts, clock, receive }: Intak
       if (taken.get(nameOf(message))) return;
       await take(message, late, to);
     },
-
-    async idle() {
-      await Promise.allSettled(storing);
-    },
   };
 }
 
 function nameOf({ key }: WAMessage): string {
   return `${plainJid(key.remoteJid)} ${key.id}`;
+}
+
+/**
+ * A message as it was decrypted, with what stands on its envelope, in the library's form. null for one that cannot be
+ * read: the library notices that, too, and asks for it again.
+ */
+function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage | null {
+  try {
+    const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');
+    const content = proto.Message.decode(unpadRandomMax16(plaintext));
+    return {
+      ...fullMessage,
+      key: { ...fullMessage.key, ...otherAddressOf(stanza, fullMessage) },
+      // What our own phone sent is in one more wrapper.
+      message: content.deviceSentMessage?.message ?? content,
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** In what our own account sent, the library mistakes the sender's other address for that of the chat. */
+function otherAddressOf({ attrs }: BinaryNode, { key }: WAMessage): { remoteJidAlt?: string } {
+  if (!key.fromMe || !attrs.recipient) return {};
+  const other =
+    attrs.recipient_pn ?? attrs.peer_recipient_pn ?? attrs.recipient_lid ?? attrs.peer_recipient_lid;
+  return other === undefined ? {} : { remoteJidAlt: other };
 }

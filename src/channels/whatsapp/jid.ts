@@ -1,7 +1,7 @@
 /**
- * WhatsApp's addresses. A person has two: by phone number (`4917…@s.whatsapp.net`) and by a number that says
- * nothing (`1234…@lid`); messages come with either, mostly with both. A device of a person has `:12` in its
- * address, which is nobody's chat.
+ * WhatsApp's addresses (JIDs). A person has two: by phone number (`4917…@s.whatsapp.net`) and by an arbitrary number
+ * (`1234…@lid`); messages come with either, mostly with both. The address of a person's device has `:12` in it, and is
+ * no chat.
  */
 
 const ADDRESS = /^([\w.-]+?)(?:_\d+)?(?::\d+)?@(s\.whatsapp\.net|c\.us|hosted\.lid|hosted|lid|g\.us)$/;
@@ -40,7 +40,7 @@ export function userOf(jid: string): string {
   return jid.slice(0, jid.indexOf('@'));
 }
 
-/** Of addresses that are one person's, in any order. */
+/** From addresses of one person, in any order. */
 export function personOf(...jids: (string | null | undefined)[]): Person {
   const known = jids
     .map(plainJid)
@@ -49,7 +49,7 @@ export function personOf(...jids: (string | null | undefined)[]): Person {
   return { phone: known.find((jid) => !isLid(jid)) ?? null, lid: known.find(isLid) ?? null };
 }
 
-/** As the core wants it: the phone form where it is known, and the other one. */
+/** As the core wants it: first the phone form where it is known, then the other one. */
 export function addressesOf({ phone, lid }: Person): { address: string; otherAddress?: string } | null {
   const address = phone ?? lid;
   if (address === null) return null;
@@ -60,7 +60,7 @@ export function isSamePerson(one: Person, jid: string): boolean {
   return jid === one.phone || jid === one.lid;
 }
 
-/** A phone number as people write it; of a person without one, what there is. */
+/** The phone number as people write it; the other number where there is none. */
 export function numberOf({ phone, lid }: Person): string {
   return phone === null ? userOf(lid ?? '') : `+${userOf(phone)}`;
 }

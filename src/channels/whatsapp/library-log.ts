@@ -1,6 +1,6 @@
 /**
- * The library's log in ours, at debug. It logs its objects whole, keys and messages among them: only its sentences go
- * on, and the message of an error.
+ * The library's log in ours, at debug. It logs whole objects, keys and messages among them: only its sentences and the
+ * messages of errors are passed on.
  */
 import type { SocketConfig } from '@whiskeysockets/baileys';
 import type { Log } from '../../core/log.js';
@@ -14,7 +14,7 @@ export function libraryLog(log: Log): LibraryLog {
   };
   const silent = () => {};
   const adapter: LibraryLog = {
-    // What it compares with, to find out whether it should spell out every stanza.
+    // At `trace` the library would write out every stanza.
     level: 'info',
     child: () => adapter,
     trace: silent,

@@ -1,4 +1,4 @@
-/** One login: a connection whose messages go to the intake, and whose questions are answered. */
+/** One login: a connection, with its messages handed to the intake and the library's questions answered. */
 import type { BinaryNode, WAMessage, WASocket } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
@@ -12,7 +12,7 @@ import { numberOf } from './jid.js';
 import type { WhatsAppOptions } from './options.js';
 import { markOf } from './own-ids.js';
 import { type Resending, resending } from './resend.js';
-import { type Custody, storingFirst } from './signal.js';
+import { type BeforeUse, storingFirst } from './signal.js';
 
 export interface LoginParts {
   options: WhatsAppOptions;
@@ -24,7 +24,7 @@ export interface LoginParts {
   /** Whether what comes may be taken in. */
   takesIn(): boolean;
   /** The time of the newest message that was stored, ms; null before the first. */
-  initialCursor(account: string): Promise<string | null>;
+  cursor(account: string): Promise<string | null>;
   onQr(text: string): void;
 }
 
@@ -36,18 +36,21 @@ export async function logIn(
   const { options, clock, log, groups } = parts;
   const { creds } = credentials.auth;
   const me = meIn(creds);
-  const stored = me === null ? null : await parts.initialCursor(accountOf(me));
+  const stored = me === null ? null : await parts.cursor(accountOf(me));
   const login: Login = {
     me: () => meIn(creds),
     mark: markOf(creds.signedIdentityKey.public),
     since: Math.max(credentials.pairedAt(), Number(stored ?? 0)),
   };
-  /** In which stanza a ciphertext came: the library asks for the one, and tells nothing of the other. */
+  /** The stanza in which a ciphertext came: the library hands over the ciphertext alone. */
   const stanzas = new WeakMap<Uint8Array, BinaryNode>();
   const connection = connect({
-    ...{ options, credentials, clock, log },
+    options,
+    credentials,
+    clock,
+    log,
     hooks: {
-      makeSignalRepository: storingFirst(custody()),
+      makeSignalRepository: storingFirst(beforeUse()),
       cachedGroupMetadata: groups.metadata,
       getMessage: resending(parts.resends, login.mark, () => connection.socket),
     },
@@ -66,9 +69,9 @@ export async function logIn(
   listen(connection.socket);
   return connection;
 
-  function custody(): Custody {
+  function beforeUse(): BeforeUse {
     return {
-      // What comes when no more is taken in stays with WhatsApp.
+      // A message that comes when no more are taken in stays with WhatsApp.
       mayTakeIn: () => (parts.takesIn() ? Promise.resolve() : new Promise(() => {})),
       async decrypted(ciphertext, plaintext, keys) {
         const stanza = stanzas.get(ciphertext);

@@ -1,15 +1,12 @@
-/** `channels.whatsapp` of config.yaml. What every channel has (`access`) is added where the schemas are joined. */
+/** The keys below `channels.whatsapp` of config.yaml that only WhatsApp has. */
 import * as z from 'zod';
-import { expected, rate, truth } from '../option-words.js';
+import { address, type Camel, expected, rate, truth } from '../kit/options.js';
 
 export const whatsappOptions = z.object(
   {
     enabled: truth().default(false),
-    web_socket_url: z
-      .url({
-        protocol: /^wss?$/,
-        ...expected('the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat'),
-      })
+    // null: WhatsApp's own.
+    web_socket_url: address('the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat', /^wss?$/)
       .nullable()
       .default(null),
     messages_per_second: rate().default(5),
@@ -18,11 +15,4 @@ export const whatsappOptions = z.object(
   expected('keys and values'),
 );
 
-/** The same in the words of the code. */
-export interface WhatsAppOptions {
-  enabled: boolean;
-  /** null: WhatsApp's own. */
-  webSocketUrl: string | null;
-  messagesPerSecond: number;
-  perChatBurst: number;
-}
+export type WhatsAppOptions = Camel<z.output<typeof whatsappOptions>>;

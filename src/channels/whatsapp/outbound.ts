@@ -2,15 +2,16 @@
 import { extname } from 'node:path';
 import type { AnyMessageContent } from '@whiskeysockets/baileys';
 import type { Part } from '../../core/channel.js';
+import { withEmptyNote } from '../kit/outgoing.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
 import { TABLE_WIDTH, whatsappText } from '../markdown/whatsapp.js';
 
-/** WhatsApp takes 65,536 characters; but people read them on a phone. */
+/** WhatsApp takes 65,536 characters, but people read them on a phone. */
 const MAX_TEXT = 4096;
-/** The stars around a name, and what keeps them from its neighbours. */
-const SIGNS_OF_BOLD = 4;
-/** What is larger goes as a file: as a picture it would be made small beyond use, or not taken. */
+/** The stars around a name, and the characters that separate them from their neighbours. */
+const BOLD_MARKERS = 4;
+/** A larger picture is sent as a document: as a picture it would be shrunk beyond use, or refused. */
 const MAX_PICTURE_BYTES = 16_000_000;
 
 const PICTURES = [
@@ -37,7 +38,7 @@ const MIME_TYPES: Record<string, string> = {
 /** With room for a name of `spare` characters, in bold, before each part. */
 export function compose(markdown: string, spare = 0): Part[] {
   const styled = parse(markdown, { tableWidth: TABLE_WIDTH });
-  const limit = MAX_TEXT - (spare === 0 ? 0 : spare + SIGNS_OF_BOLD);
+  const limit = MAX_TEXT - (spare === 0 ? 0 : spare + BOLD_MARKERS);
   return cut(styled, { limit, measure: (part) => whatsappText(part).length });
 }
 
@@ -47,12 +48,8 @@ export function messageContent(part: Part, bytes: Buffer | null): AnyMessageCont
   const { file } = part;
   // Without a preview: the gateway does not open addresses that a model wrote.
   if (file === undefined || bytes === null) return { text: words, linkPreview: null };
-  const blank = words.trim() === '';
-  if (bytes.length === 0) {
-    const note = `(The file ${file.name} is empty, so it is not attached.)`;
-    return { text: blank ? note : `${words}\n\n${note}`, linkPreview: null };
-  }
-  const caption = blank ? {} : { caption: words };
+  if (bytes.length === 0) return { text: withEmptyNote(words, file), linkPreview: null };
+  const caption = words.trim() === '' ? {} : { caption: words };
   const picture = PICTURES.find(({ begins }) => begins.every((byte, at) => bytes[at] === byte));
   if (picture && bytes.length <= MAX_PICTURE_BYTES) {
     return { image: bytes, mimetype: picture.mimetype, ...caption };

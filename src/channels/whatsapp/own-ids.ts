@@ -1,12 +1,11 @@
 /**
- * The ids of our own messages. They are made of what the core calls a message (its key), so that a message that is
- * sent again has the same id and is the same message to WhatsApp, and so that what a peer asks for again can be
- * found. The mark tells our messages from those of every other device of the account; it comes from the key that is made
- * anew with each link.
+ * The ids of our own messages, made from the key by which the core knows a message: one that is sent again has the same
+ * id and is the same message to WhatsApp, and what a peer asks for again can be found. The mark in them tells our
+ * messages from those of the account's other devices; it comes from a key that is new with each link.
  */
 import { createHash } from 'node:crypto';
 
-/** How the ids of web clients begin. */
+/** With this the ids of web clients begin. */
 const WEB = '3EB0';
 const MARK_LENGTH = 8;
 /** 22 characters in all, as usual; enough for numbers up to a million million. */

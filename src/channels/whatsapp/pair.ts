@@ -2,14 +2,16 @@
  * Linking by a code that is typed on the phone, while the gateway does not run. What was linked before stays until
  * the new link is there.
  */
+import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { onAbort } from '../kit/abort.js';
 import { meIn } from './account.js';
 import { closingOf } from './closing.js';
 import { type Connection, connect } from './connection.js';
-import { type ChannelState, type Credentials, openCredentials } from './credentials.js';
-import { hushLibsignal } from './hush.js';
+import { silenceLibsignal } from './console-filter.js';
+import { type Credentials, openCredentials } from './credentials.js';
 import { numberOf } from './jid.js';
 import type { WhatsAppOptions } from './options.js';
 import { storingFirst } from './signal.js';
@@ -36,18 +38,18 @@ export async function pairByPhone(parts: PairParts): Promise<{ number: string }>
   if (!/^\d{6,15}$/.test(digits)) {
     throw new Fault('configuration', 'expected a phone number with its country code, like +49 170 1234567');
   }
-  const unhush = hushLibsignal(parts.log);
+  const unsilence = silenceLibsignal(parts.log);
   try {
     return await untilLinked(parts, digits);
   } finally {
-    unhush();
+    unsilence();
   }
 }
 
 async function untilLinked(parts: PairParts, digits: string): Promise<{ number: string }> {
   const { clock, signal, state } = parts;
   const staged = staging(state);
-  let words = '';
+  let reason = '';
   for (let failures = 0; failures < TRIES && !signal.aborted; ) {
     const credentials = await openCredentials(staged.state);
     const outcome = await connectOnce(parts, credentials, staged.commit, digits);
@@ -56,7 +58,7 @@ async function untilLinked(parts: PairParts, digits: string): Promise<{ number: 
     credentials.retire();
     if (outcome.kind === 'linked') return { number: outcome.number };
     const closing = closingOf(outcome.reason);
-    ({ words } = closing);
+    ({ reason } = closing);
     // The code that was shown is worth nothing any more, and what was begun with it neither.
     if (!staged.committed() && closing.kind !== 'restart') staged.clear();
     if (staged.committed() && closing.kind === 'logged out') break;
@@ -65,7 +67,7 @@ async function untilLinked(parts: PairParts, digits: string): Promise<{ number: 
     await clock.sleep(PAUSE_MS, signal);
   }
   if (signal.aborted) throw new Fault('internal', 'WhatsApp was not linked: given up');
-  throw new Fault('internal', `WhatsApp was not linked: ${words}`);
+  throw new Fault('internal', `WhatsApp was not linked: ${reason}`);
 }
 
 type Outcome = { kind: 'linked'; number: string } | { kind: 'ended'; reason: unknown };
@@ -82,7 +84,10 @@ async function connectOnce(
     opened = resolve;
   });
   const connection: Connection = connect({
-    ...{ options, credentials, clock, log },
+    options,
+    credentials,
+    clock,
+    log,
     // Messages that come already are for the gateway: they stay with WhatsApp until it runs.
     hooks: {
       makeSignalRepository: storingFirst({
@@ -107,9 +112,7 @@ async function connectOnce(
     },
     onOpen: opened,
   });
-  const giveUp = () => connection.end(new Error('given up'));
-  signal.addEventListener('abort', giveUp, { once: true });
-  if (signal.aborted) giveUp();
+  const unlisten = onAbort(signal, () => connection.end(new Error('given up')));
   try {
     const reason = await Promise.race([connection.ended, open.then(() => null)]);
     const me = meIn(credentials.auth.creds);
@@ -117,7 +120,7 @@ async function connectOnce(
     connection.end(new Error('linked'));
     return { kind: 'linked', number: numberOf({ ...me, lid: null }) };
   } finally {
-    signal.removeEventListener('abort', giveUp);
+    unlisten();
   }
 }
 

@@ -1,30 +1,19 @@
 /**
- * What of WhatsApp's messages we read. They are other people's words, and the format grows: a field of another
- * form than expected counts as absent.
+ * What we read of WhatsApp's messages. A field of another form than expected counts as absent.
  */
-import { flag, list, type Read, record, text } from '../read.js';
+import * as z from 'zod';
+import { flag, list, nested, reader, record, text } from '../kit/payload.js';
 
-type Result<Reader> = Reader extends Read<infer T> ? T : never;
-
-const bytes: Read<Uint8Array> = (value) =>
-  value instanceof Uint8Array && value.length > 0 ? value : undefined;
-
-const float: Read<number> = (value) =>
-  typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+const bytes = z.instanceof(Uint8Array).refine(({ length }) => length > 0);
+const float = z.number();
 
 /** Whole numbers come as numbers, as text, or as a pair of halves. */
-const count: Read<number> = (value) => {
-  const number =
-    typeof value === 'object' && value !== null && 'low' in value && 'high' in value
-      ? Number(value.high) * 2 ** 32 + (Number(value.low) >>> 0)
-      : typeof value === 'string' && /^\d{1,16}$/.test(value)
-        ? Number(value)
-        : value;
-  return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
-};
-
-/** Read later, with the same reader: messages hold messages. */
-const nested: Read<object> = (value) => (typeof value === 'object' && value !== null ? value : undefined);
+const count = z.preprocess((value) => {
+  if (typeof value === 'object' && value !== null && 'low' in value && 'high' in value) {
+    return Number(value.high) * 2 ** 32 + (Number(value.low) >>> 0);
+  }
+  return typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
+}, z.int().nonnegative());
 
 const context = record(
   {},
@@ -65,8 +54,8 @@ const contact = record({}, { ...about, displayName: text, vcard: text });
 const poll = record({}, { ...about, name: text, options: list(record({}, { optionName: text })) });
 const messageKey = record({ id: text }, { fromMe: flag, participant: text });
 
-/** A message's content, out of its wrappers. What is not here is nothing to us. */
-export const readContent = record(
+// `nested` is read later, with the same reader: messages hold messages.
+const content = record(
   {},
   {
     conversation: text,
@@ -107,8 +96,7 @@ export const readContent = record(
   },
 );
 
-/** A message with what stands on its envelope. */
-export const readMessage = record(
+const envelope = record(
   {
     key: record(
       { remoteJid: text, id: text },
@@ -119,17 +107,14 @@ export const readMessage = record(
   { messageTimestamp: count, pushName: text, verifiedBizName: text },
 );
 
-export type Content = Result<typeof readContent>;
-export type Envelope = Result<typeof readMessage>;
-export type Media = Result<typeof media>;
-export type Place = Result<typeof place>;
-export type Contact = Result<typeof contact>;
-export type Context = Result<typeof context>;
+/** A message's content, out of its wrappers. What is not in it is nothing to us. */
+export const readContent = reader(content);
+/** A message with what stands on its envelope. */
+export const readMessage = reader(envelope);
 
-export const NO_CONTEXT: Context = {
-  stanzaId: undefined,
-  participant: undefined,
-  quotedMessage: undefined,
-  mentionedJid: undefined,
-  expiration: undefined,
-};
+export type Content = z.output<typeof content>;
+export type Envelope = z.output<typeof envelope>;
+export type Media = z.output<typeof media>;
+export type Place = z.output<typeof place>;
+export type Contact = z.output<typeof contact>;
+export type Context = z.output<typeof context>;

@@ -1,14 +1,14 @@
 /**
- * The blue ticks: that a message was read is told for what was let in, some messages at a time, and never to
- * strangers. Best effort.
+ * Read receipts (the blue ticks): sent for messages that were let in, several at a time, and never to strangers. Best
+ * effort.
  */
 import type { WAMessageKey } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 
-/** A burst of messages is told in one go. */
-const GATHERED_MS = 500;
+/** Receipts for a burst of messages go together. */
+const GATHER_MS = 500;
 
 export interface ReadReceipts {
   add(key: WAMessageKey): void;
@@ -37,7 +37,7 @@ export function createReadReceipts(parts: {
   return {
     add(key) {
       keys.push(key);
-      cancel ??= parts.clock.after(GATHERED_MS, flush);
+      cancel ??= parts.clock.after(GATHER_MS, flush);
     },
     stop() {
       cancel?.();

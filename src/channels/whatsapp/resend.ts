@@ -1,13 +1,13 @@
 /**
- * What we sent, for a peer whose phone could not read it and asks for it again: the library encrypts it anew. From
- * memory, else from the store, which knows it by the key in its id.
+ * What we sent, for a peer whose phone could not decrypt it and asks for it again: the library then encrypts it anew.
+ * Taken from memory, else from the store, by the key in the message's id.
  */
 import type { proto, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import type { Part } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Bounded } from '../bounded.js';
-import { readOutgoing } from '../outgoing.js';
+import type { Bounded } from '../kit/bounded.js';
+import { readOutgoing } from '../kit/outgoing.js';
 import { keyOf } from './own-ids.js';
 import { contentOf, UPLOADS } from './send.js';
 
@@ -19,7 +19,7 @@ export interface Resending {
   signal: AbortSignal;
 }
 
-/** Never rejects: a message that cannot be had is not sent again. */
+/** Never rejects: a message that is not found is not sent again. */
 export function resending(
   { sent, sentPart, log, signal }: Resending,
   mark: string,

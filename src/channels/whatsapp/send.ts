@@ -1,6 +1,6 @@
 /**
- * Sends one message, with a file or without, and waits until WhatsApp has taken it. A message has the same id at each
- * try, so that one that arrived already is not a second one.
+ * Sends one message, with a file or without, and waits until WhatsApp has it. A message has the same id at each try, so
+ * that it arrives only once.
  */
 import {
   generateWAMessageContent,
@@ -13,29 +13,30 @@ import type { Part, Recipient, SendResult } from '../../core/channel.js';
 import { type Clock, OVER } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
-import type { Bounded } from '../bounded.js';
-import { readOutgoing } from '../outgoing.js';
+import { onAbort } from '../kit/abort.js';
+import type { Bounded } from '../kit/bounded.js';
+import { readOutgoing } from '../kit/outgoing.js';
 import type { Ack } from './acks.js';
+import type { Cache } from './cache.js';
 import { statusOf } from './closing.js';
 import type { Connection } from './connection.js';
 import { libraryLog } from './library-log.js';
-import type { Memory } from './memory.js';
 import { messageContent } from './outbound.js';
 
-/** What WhatsApp takes as a document is much more; what people wait for on a phone is not. */
+/** WhatsApp takes larger documents, but nobody wants to wait for them on a phone. */
 export const UPLOADS = { bytes: 100_000_000, platform: 'WhatsApp' };
 const PATIENCE_MS = 45_000;
 /** A file has to be uploaded first. */
 const UPLOAD_PATIENCE_MS = 300_000;
-/** Nothing moved for so long. */
+/** An upload of which nothing moves for so long is given up. */
 const UPLOAD_STALLED_MS = 60_000;
 
-/** WhatsApp will not take the message later either: not in the group, nobody there, not allowed. */
+/** Refusals that are final: we are not in the group, nobody has this number, it is not allowed. */
 const FINAL = new Set([400, 401, 403, 404, 405, 406, 410]);
 const RESTRICTED = 463;
 
 export interface Sender {
-  memory: Memory;
+  cache: Cache;
   /** What was sent lately, by id: a peer that could not read it asks for it again. */
   sent: Bounded<string, proto.IMessage>;
   clock: Clock;
@@ -70,8 +71,8 @@ export async function send(
   const answered = ack.then((said): Outcome => ({ kind: 'done', ack: said }));
   try {
     const patience = bytes === null ? PATIENCE_MS : UPLOAD_PATIENCE_MS;
-    // When a connection ends, the library still waits for what it asked for. Whatever ends our waiting, a try that
-    // goes on is no harm: it is the same message.
+    // When a connection ends, the library still waits for its answers; we do not. A try that goes on does no harm: with
+    // the same id it is the same message.
     const work = Promise.race([write(), answered]);
     const outcome = await within(sender.clock, patience, signal, work);
     return resultOf(outcome, id);
@@ -97,14 +98,14 @@ export function contentOf(
 }
 
 function messageOf(
-  { memory }: Sender,
+  { cache }: Sender,
   socket: WASocket,
   to: Recipient,
   content: proto.IMessage,
   { id, replyTo }: { id: string; replyTo: string | null },
 ): proto.IMessage {
-  const quoted = replyTo === null ? null : memory.quotable(to.address, replyTo);
-  const seconds = memory.disappearsAfter(to.address);
+  const quoted = replyTo === null ? null : cache.quotable(to.address, replyTo);
+  const seconds = cache.lifetimeOf(to.address);
   const quotation: WAMessage | null = quoted && { key: quoted.key, message: { conversation: quoted.text } };
   const { message } = generateWAMessageFromContent(to.address, content, {
     userJid: socket.user?.id ?? '',
@@ -115,7 +116,7 @@ function messageOf(
   return message ?? content;
 }
 
-/** Does not wait longer than that for what goes on by itself. */
+/** Waits for the work no longer than `ms`; the work itself goes on. */
 async function within(
   clock: Clock,
   ms: number,
@@ -123,15 +124,14 @@ async function within(
   work: Promise<Outcome>,
 ): Promise<Outcome> {
   const over = new AbortController();
-  const end = () => over.abort(OVER);
-  signal.addEventListener('abort', end, { once: true });
+  const unlisten = onAbort(signal, () => over.abort(OVER));
   const waited = clock
     .sleep(ms, over.signal)
     .then((): Outcome => (signal.aborted ? { kind: 'cancelled' } : { kind: 'late' }));
   try {
     return await Promise.race([work, waited]);
   } finally {
-    signal.removeEventListener('abort', end);
+    unlisten();
     over.abort(OVER);
   }
 }
@@ -146,7 +146,7 @@ function resultOf(outcome: Outcome, id: string): SendResult {
 }
 
 function failure(error: unknown): SendResult {
-  // What a question was refused with stands in `data`.
+  // The code of a refused request is in `data`.
   const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
   const code = typeof data === 'number' ? data : null;
   const words = `WhatsApp did not take the message: ${describe(error)}`;
@@ -161,7 +161,7 @@ function ofCode(code: number, words: string): SendResult {
   return FINAL.has(code) ? { kind: 'refused', reason: words } : unreachable(words);
 }
 
-/** Never twice: by its id WhatsApp knows a message that it has taken already. */
+/** `taken: 'no'`, because a resend is never shown twice: WhatsApp recognises it by its id. */
 function unreachable(reason: string): SendResult {
   return { kind: 'unreachable', reason, taken: 'no' };
 }

@@ -1,57 +1,58 @@
 /**
- * The library's encryption, in an order that survives `kill -9`. By itself the library moves a session on before
- * anybody has stored the message, tells WhatsApp that it arrived, and only then hands it out; and it writes a message
- * to the wire before the session that made it is on the disk. Here
- *   - what was decrypted is stored in the same transaction, before the session moves on: a message that was cut off
- *     comes again and can be decrypted again; one that is there already is recognised by its id;
+ * The library's encryption, in an order that survives `kill -9`. By itself the library advances a session before
+ * anybody has stored the message, acknowledges the message to WhatsApp, and only then hands it out; and it writes a
+ * message to the wire before the session that encrypted it is on the disk. Here
+ *   - what was decrypted is stored in the same transaction, before the session advances: a message whose handling was
+ *     cut off comes again and can be decrypted again; one that is stored already is recognised by its id;
  *   - what is encrypted is on the disk before it is on the wire: no key of the session is ever used twice;
  *   - one operation runs at a time: two that read the same session would each undo what the other wrote;
- *   - what is decrypted moves on the session that it was written for, and no other (tried-sessions.ts).
+ *   - a message advances the session that decrypted it, and no other (restore-sessions.ts).
  */
 import { AsyncResource } from 'node:async_hooks';
 import { DEFAULT_CONNECTION_CONFIG, type SignalDataSet, type SocketConfig } from '@whiskeysockets/baileys';
-import { withoutMarks } from './tried-sessions.js';
+import { restoreUnused } from './restore-sessions.js';
 
 type MakeRepository = SocketConfig['makeSignalRepository'];
 type Auth = Parameters<MakeRepository>[0];
 type Keys = Extract<Auth['keys'], { transaction: unknown }>;
 
-export interface Custody {
-  /** Resolves when something may be taken in; what waits for it was not seen yet, and comes again. */
+export interface BeforeUse {
+  /** Resolves when messages may be taken in. One that waits for this counts as not received, and comes again. */
   mayTakeIn(): Promise<void>;
-  /** What came of a ciphertext. When it rejects, the session does not move on. */
+  /** Stores what was decrypted. When it rejects, the session does not advance. */
   decrypted(ciphertext: Uint8Array, plaintext: Uint8Array, keys: Keys): Promise<void>;
 }
 
-export function storingFirst(custody: Custody): MakeRepository {
+export function storingFirst(before: BeforeUse): MakeRepository {
   return (auth, logger, pnToLid) => {
     const keys = withTransactions(auth.keys);
-    /** A message on an existing session is being decrypted; never anything else at the same time. */
-    let trying = false;
-    const set = async (data: SignalDataSet) => keys.set(trying ? await withSessionsMended(keys, data) : data);
+    /** A message on an existing session is being decrypted; nothing else happens at the same time. */
+    let isDecrypting = false;
+    const set = async (data: SignalDataSet) =>
+      keys.set(isDecrypting ? await withUnusedRestored(keys, data) : data);
     const inner = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(
       { ...auth, keys: { ...keys, set } },
       logger,
       pnToLid,
     );
     const alone = oneAtATime();
-    // Transactions are found through the async context. Out here there is none, so that an operation in the midst of
-    // a send commits by itself, and not when the send is over.
+    // The library finds the transaction it is in through the async context. Out here there is none, so an operation
+    // inside a send commits by itself, and not when the send is over.
     const outside = new AsyncResource('whatsapp-signal');
-    const byItself = <T>(work: () => Promise<T>) => outside.runInAsyncScope(() => alone(work));
+    const runAlone = <T>(work: () => Promise<T>) => outside.runInAsyncScope(() => alone(work));
 
     async function decrypt(of: string, ciphertext: Uint8Array, work: () => Promise<Uint8Array>) {
-      await custody.mayTakeIn();
-      return byItself(() =>
+      await before.mayTakeIn();
+      return runAlone(() =>
         keys.transaction(async () => {
           const plaintext = await work();
-          await custody.decrypted(ciphertext, plaintext, keys);
+          await before.decrypted(ciphertext, plaintext, keys);
           return plaintext;
         }, of),
       );
     }
 
-    // A person's first messages would overtake each other while it is being noted who they are.
+    // A person's first messages would overtake each other while their two addresses are being noted.
     const { lidMapping } = inner;
     const note = lidMapping.storeLIDPNMappings.bind(lidMapping);
     const inTurn = oneAtATime();
@@ -61,31 +62,31 @@ export function storingFirst(custody: Custody): MakeRepository {
       ...inner,
       decryptMessage: (of) =>
         decrypt(of.jid, of.ciphertext, async () => {
-          trying = of.type === 'msg';
+          isDecrypting = of.type === 'msg';
           try {
             return await inner.decryptMessage(of);
           } finally {
-            trying = false;
+            isDecrypting = false;
           }
         }),
       decryptGroupMessage: (of) => decrypt(of.group, of.msg, () => inner.decryptGroupMessage(of)),
-      encryptMessage: (of) => byItself(() => inner.encryptMessage(of)),
-      encryptGroupMessage: (of) => byItself(() => inner.encryptGroupMessage(of)),
-      injectE2ESession: (of) => byItself(() => inner.injectE2ESession(of)),
-      migrateSession: (from, to) => byItself(() => inner.migrateSession(from, to)),
-      deleteSession: (jids) => byItself(() => inner.deleteSession(jids)),
+      encryptMessage: (of) => runAlone(() => inner.encryptMessage(of)),
+      encryptGroupMessage: (of) => runAlone(() => inner.encryptGroupMessage(of)),
+      injectE2ESession: (of) => runAlone(() => inner.injectE2ESession(of)),
+      migrateSession: (from, to) => runAlone(() => inner.migrateSession(from, to)),
+      deleteSession: (jids) => runAlone(() => inner.deleteSession(jids)),
     };
   };
 }
 
-async function withSessionsMended(keys: Keys, data: SignalDataSet): Promise<SignalDataSet> {
+async function withUnusedRestored(keys: Keys, data: SignalDataSet): Promise<SignalDataSet> {
   const written = data.session;
   if (written === undefined) return data;
   const before = await keys.get('session', Object.keys(written));
-  const mended = Object.entries(written).map(
-    ([id, record]) => [id, withoutMarks(before[id], record)] as const,
+  const restored = Object.entries(written).map(
+    ([id, record]) => [id, restoreUnused(before[id], record)] as const,
   );
-  return { ...data, session: Object.fromEntries(mended) as NonNullable<SignalDataSet['session']> };
+  return { ...data, session: Object.fromEntries(restored) as NonNullable<SignalDataSet['session']> };
 }
 
 function withTransactions(keys: Auth['keys']): Keys {

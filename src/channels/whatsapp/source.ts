@@ -1,13 +1,14 @@
 /**
- * What is needed to fetch a file of a message later, also after a restart: where it lies, the key that opens it,
- * and which message to ask for should it lie there no more. Opaque to everybody else.
+ * What is needed to fetch a file of a message later, also after a restart: where it is, its key, and the message by which
+ * it can be asked for again when it is gone. Opaque to everybody else.
  */
 import type { MediaType } from '@whiskeysockets/baileys';
-import { flag, oneOf, record, text } from '../read.js';
+import * as z from 'zod';
+import { flag, reader, record, text } from '../kit/payload.js';
+import type { File } from './content.js';
 import type { Envelope, Media } from './payload.js';
-import type { File } from './said.js';
 
-/** Under which name WhatsApp derives the keys of a file. */
+/** The names with which WhatsApp derives the keys of files. */
 const MEDIA_TYPES = {
   image: 'image',
   voice: 'audio',
@@ -16,16 +17,18 @@ const MEDIA_TYPES = {
   document: 'document',
 } as const satisfies Record<File['kind'], MediaType>;
 
-const readFields = record(
+const source = record(
   {
-    type: oneOf('image', 'audio', 'video', 'document'),
+    type: z.enum(['image', 'audio', 'video', 'document']),
     key: text,
     message: record({ remoteJid: text, id: text }, { fromMe: flag, participant: text }),
   },
   { path: text, url: text, sha256: text },
 );
 
-export type Source = NonNullable<ReturnType<typeof readFields>>;
+const readFields = reader(source);
+
+export type Source = z.output<typeof source>;
 
 export function sourceOf(
   kind: File['kind'],
@@ -43,9 +46,9 @@ export function sourceOf(
 }
 
 /** null for what this program did not write. */
-export function readSource(source: string): Source | null {
+export function readSource(written: string): Source | null {
   try {
-    return readFields(JSON.parse(source)) ?? null;
+    return readFields(JSON.parse(written)) ?? null;
   } catch {
     return null;
   }

@@ -1,6 +1,6 @@
 /** `/memory export`: the files of a persona's memory, one by one. */
 import type { Memory, MemoryFile, MemoryOwner } from '../../core/memory.js';
-import type { CommandAnswer, CommandCall, CommandParts } from './command.js';
+import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { counted } from './quoting.js';
 
@@ -8,7 +8,7 @@ const MOST_FILES = 30;
 
 export async function exportFiles(
   { command }: CommandCall,
-  { personas, memory }: CommandParts,
+  { personas, memory }: CommandServices,
 ): Promise<CommandAnswer> {
   const owner = await activeHere(command.chat, personas);
   const all = await memory.files(owner);

@@ -5,11 +5,13 @@
  */
 import type { FoundLine } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
-import type { StoredCommand } from '../../core/store.js';
-import type { CommandAnswer, CommandCall, CommandParts } from './command.js';
+import type { CommandEffect, StoredCommand } from '../../core/store.js';
+import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
 import { code, counted, oneLine, withoutBullet } from './quoting.js';
 
+/** So long a yes is waited for. */
+const WAIT_MS = 120_000;
 const MOST_FOUND = 1_000;
 const MOST_SHOWN = 15;
 const LINE_CHARS = 200;
@@ -30,41 +32,51 @@ interface Found {
   full: boolean;
 }
 
-export async function forget(call: CommandCall, parts: CommandParts, text: string): Promise<CommandAnswer> {
+export async function forget(
+  call: CommandCall,
+  services: CommandServices,
+  text: string,
+): Promise<CommandAnswer> {
   const wanted = wantedIn(text);
   if ('refusal' in wanted) return { text: wanted.refusal };
   const { command } = call;
-  const found = await search(command, wanted.phrase, parts);
+  const found = await search(command, wanted.phrase, services);
   if (isNothing(found)) return { text: NOWHERE };
-  parts.questions.ask({
+  const asked: CommandEffect = {
+    kind: 'ask',
     room: command.room,
     senderId: command.sender.id,
     askedBy: command.platformMessageId,
     ifYes: { name: command.name, argument: `yes ${text}` },
-  });
-  return { text: preview(found) };
+    until: services.clock.now() + WAIT_MS,
+  };
+  return { text: preview(found), effects: [asked] };
 }
 
 /** The files first, then the store; this command itself is the last to lose the text, so that a crash runs it again. */
-export async function carryOut(call: CommandCall, parts: CommandParts, text: string): Promise<CommandAnswer> {
+export async function carryOut(
+  call: CommandCall,
+  services: CommandServices,
+  text: string,
+): Promise<CommandAnswer> {
   const wanted = wantedIn(text);
   if ('refusal' in wanted) return { text: wanted.refusal };
   const { command } = call;
   const { phrase } = wanted;
-  const found = await search(command, phrase, parts);
+  const found = await search(command, phrase, services);
   if (isNothing(found) && command.tries === 1) return { text: NOWHERE };
   let gone = false;
   for (let pass = 0; pass < PASSES && !gone; pass++) {
-    await endWork(call, parts);
-    await parts.memory.erase(command.chat.id, phrase);
-    await parts.media.remove(await parts.store.filesWithWords(command.chat.id, phrase));
-    await parts.store.eraseWords(command.chat.id, phrase, FORGOTTEN);
-    await parts.recall.forget(command.chat.id);
+    await endWork(call, services);
+    await services.memory.erase(command.chat.id, phrase);
+    await services.media.remove(await services.store.filesWithWords(command.chat.id, phrase));
+    await services.store.eraseWords(command.chat.id, phrase, FORGOTTEN);
+    await services.recall.forget(command.chat.id);
     // What began meanwhile may have read it, and may have written it.
-    await endWork(call, parts);
-    gone = isNothing(await search(command, phrase, parts));
+    await endWork(call, services);
+    gone = isNothing(await search(command, phrase, services));
   }
-  await parts.store.endErasing(command.chat.id, phrase, FORGOTTEN);
+  await services.store.endErasing(command.chat.id, phrase, FORGOTTEN);
   if (!gone)
     return { text: 'I removed it, but something keeps writing it back. Please try again in a moment.' };
   return { text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.` };
@@ -76,7 +88,7 @@ export function isErased({ argument, tries }: StoredCommand): boolean {
 }
 
 /** What is left of that: all else was gone before. */
-export async function endOf({ command }: CommandCall, { store }: CommandParts): Promise<CommandAnswer> {
+export async function endOf({ command }: CommandCall, { store }: CommandServices): Promise<CommandAnswer> {
   await store.endErasing(command.chat.id, null, FORGOTTEN);
   return { text: IT_IS_FORGOTTEN };
 }
@@ -95,14 +107,14 @@ function wantedIn(text: string): { phrase: Phrase } | { refusal: string } {
   return { phrase: phraseOf(wanted) };
 }
 
-async function search({ chat }: StoredCommand, phrase: Phrase, parts: CommandParts): Promise<Found> {
-  const all = await parts.memory.find(chat.id, phrase, MOST_FOUND);
+async function search({ chat }: StoredCommand, phrase: Phrase, services: CommandServices): Promise<Found> {
+  const all = await services.memory.find(chat.id, phrase, MOST_FOUND);
   const isArchive = ({ file }: FoundLine) => file.startsWith('archive/');
   return {
     lines: all.filter((line) => !isArchive(line)),
     archives: all.filter(isArchive),
     full: all.length === MOST_FOUND,
-    ...(await parts.store.findWords(chat.id, phrase)),
+    ...(await services.store.findWords(chat.id, phrase)),
   };
 }
 
@@ -110,7 +122,10 @@ function isNothing({ lines, archives, messages, others }: Found): boolean {
   return lines.length + archives.length + messages + others === 0;
 }
 
-async function endWork({ command, interruptTurns }: CommandCall, { windows }: CommandParts): Promise<void> {
+async function endWork(
+  { command, interruptTurns }: CommandCall,
+  { windows }: CommandServices,
+): Promise<void> {
   // First the turns: one that ends could begin a flush.
   await interruptTurns();
   await windows.haltChat(command.chat.id);

@@ -1,7 +1,7 @@
 /** The remembered lines in what a prompt was given, pure: each with the file and the tier it stands in. */
 import type { PersonaId } from '../../core/ids.js';
-import type { Given } from '../../core/keeping.js';
 import type { Tier, Version } from '../../core/memory.js';
+import type { PromptMemory } from '../../core/memory-history.js';
 
 export interface RememberedLine {
   /** As in `Version`. */
@@ -17,7 +17,7 @@ const MARKER = /^<<truncated due to [a-z-]+=\d+>>$/;
 const FENCE = /^(?:`{3,}|~{3,})/;
 const SAYS_SOMETHING = /[\p{L}\p{N}\p{Extended_Pictographic}]/u;
 
-export function rememberedLines(given: Given, personaId: PersonaId): RememberedLine[] {
+export function rememberedLines(given: PromptMemory, personaId: PersonaId): RememberedLine[] {
   return [...memoryLines(given.memory, `${personaId}/MEMORY.md`), ...dailyLines(given.dailyLog)];
 }
 

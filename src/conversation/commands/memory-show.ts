@@ -1,11 +1,11 @@
 /** `/memory` and `/memory show`: the tiers and the recent daily log, cut as the prompt cuts them. */
-import type { CommandAnswer, CommandCall, CommandParts } from './command.js';
+import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { withFencesClosed } from './quoting.js';
 
 export async function show(
   { command }: CommandCall,
-  { personas, memory, zone, clock }: CommandParts,
+  { personas, memory, zone, clock }: CommandServices,
 ): Promise<CommandAnswer> {
   const owner = await activeHere(command.chat, personas);
   const today = zone.date(clock.now());

@@ -1,8 +1,8 @@
 /** Where a change of memory came from, in words: who said what led to it, and when. */
 import { roomParts } from '../../core/ids.js';
 import type { Version } from '../../core/memory.js';
-import type { StoredMessage } from '../../core/transcript.js';
-import type { CommandParts } from './command.js';
+import { authorName, type StoredMessage } from '../../core/transcript.js';
+import type { CommandServices } from './command.js';
 import { code, oneLine } from './quoting.js';
 import { sharedWords, wordFinder } from './shared-words.js';
 
@@ -12,7 +12,7 @@ const QUOTE_CHARS = 80;
 export async function sourceOf(
   version: Version,
   about: string,
-  { store, zone }: Pick<CommandParts, 'store' | 'zone'>,
+  { store, zone }: Pick<CommandServices, 'store' | 'zone'>,
 ): Promise<string> {
   const noted = `noted ${zone.time(version.at)}`;
   const { kind, turnId, personaId } = version.cause;
@@ -24,7 +24,7 @@ export async function sourceOf(
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
   const { resetAt } = await store.view(message.room, personaId);
   if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;
-  const name = message.author.kind === 'person' ? message.author.name : message.author.id;
+  const name = authorName(message.author);
   const quote = code(oneLine(message.text, QUOTE_CHARS));
   return `from ${oneLine(name, 40)}, ${zone.time(message.sentAt)}: ${quote}`;
 }

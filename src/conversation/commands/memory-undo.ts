@@ -1,7 +1,7 @@
 /** `/memory undo`: takes back the last change of a persona's memory; once more, and it takes back the one before. */
 import type { Version } from '../../core/memory.js';
 import type { CommandEffect } from '../../core/store.js';
-import type { CommandAnswer, CommandCall, CommandParts } from './command.js';
+import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { changedLines, placeOf } from './memory-change.js';
 import { sourceOf } from './memory-source.js';
@@ -11,7 +11,7 @@ const MOST_VERSIONS = 20;
 
 export async function undo(
   { command }: CommandCall,
-  { personas, memory, store, zone }: CommandParts,
+  { personas, memory, store, zone }: CommandServices,
 ): Promise<CommandAnswer> {
   const owner = await activeHere(command.chat, personas);
   const effects: CommandEffect[] = [];

@@ -1,8 +1,10 @@
 /** `/memory why WORDS`: where the messages went in which these words stand. And the account of a whole room. */
-import type { Fate, KeepingStore, Trace } from '../../core/keeping.js';
+
 import type { MemoryOwner } from '../../core/memory.js';
+import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
 import { phraseOf } from '../../core/phrase.js';
-import type { CommandAnswer, CommandParts } from './command.js';
+import { authorName } from '../../core/transcript.js';
+import type { CommandAnswer, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
 import { code, counted, oneLine } from './quoting.js';
 
@@ -12,29 +14,30 @@ const QUOTE_CHARS = 80;
 export async function whereWords(
   { chatId, personaId }: MemoryOwner,
   words: string,
-  parts: CommandParts,
+  services: CommandServices,
 ): Promise<CommandAnswer> {
   const wanted = unquoted(words);
   if (wanted === '') return { text: 'Please say which words to look for.' };
-  const traces = await parts.store.trace({
+  const traces = await services.store.trace({
     chatId,
     wanted: { phrase: phraseOf(wanted), personaId },
     most: MOST_MESSAGES,
   });
   if (traces.length === 0) return { text: 'I find no message here in which these words stand.' };
-  return { text: traces.map((trace) => `- ${describeTrace(trace, chatId, parts)}`).join('\n') };
+  return { text: traces.map((trace) => `- ${describeTrace(trace, chatId, services)}`).join('\n') };
 }
 
 function describeTrace(
   { message, personaId, fate }: Trace,
   chatId: string,
-  { zone, archives }: CommandParts,
+  { zone, archives }: CommandServices,
 ): string {
   const time = zone.time(message.sentAt);
   // What was reset is not brought back, not even as a quote.
   if (fate.kind === 'reset') return `A message of ${time}: it was forgotten by /reset, or never shown to me.`;
   const { author } = message;
-  const who = author.kind === 'person' ? oneLine(author.name, 40) : author.id === personaId ? 'I' : author.id;
+  const isOwn = author.kind === 'persona' && author.id === personaId;
+  const who = isOwn ? 'I' : oneLine(authorName(author), 40);
   const went = whereItWent(fate, (file) => archives.shownPath(chatId, file));
   return `${who}, ${time}: ${code(oneLine(message.text, QUOTE_CHARS))} ${went}`;
 }
@@ -60,7 +63,7 @@ export function accountOf({
   window,
   flushed,
   archived,
-}: Awaited<ReturnType<KeepingStore['whereabouts']>>): string {
+}: Awaited<ReturnType<MemoryHistoryStore['whereabouts']>>): string {
   return (
     `Of what was said here to me and by me, ${counted(window, 'message')} ${is(window)} in my window, ` +
     `${flushed} ${is(flushed)} behind it after a memory flush, and ${archived} ${is(archived)} archived with a flush still owed.`

@@ -1,6 +1,6 @@
 /** `/memory why`: the remembered lines that the last answer was given, those first that share words with it. */
 import type { MemoryOwner, Version } from '../../core/memory.js';
-import type { CommandAnswer, CommandCall, CommandParts } from './command.js';
+import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { broughtBy, type RememberedLine, rememberedLines } from './memory-lines.js';
 import { sourceOf } from './memory-source.js';
@@ -20,24 +20,28 @@ interface Ranked {
   shared: string[];
 }
 
-export async function why(call: CommandCall, parts: CommandParts, words: string): Promise<CommandAnswer> {
-  const owner = await activeHere(call.command.chat, parts.personas);
-  if (words !== '') return whereWords(owner, words, parts);
+export async function why(
+  call: CommandCall,
+  services: CommandServices,
+  words: string,
+): Promise<CommandAnswer> {
+  const owner = await activeHere(call.command.chat, services.personas);
+  if (words !== '') return whereWords(owner, words, services);
   const { room } = call.command;
-  const given = await parts.store.given(room, owner.personaId);
-  const account = accountOf(await parts.store.whereabouts(room, owner.personaId));
+  const given = await services.store.promptMemory(room, owner.personaId);
+  const account = accountOf(await services.store.whereabouts(room, owner.personaId));
   if (!given) return { text: `There is no answer of mine here yet to explain.\n\n${account}` };
-  const ranked = rank(rememberedLines(given, owner.personaId), await lastAnswer(room, owner, parts));
+  const ranked = rank(rememberedLines(given, owner.personaId), await lastAnswer(room, owner, services));
   if (ranked.length === 0) {
     return { text: `My last answer was given nothing that I remember.\n\n${account}` };
   }
   // Of all personas: a line of the daily log may be another's.
   const ask = { chatId: owner.chatId, personaId: null, most: MOST_VERSIONS };
-  const versions = await parts.store.versions(ask);
+  const versions = await services.store.versions(ask);
   const shown = await Promise.all(
     ranked.slice(0, MOST_LINES).map(async (each) => ({
       related: each.shared.length > 0,
-      text: await describeLine(each, versions, parts),
+      text: await describeLine(each, versions, services),
     })),
   );
   const blocks = [
@@ -59,7 +63,7 @@ export async function why(call: CommandCall, parts: CommandParts, words: string)
 async function lastAnswer(
   room: string,
   { personaId }: MemoryOwner,
-  { store }: CommandParts,
+  { store }: CommandServices,
 ): Promise<string> {
   const ask = { room, personaId, limit: RECENT, overheard: 0, except: [] };
   const { messages } = await store.window(ask);
@@ -79,11 +83,11 @@ function rank(lines: RememberedLine[], answer: string): Ranked[] {
 async function describeLine(
   { line, shared }: Ranked,
   versions: Version[],
-  parts: CommandParts,
+  services: CommandServices,
 ): Promise<string> {
   const version = broughtBy(line, versions);
   const source = version
-    ? await sourceOf(version, line.text, parts)
+    ? await sourceOf(version, line.text, services)
     : 'written by hand, as far as I can tell';
   const tier = line.tier === null ? '' : `, tier ${line.tier}`;
   const words = shared.length === 0 ? '' : ` (shared: ${shared.slice(0, SHARED_SHOWN).join(', ')})`;

@@ -1,5 +1,5 @@
 /** `/memory`: what a persona remembers, in the user's hands. Here only which file answers which word. */
-import type { Command, CommandAnswer, CommandCall, CommandParts } from './command.js';
+import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { exportFiles } from './memory-export.js';
 import { carryOut, endOf, forget, isErased } from './memory-forget.js';
 import { show } from './memory-show.js';
@@ -17,7 +17,7 @@ const USAGE = [
   '/memory export — send the files of my memory',
 ].join('\n');
 
-type Verb = (call: CommandCall, parts: CommandParts, rest: string) => Promise<CommandAnswer>;
+type Verb = (call: CommandCall, services: CommandServices, rest: string) => Promise<CommandAnswer>;
 
 const VERBS: Record<string, { run: Verb; changes: boolean }> = {
   show: { run: show, changes: false },
@@ -50,10 +50,10 @@ export const memory: Command = {
     { name: 'export', description: 'Send the files of my memory' },
   ],
   changes: (argument) => verbOf(argument)?.changes ?? false,
-  async run(call, parts) {
-    if (isErased(call.command)) return endOf(call, parts);
+  async run(call, services) {
+    if (isErased(call.command)) return endOf(call, services);
     const verb = verbOf(call.command.argument);
-    return verb ? verb.run(call, parts, verbAndRest(call.command.argument).rest) : { text: USAGE };
+    return verb ? verb.run(call, services, verbAndRest(call.command.argument).rest) : { text: USAGE };
   },
 };
 

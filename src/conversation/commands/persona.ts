@@ -5,8 +5,8 @@
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import type { CommandEffect } from '../../core/store.js';
-import { presentIn } from '../presence.js';
-import type { Command, CommandAnswer, CommandCall, CommandParts } from './command.js';
+import { presentIn } from '../participants.js';
+import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { words } from './parse.js';
 
 const USAGE = [
@@ -22,7 +22,7 @@ const USAGE = [
   'Names with spaces stand in quotes.',
 ].join('\n');
 
-type Verb = (call: CommandCall, parts: CommandParts, args: string[]) => Promise<CommandAnswer>;
+type Verb = (call: CommandCall, services: CommandServices, args: string[]) => Promise<CommandAnswer>;
 
 const VERBS: Record<string, { run: Verb; changes: boolean }> = {
   list: { run: list, changes: false },
@@ -65,10 +65,10 @@ export const persona: Command = {
     { name: 'leave', description: 'Send one away', rest: NAME },
   ],
   changes: (argument) => VERBS[verbOf(argument)]?.changes ?? false,
-  async run(call, parts) {
+  async run(call, services) {
     const verb = VERBS[verbOf(call.command.argument)];
     if (!verb) return { text: USAGE };
-    return verb.run(call, parts, words(call.command.argument).slice(1));
+    return verb.run(call, services, words(call.command.argument).slice(1));
   },
 };
 
@@ -77,7 +77,7 @@ function verbOf(argument: string): string {
   return Object.hasOwn(VERBS, verb) ? verb : '';
 }
 
-async function list({ command }: CommandCall, { personas }: CommandParts): Promise<CommandAnswer> {
+async function list({ command }: CommandCall, { personas }: CommandServices): Promise<CommandAnswer> {
   const all = await personas.list(command.chat.id);
   const present = presentIn(command.chat, all);
   const names = all.map(({ id, name }) => {
@@ -89,7 +89,7 @@ async function list({ command }: CommandCall, { personas }: CommandParts): Promi
 
 async function show(
   { command }: CommandCall,
-  { personas, facts }: CommandParts,
+  { personas, facts }: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
   const name = nameIn(args) || command.chat.activePersona;
@@ -110,7 +110,7 @@ async function show(
 
 async function switchTo(
   { command }: CommandCall,
-  { personas }: CommandParts,
+  { personas }: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
   const name = nameIn(args);
@@ -123,7 +123,7 @@ async function switchTo(
 
 async function create(
   { command }: CommandCall,
-  { personas }: CommandParts,
+  { personas }: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
   const from = args.findLastIndex((word) => word.toLowerCase() === 'from');
@@ -149,7 +149,7 @@ async function create(
 
 async function remove(
   { command }: CommandCall,
-  { personas, windows, store }: CommandParts,
+  { personas, windows, store }: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
   const name = nameIn(args);
@@ -177,7 +177,7 @@ async function remove(
 
 async function invite(
   { command }: CommandCall,
-  { personas }: CommandParts,
+  { personas }: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
   const { chat } = command;
@@ -192,7 +192,7 @@ async function invite(
 
 async function leave(
   { command }: CommandCall,
-  { personas }: CommandParts,
+  { personas }: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
   const { chat } = command;
@@ -216,7 +216,7 @@ async function leave(
 
 async function setModel(
   { command }: CommandCall,
-  { personas }: CommandParts,
+  { personas }: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
   const model = args.at(-1);

@@ -1,18 +1,18 @@
 /** `/reset`: forgets the conversation with the active persona in this room, for good. Memory stays. */
 import { roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/store.js';
-import { type Command, type CommandParts, changesAlways } from './command.js';
+import { type Command, type CommandServices, changesAlways } from './command.js';
 
 export const reset: Command = {
   name: 'reset',
   aliases: ['new'],
   description: 'Forget this conversation; memory stays',
   changes: changesAlways,
-  async run({ command }, parts) {
+  async run({ command }, services) {
     const personaId = command.chat.activePersona;
     // What is to be forgotten is not to become memory meanwhile, nor another archive.
-    await parts.windows.halt(command.room, personaId);
-    await markArchives(command, parts);
+    await services.windows.halt(command.room, personaId);
+    await markArchives(command, services);
     return {
       text: 'Conversation cleared. Principles and per-persona memory are unchanged.',
       effects: [{ kind: 'reset', room: command.room, personaId, upTo: command.afterMessage }],
@@ -21,7 +21,10 @@ export const reset: Command = {
 };
 
 /** Files outlive the store: they say themselves that no index may bring them back. */
-async function markArchives({ chat, room }: StoredCommand, { archives, log }: CommandParts): Promise<void> {
+async function markArchives(
+  { chat, room }: StoredCommand,
+  { archives, log }: CommandServices,
+): Promise<void> {
   const { threadId } = roomParts(room);
   const all = await archives.list(chat.id, chat.activePersona).catch((error) => {
     log.error(

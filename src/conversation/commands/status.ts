@@ -1,6 +1,7 @@
 /** `/status`: what is running and how it is, without anything secret. */
+import { sizeInWords } from '../../core/bytes.js';
 import { personaName } from '../../core/persona.js';
-import { presentIn } from '../presence.js';
+import { presentIn } from '../participants.js';
 import { type Command, changesNothing } from './command.js';
 
 export const status: Command = {
@@ -8,38 +9,40 @@ export const status: Command = {
   aliases: [],
   description: 'Show how I am doing',
   changes: changesNothing,
-  async run({ command, isOwner }, parts) {
+  async run({ command, isOwner }, services) {
     const { chat, room } = command;
-    const now = parts.clock.now();
-    const personas = await parts.personas.list(chat.id);
+    const now = services.clock.now();
+    const personas = await services.personas.list(chat.id);
     const persona = personas.find(({ id }) => id === chat.activePersona);
     const others = presentIn(chat, personas)
       .slice(1)
       .map((id) => personaName(personas, id));
-    const channel = parts.channels.get(chat.channel)?.status();
-    const last = await parts.store.lastReply(room);
+    const channel = services.channels.get(chat.channel)?.status();
+    const last = await services.store.lastReply(room);
     const lines = [
-      `coterie ${parts.facts.version}, running for ${duration(now - parts.facts.startedAt)}`,
+      `coterie ${services.facts.version}, running for ${duration(now - services.facts.startedAt)}`,
       `Persona: ${persona?.name ?? chat.activePersona}${others.length === 0 ? '' : ` (also here: ${others.join(', ')})`}`,
-      `Model: ${persona?.model ?? parts.facts.model}`,
+      `Model: ${persona?.model ?? services.facts.model}`,
       `Channel: ${chat.channel}, ${channel?.connected ? 'connected' : 'not connected'}`,
-      `Last reply here: ${last ? parts.zone.time(last.at) : 'none yet'}`,
+      `Last reply here: ${last ? services.zone.time(last.at) : 'none yet'}`,
     ];
-    const { vectors } = parts.recall.status();
+    const { vectors } = services.recall.status();
     if (vectors.state === 'failing') {
       lines.push(
-        `Memory search: by keywords only since ${parts.zone.time(vectors.since)}, for the embedding server is away`,
+        `Memory search: by keywords only since ${services.zone.time(vectors.since)}, for the embedding server is away`,
       );
     }
     if (isOwner) {
-      const { waiting, running, undelivered, parked } = await parts.store.census();
-      const { indexed, waiting: unindexed, vectors: by, vectorsWaiting } = parts.recall.status();
+      const { waiting, running, undelivered, parked } = await services.store.census();
+      const { indexed, waiting: unindexed, vectors: by, vectorsWaiting } = services.recall.status();
       const meaning =
         by.state === 'off' ? 'keywords' : `keywords and meaning, ${vectorsWaiting} vectors missing`;
       lines.push(`Memory search: ${meaning}; ${indexed} pieces indexed, ${unindexed} waiting`);
       lines.push(
         `All chats: ${waiting} messages waiting, ${running} turns running, ${undelivered} replies to send, ${parked} parked`,
       );
+      const { store, media } = await services.sizes();
+      lines.push(`Kept: ${sizeInWords(store.bytes)} in the database, ${sizeInWords(media)} of files`);
     }
     return { text: lines.join('\n') };
   },

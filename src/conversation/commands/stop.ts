@@ -11,13 +11,13 @@ export const stop: Command = {
   // Who may is decided below: the one who asked needs no rights.
   changes: changesNothing,
   async run({ command, mayChange }, { store }) {
-    const running = await store.running(command.room);
+    const running = (await store.running(command.room)) ?? (await store.suspended(command.room));
     if (!running) {
       const { chat, room, afterMessage } = command;
       if (chat.kind === 'group' || !(await store.waits(room, afterMessage))) {
         return { text: 'There is nothing to stop.' };
       }
-      return { text: 'Stopped.', effects: [{ kind: 'hush', room, upTo: afterMessage }] };
+      return { text: 'Stopped.', effects: [{ kind: 'suppress', room, upTo: afterMessage }] };
     }
     if (
       command.chat.kind === 'group' &&

@@ -2,28 +2,29 @@
 import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
-import type { HeardMessage, Place } from '../../core/view.js';
-import type { CompactionParts, Subject } from './parts.js';
+import { authorName } from '../../core/transcript.js';
+import type { HeardMessage, Position } from '../../core/view.js';
+import type { Services } from '../services.js';
+import type { Subject } from './subject.js';
 
 const PAGE = 500;
 
 /** Answers how many messages were written. What was only overheard stands in the store and is left out. */
 export async function copySpan(
-  parts: CompactionParts,
+  services: Services,
   subject: Subject,
-  span: { after: Place; upTo: Place },
+  span: { after: Position; upTo: Position },
   file: { name: string; head: ArchiveHead },
 ): Promise<number> {
   const { room, personaId, chat, personas } = subject;
   let written = 0;
 
-  const nameOf = ({ author }: HeardMessage) =>
-    author.kind === 'person' ? author.name : personaName(personas, author.id);
+  const nameOf = ({ author }: HeardMessage) => authorName(author, (id) => personaName(personas, id));
 
   async function* pages(): AsyncGenerator<ArchivedMessage[]> {
     let { after } = span;
     for (let more = true; more; ) {
-      const page = await parts.store.span({
+      const page = await services.store.span({
         ...{ room, personaId, after, upTo: span.upTo, limit: PAGE, overheard: 0 },
       });
       written += page.messages.length;
@@ -35,17 +36,20 @@ export async function copySpan(
       }));
       const last = page.messages.at(-1);
       more = page.more && last !== undefined;
-      if (last) after = last.place;
+      if (last) after = last.position;
     }
   }
 
-  await parts.archives.write(file.head, file.name, pages());
-  parts.log.info({ chat: chat.id, room, file: file.name, messages: written }, 'a conversation was archived');
+  await services.archives.write(file.head, file.name, pages());
+  services.log.info(
+    { chat: chat.id, room, file: file.name, messages: written },
+    'a conversation was archived',
+  );
   return written;
 }
 
 export function headOf(
-  parts: CompactionParts,
+  services: Services,
   { chat, room, personaId, personas }: Subject,
   why: { reason: string; flushed: boolean },
 ): ArchiveHead {
@@ -55,6 +59,6 @@ export function headOf(
     personaId,
     personaName: personaName(personas, personaId),
     ...why,
-    at: parts.clock.now(),
+    at: services.clock.now(),
   };
 }

@@ -5,15 +5,17 @@
  */
 import { roomParts } from '../../core/ids.js';
 import { estimateTokens, type Usage } from '../../core/model.js';
-import { type HeardMessage, isBehind, type Place, type ViewRecord } from '../../core/view.js';
-import { historyEntries, tokensOf } from '../history.js';
-import type { Knowledge } from '../knowledge.js';
+import { type HeardMessage, isAfter, type Position, type ViewRecord } from '../../core/view.js';
+import { historyEntries } from '../context/history.js';
+import type { Knowledge } from '../context/knowledge.js';
+import { tokensPerEstimated } from '../context/size.js';
+import type { Services } from '../services.js';
+import { tokensOf } from '../turn/tokens.js';
 import { copySpan, headOf } from './archive.js';
 import { boundaries, cutPlace } from './cut.js';
 import { deadline } from './deadline.js';
 import { flush, knowledgeOf } from './flush.js';
-import { type CompactionParts, type Subject, windowTokens } from './parts.js';
-import { tokensPerEstimated } from './size.js';
+import { flushTools, type Subject, windowTokens } from './subject.js';
 import { summarise } from './summary.js';
 
 /** So full a window may still be afterwards, with all that stands in every request. */
@@ -43,75 +45,83 @@ export interface WaitingTurn {
 
 /** Throws where an archive cannot be written; then nothing was moved. */
 export async function compact(
-  parts: CompactionParts,
+  services: Services,
   subject: Subject,
   turn: WaitingTurn | null,
   signal: AbortSignal,
 ): Promise<CompactionEnd> {
-  const { store, clock } = parts;
+  const { store, clock } = services;
   const { room, personaId } = subject;
   const all = await store.window({
     ...{ room, personaId, except: [], limit: MOST_ROWS },
-    overheard: parts.settings.overheardMessages,
+    overheard: services.settings.overheardMessages,
   });
   const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
   const window = { ...all, messages: all.messages.filter((message) => !isAsked(message)) };
-  const known = await knowledgeOf(parts, subject);
-  const leavesAt = placeToCut(parts, window, known, turn && { ...turn, asks: all.messages.filter(isAsked) });
+  const known = await knowledgeOf(services, subject);
+  const leavesAt = placeToCut(
+    services,
+    subject,
+    window,
+    known,
+    turn && { ...turn, asks: all.messages.filter(isAsked) },
+  );
   if (!leavesAt) return 'nothing';
   // All that is finished is flushed in one go, not only what leaves.
-  const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.place ?? leavesAt;
+  const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.position ?? leavesAt;
 
   const late = deadline(clock, signal, turn?.patienceMs);
   try {
-    const flushed = await flush(parts, subject, last, late.signal);
+    const flushed = await flush(services, subject, last, late.signal);
     if (signal.aborted) return 'dropped';
     if (flushed.kind === 'failed') {
-      parts.log.warn(
+      services.log.warn(
         { room, persona: personaId, why: flushed.reason },
         'a memory flush did not finish; it is owed',
       );
     }
     const view = await store.view(room, personaId);
-    const isSeen = !isBehind(leavesAt, view.flushedTo);
-    const summary = isSeen ? await summaryOf(parts, view, known, leavesAt, late.signal) : null;
+    const isSeen = !isAfter(leavesAt, view.flushedTo);
+    const summary = isSeen ? await summaryOf(services, view, known, leavesAt, late.signal) : null;
     if (signal.aborted) return 'dropped';
     // A summary that was missed, and a message that no flush could be shown whole, leave an archive behind.
     const isCut = flushed.kind === 'flushed' && flushed.cut;
-    if (summary !== null && !isCut) return await move(parts, view, leavesAt, summary, null);
-    const archived = await archive(parts, subject, view, leavesAt, isSeen);
-    return await move(parts, view, leavesAt, summary ?? noteOf(view, archived), archived.file);
+    if (summary !== null && !isCut) return await move(services, view, leavesAt, summary, null);
+    const archived = await archive(services, subject, view, leavesAt, isSeen);
+    return await move(services, view, leavesAt, summary ?? noteOf(view, archived), archived.file);
   } finally {
     late.over();
   }
 }
 
 /** Lets everything go that a window holds, unseen but archived: for a persona that is being deleted. */
-export async function putAway(parts: CompactionParts, subject: Subject): Promise<void> {
+export async function putAway(services: Services, subject: Subject): Promise<void> {
   const { room, personaId } = subject;
-  const window = await parts.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
-  const last = window.messages.at(-1)?.place;
+  const window = await services.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
+  const last = window.messages.at(-1)?.position;
   if (!last) return;
-  const isSeen = !isBehind(last, window.view.flushedTo);
+  const isSeen = !isAfter(last, window.view.flushedTo);
   const archived = isSeen
     ? null
-    : await archive(parts, subject, window.view, last, false, 'the persona was deleted');
-  await move(parts, window.view, last, { text: null, usage: null }, archived?.file ?? null);
+    : await archive(services, subject, window.view, last, false, 'the persona was deleted');
+  await move(services, window.view, last, { text: null, usage: null }, archived?.file ?? null);
 }
 
 function placeToCut(
-  parts: CompactionParts,
-  { view, messages, steps, more }: Awaited<ReturnType<CompactionParts['store']['window']>>,
+  services: Services,
+  subject: Subject,
+  { view, messages, steps, more }: Awaited<ReturnType<Services['store']['window']>>,
   known: Knowledge,
   turn: (WaitingTurn & { asks: HeardMessage[] }) | null,
-): Place | null {
-  const { keepRecentMessages, compactAfterMessages } = parts.settings;
+): Position | null {
+  const { keepRecentMessages, compactAfterMessages } = services.settings;
   const refused = turn?.refused ?? null;
-  const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.view).flat());
+  const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.perspective).flat());
   // A request that was refused is longer than any window, whatever is configured.
-  const most = windowTokens(parts.settings);
+  const most = windowTokens(services.settings);
   const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : most / refused);
-  const fixed = estimateTokens(known.system) + estimateTokens(view.summary ?? '') + parts.flushTools.tokens;
+  const fixed =
+    estimateTokens(known.system) + estimateTokens(view.summary ?? '') + flushTools(services, subject).tokens;
   // What is longer than all there is will be shown cut.
   const asked = Math.min(tokensIn(turn?.asks ?? []), LONGEST_ASKED * (most / scale - fixed));
   const room = most / scale - fixed - asked;
@@ -126,19 +136,19 @@ function placeToCut(
 }
 
 async function summaryOf(
-  parts: CompactionParts,
+  services: Services,
   view: ViewRecord,
   known: Knowledge,
-  upTo: Place,
+  upTo: Position,
   signal: AbortSignal,
 ): Promise<{ text: string; usage: Usage | null } | null> {
   if (signal.aborted) return null;
   const { room, personaId } = view;
-  const span = await parts.store.span({
+  const span = await services.store.span({
     ...{ room, personaId, after: view.windowAfter, upTo, limit: MOST_ROWS },
-    overheard: parts.settings.overheardMessages,
+    overheard: services.settings.overheardMessages,
   });
-  return summarise(parts, { view, span, persona: known.persona, eyes: known.view }, signal);
+  return summarise(services, { view, span, persona: known.persona, perspective: known.perspective }, signal);
 }
 
 interface Archived {
@@ -147,21 +157,21 @@ interface Archived {
 }
 
 async function archive(
-  parts: CompactionParts,
+  services: Services,
   subject: Subject,
   view: ViewRecord,
-  to: Place,
+  to: Position,
   isSeen: boolean,
   reason = isSeen ? 'it left the window without a summary' : 'it left the window before a memory flush',
 ): Promise<Archived> {
   const { room, personaId, chat } = subject;
-  const head = headOf(parts, subject, { reason, flushed: isSeen });
-  const file = await parts.archives.newName(head);
+  const head = headOf(services, subject, { reason, flushed: isSeen });
+  const file = await services.archives.newName(head);
   // Noted before it is written: what a crash leaves half done is found again and removed.
-  await parts.store.beginArchive({ chatId: chat.id, file, room, personaId, after: view.windowAfter, to });
+  await services.store.beginArchive({ chatId: chat.id, file, room, personaId, after: view.windowAfter, to });
   const span = { after: view.windowAfter, upTo: to };
-  const messages = await copySpan(parts, subject, span, { name: file, head });
-  parts.metrics.count('archives_total', { flushed: String(isSeen) });
+  const messages = await copySpan(services, subject, span, { name: file, head });
+  services.metrics.count('archives_total', { flushed: String(isSeen) });
   return { file, messages };
 }
 
@@ -172,34 +182,34 @@ function noteOf(view: ViewRecord, { file, messages }: Archived): { text: string;
 }
 
 async function move(
-  parts: CompactionParts,
+  services: Services,
   view: ViewRecord,
-  to: Place,
+  to: Position,
   summary: { text: string | null; usage: Usage | null },
   archiveFile: string | null,
 ): Promise<CompactionEnd> {
-  const moved = await parts.store.moveWindow({
+  const moved = await services.store.moveWindow({
     ...{ view, to, archive: archiveFile, summary: summary.text, usage: summary.usage },
-    now: parts.clock.now(),
+    now: services.clock.now(),
   });
-  parts.metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
+  services.metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
   if (moved) {
-    parts.log.info(
+    services.log.info(
       { room: view.room, persona: view.personaId, archive: archiveFile },
       'a window was compacted',
     );
     return 'moved';
   }
-  if (archiveFile !== null) await discard(parts, view, archiveFile);
+  if (archiveFile !== null) await discard(services, view, archiveFile);
   return 'dropped';
 }
 
-async function discard(parts: CompactionParts, view: ViewRecord, file: string): Promise<void> {
+async function discard(services: Services, view: ViewRecord, file: string): Promise<void> {
   const { chatId } = roomParts(view.room);
-  await parts.archives
+  await services.archives
     .remove(chatId, file)
     .catch((error) =>
-      parts.log.warn({ err: error, chat: chatId, file }, 'an archive that is not needed stays'),
+      services.log.warn({ err: error, chat: chatId, file }, 'an archive that is not needed stays'),
     );
-  await parts.store.dropArchive(chatId, file);
+  await services.store.dropArchive(chatId, file);
 }

@@ -2,7 +2,7 @@
  * Where a window may be cut, pure. A question stays with its answer, a tool call with its result, and nothing that
  * is heard later can come before the cut.
  */
-import type { HeardMessage, Place } from '../../core/view.js';
+import type { HeardMessage, Position } from '../../core/view.js';
 
 export interface Keep {
   /** `conversation.keep_recent_messages`: how many that were said to the persona or by it stay at most. */
@@ -28,7 +28,7 @@ export function boundaries(messages: HeardMessage[]): number[] {
     const next = messages[n + 1];
     // What is heard from now on has a later place than a reply; behind a question something may still slip in.
     const closed = next
-      ? next.place.heardAfter > message.place.heardAfter
+      ? next.position.heardAfter > message.position.heardAfter
       : message.author.kind === 'persona';
     if (closed) found.push(n);
   });
@@ -36,7 +36,7 @@ export function boundaries(messages: HeardMessage[]): number[] {
 }
 
 /** The place of the last message that leaves, so that what stays is within the limits; null when none can leave. */
-export function cutPlace(messages: HeardMessage[], keep: Keep): Place | null {
+export function cutPlace(messages: HeardMessage[], keep: Keep): Position | null {
   let kept = 0;
   let tokens = 0;
   let from = messages.length;
@@ -53,5 +53,5 @@ export function cutPlace(messages: HeardMessage[], keep: Keep): Place | null {
   // The newest exchange stays, whatever its size: a persona that forgets the last question is of no use.
   const inner = possible.filter((n) => n < messages.length - 1);
   const at = inner.find((n) => n >= from - 1) ?? inner.at(-1);
-  return at === undefined ? null : (messages[at]?.place ?? null);
+  return at === undefined ? null : (messages[at]?.position ?? null);
 }

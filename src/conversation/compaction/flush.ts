@@ -7,15 +7,16 @@
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
-import type { AnyTool, ToolResult } from '../../core/tool.js';
-import { isBehind, type Place, type SeenView, type ViewRecord } from '../../core/view.js';
-import { summaryMessage } from '../context.js';
-import { joinNeighbours, type View } from '../history.js';
-import { gatherKnowledge, type Knowledge } from '../knowledge.js';
-import { runTurn } from '../turn.js';
-import { type Bite, nextBite } from './bite.js';
-import { type CompactionParts, type Subject, windowTokens } from './parts.js';
-import { tokensPerEstimated } from './size.js';
+import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
+import { isAfter, type Position, type SeenView, type ViewRecord } from '../../core/view.js';
+import { summaryMessage } from '../context/context.js';
+import { joinNeighbours, type Perspective } from '../context/history.js';
+import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
+import { tokensPerEstimated } from '../context/size.js';
+import type { Services } from '../services.js';
+import { runTurn } from '../turn/turn.js';
+import { type Chunk, nextChunk } from './chunk.js';
+import { flushTools, type Subject, windowTokens } from './subject.js';
 
 export type FlushEnd =
   /** Everything up to the place was seen by a flush that finished; `cut`: some of it only in part. */
@@ -31,9 +32,9 @@ const SMALLEST_SHARE = 1 / 16;
 const MOST_ROUNDS = 10;
 
 export async function flush(
-  parts: CompactionParts,
+  services: Services,
   subject: Subject,
-  to: Place,
+  to: Position,
   signal: AbortSignal,
 ): Promise<FlushEnd> {
   let cut = false;
@@ -41,21 +42,32 @@ export async function flush(
   let tries = 0;
   let spoken = false;
   for (;;) {
-    const view = await parts.store.view(subject.room, subject.personaId);
-    if (!isBehind(to, view.flushedTo)) return { kind: 'flushed', cut };
-    const known = await knowledgeOf(parts, subject);
-    const bite = await nextBite(parts, view, to, roomFor(parts, view, known) * share, known.view);
-    if (!bite) return { kind: 'unspoken' };
-    spoken ||= bite.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
-    if (!spoken && !isBehind(to, bite.to)) return { kind: 'unspoken' };
-    const end = await ask(parts, subject, view, known, bite, signal);
+    const view = await services.store.view(subject.room, subject.personaId);
+    if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
+    const known = await knowledgeOf(services, subject);
+    const chunk = await nextChunk(
+      services,
+      view,
+      to,
+      roomFor(services, subject, view, known) * share,
+      known.perspective,
+    );
+    if (!chunk) return { kind: 'unspoken' };
+    spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
+    if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
+    const end = await ask(services, subject, view, known, chunk, signal);
     if (end.kind === 'finished') {
       const seen: SeenView = view;
       const { usage } = end;
-      const kept = await parts.store.commitFlush({ view: seen, to: bite.to, usage, now: parts.clock.now() });
+      const kept = await services.store.commitFlush({
+        view: seen,
+        to: chunk.to,
+        usage,
+        now: services.clock.now(),
+      });
       if (!kept) return { kind: 'failed', reason: 'the view was changed meanwhile' };
-      parts.metrics.count('flushes_total', { outcome: 'finished' });
-      cut ||= bite.cut;
+      services.metrics.count('flushes_total', { outcome: 'finished' });
+      cut ||= chunk.cut;
       tries = 0;
       continue;
     }
@@ -64,27 +76,29 @@ export async function flush(
       continue;
     }
     tries++;
-    parts.metrics.count('flushes_total', { outcome: 'failed' });
+    services.metrics.count('flushes_total', { outcome: 'failed' });
     if (signal.aborted || tries >= TRIES) return { kind: 'failed', reason: end.reason };
   }
 }
 
-export function knowledgeOf(
-  parts: CompactionParts,
-  { chat, personaId, personas }: Subject,
-): Promise<Knowledge> {
-  return gatherKnowledge(parts, {
-    ...{ chatId: chat.id, channel: chat.channel, personaId, personas },
-    now: parts.clock.now(),
-    hasTools: true,
+export function knowledgeOf(services: Services, subject: Subject): Promise<Knowledge> {
+  const { chat, personaId, personas } = subject;
+  return gatherKnowledge(services, {
+    chatId: chat.id,
+    channel: chat.channel,
+    personaId,
+    personas,
+    now: services.clock.now(),
+    tools: flushTools(services, subject),
   });
 }
 
 /** What is left of the model's window for the conversation, in tokens as we estimate them. */
-function roomFor(parts: CompactionParts, view: ViewRecord, { system }: Knowledge): number {
+function roomFor(services: Services, subject: Subject, view: ViewRecord, { system }: Knowledge): number {
   const scale = Math.max(1, tokensPerEstimated(view.measured));
-  const fixed = estimateTokens(system) + estimateTokens(view.summary ?? '') + parts.flushTools.tokens + 500;
-  return Math.max(500, windowTokens(parts.settings) / Math.min(scale, 3) - fixed);
+  const { tokens } = flushTools(services, subject);
+  const fixed = estimateTokens(system) + estimateTokens(view.summary ?? '') + tokens + 500;
+  return Math.max(500, windowTokens(services.settings) / Math.min(scale, 3) - fixed);
 }
 
 type AskEnd =
@@ -92,64 +106,60 @@ type AskEnd =
   | { kind: 'failed'; reason: string; tooLong: boolean };
 
 async function ask(
-  parts: CompactionParts,
-  { chat, personaId }: Subject,
+  services: Services,
+  subject: Subject,
   view: ViewRecord,
   known: Knowledge,
-  bite: Bite,
+  chunk: Chunk,
   signal: AbortSignal,
 ): Promise<AskEnd> {
+  const { chat, room, personaId } = subject;
   const unsaved = new Set<string>();
+  const set = flushTools(services, subject);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
-  const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...bite.messages]);
-  const outcome = await runTurn(
-    {
-      ...parts,
-      tools: parts.flushTools.tools.map((tool) => watched(tool, unsaved)),
-      toolDescriptions: parts.flushTools.descriptions,
-      maxToolRounds: MOST_ROUNDS,
-      timezone: parts.zone.name,
-    },
-    {
-      turnId: `flush-${parts.newId()}`,
-      context: { persona: known.persona, seen: known.seen, messages: [...copy, request(bite, known.view)] },
-      authorisation: {
-        ...{ chatId: chat.id, personaId, channel: chat.channel },
-        senderId: '',
-        controlChats: [],
-      },
-      cause: { kind: 'flush', personaId, turnId: null },
-      steps: [],
-      // Not stored: after a crash the flush is made again, and what it saved already is in the files.
-      save: async () => !signal.aborted,
-      signal,
-    },
-  );
-  if (outcome.kind === 'dropped') return { kind: 'failed', reason: 'it was ended', tooLong: false };
-  if (outcome.kind === 'failed') {
-    const { fault } = outcome;
-    return { kind: 'failed', reason: describe(fault), tooLong: fault.code === 'context_too_long' };
+  const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
+  const outcome = await runTurn(services, {
+    turnId: `flush-${services.newId()}`,
+    room,
+    tools: { ...set, tools: set.tools.map((tool) => watched(tool, unsaved)) },
+    maxToolRounds: MOST_ROUNDS,
+    persona: known.persona,
+    messages: [...copy, request(chunk, known.perspective)],
+    seen: known.seen,
+    authorisation: { chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
+    cause: { kind: 'flush', personaId, turnId: null },
+    steps: [],
+    // Not stored: after a crash the flush is made again, and what it saved already is in the files.
+    save: async () => !signal.aborted,
+    signal,
+  });
+  switch (outcome.kind) {
+    case 'dropped':
+      return { kind: 'failed', reason: 'it was ended', tooLong: false };
+    case 'suspended':
+      return { kind: 'failed', reason: 'a memory tool waits for something', tooLong: false };
+    case 'failed': {
+      const { fault } = outcome;
+      return { kind: 'failed', reason: describe(fault), tooLong: fault.code === 'context_too_long' };
+    }
+    case 'answered': {
+      if (unsaved.size === 0) return { kind: 'finished', usage: outcome.usage };
+      const reason = `not everything could be written (${[...unsaved].join(', ')})`;
+      return { kind: 'failed', reason, tooLong: false };
+    }
   }
-  if (unsaved.size > 0) {
-    return {
-      kind: 'failed',
-      reason: `not everything could be written (${[...unsaved].join(', ')})`,
-      tooLong: false,
-    };
-  }
-  return { kind: 'finished', usage: outcome.usage };
 }
 
 /** Notes which writes did not come to be through no fault of their content, and are not made up for yet. */
 function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   return {
     ...tool,
-    async execute(parameters, context): Promise<ToolResult> {
+    async execute(parameters, context): Promise<ToolResult | Wait> {
       const { tier } = parameters as { tier?: unknown };
       const what = tier === undefined ? tool.name : `${tool.name} of tier ${String(tier)}`;
       unsaved.add(what);
       const result = await tool.execute(parameters, context);
-      if (!result.unsaved) unsaved.delete(what);
+      if (!('unsaved' in result)) unsaved.delete(what);
       return result;
     },
   };
@@ -157,7 +167,7 @@ function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
 
 const OPENING_CHARS = 80;
 
-function request({ fresh }: Bite, view: View): ModelMessage {
+function request({ fresh }: Chunk, view: Perspective): ModelMessage {
   const [first] = fresh;
   const since = first
     ? ` What is new since the last time begins at ${view.zone.time(first.sentAt)} with “${opening(first.text)}”.`

@@ -8,10 +8,11 @@ import { estimateTokens, type Usage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
 import type { Step } from '../../core/transcript.js';
 import type { HeardMessage, Span, ViewRecord } from '../../core/view.js';
-import { userLine, type View } from '../history.js';
-import { addedUsage } from '../turn.js';
-import { type CompactionParts, windowTokens } from './parts.js';
-import { tokensPerEstimated } from './size.js';
+import { type Perspective, userLine } from '../context/history.js';
+import { tokensPerEstimated } from '../context/size.js';
+import type { Services } from '../services.js';
+import { addedUsage } from '../turn/turn.js';
+import { windowTokens } from './subject.js';
 
 export interface Summary {
   text: string;
@@ -33,16 +34,16 @@ Short lines, each with the day where it matters; names as they were written; in 
 
 /** null when the model gave none. */
 export async function summarise(
-  parts: CompactionParts,
-  ask: { view: ViewRecord; span: Span; persona: Persona; eyes: View },
+  services: Services,
+  ask: { view: ViewRecord; span: Span; persona: Persona; perspective: Perspective },
   signal: AbortSignal,
 ): Promise<Summary | null> {
   const { view, persona } = ask;
   const scale = Math.min(3, Math.max(1, tokensPerEstimated(view.measured)));
-  const room = Math.max(500, windowTokens(parts.settings) / scale - 3_000);
+  const room = Math.max(500, windowTokens(services.settings) / scale - 3_000);
   let text = view.summary ?? '';
   let usage: Usage | null = null;
-  for (const part of portions(linesOf(ask.span, ask.eyes), room)) {
+  for (const part of portions(linesOf(ask.span, ask.perspective), room)) {
     const content = `<summary_so_far>\n${text || '(none)'}\n</summary_so_far>\n\n<conversation>\n${part}\n</conversation>\n\nConversation summary: write the new one.`;
     const request = {
       messages: [
@@ -53,10 +54,10 @@ export async function summarise(
       ...(persona.model === null ? {} : { model: persona.model }),
     };
     let made: string | null = null;
-    for await (const event of parts.model.stream(request, signal)) {
+    for await (const event of services.model.stream(request, signal)) {
       if (event.kind === 'text' || event.kind === 'restart') continue;
       if (event.kind === 'failed') {
-        parts.log.warn({ room: view.room, why: describe(event.fault) }, 'no summary could be made');
+        services.log.warn({ room: view.room, why: describe(event.fault) }, 'no summary could be made');
         return null;
       }
       made = event.text.trim();
@@ -69,12 +70,12 @@ export async function summarise(
 }
 
 /** What was said, a text for each message, with the tool results that led to an answer before it. */
-function linesOf(span: Span, eyes: View): string[] {
+function linesOf(span: Span, perspective: Perspective): string[] {
   return span.messages.map((message) => {
-    if (message.author.kind !== 'persona' || message.author.id !== eyes.personaId)
-      return userLine(message, eyes);
+    if (message.author.kind !== 'persona' || message.author.id !== perspective.personaId)
+      return userLine(message, perspective);
     const steps = message.turnId === null ? [] : (span.steps.get(message.turnId) ?? []);
-    return [...toolLines(steps), ownLine(message, eyes)].join('\n');
+    return [...toolLines(steps), ownLine(message, perspective)].join('\n');
   });
 }
 
@@ -92,8 +93,8 @@ function toolLines(steps: Step[]): string[] {
   });
 }
 
-function ownLine(message: HeardMessage, eyes: View): string {
-  return `${eyes.nameOf(eyes.personaId)} (${eyes.zone.time(message.sentAt)}): ${message.text}`;
+function ownLine(message: HeardMessage, perspective: Perspective): string {
+  return `${perspective.nameOf(perspective.personaId)} (${perspective.zone.time(message.sentAt)}): ${message.text}`;
 }
 
 /** The lines as texts that each fit a request; a line that is longer than one is cut. */

@@ -4,15 +4,30 @@
  * survives the process but what it has committed: after a crash or a stop the next turn finds the window as full.
  */
 import { OVER } from '../../core/clock.js';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { BEGINNING, END, type Measured } from '../../core/view.js';
-import type { WindowControl } from '../commands/command.js';
+import { expectedTokens, pressureOf, type Sizes } from '../context/size.js';
+import type { Services } from '../services.js';
 import { copySpan, headOf } from './archive.js';
 import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
 import { DEADLINE_MS } from './deadline.js';
-import { createOwed } from './owed.js';
-import { type CompactionParts, type Subject, subjectOf, viewKey, windowTokens } from './parts.js';
-import { expectedTokens, pressureOf, type Sizes } from './size.js';
+import { createPendingFlushes } from './pending-flushes.js';
+import { type Subject, subjectOf, viewKey, windowTokens } from './subject.js';
+
+/** What commands may do to a persona's window beside the store's effects. */
+export interface WindowControl {
+  /** Ends a flush or compaction of a view that is under way; it writes nothing more when this resolves. */
+  halt(room: RoomId, personaId: PersonaId): Promise<void>;
+  /** The same for every view of a chat, of personas that were deleted, too. */
+  haltChat(chatId: ChatId): Promise<void>;
+  /**
+   * Before a persona is deleted: what its windows in this chat hold goes into archives, to be flushed later, and
+   * the windows move past it. Throws where an archive cannot be written.
+   */
+  close(chatId: ChatId, personaId: PersonaId): Promise<void>;
+  /** Copies the conversation since the last reset into the archive folder. null when there is none. */
+  copy(room: RoomId, personaId: PersonaId): Promise<{ file: string; messages: number } | null>;
+}
 
 export interface Windows extends WindowControl {
   /** Whether the next request of a turn would not fit. */
@@ -26,7 +41,7 @@ export interface Windows extends WindowControl {
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
   /** After a turn has finished: begins a compaction where the window fills up. Returns at once. */
   consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
-  /** Takes up what an earlier life of the process has left, and what is owed. */
+  /** Takes up what an earlier life of the process has left, and what is pendingFlushes. */
   start(channels: string[]): void;
   /** Ends everything under way; resolves when it rests. */
   stop(): Promise<void>;
@@ -46,9 +61,12 @@ const LOOK_AGAIN_AFTER = 4;
 /** A count that stays this far above our estimate, though the window has shrunk, is not a count of the window. */
 const INCREDIBLE = 4;
 
-export function createWindows(parts: CompactionParts): Windows {
-  const { store, log } = parts;
-  const limits = { tokens: windowTokens(parts.settings), messages: parts.settings.compactAfterMessages };
+export function createWindows(services: Services): Windows {
+  const { store, log } = services;
+  const limits = {
+    tokens: windowTokens(services.settings),
+    messages: services.settings.compactAfterMessages,
+  };
   const running = new Map<string, Work>();
   /** By view: how many messages its window had when nothing could leave. */
   const stuckAt = new Map<string, number>();
@@ -56,33 +74,33 @@ export function createWindows(parts: CompactionParts): Windows {
   const countedBefore = new Map<string, number>();
   const distrusted = new Set<string>();
   let stopping = false;
-  const owed = createOwed(parts, (subject, work) => run(subject, work).done);
+  const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
   /** One piece of work on a view; the next waits for the one before. */
-  function run(subject: Subject, work: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+  function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
     const done = (before?.done ?? Promise.resolve<CompactionEnd>('nothing'))
-      .then(() => (end.signal.aborted || stopping ? 'dropped' : work(end.signal)))
+      .then(() => (end.signal.aborted || stopping ? 'dropped' : task(end.signal)))
       .catch((error): CompactionEnd => {
         log.error(
           { err: error, room: subject.room, persona: subject.personaId },
           'a window could not be compacted',
         );
         return 'nothing';
-      })
-      .finally(() => {
-        if (running.get(key) === mine) running.delete(key);
       });
-    const mine = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
-    running.set(key, mine);
-    return mine;
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    running.set(key, work);
+    void done.then(() => {
+      if (running.get(key) === work) running.delete(key);
+    });
+    return work;
   }
 
   /** Ends it after that time. */
   async function doneWithin(work: Work, ms: number): Promise<void> {
-    const cancel = parts.clock.after(ms, () => void endOf([work]));
+    const cancel = services.clock.after(ms, () => void endOf([work]));
     await work.done.finally(cancel);
   }
 
@@ -94,11 +112,11 @@ export function createWindows(parts: CompactionParts): Windows {
   ): Work {
     const key = viewKey(subject);
     return run(subject, async (signal) => {
-      const end = await compact(parts, subject, turn, signal);
+      const end = await compact(services, subject, turn, signal);
       if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
       if (end === 'nothing') stuckAt.set(key, messages);
       else stuckAt.delete(key);
-      await owed.look(subject);
+      await pendingFlushes.look(subject);
       return end;
     });
   }
@@ -112,12 +130,12 @@ export function createWindows(parts: CompactionParts): Windows {
     isFull: (sizes, measured) => pressureOf(sizes, measured, limits) === 'now',
 
     async makeRoom(subject, turnId, refused) {
-      const until = parts.clock.now() + DEADLINE_MS;
+      const until = services.clock.now() + DEADLINE_MS;
       const before = running.get(viewKey(subject));
       // What is under way began with a smaller window: it may be enough or not. It is not waited for twice.
       if (before) await doneWithin(before, DEADLINE_MS);
       const { measured } = await store.view(subject.room, subject.personaId);
-      const patienceMs = Math.max(0, until - parts.clock.now());
+      const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
     },
 
@@ -139,7 +157,7 @@ export function createWindows(parts: CompactionParts): Windows {
     },
 
     consider(subject, sizes, measured) {
-      owed.modelAnswers();
+      pendingFlushes.modelAnswers();
       if (stopping || pressureOf(sizes, measured, limits) === 'none') return;
       const key = viewKey(subject);
       if (running.has(key)) return;
@@ -161,33 +179,33 @@ export function createWindows(parts: CompactionParts): Windows {
     async close(chatId, personaId) {
       const chat = await store.chat(chatId);
       if (!chat) return;
-      const personas = await parts.personas.list(chatId);
+      const personas = await services.personas.list(chatId);
       for (const room of await store.roomsHeard(chatId, personaId)) {
         const subject = { chat, room, personaId, personas };
         await halt(room, personaId);
-        await putAway(parts, subject);
-        owed.add(subject);
+        await putAway(services, subject);
+        pendingFlushes.add(subject);
       }
     },
 
     async copy(room, personaId) {
-      const subject = await subjectOf(parts, { room, personaId });
+      const subject = await subjectOf(services, { room, personaId });
       if (!subject) return null;
-      const head = headOf(parts, subject, { reason: 'somebody asked for a copy', flushed: true });
+      const head = headOf(services, subject, { reason: 'somebody asked for a copy', flushed: true });
       const [first] = (
         await store.span({ room, personaId, after: BEGINNING, upTo: END, limit: 1, overheard: 0 })
       ).messages;
       if (!first) return null;
-      const name = await parts.archives.newName(head);
-      const messages = await copySpan(parts, subject, { after: BEGINNING, upTo: END }, { name, head });
+      const name = await services.archives.newName(head);
+      const messages = await copySpan(services, subject, { after: BEGINNING, upTo: END }, { name, head });
       return { file: name, messages };
     },
 
-    start: (channels) => owed.start(channels),
+    start: (channels) => pendingFlushes.start(channels),
 
     async stop() {
       stopping = true;
-      owed.stop();
+      pendingFlushes.stop();
       await endOf([...running.values()]);
     },
 

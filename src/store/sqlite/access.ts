@@ -5,19 +5,18 @@ import type { AccessStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
-import { approval, pairing } from './schema.js';
-
-const given = sql.placeholder;
+import { approval, pairing } from './schema-work.js';
 
 type Approval = Awaited<ReturnType<AccessStore['approve']>>;
 
-export function accessStore(connection: Connection, chats: Chats, deliver: Deliver): AccessStore {
-  const { query, read, write, count } = connection;
-  const findApproval = query
-    .select({ owner: approval.owner })
-    .from(approval)
-    .where(and(eq(approval.id, given('id')), isNull(approval.revokedAt)))
-    .prepare();
+type AccessVerbs = Omit<AccessStore, 'question'>;
+
+export function accessStore(connection: Connection, chats: Chats, deliver: Deliver): AccessVerbs {
+  const { raw, query, memory, patiently, read, write, count } = connection;
+  const findApproval = raw.prepare<[string], { owner: number }>(
+    'select owner from approval where id = ? and revoked_at is null',
+  );
+  const approvalOf = (id: string) => memory.get(`approval ${id}`, () => findApproval.get(id));
   const waitsAt = (now: number) => or(isNull(pairing.expiresAt), gt(pairing.expiresAt, now));
 
   /** An approval that was revoked keeps its owner mark: the first sender ever approved is owner, nobody after. */
@@ -30,6 +29,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
       .values({ id, kind, owner, approvedAt: now })
       .onConflictDoUpdate({ target: approval.id, set: { approvedAt: now, revokedAt: null } })
       .run();
+    memory.touch(`approval ${id}`);
     query.delete(pairing).where(eq(pairing.id, id)).run();
     return owner;
   }
@@ -44,10 +44,10 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
 
   return {
     standing: ({ chatId, senderId }) =>
-      read(() => {
-        const sender = findApproval.get({ id: senderId });
-        const chat = chatId === senderId ? sender : findApproval.get({ id: chatId });
-        return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner ?? false };
+      patiently(() => {
+        const sender = approvalOf(senderId);
+        const chat = approvalOf(chatId);
+        return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner === 1 };
       }),
 
     requestPairing: (request) =>
@@ -81,7 +81,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
           if (taken && taken.id !== senderId) return 'quiet';
           query.update(pairing).set(values).where(eq(pairing.id, senderId)).run();
         }
-        deliver(answer, [answer.delivery], 'passed over');
+        deliver.putOnce(answer, answer.delivery);
         return 'asked';
       }),
 
@@ -137,10 +137,9 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
           const body = owner ? told.owner : told.member;
           const origin = `notice:approved:${id}:${now}`;
           const { speaker } = to;
-          deliver(
+          deliver.putOnce(
             { ...to, kind: 'direct', now },
-            [{ origin, personaId: null, speaker, part: 0, body, replyTo: null }],
-            'passed over',
+            { origin, personaId: null, speaker, part: 0, body, replyTo: null },
           );
         }
         return { id, kind, owner };
@@ -153,6 +152,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
           .set({ revokedAt: sql`${approval.approvedAt}` })
           .where(and(eq(approval.id, id), isNull(approval.revokedAt)))
           .run();
+        memory.touch(`approval ${id}`);
         // A sender's row stays, expired: it remembers when they were answered last.
         const expired = query
           .update(pairing)

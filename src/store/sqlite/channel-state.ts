@@ -1,54 +1,36 @@
 /** What channels keep for themselves, by name: all that one writes at once is one transaction. */
-import { and, eq, sql } from 'drizzle-orm';
-import type { ChannelStateStore } from '../../core/store.js';
+import type { ChannelStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { channelState } from './schema.js';
 
-const given = sql.placeholder;
-
-const isThis = and(eq(channelState.channel, given('channel')), eq(channelState.name, given('name')));
+type ChannelStateVerbs = Pick<ChannelStore, 'channelState' | 'setChannelState' | 'clearChannelState'>;
 
 export function channelStateReader({
-  query,
+  raw,
   read,
-}: Pick<Connection, 'query' | 'read'>): ChannelStateStore['channelState'] {
-  const find = query.select({ value: channelState.value }).from(channelState).where(isThis).prepare();
+}: Pick<Connection, 'raw' | 'read'>): ChannelStore['channelState'] {
+  const find = raw.prepare<[string, string], { name: string; value: string }>(`
+    select name, value from channel_state where channel = ? and name in (select value from json_each(?))`);
   return (channel, names) =>
-    read(() => {
-      const found = new Map<string, string>();
-      for (const name of names) {
-        const row = find.get({ channel, name });
-        if (row) found.set(name, row.value);
-      }
-      return found;
-    });
+    read(() => new Map(find.all(channel, JSON.stringify(names)).map(({ name, value }) => [name, value])));
 }
 
-export function channelStateStore(connection: Connection): ChannelStateStore {
-  const { query, write } = connection;
-  const remove = query.delete(channelState).where(isThis).prepare();
-  const put = query
-    .insert(channelState)
-    .values({ channel: given('channel'), name: given('name'), value: given('value') })
-    .onConflictDoUpdate({
-      target: [channelState.channel, channelState.name],
-      set: { value: sql`excluded.value` },
-    })
-    .prepare();
-  const clear = query
-    .delete(channelState)
-    .where(eq(channelState.channel, given('channel')))
-    .prepare();
+export function channelStateStore(connection: Connection): ChannelStateVerbs {
+  const { raw, write } = connection;
+  const remove = raw.prepare<[string, string]>('delete from channel_state where channel = ? and name = ?');
+  const put = raw.prepare<[string, string, string]>(`
+    insert into channel_state (channel, name, value) values (?, ?, ?)
+    on conflict do update set value = excluded.value`);
+  const clear = raw.prepare<[string]>('delete from channel_state where channel = ?');
 
   return {
     channelState: channelStateReader(connection),
     setChannelState: (channel, values) =>
       write(() => {
         for (const [name, value] of values) {
-          if (value === null) remove.run({ channel, name });
-          else put.run({ channel, name, value });
+          if (value === null) remove.run(channel, name);
+          else put.run(channel, name, value);
         }
       }),
-    clearChannelState: (channel) => write(() => void clear.run({ channel })),
+    clearChannelState: (channel) => write(() => void clear.run(channel), 'single'),
   };
 }

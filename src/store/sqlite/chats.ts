@@ -2,87 +2,96 @@
  * Chats: where they live, and that they move. A chat that moved begins its message ids anew, so every message
  * carries how often its chat had moved (`moves`); a late message from an address that was left is told by it.
  */
-import { and, eq, sql } from 'drizzle-orm';
-import type { ChatId } from '../../core/ids.js';
-import type { ChatStore, Receipt } from '../../core/store.js';
+import { and, eq } from 'drizzle-orm';
+import type { ChatId, PersonaId } from '../../core/ids.js';
+import type { ChatRecord, ChatStore, Receipt } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { toChat } from './rows.js';
-import { chat, leftAddress, message, outbox, room as roomTable, turn } from './schema.js';
+import { chat, leftAddress } from './schema.js';
 
-const given = sql.placeholder;
-
-type ChatRow = typeof chat.$inferSelect;
 type ReceivedChat = Extract<Receipt, { kind: 'message' | 'command' }>['chat'];
 
-/** What verbs on chats share. To be called within a transaction. */
+/** What other statements read with a room, for `toChat`. */
+export const CHAT_COLUMNS = `chat.id as chatId, chat.channel, chat.account, chat.address, chat.moves, chat.kind, chat.title,
+  chat.active_persona as activePersona, chat.invited, chat.away`;
+
+export interface ChatRow {
+  chatId: ChatId;
+  channel: string;
+  account: string;
+  address: string;
+  moves: number;
+  kind: 'direct' | 'group';
+  title: string;
+  activePersona: PersonaId;
+  invited: string | null;
+  away: string | null;
+}
+
+export function toChat(row: ChatRow): ChatRecord {
+  const { chatId: id, channel, account, address, kind, title, activePersona, invited, away } = row;
+  const record: ChatRecord = { id, channel, account, address, kind, title, activePersona };
+  if (invited !== null) record.invited = JSON.parse(invited);
+  if (away !== null) record.away = JSON.parse(away);
+  return record;
+}
+
+/** What verbs on chats share. To be called within a transaction, save `find`. */
 export interface Chats {
   find(id: ChatId): ChatRow | undefined;
   /** How often the chat had moved when it lived at this address. */
   movesAt(row: ChatRow | undefined, address: string): number;
   /** Notes that a chat talked: creates it where there is no row, keeps title and address current. */
-  talked(
-    row: ChatRow | undefined,
-    received: ReceivedChat,
-    from: { channel: string; account: string; now: number },
-  ): void;
+  talked(row: ChatRow | undefined, received: ReceivedChat, from: { channel: string; account: string }): void;
   /** The platform moved it: what is still to be delivered goes to the new address. */
   moved(id: ChatId, address: string): void;
+  /** Changes who is there. */
+  attend(id: ChatId, who: { activePersona?: PersonaId; invited: PersonaId[]; away: PersonaId[] }): void;
 }
 
-export function chatsOf({ query }: Connection): Chats {
-  const findRow = query
-    .select()
-    .from(chat)
-    .where(eq(chat.id, given('id')))
-    .prepare();
-  const findLeft = query
-    .select({ moves: leftAddress.moves })
-    .from(leftAddress)
-    .where(and(eq(leftAddress.chatId, given('id')), eq(leftAddress.address, given('address'))))
-    .prepare();
-  const insert = query
-    .insert(chat)
-    .values({
-      id: given('id'),
-      channel: given('channel'),
-      account: given('account'),
-      address: given('address'),
-      kind: given('kind'),
-      title: given('title'),
-      lastMessageAt: given('now'),
-    })
-    .prepare();
-  const refresh = query
-    .update(chat)
-    .set({
-      account: sql`${given('account')}`,
-      address: sql`${given('address')}`,
-      kind: sql`${given('kind')}`,
-      title: sql`${given('title')}`,
-      lastMessageAt: sql`${given('now')}`,
-    })
-    .where(eq(chat.id, given('id')))
-    .prepare();
+export function chatsOf({ raw, query, memory }: Connection): Chats {
+  const findRow = raw.prepare<[ChatId], ChatRow>(`select ${CHAT_COLUMNS} from chat where id = ?`);
+  const leftAddresses = raw.prepare<[ChatId], { address: string; moves: number }>(
+    'select address, moves from left_address where chat_id = ?',
+  );
+  const insert = raw.prepare<[object]>(`
+    insert into chat (id, channel, account, address, kind, title)
+    values (@id, @channel, @account, @address, @kind, @title)`);
+  const refresh = raw.prepare<[object]>(`
+    update chat set account = @account, address = @address, kind = @kind, title = @title where id = @id`);
+  const readdress = raw.prepare<[string, ChatId]>(
+    'update outbox set address = ? where chat_id = ? and finished_at is null',
+  );
 
-  function find(id: ChatId): ChatRow | undefined {
-    return findRow.get({ id });
+  const find = (id: ChatId) => memory.get(`chat ${id}`, () => findRow.get(id));
+
+  function touch(id: ChatId): void {
+    memory.touch(`chat ${id}`);
+    memory.touch(`left ${id}`);
   }
 
   /** Defined when the chat once lived there and does not any more. */
   function leftWith(row: ChatRow, address: string): number | undefined {
-    return address === row.address ? undefined : findLeft.get({ id: row.id, address })?.moves;
+    if (address === row.address) return undefined;
+    const left = memory.get(`left ${row.chatId}`, () => leftAddresses.all(row.chatId));
+    return left.find((one) => one.address === address)?.moves;
   }
 
   return {
     find,
     movesAt: (row, address) => (row ? (leftWith(row, address) ?? row.moves) : 0),
-    talked(row, received, from) {
+    talked(row, received, { channel, account }) {
+      const { id, kind, title } = received;
       if (!row) {
-        insert.run({ ...received, ...from });
+        insert.run({ id, kind, title, channel, account, address: received.address });
+        touch(id);
         return;
       }
       const address = leftWith(row, received.address) === undefined ? received.address : row.address;
-      refresh.run({ ...received, ...from, address });
+      const isSame =
+        row.account === account && row.address === address && row.kind === kind && row.title === title;
+      if (isSame) return;
+      refresh.run({ id, kind, title, account, address });
+      touch(id);
     },
     moved(id, address) {
       const row = find(id);
@@ -101,59 +110,67 @@ export function chatsOf({ query }: Connection): Chats {
         .set({ address, moves: row.moves + 1 })
         .where(eq(chat.id, id))
         .run();
+      readdress.run(address, id);
+      touch(id);
+    },
+    attend(id, { invited, away, ...change }) {
+      const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
       query
-        .update(outbox)
-        .set({ address })
-        .where(and(eq(outbox.chatId, id), sql`${outbox.finishedAt} is null`))
+        .update(chat)
+        .set({ ...change, invited: some(invited), away: some(away) })
+        .where(eq(chat.id, id))
         .run();
+      touch(id);
     },
   };
 }
 
-export function chatStore({ query, read }: Connection, chats: Chats): ChatStore {
-  const lastOf = query
-    .select({ personaId: roomTable.lastPersona, at: roomTable.lastReplyAt })
-    .from(roomTable)
-    .where(eq(roomTable.id, given('room')))
-    .prepare();
-  const waiting = query
-    .select({ id: message.id })
-    .from(message)
-    .where(
-      sql`${message.roomId} = ${given('room')} and ${message.state} = 'waiting' and ${message.id} <= ${given('upTo')} and ${message.quiet} = 0`,
-    )
-    .prepare();
+interface Asking {
+  turnId: string;
+  personaId: PersonaId;
+  asker: ChatId;
+}
+
+export function chatStore({ raw, read, patiently }: Connection, chats: Chats): ChatStore {
+  const lastOf = raw.prepare<[string], { personaId: PersonaId | null; at: number | null }>(
+    'select last_persona as personaId, last_reply_at as at from room where id = ?',
+  );
+  const waiting = raw.prepare<[object]>(`
+    select 1 from message where room_id = @room and state = 'waiting' and id <= @upTo and quiet = 0 limit 1`);
+  // Whoever wrote what the turn answers, or what the exchange began with.
+  const askersOf = (which: string) =>
+    raw.prepare<[string], Asking>(`
+      select distinct turn.id as turnId, turn.persona_id as personaId, author_id as asker
+      from turn join message on message.id in (select value from json_each(turn.batch)) or message.id in (
+        select json_extract(json_each.value, '$.id') from room join json_each(room.exchange, '$.said')
+        where room.id = turn.room_id and room.exchange is not null)
+      where turn.id = (${which})`);
+  const running = askersOf(`select id from turn where room_id = ? and state = 'running'`);
+  const suspended = askersOf(`
+    select id from turn where room_id = ? and state in ('suspended', 'ready') order by started_at desc limit 1`);
+
+  const who = (statement: typeof running, room: string) =>
+    read(() => {
+      const rows = statement.all(room);
+      const [first] = rows;
+      if (first === undefined) return null;
+      return { turnId: first.turnId, personaId: first.personaId, askers: rows.map((row) => row.asker) };
+    });
+
   return {
     chat: (id) =>
-      read(() => {
+      patiently(() => {
         const row = chats.find(id);
         return row ? toChat(row) : null;
       }),
     lastReply: (room) =>
-      read(() => {
-        const last = lastOf.get({ room });
+      patiently(() => {
+        const last = lastOf.get(room);
         if (last === undefined || last.personaId === null || last.at === null) return null;
         return { personaId: last.personaId, at: last.at };
       }),
-    running: (room) =>
-      read(() => {
-        const rows = query
-          .selectDistinct({ turnId: turn.id, personaId: turn.personaId, asker: message.authorId })
-          .from(turn)
-          .innerJoin(
-            message,
-            sql`(${message.id} in (select value from json_each(${turn.batch})) or ${message.id} in (
-              select json_extract(json_each.value, '$.id')
-              from ${roomTable} join json_each(${roomTable.exchange}, '$.said')
-              where ${roomTable.id} = ${turn.roomId} and ${roomTable.exchange} is not null))`,
-          )
-          .where(and(eq(turn.roomId, room), sql`${turn.state} = 'running'`))
-          .all();
-        const [first] = rows;
-        if (first === undefined) return null;
-        const { turnId, personaId } = first;
-        return { turnId, personaId, askers: rows.map((row) => row.asker) };
-      }),
-    waits: (room, upTo) => read(() => waiting.get({ room, upTo }) !== undefined),
+    running: (room) => who(running, room),
+    suspended: (room) => who(suspended, room),
+    waits: (room, upTo) => patiently(() => waiting.get({ room, upTo }) !== undefined),
   };
 }

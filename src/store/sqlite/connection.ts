@@ -1,6 +1,7 @@
 /**
- * The one connection of a process to its database file. Every verb of the store runs in one of its three kinds
- * of transaction; each runs through without a break, and only waiting for another process is asynchronous.
+ * The one connection of a process to its database file. Every verb of the store reads or writes through it; each runs
+ * through without a break, and only waiting for another process is asynchronous. Writes that are asked for within one pass
+ * of the event loop are one transaction: rooms that are busy at once commit together.
  */
 import Database from 'better-sqlite3';
 import { count, type SQL } from 'drizzle-orm';
@@ -11,19 +12,26 @@ import { Fault } from '../../core/errors.js';
 import { isBusy, storeFault } from './faults.js';
 import type { Flush } from './flush.js';
 import { createFlush, logSync } from './flush.js';
+import { createMemory, type Memory } from './memory.js';
+import { createWrites } from './writes.js';
 
 export interface Connection {
   readonly file: string;
   readonly raw: Database.Database;
   readonly query: BetterSQLite3Database;
+  /** What is read often and changes seldom. */
+  readonly memory: Memory;
   /** How many rows there are. To be called within a transaction. */
   count(table: SQLiteTable, where?: SQL): number;
   /** Runs `work` outside a transaction, again and again while another process holds the database. */
   patiently<T>(work: () => T): Promise<T>;
   /** All of `work` sees one state of the database. */
   read<T>(work: () => T): Promise<T>;
-  /** All of `work` or nothing; it survives the end of the process, not always that of the machine. */
-  write<T>(work: () => T): Promise<T>;
+  /**
+   * All of `work` or nothing; it survives the end of the process, not always that of the machine. `work` may run more
+   * than once: it depends on nothing but the database. `single`: it is one statement, which needs no transaction.
+   */
+  write<T>(work: () => T, single?: 'single'): Promise<T>;
   /** As `write`, and on the disk when it resolves: everything else stands still meanwhile. */
   writeDurably<T>(work: () => T): Promise<T>;
   /** Brings what was written to the disk beside everything else. */
@@ -41,6 +49,8 @@ export async function connect(options: {
   clock: Clock;
   busyTimeoutMs: number;
   maxPages?: number;
+  /** Is told of every statement that runs, for whoever counts them. */
+  onStatement?: (sql: string) => void;
 }): Promise<Connection> {
   const { file, clock, busyTimeoutMs } = options;
 
@@ -57,10 +67,12 @@ export async function connect(options: {
     }
   }
 
-  const raw = openFile(file);
+  const raw = openFile(file, options.onStatement);
   keepStatements(raw);
   try {
     await patiently(() => {
+      // A database with tables takes it when its file is written anew; until then `shrink` finds nothing to do.
+      raw.exec('PRAGMA auto_vacuum = INCREMENTAL');
       raw.exec('PRAGMA journal_mode = WAL');
       raw.exec('PRAGMA synchronous = NORMAL');
       // What was forgotten shall not be found in the file: what is freed is overwritten.
@@ -73,7 +85,24 @@ export async function connect(options: {
     throw error;
   }
 
+  const dataVersion = raw.prepare('PRAGMA data_version').pluck();
+  const memory = createMemory(() => dataVersion.get());
   const inTransaction = raw.transaction((work: () => unknown) => work());
+
+  /** Copies in memory change only when what they show is committed. */
+  function commit<T>(work: () => T): T {
+    memory.begin();
+    try {
+      const result = inTransaction.immediate(work) as T;
+      memory.commit();
+      return result;
+    } catch (error) {
+      memory.rollback();
+      throw error;
+    }
+  }
+
+  const writes = createWrites({ file, clock, busyTimeoutMs, commit, isOpen: () => raw.open });
   const query = drizzle(raw);
   const log = logSync(file);
   const flush = createFlush(log.sync, () =>
@@ -83,22 +112,24 @@ export async function connect(options: {
     file,
     raw,
     query,
+    memory,
     count: (table, where) => query.select({ rows: count() }).from(table).where(where).get()?.rows ?? 0,
     patiently,
     read: <T>(work: () => T) => patiently(() => inTransaction.deferred(work) as T),
-    write: <T>(work: () => T) => patiently(() => inTransaction.immediate(work) as T),
+    write: writes.write,
     writeDurably: <T>(work: () => T) =>
       patiently(() => {
         // NORMAL does not wait for the disk at a commit: a power cut would lose what the platform believes we have.
         raw.exec('PRAGMA synchronous = FULL');
         try {
-          return inTransaction.immediate(work) as T;
+          return commit(work);
         } finally {
           raw.exec('PRAGMA synchronous = NORMAL');
         }
       }),
     flush,
     async close() {
+      writes.drain();
       await flush.done().catch(() => {});
       raw.close();
       await log.close();
@@ -123,10 +154,11 @@ function keepStatements(raw: Database.Database): void {
   }) as typeof raw.prepare;
 }
 
-function openFile(file: string): Database.Database {
+function openFile(file: string, onStatement?: (sql: string) => void): Database.Database {
   try {
-    // SQLite's own waiting would stop the event loop: `patiently` waits instead.
-    return new Database(file, { timeout: 0 });
+    // SQLite's own waiting would stop the event loop: `patiently` and `createWrites` wait instead.
+    const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
+    return new Database(file, { timeout: 0, verbose });
   } catch (error) {
     throw storeFault(error, file);
   }

@@ -1,18 +1,12 @@
-/** Step 7 of the route: the outbox, in order per chat. And the one way in which a reply gets into it. */
-import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+/** The one way in which something gets into the outbox, and how its rows are read. */
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
-import type { NewDelivery, OutboxStore } from '../../core/store.js';
-import type { Chats } from './chats.js';
+import type { Delivery, Lease, NewDelivery, ShownPart } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { outbox } from './schema.js';
-import { isOpen, type OpenEntries, openEntriesOf, shownDelivery, shownVerbs } from './shown.js';
-
-const given = sql.placeholder;
 
 /** Where and when a delivery is to go. */
-interface Destination {
+export interface Destination {
   chatId: ChatId;
   channel: string;
   address: Address;
@@ -21,126 +15,149 @@ interface Destination {
   now: number;
 }
 
+/** How one gets in, beside what it says. */
+export interface Standing {
+  /** What is shown of it already, and how often the process ended while that was being sent. */
+  shown?: { part: ShownPart; crashes: number } | undefined;
+  precedes?: number | undefined;
+}
+
+/** Of what is shown under an id that nobody knows. */
+export const UNKNOWN = '';
+
+/** The order in which a chat's entries are delivered; the very text of the index `outbox_next`. */
+export const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
+
 export interface Deliver {
-  /** Puts deliveries into the outbox, into open entries where there are. To be called within a transaction. */
-  (to: Destination, deliveries: NewDelivery[], duplicates?: 'passed over'): void;
-  /** What becomes of the entries that are open when a turn ends. */
-  open: OpenEntries;
+  /**
+   * Puts deliveries into the outbox. With `send`, the first of them is claimed, counts as being sent, and is returned. To
+   * be called within a transaction.
+   */
+  put(to: Destination, deliveries: (NewDelivery & Standing)[], send?: Lease | null): Delivery | null;
+  /** As `put`, but what is there already by its origin, persona and part is passed over: then false. */
+  putOnce(to: Destination, delivery: NewDelivery & Standing): boolean;
 }
 
-export function deliverOf(connection: Connection): Deliver {
-  const { query } = connection;
-  const values = {
-    origin: given('origin'),
-    personaId: given('personaId'),
-    speaker: given('speaker'),
-    part: given('part'),
-    chatId: given('chatId'),
-    channel: given('channel'),
-    address: given('address'),
-    threadId: given('threadId'),
-    kind: given('kind'),
-    body: given('body'),
-    face: given('face'),
-    replyTo: given('replyTo'),
-    createdAt: given('now'),
-    state: 'waiting',
-  } as const;
-  const insert = query
-    .insert(outbox)
-    .values(values)
-    .onConflictDoUpdate({
-      target: [outbox.origin, outbox.personaId, outbox.part],
-      setWhere: isOpen,
-      set: {
-        ...{ state: 'waiting', notBefore: 0, speaker: sql`excluded.speaker`, body: sql`excluded.body` },
-        ...{ address: sql`excluded.address`, face: sql`excluded.face`, replyTo: sql`excluded.reply_to` },
-        // Where nobody knows whether it arrived, it is looked for since then.
-        createdAt: sql`case ${outbox.platformMessageId} when '' then ${outbox.createdAt} else excluded.created_at end`,
-        attempts: sql`case ${outbox.platformMessageId} when '' then ${outbox.attempts} else 0 end`,
-      },
-    })
-    .prepare();
-  const insertOnce = query.insert(outbox).values(values).onConflictDoNothing().prepare();
+export function deliverOf({ raw }: Connection): Deliver {
+  const insert = raw
+    .prepare<[object], number>(`
+      insert into outbox (origin, persona_id, speaker, part, chat_id, channel, address, thread_id, kind, body, face,
+        reply_to, created_at, attempts, uncertain_crashes, state, platform_message_id, shown_key, precedes,
+        lease_owner, lease_until)
+      select value->>'origin', value->>'personaId', value->>'speaker', value->>'part', @chatId, @channel, @address,
+        @threadId, @kind, value->>'body', value->>'face', value->>'replyTo', value->>'createdAt',
+        value->>'attempts' + (value->>'tried'), value->>'uncertainCrashes', value->>'state', value->>'platformMessageId', value->>'key', value->>'precedes',
+        value->>'owner', value->>'until'
+      from json_each(@rows) where true on conflict do nothing returning id`)
+    .pluck();
 
-  function deliver(to: Destination, deliveries: NewDelivery[], duplicates?: 'passed over'): void {
-    const statement = duplicates ? insertOnce : insert;
-    for (const delivery of deliveries) {
-      const row = { face: null, ...to, ...delivery, personaId: delivery.personaId ?? '' };
-      if (statement.run(row).changes === 0 && !duplicates) {
-        throw new Fault('internal', `${delivery.origin}, part ${delivery.part}, is in the outbox already`);
-      }
-    }
+  function rowOf(delivery: NewDelivery & Standing, send: Lease | null, now: number) {
+    const { origin, personaId, speaker, part, body, appearance, replyTo } = delivery;
+    return {
+      origin,
+      personaId: personaId ?? '',
+      speaker,
+      part,
+      body: JSON.stringify(body),
+      face: appearance === undefined ? null : JSON.stringify(appearance),
+      replyTo,
+      ...inDoubt(delivery, now),
+      tried: send ? 1 : 0,
+      state: send ? 'sending' : 'waiting',
+      platformMessageId: delivery.shown ? (delivery.shown.part.platformMessageId ?? UNKNOWN) : null,
+      key: delivery.shown?.part.key ?? null,
+      precedes: delivery.precedes ?? null,
+      owner: send?.owner ?? null,
+      until: send ? send.now + send.leaseMs : 0,
+    };
   }
-  return Object.assign(deliver, { open: openEntriesOf(connection) });
-}
 
-export function outboxStore(connection: Connection, chats: Chats, deliver: Deliver): OutboxStore {
-  const { query, read, write } = connection;
-  const isThis = eq(outbox.id, given('id'));
-  const isUnfinished = sql`${outbox.finishedAt} is null`;
-
-  const next = query
-    .select()
-    .from(outbox)
-    .where(and(eq(outbox.chatId, given('chatId')), isUnfinished, sql`not ${isOpen}`))
-    .orderBy(asc(outbox.id))
-    .prepare();
-  const one = query.select().from(outbox).where(isThis).prepare();
-  const sending = query
-    .update(outbox)
-    .set({ state: 'sending', attempts: sql`${outbox.attempts} + 1` })
-    .where(and(isThis, isUnfinished))
-    .prepare();
-  const sent = query
-    .update(outbox)
-    .set({
-      state: 'sent',
-      platformMessageId: sql`${given('platformMessageId')}`,
-      finishedAt: sql`${given('now')}`,
-      error: null,
-    })
-    // One that a reset dropped while it was under way was sent all the same.
-    .where(and(isThis, inArray(outbox.state, ['waiting', 'sending', 'dropped'])))
-    .prepare();
-  const retry = query
-    .update(outbox)
-    .set({
-      state: sql`case ${outbox.state} when 'open' then 'open' else 'waiting' end`,
-      notBefore: sql`${given('notBefore')}`,
-      uncertainCuts: sql`${outbox.uncertainCuts} + ${given('cuts')}`,
-      error: sql`${given('error')}`,
-    })
-    .where(and(isThis, isUnfinished))
-    .prepare();
-  const give = query
-    .update(outbox)
-    .set({
-      state: sql`${given('end')}`,
-      error: sql`${given('error')}`,
-      finishedAt: sql`${given('now')}`,
-    })
-    .where(and(isThis, isUnfinished))
-    .prepare();
+  function insertRows(
+    { now, ...to }: Destination,
+    deliveries: (NewDelivery & Standing)[],
+    send: Lease | null,
+  ): number[] {
+    const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, now));
+    return insert.all({ ...to, rows: JSON.stringify(rows) });
+  }
 
   return {
-    next: (chatId) =>
-      read(() => {
-        const row = next.get({ chatId });
-        return row ? shownDelivery(row) : null;
-      }),
-    delivery: (id) =>
-      read(() => {
-        const row = one.get({ id });
-        return row ? shownDelivery(row) : null;
-      }),
-    sending: (id) => write(() => sending.run({ id }).changes === 1),
-    sent: (id, platformMessageId, now) => write(() => void sent.run({ id, platformMessageId, now })),
-    retry: (id, { notBefore, uncertain, error }) =>
-      write(() => void retry.run({ id, notBefore, cuts: uncertain ? 1 : 0, error })),
-    give: (id, end, error, now) => write(() => void give.run({ id, end, error, now })),
-    ...shownVerbs(connection),
-    move: (chatId, address) => write(() => chats.moved(chatId, address)),
-    post: ({ delivery, ...to }) => write(() => deliver(to, [delivery], 'passed over')),
+    put(to, deliveries, send = null) {
+      const [first] = deliveries;
+      if (first === undefined) return null;
+      const ids = insertRows(to, deliveries, send);
+      if (ids.length < deliveries.length) {
+        throw new Fault('internal', `something of ${first.origin} is in the outbox already`);
+      }
+      return send ? asDelivery(ids[0] ?? 0, to, first) : null;
+    },
+    putOnce: (to, delivery) => insertRows(to, [delivery], null).length === 1,
   };
+}
+
+/** Where nobody knows whether it arrived, it was tried once, and is looked for since then. */
+function inDoubt({ shown }: Standing, now: number) {
+  return shown !== undefined && shown.part.platformMessageId === null
+    ? { createdAt: shown.part.sentAt, attempts: 1, uncertainCrashes: shown.crashes }
+    : { createdAt: now, attempts: 0, uncertainCrashes: 0 };
+}
+
+/** As it is before the try that begins. */
+function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery & Standing): Delivery {
+  const { shown, precedes: _, ...delivery } = entry;
+  const first: Delivery = {
+    ...delivery,
+    ...to,
+    ...inDoubt(entry, now),
+    id,
+    uncertainCuts: 0,
+    notBefore: 0,
+  };
+  if (shown) first.shown = { platformMessageId: shown.part.platformMessageId, key: shown.part.key };
+  return first;
+}
+
+export const OUTBOX_COLUMNS = `id, origin, persona_id as personaId, speaker, part, body, face, reply_to as replyTo,
+  chat_id as chatId, channel, address, thread_id as threadId, kind, created_at as createdAt, attempts,
+  uncertain_cuts as uncertainCuts, uncertain_crashes as uncertainCrashes, not_before as notBefore, state,
+  platform_message_id as platformMessageId, shown_key as shownKey, lease_owner as leaseOwner,
+  lease_until as leaseUntil, finished_at as finishedAt`;
+
+export interface OutboxRow
+  extends Omit<Delivery, 'personaId' | 'body' | 'appearance' | 'shown'>,
+    Record<'personaId' | 'body' | 'state', string> {
+  face: string | null;
+  platformMessageId: string | null;
+  shownKey: string | null;
+  leaseOwner: string | null;
+  leaseUntil: number;
+  finishedAt: number | null;
+}
+
+export function toDelivery(row: OutboxRow): Delivery {
+  const delivery: Delivery = {
+    id: row.id,
+    origin: row.origin,
+    personaId: row.personaId === '' ? null : row.personaId,
+    speaker: row.speaker,
+    part: row.part,
+    body: JSON.parse(row.body),
+    replyTo: row.replyTo,
+    chatId: row.chatId,
+    channel: row.channel,
+    address: row.address,
+    threadId: row.threadId,
+    kind: row.kind,
+    createdAt: row.createdAt,
+    attempts: row.attempts,
+    uncertainCuts: row.uncertainCuts,
+    uncertainCrashes: row.uncertainCrashes,
+    notBefore: row.notBefore,
+  };
+  if (row.face !== null) delivery.appearance = JSON.parse(row.face);
+  if (row.platformMessageId !== null && row.shownKey !== null) {
+    const platformMessageId = row.platformMessageId === UNKNOWN ? null : row.platformMessageId;
+    delivery.shown = { platformMessageId, key: row.shownKey };
+  }
+  return delivery;
 }

@@ -6,29 +6,36 @@
 import { setImmediate as nextPass } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import type { ChatId } from '../../core/ids.js';
-import type { KeepingStore } from '../../core/keeping.js';
 import type { StoredAttachment } from '../../core/media.js';
+import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { Connection } from './connection.js';
-import { MESSAGES, OPEN_COMMANDS, SHELVES, type Shelf } from './shelves.js';
-import { type Eraser, eraserOf } from './without.js';
+import { type Eraser, eraserOf } from './erasers.js';
+import { MESSAGES, OPEN_COMMANDS, WORDS, type WordColumns } from './word-columns.js';
 
-type Erasing = Pick<KeepingStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
+type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
 type Row = Record<string, unknown>;
 
 const STRIDE = 1_000;
 
-export function eraseStore({ raw, read, write, patiently }: Connection): Erasing {
-  /** How the chat's rows of a shelf are read: all between two keys, or all there are. */
-  function rowsOf({ table, key, words, belongs }: Shelf) {
+export function eraseStore({ raw, memory, read, write, patiently }: Connection): Erasing {
+  /** What anybody remembers of the chat's rooms is void. */
+  const revise = raw.prepare<[ChatId]>('update room set revision = revision + 1 where chat_id = ?');
+
+  /** How the chat's rows of a table are read: all between two keys, or all there are. */
+  function rowsOf({ table, key, words, belongs }: WordColumns) {
     const columns = [...key, ...Object.keys(words)].join(', ');
     return raw.prepare<[Row], Row>(`select ${columns} from ${table} where ${belongs}`);
   }
 
-  /** Calls `visit` for each stretch of a shelf with what bounds it. */
-  async function walk(shelf: Shelf, chat: ChatId, visit: (bounds: Row) => Promise<void>): Promise<void> {
-    if (shelf.along === null) return visit({ chat });
-    const { table, key, first } = shelf.along;
+  /** Calls `visit` for each stretch of a table with what bounds it. */
+  async function walk(
+    where: WordColumns,
+    chat: ChatId,
+    visit: (bounds: Row) => Promise<void>,
+  ): Promise<void> {
+    if (where.along === null) return visit({ chat });
+    const { table, key, first } = where.along;
     const next = raw
       .prepare<[Row], number | string | null>(
         `select max(${key}) from (select ${key} from ${table} where ${key} > @after order by ${key} limit ${STRIDE})`,
@@ -44,18 +51,23 @@ export function eraseStore({ raw, read, write, patiently }: Connection): Erasing
     }
   }
 
-  async function clean(shelf: Shelf, chat: ChatId, eraser: Eraser): Promise<void> {
-    const rows = rowsOf(shelf);
-    const isRow = shelf.key.map((column) => `${column} = @${column}`).join(' and ');
-    const columns = Object.keys(shelf.words).map((column) => `${column} = @${column}`);
-    const remove = raw.prepare<[Row]>(`delete from ${shelf.table} where ${isRow}`);
-    const replace = raw.prepare<[Row]>(`update ${shelf.table} set ${columns.join(', ')} where ${isRow}`);
-    await walk(shelf, chat, (bounds) =>
+  async function clean(where: WordColumns, chat: ChatId, eraser: Eraser): Promise<void> {
+    const rows = rowsOf(where);
+    const isRow = where.key.map((column) => `${column} = @${column}`).join(' and ');
+    const columns = Object.keys(where.words).map((column) => `${column} = @${column}`);
+    const change = where.whole
+      ? raw.prepare<[Row]>(`delete from ${where.table} where ${isRow}`)
+      : raw.prepare<[Row]>(`update ${where.table} set ${columns.join(', ')} where ${isRow}`);
+    await walk(where, chat, (bounds) =>
       write(() => {
-        for (const row of rows.all(bounds)) {
-          const changed = withoutPhrase(shelf, row, eraser);
-          if (changed) (shelf.whole ? remove : replace).run(changed);
-        }
+        const changed = rows
+          .all(bounds)
+          .map((row) => withoutPhrase(where, row, eraser))
+          .filter((row) => row !== null);
+        for (const row of changed) change.run(row);
+        if (changed.length === 0) return;
+        revise.run(chat);
+        memory.clear();
       }),
     );
   }
@@ -83,13 +95,13 @@ export function eraseStore({ raw, read, write, patiently }: Connection): Erasing
     async findWords(chatId, phrase) {
       const found = { messages: 0, others: 0 };
       const eraser = eraserOf(phrase, '');
-      for (const shelf of SHELVES) {
-        const { counts } = shelf;
+      for (const where of WORDS) {
+        const { counts } = where;
         if (counts === null) continue;
-        const rows = rowsOf(shelf);
-        await walk(shelf, chatId, async (bounds) => {
+        const rows = rowsOf(where);
+        await walk(where, chatId, async (bounds) => {
           const stretch = await read(() => rows.all(bounds));
-          found[counts] += stretch.filter((row) => withoutPhrase(shelf, row, eraser) !== null).length;
+          found[counts] += stretch.filter((row) => withoutPhrase(where, row, eraser) !== null).length;
         });
       }
       return found;
@@ -108,7 +120,7 @@ export function eraseStore({ raw, read, write, patiently }: Connection): Erasing
 
     async eraseWords(chatId, phrase, by) {
       const eraser = eraserOf(phrase, by);
-      for (const shelf of SHELVES) await clean(shelf, chatId, eraser);
+      for (const where of WORDS) await clean(where, chatId, eraser);
       await writeFileAnew();
       await emptyLog();
     },
@@ -127,7 +139,7 @@ function filesRead(attachments: string, phrase: Phrase): string[] {
 }
 
 /** The row without the phrase; null when it does not stand there. */
-function withoutPhrase({ words }: Shelf, row: Row, eraser: Eraser): Row | null {
+function withoutPhrase({ words }: WordColumns, row: Row, eraser: Eraser): Row | null {
   const next = { ...row };
   for (const [column, clean] of Object.entries(words)) {
     const source = row[column];

@@ -3,31 +3,32 @@ import { and, asc, eq, gte, sql } from 'drizzle-orm';
 import type { AliasStore, SettingStore, UsageStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { startOfDay } from './rows.js';
-import { alias, setting, usage } from './schema.js';
+import { usage } from './schema-work.js';
 
-const given = sql.placeholder;
-
-export function factStore({ query, read, write }: Connection): AliasStore & UsageStore & SettingStore {
-  const findAlias = query
-    .select({ chatId: alias.chatId })
-    .from(alias)
-    .where(eq(alias.id, given('id')))
-    .prepare();
+export function factStore({
+  query,
+  raw,
+  memory,
+  patiently,
+  write,
+}: Connection): AliasStore & UsageStore & SettingStore {
+  const findAlias = raw.prepare<[string], string>('select chat_id from alias where id = ?').pluck();
+  const addAlias = raw.prepare<[string, string]>(`
+    insert into alias (id, chat_id) values (?, ?) on conflict do update set chat_id = excluded.chat_id`);
+  const findSetting = raw.prepare<[string], string>('select value from setting where key = ?').pluck();
+  const setSetting = raw.prepare<[string, string]>(`
+    insert into setting (key, value) values (?, ?) on conflict do update set value = excluded.value`);
 
   return {
-    aliasOf: (id) => read(() => findAlias.get({ id })?.chatId ?? null),
+    aliasOf: (id) => patiently(() => memory.get(`alias ${id}`, () => findAlias.get(id) ?? null)),
     addAlias: (id, chatId) =>
-      write(
-        () =>
-          void query
-            .insert(alias)
-            .values({ id, chatId })
-            .onConflictDoUpdate({ target: alias.id, set: { chatId } })
-            .run(),
-      ),
+      write(() => {
+        addAlias.run(id, chatId);
+        memory.touch(`alias ${id}`);
+      }),
 
     usage: (chatId, since) =>
-      read(() =>
+      patiently(() =>
         query
           .select({
             personaId: usage.personaId,
@@ -43,20 +44,7 @@ export function factStore({ query, read, write }: Connection): AliasStore & Usag
           .map(({ personaId, turns, ...tokens }) => ({ personaId, turns, usage: tokens })),
       ),
 
-    setting: (key) =>
-      read(
-        () =>
-          query.select({ value: setting.value }).from(setting).where(eq(setting.key, key)).get()?.value ??
-          null,
-      ),
-    setSetting: (key, value) =>
-      write(
-        () =>
-          void query
-            .insert(setting)
-            .values({ key, value })
-            .onConflictDoUpdate({ target: setting.key, set: { value } })
-            .run(),
-      ),
+    setting: (key) => patiently(() => findSetting.get(key) ?? null),
+    setSetting: (key, value) => write(() => void setSetting.run(key, value), 'single'),
   };
 }

@@ -6,7 +6,7 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { HeardView, RecallFeed } from '../../core/recall.js';
 import type { HeardMessage } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { HEARD_COLUMNS, type HeardRow, toHeard } from './heard-rows.js';
+import { HEARD_COLUMNS, type HeardRow, toHeard } from './messages.js';
 import { behindReset, type Views } from './views.js';
 
 /** A message is heard soon after it came in: not more than so many others of its room come between. */
@@ -20,8 +20,9 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
     select room_id as room, persona_id as personaId from heard
     where (room_id, persona_id) > (@room, @personaId) order by room_id, persona_id limit 1`);
   const since = raw
-    .prepare<[object], [...HeardRow, state: string]>(`
-      select ${HEARD_COLUMNS}, state
+    .prepare<[object], [...HeardRow, isTaken: number]>(`
+      select ${HEARD_COLUMNS}, author_kind <> 'persona' and exists (
+        select 1 from turn where turn.id = message.turn_id and turn.state = 'running')
       from heard join message on message.id = heard.message_id
       where heard.room_id = @room and persona_id = @personaId and addressed = @addressed
         and (heard_after, message_id) > (@afterHeard, @afterMessage) and message_id > @resetAt
@@ -60,12 +61,16 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
         const { resetAt } = view;
         const from = behindReset(view, after);
         const rows = since.all({
-          ...{ room, personaId, resetAt, most, addressed: addressed ? 1 : 0 },
+          room,
+          personaId,
+          resetAt,
+          most,
+          addressed: addressed ? 1 : 0,
           afterHeard: from.heardAfter,
           afterMessage: from.messageId,
         });
         // What a turn is about comes when it has ended, and with it all behind it: a cursor passes over nothing.
-        const taken = rows.findIndex((row) => row.at(-1) === 'taken');
+        const taken = rows.findIndex((row) => row.at(-1) === 1);
         const told = taken < 0 ? rows : rows.slice(0, taken);
         return told.map((row) => toHeard(row.slice(0, -1) as HeardRow));
       }),

@@ -45,7 +45,7 @@ export async function withTraces<T>(file: string, look: (traces: Traces) => Prom
     raw = new Database(file, { readonly: true, timeout: WAIT_MS });
     const query = drizzle(raw);
     const read = async <R>(work: () => R) => work();
-    return await look(traceStore({ raw, query, read }, viewsOf({ query })));
+    return await look(traceStore({ raw, query, read }, viewsOf({ query, raw })));
   } catch (error) {
     throw storeFault(error, file);
   } finally {
@@ -65,9 +65,8 @@ export async function storedChannelState(
   let raw: Database.Database | undefined;
   try {
     raw = new Database(file, { readonly: true, timeout: WAIT_MS });
-    const query = drizzle(raw);
     const read = async <R>(work: () => R) => work();
-    return await channelStateReader({ query, read })(channel, names);
+    return await channelStateReader({ raw, read })(channel, names);
   } catch (error) {
     throw storeFault(error, file);
   } finally {

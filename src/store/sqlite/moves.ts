@@ -7,20 +7,20 @@ import { Fault } from '../../core/errors.js';
 import { type ChatId, roomParts } from '../../core/ids.js';
 import {
   type ArchivedSpan,
-  isBehind,
-  type Place,
+  isAfter,
+  type Position,
   type SeenView,
   type ViewRecord,
   type ViewStore,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
 import { archived, chat, heard, room, view } from './schema.js';
-import { usageAdderOf } from './usage.js';
+import type { AddUsage } from './usage.js';
 import { setState, toSpan, type Views } from './views.js';
 
-export function viewStore(connection: Connection, views: Views): Omit<ViewStore, 'window' | 'span'> {
-  const { query, raw, read, write } = connection;
-  const addUsage = usageAdderOf(connection);
+export function viewStore(connection: Connection, views: Views, addUsage: AddUsage): Omit<ViewStore, 'span'> {
+  const { query, raw, read, patiently, write } = connection;
+  const revise = raw.prepare<[string]>('update room set revision = revision + 1 where id = ?');
   const otherRoom = raw.prepare<[object], { id: string }>(`
     select id from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
 
@@ -49,17 +49,17 @@ export function viewStore(connection: Connection, views: Views): Omit<ViewStore,
   }
 
   /** The archive that was begun for this view, if it holds everything from where the window begins up to `to`. */
-  function archiveFor(now: ViewRecord, file: string, to: Place): ArchivedSpan | null {
+  function archiveFor(now: ViewRecord, file: string, to: Position): ArchivedSpan | null {
     const span = findArchive(roomParts(now.room).chatId, file);
     if (span?.room !== now.room || span.personaId !== now.personaId || span.state !== 'writing') return null;
-    return isBehind(span.after, now.windowAfter) || isBehind(to, span.to) ? null : span;
+    return isAfter(span.after, now.windowAfter) || isAfter(to, span.to) ? null : span;
   }
 
   return {
-    view: (roomId, personaId) => read(() => views.find(roomId, personaId)),
+    view: (roomId, personaId) => patiently(() => views.find(roomId, personaId)),
 
     hasOtherRooms: (room) =>
-      read(() => {
+      patiently(() => {
         const { chatId } = roomParts(room);
         // `0` is what follows `/`: all threads of the chat, by the order of the key.
         const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
@@ -86,7 +86,7 @@ export function viewStore(connection: Connection, views: Views): Omit<ViewStore,
         if (used) addUsage(seen, { turns: 0, ...used }, now);
         const current = unchanged(seen);
         if (!current) return false;
-        if (isBehind(to, current.flushedTo)) {
+        if (isAfter(to, current.flushedTo)) {
           change(seen, { flushedHeard: to.heardAfter, flushedMessage: to.messageId });
         }
         return true;
@@ -114,7 +114,7 @@ export function viewStore(connection: Connection, views: Views): Omit<ViewStore,
         if (used) addUsage(seen, { turns: 0, ...used }, now);
         const current = unchanged(seen);
         if (!current) return false;
-        const isFlushed = !isBehind(to, current.flushedTo);
+        const isFlushed = !isAfter(to, current.flushedTo);
         const span = archive === null ? null : archiveFor(current, archive, to);
         if (!isFlushed && !span) {
           throw new Fault(
@@ -123,21 +123,33 @@ export function viewStore(connection: Connection, views: Views): Omit<ViewStore,
           );
         }
         // Not `owes`: the file's own head goes by the cursor, too, and is changed together with this.
-        if (span) setState(query, span, isBehind(span.to, current.flushedTo) ? 'unflushed' : 'settled');
-        const moved = isBehind(to, current.windowAfter) ? to : current.windowAfter;
+        if (span) setState(query, span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
+        const moved = isAfter(to, current.windowAfter) ? to : current.windowAfter;
         // What was counted was another window: a count that was wrong must not hold for this one, too.
         const place = { windowHeard: moved.heardAfter, windowMessage: moved.messageId };
         change(seen, { ...place, summary, counted: null, estimated: null });
+        revise.run(seen.room);
         return true;
       }),
 
-    openArchives: (channels) =>
+    openArchives: (of) =>
       read(() =>
         query
           .select({ archived })
           .from(archived)
           .innerJoin(chat, eq(chat.id, archived.chatId))
-          .where(and(ne(archived.state, 'settled'), inArray(chat.channel, channels)))
+          .where(
+            and(
+              ne(archived.state, 'settled'),
+              'channels' in of
+                ? inArray(chat.channel, of.channels)
+                : and(
+                    eq(archived.chatId, roomParts(of.room).chatId),
+                    eq(archived.roomId, of.room),
+                    eq(archived.personaId, of.personaId),
+                  ),
+            ),
+          )
           .orderBy(archived.toHeard)
           .all()
           .map((row) => toSpan(row.archived)),
@@ -164,6 +176,6 @@ export function viewStore(connection: Connection, views: Views): Omit<ViewStore,
   };
 }
 
-function isSame(a: Place, b: Place): boolean {
+function isSame(a: Position, b: Position): boolean {
   return a.heardAfter === b.heardAfter && a.messageId === b.messageId;
 }

@@ -9,19 +9,26 @@ import { channelStateStore } from './channel-state.js';
 import { chatStore, chatsOf } from './chats.js';
 import { commandStore } from './commands.js';
 import { type Connection, connect } from './connection.js';
-import { deliverOf, outboxStore } from './deliveries.js';
+import { deliverOf } from './deliveries.js';
+import { effectsOf } from './effects.js';
 import { eraseStore } from './erase.js';
 import { factStore } from './facts.js';
 import { recallFeed } from './feed.js';
-import { latelyOf } from './lately.js';
 import { migrate } from './migrate.js';
 import { viewStore } from './moves.js';
+import { outboxStore } from './outbox.js';
+import { pruneStore } from './prune.js';
+import { questionStore, questionsOf } from './questions.js';
 import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
+import { roomStore } from './rooms.js';
+import { shownOf, shownStore } from './shown.js';
+import { suspendedOf } from './suspended.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
 import { turnStore } from './turns.js';
 import { upkeepOf } from './upkeep.js';
+import { usageAdderOf } from './usage.js';
 import { versionStore } from './versions.js';
 import { viewsOf } from './views.js';
 
@@ -64,22 +71,30 @@ export function storeOn(connection: Connection, clock: Clock): Store {
   const chats = chatsOf(connection);
   const deliver = deliverOf(connection);
   const views = viewsOf(connection);
+  const shown = shownOf(connection, deliver);
+  const questions = questionsOf(connection);
+  const addUsage = usageAdderOf(connection);
+  const suspended = suspendedOf(connection);
   return {
-    ...receiveStore(connection, chats),
-    ...turnStore(connection, chats, deliver, views),
+    ...receiveStore(connection, chats, questions, suspended),
+    ...roomStore(connection, shown, addUsage),
+    ...turnStore(connection, deliver, views, addUsage, suspended),
+    ...shownStore(connection),
+    ...outboxStore(connection, chats, deliver),
+    ...commandStore(connection, chats, deliver, questions, effectsOf(connection, chats, shown, views)),
     ...recoveryStore(connection),
-    ...transcriptStore(connection, views, latelyOf(connection)),
-    ...viewStore(connection, views),
+    ...transcriptStore(connection, views),
+    ...viewStore(connection, views, addUsage),
     ...versionStore(connection),
     ...traceStore(connection, views),
     ...recallFeed(connection, views),
     ...eraseStore(connection),
-    ...commandStore(connection, chats, deliver, views),
-    ...outboxStore(connection, chats, deliver),
     ...chatStore(connection, chats),
     ...accessStore(connection, chats, deliver),
+    ...questionStore(connection, questions),
     ...factStore(connection),
     ...channelStateStore(connection),
+    ...pruneStore(connection),
     ...upkeepOf(connection, clock),
   };
 }

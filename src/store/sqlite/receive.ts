@@ -1,90 +1,136 @@
 /** Step 1 of the route: what a platform gave in one go becomes one transaction, and soon on the disk. */
-import { and, desc, eq, max, sql } from 'drizzle-orm';
-import type { Face } from '../../core/channel.js';
-import type { RoomId } from '../../core/ids.js';
-import { roomId, roomParts } from '../../core/ids.js';
-import type { PendingCommand, Receipt, ReceiveStore } from '../../core/store.js';
+import type { Appearance } from '../../core/channel.js';
+import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
+import type { ChannelStore, PendingCommand, Receipt, RouteStore } from '../../core/store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import { storeFault } from './faults.js';
-import { beganBefore, turnOf } from './rows.js';
-import { chat, command, cursor, message, outbox, room, turn, view } from './schema.js';
+import type { Questions } from './questions.js';
+import { receiptStatements } from './receipts.js';
+import type { Suspended } from './suspended.js';
 
-const given = sql.placeholder;
+type Batch = Parameters<RouteStore['receive']>[0];
+type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
+type ReceiveVerbs = Pick<RouteStore, 'receive' | 'durable'> & Pick<ChannelStore, 'cursor' | 'newest'>;
 
-type Batch = Parameters<ReceiveStore['receive']>[0];
-type Said = Extract<Receipt, { kind: 'message' | 'command' }>;
-type Reply = NonNullable<Extract<Receipt, { kind: 'message' }>['replyTo']>;
-type Edit = Extract<Receipt, { kind: 'edit' }>;
-type Deleted = Extract<Receipt, { kind: 'deleted' }>;
-type Reaction = Extract<Receipt, { kind: 'reaction' }>;
+/** What became of one receipt: left out where it was nothing. */
+type Outcome =
+  | { kind: 'duplicate' }
+  | { kind: 'message'; room: RoomId }
+  | { kind: 'command'; command: PendingCommand }
+  /** Something waits there now, and is no new message. */
+  | { kind: 'waits'; room: RoomId };
 
-export function receiveStore(connection: Connection, chats: Chats): ReceiveStore {
-  const statements = prepare(connection);
+export function receiveStore(
+  connection: Connection,
+  chats: Chats,
+  questions: Questions,
+  suspended: Suspended,
+): ReceiveVerbs {
+  const { write, patiently, flush } = connection;
+  const statements = receiptStatements(connection);
 
-  /** Where a new message or command was stored; undefined when it was there already. */
-  function store(said: Said, batch: Batch): { room: RoomId; command: PendingCommand | null } | undefined {
-    const chat = chats.find(said.chat.id);
-    const moves = chats.movesAt(chat, said.chat.address);
-    const { platformMessageId, threadId, sender } = said;
-    const key = { chatId: said.chat.id, account: batch.account, moves, platformMessageId };
-    if (statements.findMessage.get(key) || statements.findCommand.get(key)) return undefined;
-    const twin = said.twin ?? null;
-    if (twin !== null && isTwin({ chatId: said.chat.id, moves, twin })) return undefined;
-
-    chats.talked(chat, said.chat, batch);
-    const id = roomId(said.chat.id, threadId);
-    statements.addRoom.run({ id, chatId: said.chat.id, platformMessageId });
-    const common = { ...key, twin, roomId: id, administrator: sender.administrator, now: batch.now };
-    if (said.kind === 'command') {
-      const { name, argument } = said.command;
-      const stored = statements.addCommand.get({
-        ...common,
-        senderId: sender.id,
-        senderName: sender.name,
-        name,
-        argument,
-        persona: said.persona ?? null,
-        afterMessage: statements.newestMessage.get()?.id ?? 0,
-      });
-      return { room: id, command: { id: stored.id, room: id } };
-    }
-    statements.addMessage.run({
-      ...common,
+  function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
+    const { chat, platformMessageId, sender } = said;
+    const row = chats.find(chat.id);
+    const room = roomId(chat.id, said.threadId);
+    const id = statements.addMessage({
+      room,
+      chatId: chat.id,
+      account: batch.account,
+      moves: chats.movesAt(row, chat.address),
+      authorKind: 'person',
       authorId: sender.id,
       authorName: sender.name,
+      administrator: Number(sender.administrator),
       text: said.text,
       sentAt: said.sentAt,
-      now: said.receivedAt ?? batch.now,
-      mentionsBot: said.mentionsBot,
-      replyTo: said.replyTo ? JSON.stringify(storedReply(said.chat.id, said.replyTo)) : null,
-      edited: false,
+      receivedAt: said.receivedAt ?? batch.now,
+      platformMessageId,
+      mentionsBot: Number(said.mentionsBot),
+      replyTo: said.replyTo ? JSON.stringify(storedReply(chat.id, said.replyTo)) : null,
+      edited: 0,
       attachments: said.attachments ? JSON.stringify(said.attachments) : null,
       words: said.words ?? null,
-      quiet: said.quiet ?? false,
-      addresses: said.addresses ?? null,
-      bot: sender.bot ?? false,
+      quiet: Number(said.quiet ?? false),
+      addresses: said.addresses ? JSON.stringify(said.addresses) : null,
+      twin: said.twin ?? null,
+      bot: Number(sender.bot ?? false),
+      reaction: 0,
     });
-    return { room: id, command: null };
+    if (id === null) return { kind: 'duplicate' };
+    statements.addRoom.run({ room, chatId: chat.id, platformMessageId, id });
+    chats.talked(row, chat, batch);
+    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    return { kind: 'message', room };
   }
 
-  /** Whether another copy of it is there, under another id. */
-  function isTwin(key: { chatId: string; moves: number; twin: string }): boolean {
-    return statements.findTwin.get(key) !== undefined || statements.findTwinCommand.get(key) !== undefined;
+  function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
+    const { chat, platformMessageId, sender, answers } = said;
+    // Another process may have ended the question meanwhile.
+    if (answers !== undefined && !questions.end(answers)) return { kind: 'duplicate' };
+    const row = chats.find(chat.id);
+    const room = roomId(chat.id, said.threadId);
+    const id = statements.addCommand({
+      room,
+      chatId: chat.id,
+      account: batch.account,
+      moves: chats.movesAt(row, chat.address),
+      platformMessageId,
+      senderId: sender.id,
+      senderName: sender.name,
+      administrator: Number(sender.administrator),
+      name: said.command.name,
+      argument: said.command.argument,
+      now: batch.now,
+      twin: said.twin ?? null,
+      persona: said.persona ?? null,
+    });
+    if (id === null) return { kind: 'duplicate' };
+    statements.addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
+    chats.talked(row, chat, batch);
+    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    return { kind: 'command', command: { id, room } };
   }
 
-  function storedReply(chatId: string, replyTo: Reply): StoredReply {
+  /** Something from inside becomes a message of the room, whoever the room is for. */
+  function storeEvent(event: Of<'event'>): Outcome | undefined {
+    const { room, about, personaId } = event;
+    const { chatId } = roomParts(room);
+    if (chats.find(chatId) === undefined) return undefined;
+    const id = statements.addMessage({
+      ...NO_PERSON,
+      room,
+      chatId,
+      // The same event is the same wherever the chat lives now.
+      account: '',
+      moves: 0,
+      authorKind: 'gateway',
+      authorId: about,
+      authorName: about,
+      text: event.text,
+      sentAt: event.at,
+      receivedAt: event.at,
+      platformMessageId: `event:${event.id}`,
+      mentionsBot: 1,
+      addresses: personaId === null ? null : JSON.stringify([personaId]),
+    });
+    if (id === null) return { kind: 'duplicate' };
+    statements.addRoom.run({ room, chatId, platformMessageId: null, id });
+    return { kind: 'message', room };
+  }
+
+  function storedReply(chatId: ChatId, replyTo: NonNullable<Of<'message'>['replyTo']>): StoredReply {
     const { platformMessageId, senderName, text, ours } = replyTo;
-    const sent = ours ? statements.findSent.get({ chatId, platformMessageId }) : undefined;
+    const sent = ours ? statements.findSent.get(chatId, platformMessageId) : undefined;
     const personaId = sent?.personaId || replyTo.personaId || null;
     return { senderName, text: withoutName(text, sent?.face ?? null), ours, personaId };
   }
 
-  /** The room in which something waits because of this edit. */
-  function change(edit: Edit, batch: Batch): RoomId | undefined {
+  function change(edit: Of<'edit'>, batch: Batch): Outcome | undefined {
     const { chatId, platformMessageId, text, mentionsBot } = edit;
-    const { words = null } = edit;
+    const words = edit.words ?? null;
     const attachments = edit.attachments ? JSON.stringify(edit.attachments) : null;
     const moves = chats.find(chatId)?.moves ?? 0;
     const key = { chatId, account: batch.account, moves, platformMessageId };
@@ -92,287 +138,154 @@ export function receiveStore(connection: Connection, chats: Chats): ReceiveStore
     if (!newest || newest.authorId !== edit.senderId) return undefined;
     // Platforms report an edit for other changes, too (a link's preview): the same words need no new answer.
     if ((newest.words ?? newest.text) === (words ?? text)) return undefined;
-    if (newest.state === 'taken') {
-      statements.addMessage.run({
-        ...newest,
+    const { room } = newest;
+    if (newest.isTaken) {
+      const id = statements.copyMessage.run({
+        id: newest.id,
         text,
         attachments,
         words,
-        mentionsBot,
+        mentionsBot: Number(mentionsBot),
         sentAt: edit.editedAt,
         now: batch.now,
-        edited: true,
-      });
-      return newest.roomId;
+      }).lastInsertRowid;
+      statements.addRoom.run({ room, chatId, platformMessageId: null, id });
+      return { kind: 'waits', room };
     }
-    statements.setText.run({
-      id: newest.id,
-      text,
-      attachments,
-      words,
-      mentionsBot: Number(newest.mentionsBot || mentionsBot),
-    });
-    return newest.state === 'waiting' ? newest.roomId : undefined;
+    const mentions = Number(newest.mentionsBot === 1 || mentionsBot);
+    statements.setText.run({ id: newest.id, text, attachments, words, mentionsBot: mentions });
+    if (newest.state !== 'waiting') {
+      statements.revise.run(room);
+      return undefined;
+    }
+    statements.moveFenceOn.run(room);
+    return { kind: 'waits', room };
   }
 
-  /** A sign that somebody puts and takes away and puts again is heard once. The room; undefined for what is nothing. */
-  function react(reaction: Reaction, batch: Batch): RoomId | undefined {
+  /** A sign that somebody puts and takes away and puts again is heard once. */
+  function react(reaction: Of<'reaction'>, batch: Batch): Outcome | undefined {
     const { chatId, sender, sign, sentAt } = reaction;
     const chat = chats.find(chatId);
     if (chat === undefined) return undefined;
     for (const platformMessageId of reaction.platformMessageIds) {
-      const sent = statements.findSent.get({ chatId, platformMessageId });
+      const sent = statements.findSent.get(chatId, platformMessageId);
       if (!sent?.personaId || statements.findForgotten.get({ origin: sent.origin })) continue;
-      const { personaId, speaker, face, threadId } = sent;
-      const key = {
-        ...{ chatId, account: batch.account, moves: chat.moves },
-        platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
+      const room = roomId(chatId, sent.threadId);
+      const text = withoutName(JSON.parse(sent.body).text, sent.face);
+      const replyTo: StoredReply = {
+        senderName: sent.speaker,
+        text,
+        ours: true,
+        personaId: sent.personaId,
       };
-      if (statements.findMessage.get(key)) return undefined;
-      const id = roomId(chatId, threadId);
-      const text = withoutName(sent.body.text, face);
-      const to: StoredReply = { senderName: speaker, text, ours: true, personaId };
-      statements.addMessage.run({
-        ...{ ...key, twin: null, roomId: id, administrator: false, bot: false },
-        ...{ authorId: sender.id, authorName: sender.name ?? chat.title, sentAt, now: batch.now },
-        ...{ text: reactionText(sign), replyTo: JSON.stringify(to), quiet: true },
-        ...{ mentionsBot: false, edited: false, attachments: null, words: null, addresses: null },
+      const id = statements.addMessage({
+        ...NO_PERSON,
+        room,
+        chatId,
+        account: batch.account,
+        moves: chat.moves,
+        authorKind: 'person',
+        authorId: sender.id,
+        authorName: sender.name ?? chat.title,
+        text: reactionText(sign),
+        sentAt,
+        receivedAt: batch.now,
+        platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
+        mentionsBot: 0,
+        replyTo: JSON.stringify(replyTo),
+        quiet: 1,
+        addresses: null,
+        reaction: 1,
       });
-      return id;
+      if (id === null) return undefined;
+      statements.addRoom.run({ room, chatId, platformMessageId: null, id });
+      return { kind: 'waits', room };
     }
     return undefined;
   }
 
-  function withdraw({ chatId, platformMessageIds, senderId }: Deleted, { account }: Batch): void {
+  function withdraw(deleted: Of<'deleted'>, { account }: Batch): void {
+    const { chatId, platformMessageIds } = deleted;
     const moves = chats.find(chatId)?.moves ?? 0;
-    for (const platformMessageId of platformMessageIds) {
-      statements.withdraw.run({ chatId, account, moves, platformMessageId, senderId: senderId ?? null });
+    const ids = JSON.stringify(platformMessageIds);
+    const rooms = statements.withdraw.all({
+      chatId,
+      account,
+      moves,
+      ids,
+      senderId: deleted.senderId ?? null,
+    });
+    for (const room of new Set(rooms)) statements.moveFenceOn.run(room);
+  }
+
+  function receiveOne(receipt: Receipt, batch: Batch): Outcome | undefined {
+    switch (receipt.kind) {
+      case 'message':
+        return storeMessage(receipt, batch);
+      case 'command':
+        return storeCommand(receipt, batch);
+      case 'event':
+        return storeEvent(receipt);
+      case 'resume': {
+        const room = suspended.resume(receipt, batch.now);
+        return room === null ? undefined : { kind: 'waits', room };
+      }
+      case 'edit':
+        return change(receipt, batch);
+      case 'reaction':
+        return react(receipt, batch);
+      case 'deleted':
+        withdraw(receipt, batch);
+        return undefined;
+      case 'moved':
+        chats.moved(receipt.chatId, receipt.address);
+        return undefined;
     }
   }
 
   return {
     async receive(batch) {
-      const received = await connection.write(() => {
-        const rooms = new Set<RoomId>();
-        const commands: PendingCommand[] = [];
-        let duplicates = 0;
-        for (const receipt of batch.receipts) {
-          if (receipt.kind === 'moved') {
-            chats.moved(receipt.chatId, receipt.address);
-          } else if (receipt.kind === 'deleted') {
-            withdraw(receipt, batch);
-          } else if (receipt.kind === 'reaction') {
-            const heard = react(receipt, batch);
-            if (heard !== undefined) rooms.add(heard);
-          } else if (receipt.kind === 'edit') {
-            const waits = change(receipt, batch);
-            if (waits !== undefined) rooms.add(waits);
-          } else {
-            const stored = store(receipt, batch);
-            if (!stored) duplicates++;
-            else if (stored.command) commands.push(stored.command);
-            else rooms.add(stored.room);
-          }
-        }
+      const outcomes = await write(() => {
         const { channel, account, cursor, cursorFor = account } = batch;
-        if (cursor !== undefined) statements.setCursor.run({ channel, account: cursorFor, cursor });
-        return { rooms: [...rooms], commands, duplicates };
+        if (cursor !== undefined) statements.setCursor.run(channel, cursorFor, cursor);
+        return batch.receipts.map((receipt) => receiveOne(receipt, batch));
       });
-      connection.flush.begin();
-      return received;
+      flush.begin();
+      return {
+        rooms: [...new Set(outcomes.flatMap((one) => (one && 'room' in one ? [one.room] : [])))],
+        commands: outcomes.flatMap((one) => (one?.kind === 'command' ? [one.command] : [])),
+        messages: outcomes.filter((one) => one?.kind === 'message').length,
+        duplicates: outcomes.filter((one) => one?.kind === 'duplicate').length,
+      };
     },
-    durable: () =>
-      connection.flush.done().catch((error) => Promise.reject(storeFault(error, connection.file))),
-    cursor: (channel, account) =>
-      connection.read(() => statements.getCursor.get({ channel, account })?.value ?? null),
+    durable: () => flush.done().catch((error) => Promise.reject(storeFault(error, connection.file))),
+    cursor: (channel, account) => patiently(() => statements.cursor.get(channel, account) ?? null),
     newest: (channel) =>
-      connection.read(() =>
-        statements.newestOfRooms.all({ channel }).map(({ roomId, address, platformMessageId }) => ({
+      patiently(() =>
+        statements.newestOfRooms.all(channel).map(({ roomId, address, platformMessageId }) => ({
           address,
           threadId: roomParts(roomId).threadId,
-          platformMessageId: platformMessageId ?? '',
+          platformMessageId,
         })),
       ),
   };
 }
 
-/** A name that stands before a text on the platform is not part of what was said. */
-function withoutName(text: string, face: Face | null): string {
-  return face !== null && text.startsWith(`${face.name}\n`) ? text.slice(face.name.length + 1) : text;
-}
+/** Of a message that no person typed. */
+const NO_PERSON = {
+  administrator: 0,
+  replyTo: null,
+  edited: 0,
+  attachments: null,
+  words: null,
+  quiet: 0,
+  twin: null,
+  bot: 0,
+  reaction: 0,
+};
 
-function prepare({ query }: Connection) {
-  const messageKey = and(
-    eq(message.chatId, given('chatId')),
-    eq(message.account, given('account')),
-    eq(message.moves, given('moves')),
-    eq(message.platformMessageId, given('platformMessageId')),
-  );
-  return {
-    findMessage: query
-      .select()
-      .from(message)
-      .where(and(messageKey, sql`${message.edited} = 0`))
-      .prepare(),
-    findEdited: query
-      .select()
-      .from(message)
-      .where(and(messageKey, sql`${message.edited} = 1`))
-      .orderBy(desc(message.id))
-      .prepare(),
-    findCommand: query
-      .select({ id: command.id })
-      .from(command)
-      .where(
-        and(
-          eq(command.chatId, given('chatId')),
-          eq(command.account, given('account')),
-          eq(command.moves, given('moves')),
-          eq(command.platformMessageId, given('platformMessageId')),
-        ),
-      )
-      .prepare(),
-    findTwin: query
-      .select({ id: message.id })
-      .from(message)
-      .where(
-        and(
-          eq(message.chatId, given('chatId')),
-          eq(message.moves, given('moves')),
-          sql`${message.twin} = ${given('twin')} and ${message.twin} is not null and ${message.edited} = 0`,
-        ),
-      )
-      .prepare(),
-    findTwinCommand: query
-      .select({ id: command.id })
-      .from(command)
-      .where(
-        and(
-          eq(command.chatId, given('chatId')),
-          eq(command.moves, given('moves')),
-          sql`${command.twin} = ${given('twin')} and ${command.twin} is not null`,
-        ),
-      )
-      .prepare(),
-    findSent: query
-      .select({
-        personaId: outbox.personaId,
-        face: outbox.face,
-        origin: outbox.origin,
-        speaker: outbox.speaker,
-        threadId: outbox.threadId,
-        body: outbox.body,
-      })
-      .from(outbox)
-      .where(
-        and(eq(outbox.chatId, given('chatId')), eq(outbox.platformMessageId, given('platformMessageId'))),
-      )
-      .orderBy(desc(outbox.id))
-      .prepare(),
-    /** The turn that said it, where a reset has forgotten what it answered. */
-    findForgotten: query
-      .select({ id: turn.id })
-      .from(turn)
-      .innerJoin(view, and(eq(view.roomId, turn.roomId), eq(view.personaId, turn.personaId)))
-      .where(and(sql`${turn.id} = ${turnOf(given('origin'))}`, beganBefore(view.resetAt)))
-      .prepare(),
-    newestMessage: query
-      .select({ id: max(message.id) })
-      .from(message)
-      .prepare(),
-    addRoom: query
-      .insert(room)
-      .values({
-        id: given('id'),
-        chatId: given('chatId'),
-        newestPlatformId: given('platformMessageId'),
-      })
-      .onConflictDoUpdate({ target: room.id, set: { newestPlatformId: sql`excluded.newest_platform_id` } })
-      .prepare(),
-    addMessage: query
-      .insert(message)
-      .values({
-        roomId: given('roomId'),
-        chatId: given('chatId'),
-        account: given('account'),
-        moves: given('moves'),
-        authorKind: 'person',
-        authorId: given('authorId'),
-        authorName: given('authorName'),
-        administrator: given('administrator'),
-        text: given('text'),
-        sentAt: given('sentAt'),
-        receivedAt: given('now'),
-        platformMessageId: given('platformMessageId'),
-        mentionsBot: given('mentionsBot'),
-        replyTo: given('replyTo'),
-        edited: given('edited'),
-        attachments: given('attachments'),
-        words: given('words'),
-        quiet: given('quiet'),
-        addresses: given('addresses'),
-        twin: given('twin'),
-        bot: given('bot'),
-        state: 'waiting',
-      })
-      .prepare(),
-    setText: query
-      .update(message)
-      .set({
-        text: sql`${given('text')}`,
-        attachments: sql`${given('attachments')}`,
-        words: sql`${given('words')}`,
-        mentionsBot: sql`${given('mentionsBot')}`,
-      })
-      .where(eq(message.id, given('id')))
-      .prepare(),
-    withdraw: query
-      .update(message)
-      .set({ state: 'done' })
-      .where(
-        and(
-          messageKey,
-          sql`${message.state} = 'waiting'`,
-          sql`coalesce(${given('senderId')}, ${message.authorId}) = ${message.authorId}`,
-        ),
-      )
-      .prepare(),
-    newestOfRooms: query
-      .select({ roomId: room.id, address: chat.address, platformMessageId: room.newestPlatformId })
-      .from(room)
-      .innerJoin(chat, eq(chat.id, room.chatId))
-      .where(and(eq(chat.channel, given('channel')), sql`${room.newestPlatformId} is not null`))
-      .prepare(),
-    addCommand: query
-      .insert(command)
-      .values({
-        roomId: given('roomId'),
-        chatId: given('chatId'),
-        account: given('account'),
-        moves: given('moves'),
-        platformMessageId: given('platformMessageId'),
-        senderId: given('senderId'),
-        senderName: given('senderName'),
-        administrator: given('administrator'),
-        name: given('name'),
-        argument: given('argument'),
-        afterMessage: given('afterMessage'),
-        receivedAt: given('now'),
-        twin: given('twin'),
-        persona: given('persona'),
-        state: 'waiting',
-      })
-      .returning({ id: command.id })
-      .prepare(),
-    setCursor: query
-      .insert(cursor)
-      .values({ channel: given('channel'), account: given('account'), value: given('cursor') })
-      .onConflictDoUpdate({ target: [cursor.channel, cursor.account], set: { value: sql`excluded.value` } })
-      .prepare(),
-    getCursor: query
-      .select({ value: cursor.value })
-      .from(cursor)
-      .where(and(eq(cursor.channel, given('channel')), eq(cursor.account, given('account'))))
-      .prepare(),
-  };
+/** A name that stands before a text on the platform is not part of what was said. */
+function withoutName(text: string, face: string | null): string {
+  const shown: Appearance | null = face === null ? null : JSON.parse(face);
+  return shown !== null && text.startsWith(`${shown.name}\n`) ? text.slice(shown.name.length + 1) : text;
 }

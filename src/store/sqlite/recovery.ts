@@ -1,10 +1,7 @@
 /** What a process finds when it starts, or when another one wrote: all that waits, whatever left it there. */
-import { and, asc, eq, gte, min, sql } from 'drizzle-orm';
 import { channelOf, type RoomId } from '../../core/ids.js';
-import type { Pending, TurnStore } from '../../core/store.js';
+import type { Alarm, Pending, PendingCommand, RouteStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { command, message, outbox, room, setting, turn } from './schema.js';
-import { openEntriesOf } from './shown.js';
 
 /**
  * From this many ends of the process on, a turn runs alone. Then an end is laid to it only when nobody else was
@@ -14,78 +11,97 @@ import { openEntriesOf } from './shown.js';
 const SUSPECT = 3;
 const MOST_FORGIVEN = 5;
 
-export function recoveryStore(connection: Connection): Pick<TurnStore, 'recover' | 'pending'> {
-  const { query, read, write } = connection;
-  const openEntries = openEntriesOf(connection);
+type RecoveryVerbs = Pick<RouteStore, 'recover' | 'pending'>;
 
-  function pendingIn(channels: string[]): Pending {
+/** Another process holds it, and lives as far as we know; `@owner`, `@now`. */
+const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_until > @now';
+/** A process that is dead held it: an earlier one of our name, or one whose lease ran out. */
+const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
+
+export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
+  const rooms = (from: string) =>
+    raw
+      .prepare<[object], RoomId>(`
+      select room.id from ${from} and not (${IS_OTHERS})`)
+      .pluck();
+  // Those that the process has died of least often come first: no suspect is tried twice before the others once.
+  const unfinished = raw
+    .prepare<[object], RoomId>(`
+      select room.id from turn join room on room.id = turn.room_id
+      where turn.state = 'running' and not (${IS_OTHERS}) order by crashes, started_at`)
+    .pluck();
+  const ready = rooms(`turn join room on room.id = turn.room_id
+    where turn.state in ('suspended', 'ready') and turn.state = 'ready'`);
+  const goingOn = rooms('room where exchange is not null');
+  const waiting = raw
+    .prepare<[object], RoomId>(`
+      select room_id from message join room on room.id = message.room_id
+      where message.state = 'waiting' and not (${IS_OTHERS}) group by room_id order by min(message.id)`)
+    .pluck();
+  const commands = raw.prepare<[object], PendingCommand>(`
+    select id, room_id as room from command
+    where finished_at is null and (state = 'waiting' or not (${IS_OTHERS}))
+    order by id`);
+  const chats = raw
+    .prepare<[object], string>(`
+      select distinct chat_id from outbox as entry
+      where finished_at is null and not exists (
+        select 1 from outbox
+        where outbox.chat_id = entry.chat_id and finished_at is null and state = 'sending' and ${IS_OTHERS})`)
+    .pluck();
+  const alarms = raw.prepare<[], Alarm & { room: RoomId }>(`
+    select waits_for as waitsFor, waits_until as at, room_id as room from turn
+    where waits_for is not null and state = 'suspended' and waits_until is not null`);
+
+  const leftRooms = raw.prepare<[object], { id: RoomId; owner: string; turnId: string | null }>(`
+    select room.id, lease_owner as owner, turn.id as turnId
+    from room left join turn on turn.room_id = room.id and turn.state = 'running'
+    where lease_owner is not null and ${IS_LEFT}`);
+  const answeredSince = raw.prepare<[number]>('select 1 from room where last_reply_at >= ? limit 1');
+  const forgive = raw.prepare<[string]>(`
+    update turn set forgiven = forgiven + 1 where id = ? and crashes >= ${SUSPECT} and forgiven < ${MOST_FORGIVEN}`);
+  const blame = raw.prepare<[string]>('update turn set crashes = crashes + 1 where id = ?');
+  const doubtShown = raw.prepare<[string]>(`
+    update shown set crashes = crashes + 1
+    where turn_id = ? and exists (select 1 from json_each(parts) where value->>'platformMessageId' is null)`);
+  const free = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
+  const suspects = raw.prepare<[], { id: string; room: RoomId; leaseOwner: string | null }>(`
+    select turn.id, room.id as room, lease_owner as leaseOwner from turn join room on room.id = turn.room_id
+    where turn.state = 'running' and crashes >= ${SUSPECT}`);
+  const clear = raw.prepare<[string]>(`update turn set crashes = ${SUSPECT}, forgiven = 0 where id = ?`);
+  const startOf = raw.prepare<[string], string>('select value from setting where key = ?').pluck();
+  const noteStart = raw.prepare<[string, string]>(`
+    insert into setting (key, value) values (?, ?) on conflict do update set value = excluded.value`);
+  const freeCommands = raw.prepare<[object]>(`
+    update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
+    where finished_at is null and state = 'running' and (lease_owner is null or ${IS_LEFT})`);
+  const freeEntries = raw.prepare<[object]>(`
+    update outbox set state = 'waiting', uncertain_crashes = uncertain_crashes + 1, lease_owner = null
+    where finished_at is null and state = 'sending' and (lease_owner is null or ${IS_LEFT})`);
+
+  function pendingIn(channels: string[], ask: { owner: string; now: number }): Pending {
     const isOurs = (id: string) => channels.includes(channelOf(id));
-    const unfinished = query
-      .select({ room: turn.roomId })
-      .from(turn)
-      .where(sql`${turn.state} = 'running'`)
-      // Those that the process has died of least often come first: no suspect is tried twice before the others once.
-      .orderBy(asc(turn.crashes), asc(turn.startedAt))
-      .all();
-    const waiting = query
-      .select({ room: message.roomId })
-      .from(message)
-      .where(sql`${message.state} = 'waiting'`)
-      .groupBy(message.roomId)
-      .orderBy(asc(min(message.id)))
-      .all();
-    const goingOn = query.select({ room: room.id }).from(room).where(sql`${room.exchange} is not null`).all();
-    const commands = query
-      .select({ id: command.id, room: command.roomId })
-      .from(command)
-      .where(sql`${command.finishedAt} is null and ${command.state} = 'waiting'`)
-      .orderBy(asc(command.id))
-      .all();
-    const chats = query
-      .selectDistinct({ id: outbox.chatId })
-      .from(outbox)
-      .where(sql`${outbox.finishedAt} is null`)
-      .all();
+    const all = [unfinished, ready, goingOn, waiting].flatMap((statement) => statement.all(ask));
     return {
-      rooms: [...new Set([...unfinished, ...goingOn, ...waiting].map((row) => row.room))].filter(isOurs),
-      commands: commands.filter((row) => isOurs(row.room)),
-      chats: chats.map((row) => row.id).filter(isOurs),
+      rooms: [...new Set(all)].filter(isOurs),
+      commands: commands.all(ask).filter(({ room }) => isOurs(room)),
+      chats: chats.all(ask).filter(isOurs),
+      alarms: alarms
+        .all()
+        .filter(({ room }) => isOurs(room))
+        .map(({ waitsFor, at }) => ({ waitsFor, at })),
     };
   }
 
   /** The rooms that a dead process held, and with them the turns it was busy with. */
-  function freeRooms(channels: string[], startedBefore: number): void {
-    const othersWereAnswered =
-      query.select({ id: room.id }).from(room).where(gte(room.lastReplyAt, startedBefore)).get() !==
-      undefined;
-    const held = query
-      .select({ id: room.id })
-      .from(room)
-      .where(sql`${room.leaseOwner} is not null`)
-      .all()
-      .filter(({ id }) => channels.includes(channelOf(id)));
-    clearSuspects(
-      channels,
-      held.map(({ id }) => id),
-    );
-    for (const { id } of held) {
-      const isBusy = sql`${turn.roomId} = ${id} and ${turn.state} = 'running'`;
-      const mayBeForgiven = sql`${turn.crashes} >= ${SUSPECT} and ${turn.forgiven} < ${MOST_FORGIVEN}`;
-      const forgiven = othersWereAnswered
-        ? query
-            .update(turn)
-            .set({ forgiven: sql`${turn.forgiven} + 1` })
-            .where(and(isBusy, mayBeForgiven))
-            .run().changes
-        : 0;
-      if (forgiven === 0) {
-        query
-          .update(turn)
-          .set({ crashes: sql`${turn.crashes} + 1` })
-          .where(isBusy)
-          .run();
-      }
-      query.update(room).set({ leaseOwner: null }).where(eq(room.id, id)).run();
+  function freeRooms(held: { id: RoomId; turnId: string | null }[], startedAt: number): void {
+    const othersWereAnswered = answeredSince.get(startedAt) !== undefined;
+    clearSuspects(held.map(({ id }) => id));
+    for (const { id, turnId } of held) {
+      free.run(id);
+      if (turnId === null) continue;
+      doubtShown.run(turnId);
+      if (!othersWereAnswered || forgive.run(turnId).changes === 0) blame.run(turnId);
     }
   }
 
@@ -93,58 +109,28 @@ export function recoveryStore(connection: Connection): Pick<TurnStore, 'recover'
    * A process that ended while others were worked on, and not the suspects, has something else to end of: what was laid to
    * them since they run alone is taken back. Where only suspects were worked on, it may be one of them after the other.
    */
-  function clearSuspects(channels: string[], held: RoomId[]): void {
-    const isSuspect = sql`${turn.state} = 'running' and ${turn.crashes} >= ${SUSPECT}`;
-    const suspects = query
-      .select({ room: turn.roomId })
-      .from(turn)
-      .where(isSuspect)
-      .all()
-      .map(({ room }) => room)
-      .filter((room) => channels.includes(channelOf(room)));
-    if (held.every((room) => suspects.includes(room))) return;
-    const free = suspects.filter((room) => !held.includes(room));
-    for (const room of free) {
-      query
-        .update(turn)
-        .set({ crashes: SUSPECT, forgiven: 0 })
-        .where(and(eq(turn.roomId, room), isSuspect))
-        .run();
-    }
-  }
-
-  /** When the process before this one took these channels up; and notes that this one does now. */
-  function startOfLastProcess(channels: string[], now: number): number {
-    const key = `recovered.${[...channels].sort().join(',')}`;
-    const before = query.select({ value: setting.value }).from(setting).where(eq(setting.key, key)).get();
-    const value = String(now);
-    query
-      .insert(setting)
-      .values({ key, value })
-      .onConflictDoUpdate({ target: setting.key, set: { value } })
-      .run();
-    return Number(before?.value ?? now);
-  }
-
-  function freeCommands(channels: string[]): void {
-    const running = query
-      .select({ id: command.id, room: command.roomId })
-      .from(command)
-      .where(sql`${command.finishedAt} is null and ${command.state} = 'running'`)
-      .all()
-      .filter((row) => channels.includes(channelOf(row.room)));
-    for (const { id } of running)
-      query.update(command).set({ state: 'waiting' }).where(eq(command.id, id)).run();
+  function clearSuspects(held: RoomId[]): void {
+    const all = suspects.all();
+    if (held.every((id) => all.some(({ room }) => room === id))) return;
+    for (const { id, leaseOwner } of all) if (leaseOwner === null) clear.run(id);
   }
 
   return {
-    recover: (channels, now) =>
+    recover: ({ owner, channels, now }) =>
       write(() => {
-        freeRooms(channels, startOfLastProcess(channels, now));
-        freeCommands(channels);
-        openEntries.recover(channels, now);
-        return pendingIn(channels);
+        const left = leftRooms.all({ owner, now });
+        for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
+          const startedAt = Number(startOf.get(`recovered.${dead}`) ?? now);
+          freeRooms(
+            left.filter((room) => room.owner === dead),
+            startedAt,
+          );
+        }
+        noteStart.run(`recovered.${owner}`, String(now));
+        freeCommands.run({ owner, now });
+        freeEntries.run({ owner, now });
+        return pendingIn(channels, { owner, now });
       }),
-    pending: (channels) => read(() => pendingIn(channels)),
+    pending: ({ owner, channels, now }) => read(() => pendingIn(channels, { owner, now })),
   };
 }

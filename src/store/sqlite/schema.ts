@@ -1,18 +1,15 @@
 /**
- * The tables of the store on SQLite. One transcript per room (`message`), and per persona only a view of it
- * (`view`, `heard`). What a message costs is mostly the pages it touches: an index stands here only where a
- * verb of the route needs it, and partial ones hold what waits. Foreign keys are left out for the same reason.
- * Rows with ids that grow are never deleted, so no id is given twice. WITHOUT ROWID is added to the migrations
- * by hand (`heard`, `turn`, `step`, `usage`, `archived`): drizzle has no word for it.
+ * The tables of the store on SQLite: what was said. One transcript per room (`message`), and per persona only a view of
+ * it (`view`, `heard`). What a message costs is mostly the pages it touches: an index stands here only where a verb of
+ * the route needs it, and partial ones hold what waits. Foreign keys are left out for the same reason. The newest row of
+ * a table whose ids grow is never deleted, so no id is given twice. WITHOUT ROWID is added to the migrations by hand
+ * (`heard`, `turn`, `step`, `usage`, `archived`, `shown`): drizzle has no word for it.
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { Face, Part } from '../../core/channel.js';
 import type { Exchange } from '../../core/exchange.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Cause, Tier } from '../../core/memory.js';
-import type { PairingRequest } from '../../core/store.js';
-import type { Step } from '../../core/transcript.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 
@@ -28,7 +25,6 @@ export const chat = sqliteTable('chat', {
   kind: text('kind', { enum: ['direct', 'group'] }).notNull(),
   title: text('title').notNull(),
   activePersona: text('active_persona').notNull().default('default'),
-  lastMessageAt: integer('last_message_at').notNull(),
   /** Who was invited beside the active persona, and who was sent away; null for nobody. */
   invited: text('invited', { mode: 'json' }).$type<PersonaId[]>(),
   away: text('away', { mode: 'json' }).$type<PersonaId[]>(),
@@ -60,7 +56,7 @@ export const room = sqliteTable(
     /** Null while nobody holds the room. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
-    /** Grows with every claim and every abort; a claim with another fence is lost. */
+    /** Moves on with every claim and abort, and when what waits changes; a claim with another fence is lost. */
     fence: integer('fence').notNull().default(0),
     /** Which persona spoke last, and when. */
     lastPersona: text('last_persona'),
@@ -71,6 +67,10 @@ export const room = sqliteTable(
     exchange: text('exchange', { mode: 'json' }).$type<Exchange>(),
     /** Turns in a row that answered nobody but programs. */
     turnsForBots: integer('turns_for_bots').notNull().default(0),
+    /** Moves on whenever something that was heard in the room changes. */
+    revision: integer('revision').notNull().default(0),
+    /** The id of its newest message. */
+    newestMessage: integer('newest_message').notNull().default(0),
   },
   (t) => [index('room_exchange').on(t.id).where(sql`${t.exchange} is not null`)],
 );
@@ -86,7 +86,7 @@ export const message = sqliteTable(
     account: text('account').notNull(),
     /** The chat's `moves` when it was said. */
     moves: integer('moves').notNull(),
-    authorKind: text('author_kind', { enum: ['person', 'persona'] }).notNull(),
+    authorKind: text('author_kind', { enum: ['person', 'persona', 'gateway'] }).notNull(),
     authorId: text('author_id').notNull(),
     authorName: text('author_name').notNull(),
     administrator: flag('administrator').notNull(),
@@ -100,8 +100,9 @@ export const message = sqliteTable(
     replyTo: text('reply_to'),
     /** A new text of a message whose old text was in a turn: it waits beside it, under the same platform id. */
     edited: flag('edited').notNull(),
-    /** waiting: to be answered or noted; taken: in the batch of a running turn; done. */
-    state: text('state', { enum: ['waiting', 'taken', 'done'] }).notNull(),
+    /** waiting: to be answered or noted. */
+    state: text('state', { enum: ['waiting', 'done'] }).notNull(),
+    /** The turn that answers it, or said it. While that runs, an edit is a message of its own. */
     turnId: text('turn_id'),
     /** Its files: StoredAttachments as JSON, or null. */
     attachments: text('attachments'),
@@ -115,6 +116,8 @@ export const message = sqliteTable(
     twin: text('twin'),
     /** A program said it. */
     bot: flag('bot').notNull().default(false),
+    /** A sign that somebody put to what a persona said. */
+    reaction: flag('reaction').notNull().default(false),
   },
   (t) => [
     uniqueIndex('message_twin')
@@ -138,7 +141,7 @@ export const heard = sqliteTable(
     roomId: text('room_id').notNull(),
     personaId: text('persona_id').notNull(),
     addressed: flag('addressed').notNull(),
-    /** The newest message of the store when this one was heard. */
+    /** The newest message of the room when this one was heard; of a reply, the number before its own. */
     heardAfter: integer('heard_after').notNull(),
     messageId: integer('message_id').notNull(),
   },
@@ -218,188 +221,4 @@ export const version = sqliteTable(
     undone: flag('undone').notNull().default(false),
   },
   (t) => [uniqueIndex('version_by_id').on(t.id), index('version_of').on(t.chatId, t.personaId, t.n)],
-);
-
-// ── What is being done about it ────────────────────────────────────────────────────────────────────────────
-
-export const turn = sqliteTable(
-  'turn',
-  {
-    id: text('id').primaryKey(),
-    roomId: text('room_id').notNull(),
-    personaId: text('persona_id').notNull(),
-    state: text('state', { enum: ['running', 'answered', 'failed', 'parked', 'aborted'] }).notNull(),
-    startedAt: integer('started_at').notNull(),
-    finishedAt: integer('finished_at'),
-    attempts: integer('attempts').notNull().default(0),
-    crashes: integer('crashes').notNull().default(0),
-    usedTools: flag('used_tools').notNull().default(false),
-    /** The ids of the messages it answers, oldest first. */
-    batch: text('batch', { mode: 'json' }).$type<number[]>().notNull(),
-    /** Ends of the process that were not laid to it, since others had been answered before. */
-    forgiven: integer('forgiven').notNull().default(0),
-  },
-  (t) => [
-    uniqueIndex('turn_running').on(t.roomId).where(sql`${t.state} = 'running'`),
-    index('turn_parked').on(t.id).where(sql`${t.state} = 'parked'`),
-  ],
-);
-
-export const step = sqliteTable(
-  'step',
-  {
-    turnId: text('turn_id').notNull(),
-    n: integer('n').notNull(),
-    body: text('body', { mode: 'json' }).$type<Step>().notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.turnId, t.n] })],
-);
-
-export const command = sqliteTable(
-  'command',
-  {
-    id: integer('id').primaryKey(),
-    roomId: text('room_id').notNull(),
-    chatId: text('chat_id').notNull(),
-    account: text('account').notNull(),
-    moves: integer('moves').notNull(),
-    platformMessageId: text('platform_message_id').notNull(),
-    senderId: text('sender_id').notNull(),
-    senderName: text('sender_name').notNull(),
-    administrator: flag('administrator').notNull(),
-    name: text('name').notNull(),
-    argument: text('argument').notNull(),
-    afterMessage: integer('after_message').notNull(),
-    receivedAt: integer('received_at').notNull(),
-    state: text('state', { enum: ['waiting', 'running', 'done'] }).notNull(),
-    tries: integer('tries').notNull().default(0),
-    finishedAt: integer('finished_at'),
-    twin: text('twin'),
-    /** Whose own account it was given to; null for the active persona's. */
-    persona: text('persona'),
-  },
-  (t) => [
-    uniqueIndex('command_twin').on(t.chatId, t.moves, t.twin).where(sql`${t.twin} is not null`),
-    uniqueIndex('command_once').on(t.chatId, t.account, t.moves, t.platformMessageId),
-    index('command_open').on(t.id).where(sql`${t.finishedAt} is null`),
-  ],
-);
-
-export const outbox = sqliteTable(
-  'outbox',
-  {
-    id: integer('id').primaryKey(),
-    origin: text('origin').notNull(),
-    /** Empty where no persona speaks: a unique index takes every null for another one. */
-    personaId: text('persona_id').notNull(),
-    speaker: text('speaker').notNull(),
-    part: integer('part').notNull(),
-    chatId: text('chat_id').notNull(),
-    channel: text('channel').notNull(),
-    address: text('address').notNull(),
-    threadId: text('thread_id'),
-    kind: text('kind', { enum: ['direct', 'group'] }).notNull(),
-    body: text('body', { mode: 'json' }).$type<Part>().notNull(),
-    replyTo: text('reply_to'),
-    createdAt: integer('created_at').notNull(),
-    attempts: integer('attempts').notNull().default(0),
-    uncertainCuts: integer('uncertain_cuts').notNull().default(0),
-    uncertainCrashes: integer('uncertain_crashes').notNull().default(0),
-    notBefore: integer('not_before').notNull().default(0),
-    /** open: its text is not final yet; what is shown of it so far may stand on the platform. */
-    state: text('state', {
-      enum: ['open', 'waiting', 'sending', 'sent', 'refused', 'unconfirmed', 'parked', 'dropped'],
-    }).notNull(),
-    platformMessageId: text('platform_message_id'),
-    finishedAt: integer('finished_at'),
-    error: text('error'),
-    /** Where it is to be seen who of several speaks. */
-    face: text('face', { mode: 'json' }).$type<Face>(),
-  },
-  (t) => [
-    uniqueIndex('outbox_once').on(t.origin, t.personaId, t.part),
-    index('outbox_open').on(t.chatId, t.id).where(sql`${t.finishedAt} is null`),
-    index('outbox_parked').on(t.id).where(sql`${t.state} = 'parked'`),
-    index('outbox_by_platform_id')
-      .on(t.chatId, t.platformMessageId)
-      .where(sql`${t.platformMessageId} is not null`),
-  ],
-);
-
-// ── Who may talk ───────────────────────────────────────────────────────────────────────────────────────────
-
-/** Senders that were given a code, and groups that mentioned us; one row each. */
-export const pairing = sqliteTable(
-  'pairing',
-  {
-    id: text('id').primaryKey(),
-    kind: text('kind', { enum: ['sender', 'group'] })
-      .$type<PairingRequest['kind']>()
-      .notNull(),
-    channel: text('channel').notNull(),
-    /** Empty for a group. */
-    code: text('code').notNull(),
-    name: text('name').notNull(),
-    requestedAt: integer('requested_at').notNull(),
-    expiresAt: integer('expires_at'),
-    /** Where a sender is told of the approval, and in whose name: as they were told the code. */
-    speaker: text('speaker').notNull(),
-    chatId: text('chat_id').notNull(),
-    address: text('address').notNull(),
-    threadId: text('thread_id'),
-  },
-  (t) => [uniqueIndex('pairing_by_code').on(t.code).where(sql`${t.code} <> ''`)],
-);
-
-/** Kept when revoked: the first sender ever approved is owner, nobody after. */
-export const approval = sqliteTable('approval', {
-  id: text('id').primaryKey(),
-  kind: text('kind', { enum: ['sender', 'group'] })
-    .$type<PairingRequest['kind']>()
-    .notNull(),
-  owner: flag('owner').notNull(),
-  approvedAt: integer('approved_at').notNull(),
-  revokedAt: integer('revoked_at'),
-});
-
-// ── Small facts ────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Sums by UTC day, so that a report costs the same however much was said. */
-export const usage = sqliteTable(
-  'usage',
-  {
-    chatId: text('chat_id').notNull(),
-    day: integer('day').notNull(),
-    personaId: text('persona_id').notNull(),
-    turns: integer('turns').notNull(),
-    inputTokens: integer('input_tokens').notNull(),
-    outputTokens: integer('output_tokens').notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.chatId, t.day, t.personaId] })],
-);
-
-export const setting = sqliteTable('setting', {
-  key: text('key').primaryKey(),
-  value: text('value').notNull(),
-});
-
-/** What a channel keeps for itself: credentials, session keys. */
-export const channelState = sqliteTable(
-  'channel_state',
-  {
-    channel: text('channel').notNull(),
-    name: text('name').notNull(),
-    value: text('value').notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.channel, t.name] })],
-);
-
-export const cursor = sqliteTable(
-  'cursor',
-  {
-    channel: text('channel').notNull(),
-    account: text('account').notNull(),
-    value: text('value').notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.channel, t.account] })],
 );

@@ -1,236 +1,119 @@
 /**
- * Step 7 of the route: replies that are shown while they are written. Their entry is open until its text is final; an
- * empty platform id says that something was sent under an id nobody knows (yet).
+ * Beside step 5 of the route: what is shown of a turn's reply before it is final, one record a turn. With the turn's end
+ * it passes into the outbox: to the deliveries of the same part, or as entries that are taken back, or completed as stopped.
  */
-import { and, eq, sql } from 'drizzle-orm';
-import { roomParts } from '../../core/ids.js';
-import type { OutboxStore } from '../../core/store.js';
+import type { NewDelivery, RouteStore, ShownPart } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { toDelivery } from './rows.js';
-import { chat, outbox, turn } from './schema.js';
-
-type OutboxRow = typeof outbox.$inferSelect;
-type ShownVerbs = Pick<OutboxStore, 'open' | 'grow' | 'stands' | 'gone' | 'shownBelow'>;
-
-const UNKNOWN = '';
-const given = sql.placeholder;
+import type { Deliver, Destination, Standing } from './deliveries.js';
+import { UNKNOWN } from './deliveries.js';
+import { AS_NEVER_SENT } from './outbox.js';
 
 /** Said below what somebody had stopped; and how much text leaves room for it in a message of any platform. */
 const STOPPED = ' …\n(stopped)';
 const ROOM_BELOW = 1_800;
 
-export const isOpen = sql`${outbox.state} = 'open'`;
-const mayStand = sql`${outbox.platformMessageId} is not null`;
-const turnOf = sql`substr(${outbox.origin}, 6)`;
-
-/** A delivery with what the platform may show of it already. */
-export function shownDelivery(row: OutboxRow) {
-  const { platformMessageId } = row;
-  const delivery = toDelivery(row);
-  return platformMessageId === null
-    ? delivery
-    : { ...delivery, shown: { platformMessageId: platformMessageId === UNKNOWN ? null : platformMessageId } };
+/** What is shown of a turn, as it is stored. */
+export interface Shown {
+  parts: ShownPart[];
+  crashes: number;
 }
 
-export function shownVerbs({ query, read, write }: Connection): ShownVerbs {
-  const isThis = eq(outbox.id, given('id'));
-  const isUnfinished = sql`${outbox.finishedAt} is null`;
-  const grow = query
-    .update(outbox)
-    .set({ body: sql`${given('body')}` })
-    .where(and(isThis, isOpen))
-    .prepare();
-  const stands = query
-    .update(outbox)
-    .set({
-      platformMessageId: sql`${given('platformMessageId')}`,
-      state: sql`case ${outbox.state} when 'sending' then 'waiting' else ${outbox.state} end`,
-      error: null,
-    })
-    .where(and(isThis, isUnfinished))
-    .prepare();
-  const runs = query
-    .select({ id: turn.id })
-    .from(turn)
-    .where(sql`${turn.id} = ${given('turnId')} and ${turn.state} = 'running'`)
-    .prepare();
-  const found = query
-    .select()
-    .from(outbox)
-    .where(
-      sql`${outbox.origin} = ${given('origin')} and ${outbox.personaId} = ${given('personaId')}
-        and ${outbox.part} = ${given('part')}`,
-    )
-    .prepare();
-  const begin = { platformMessageId: UNKNOWN, attempts: 1 };
+export interface ShownRecords {
+  find(turnId: string): Shown;
+  /** Of a turn that was stopped: what can be seen of it is completed as that. To be called within a transaction. */
+  stop(turn: { id: string; personaId: string }, to: Destination): void;
+}
+
+export function shownOf({ raw }: Connection, deliver: Deliver): ShownRecords {
+  const find = raw.prepare<[string], { parts: string; crashes: number }>(
+    'select parts, crashes from shown where turn_id = ?',
+  );
+  const remove = raw.prepare<[string]>('delete from shown where turn_id = ?');
+
+  function shownParts(turnId: string): Shown {
+    const row = find.get(turnId);
+    return row ? { parts: JSON.parse(row.parts), crashes: row.crashes } : { parts: [], crashes: 0 };
+  }
 
   return {
-    open: ({ turnId, room, delivery, now }) =>
-      write(() => {
-        if (!runs.get({ turnId })) return null;
-        const { chatId, threadId } = roomParts(room);
-        const personaId = delivery.personaId ?? '';
-        const there = found.get({ origin: delivery.origin, personaId, part: delivery.part });
-        if (there !== undefined && there.state !== 'open') return null;
-        if (there !== undefined && there.platformMessageId !== null) {
-          return { entry: shownDelivery(there), toBeSent: false };
-        }
-        const home = query.select().from(chat).where(eq(chat.id, chatId)).get();
-        if (!home) return null;
-        const { channel, address, kind } = home;
-        const row = there
-          ? query
-              .update(outbox)
-              .set({ ...begin, address, body: delivery.body, createdAt: now })
-              .where(eq(outbox.id, there.id))
-              .returning()
-              .get()
-          : query
-              .insert(outbox)
-              .values({
-                ...{ ...delivery, personaId, chatId, channel, address, threadId, kind, createdAt: now },
-                ...{ ...begin, state: 'open' },
-              })
-              .returning()
-              .get();
-        return { entry: shownDelivery(row), toBeSent: true };
-      }),
-
-    grow: (id, body) => write(() => grow.run({ id, body: JSON.stringify(body) }).changes === 1),
-
-    stands: (id, platformMessageId) => write(() => void stands.run({ id, platformMessageId })),
-
-    shownBelow: ({ origin, personaId, part }) =>
-      read(() =>
-        query
-          .select()
-          .from(outbox)
-          .where(
-            sql`${outbox.origin} = ${origin} and ${outbox.personaId} = ${personaId ?? ''} and ${outbox.part} > ${part}
-              and ${isUnfinished} and ${outbox.platformMessageId} <> ${UNKNOWN}`,
-          )
-          .all()
-          .map(shownDelivery),
-      ),
-
-    gone: (id, now) =>
-      write(() => {
-        const row = query.select().from(outbox).where(eq(outbox.id, id)).get();
-        if (!row || row.finishedAt !== null) return;
-        const ended = query
-          .select({ state: turn.state })
-          .from(turn)
-          .where(eq(turn.id, row.origin.slice(5)));
-        // Nobody saw anything of a turn that was stopped: then there is nothing to be completed.
-        const isOver = row.platformMessageId === UNKNOWN && ended.get()?.state === 'aborted';
-        query
-          .update(outbox)
-          .set({
-            ...{
-              platformMessageId: null,
-              attempts: 0,
-              uncertainCuts: 0,
-              uncertainCrashes: 0,
-              createdAt: now,
-            },
-            ...(isOver ? { state: 'dropped' as const, finishedAt: now } : {}),
-            ...(!isOver && row.state === 'sending' ? { state: 'waiting' as const } : {}),
-          })
-          .where(eq(outbox.id, id))
-          .run();
-      }),
+    find: shownParts,
+    stop({ id, personaId }, to) {
+      const { parts, crashes } = shownParts(id);
+      const last = parts.at(-1);
+      if (last === undefined) return;
+      remove.run(id);
+      const fits = last.body.text.length <= ROOM_BELOW;
+      const entries = parts.map((part, n) => {
+        const isEnd = fits && part === last;
+        const body = isEnd ? { ...part.body, text: part.body.text + STOPPED } : part.body;
+        return { ...entryOf(id, personaId, part, n), body, shown: { part, crashes } };
+      });
+      deliver.put(to, entries);
+      if (fits) return;
+      // By itself, so that a reset, which drops what was not said yet of the turn, leaves it.
+      const body = { text: STOPPED.trim(), marks: [] };
+      deliver.put(to, [{ ...entryOf(id, personaId, last, 0), origin: `notice:${id}`, body }]);
+    },
   };
 }
 
-/** How open entries end with their turn. All to be called within a transaction. */
-export interface OpenEntries {
-  /** What the final reply did not take is taken back from the platform. */
-  takeBack(turnId: string, now: number): void;
-  /** A turn was stopped: what can be seen of it is completed as that, what nobody saw is dropped. */
-  stop(turnId: string, now: number): void;
-  /**
-   * A new process: nobody knows what became of what was being sent, and what belongs to no running turn is completed as
-   * stopped.
-   */
-  recover(channels: string[], now: number): void;
+/** The deliveries of a turn that ends, with what is shown of each; what is shown beyond them is taken back. */
+export function withShown(
+  turn: { id: string; personaId: string },
+  { parts, crashes }: Shown,
+  deliveries: NewDelivery[],
+): (NewDelivery & Standing)[] {
+  if (parts.length === 0) return deliveries;
+  const isOwn = (delivery: NewDelivery) =>
+    delivery.origin === `turn:${turn.id}` && delivery.personaId === turn.personaId;
+  const final = deliveries.map((delivery) => {
+    const part = isOwn(delivery) ? parts[delivery.part] : undefined;
+    return part ? { ...delivery, shown: { part, crashes } } : delivery;
+  });
+  const taken = new Set(deliveries.filter(isOwn).map(({ part }) => part));
+  const surplus = parts.flatMap((part, n) =>
+    taken.has(n)
+      ? []
+      : [
+          {
+            ...entryOf(turn.id, turn.personaId, part, n),
+            body: { text: '', marks: [] },
+            shown: { part, crashes },
+          },
+        ],
+  );
+  return [...final, ...surplus];
 }
 
-export function openEntriesOf({ query }: Pick<Connection, 'query'>): OpenEntries {
-  const dropUnseen = query
-    .update(outbox)
-    .set({ state: 'dropped', finishedAt: sql`${given('now')}` })
-    .where(sql`${outbox.origin} = ${given('origin')} and ${isOpen} and not ${mayStand}`)
-    .prepare();
-  const withdraw = query
-    .update(outbox)
-    .set({ state: 'waiting', body: { text: '', marks: [] }, notBefore: 0 })
-    .where(sql`${outbox.origin} = ${given('origin')} and ${isOpen}`)
-    .prepare();
-  const openOf = query
-    .select()
-    .from(outbox)
-    .where(sql`${outbox.origin} = ${given('origin')} and ${isOpen}`)
-    .orderBy(outbox.personaId, outbox.part)
-    .prepare();
+function entryOf(turnId: string, personaId: string, { speaker, appearance, body }: ShownPart, part: number) {
+  const entry: NewDelivery = { origin: `turn:${turnId}`, personaId, speaker, part, body, replyTo: null };
+  if (appearance !== undefined) entry.appearance = appearance;
+  return entry;
+}
 
-  function complete(row: OutboxRow, isLast: boolean, now: number): void {
-    const fits = row.body.text.length <= ROOM_BELOW;
-    const body = isLast && fits ? { ...row.body, text: row.body.text + STOPPED } : row.body;
-    query.update(outbox).set({ state: 'waiting', body, notBefore: 0 }).where(eq(outbox.id, row.id)).run();
-    if (!isLast || fits) return;
-    // By itself, so that a reset, which drops what was not said yet of the turn, leaves it.
-    const { id: _, ...said } = row;
-    query
-      .insert(outbox)
-      .values({
-        ...said,
-        ...{
-          origin: `notice:${row.origin.slice(5)}`,
-          part: 0,
-          body: { text: STOPPED.trim(), marks: [] },
-          replyTo: null,
-          createdAt: now,
-        },
-        ...{ attempts: 0, uncertainCuts: 0, uncertainCrashes: 0, notBefore: 0 },
-        ...{ state: 'waiting', platformMessageId: null, error: null },
-      })
-      .run();
-  }
-
-  function stop(turnId: string, now: number): void {
-    const origin = `turn:${turnId}`;
-    dropUnseen.run({ origin, now });
-    const rows = openOf.all({ origin });
-    for (const [n, row] of rows.entries()) complete(row, n === rows.length - 1, now);
-  }
-
+export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'> {
+  const note = raw.prepare<[object]>(`
+    insert into shown (turn_id, parts) select id, @parts from turn where id = @turnId and state = 'running'
+    on conflict do update set parts = excluded.parts`);
+  const noteId = raw.prepare<[object]>(`
+    update outbox set platform_message_id = @platformMessageId, error = null, lease_owner = null,
+      state = case state when 'sending' then 'waiting' else state end
+    where origin = @origin and shown_key = @key and platform_message_id = '${UNKNOWN}' and finished_at is null`);
+  const neverSent = raw.prepare<[object]>(`
+    update outbox set ${AS_NEVER_SENT}
+    where origin = @origin and platform_message_id = '${UNKNOWN}' and finished_at is null
+      and shown_key not in (select value from json_each(@keys))`);
   return {
-    takeBack(turnId, now) {
-      const origin = `turn:${turnId}`;
-      dropUnseen.run({ origin, now });
-      withdraw.run({ origin });
-    },
-    stop,
-    recover(channels, now) {
-      const isOurs = sql`${outbox.finishedAt} is null
-        and ${outbox.channel} in (select value from json_each(${JSON.stringify(channels)}))`;
-      query
-        .update(outbox)
-        .set({
-          uncertainCrashes: sql`${outbox.uncertainCrashes} + 1`,
-          state: sql`case ${outbox.state} when 'sending' then 'waiting' else ${outbox.state} end`,
-        })
-        .where(sql`${isOurs} and (${outbox.state} = 'sending' or ${outbox.platformMessageId} = ${UNKNOWN})`)
-        .run();
-      const orphans = query
-        .selectDistinct({ turnId: sql<string>`${turnOf}` })
-        .from(outbox)
-        .where(
-          sql`${isOurs} and ${isOpen} and not exists (
-            select 1 from ${turn} where ${turn.id} = ${turnOf} and ${turn.state} = 'running')`,
-        )
-        .all();
-      for (const { turnId } of orphans) stop(turnId, now);
-    },
+    show: (turnId, parts) =>
+      write(() => {
+        if (note.run({ turnId, parts: JSON.stringify(parts) }).changes === 1) return true;
+        const origin = `turn:${turnId}`;
+        for (const { key, platformMessageId } of parts) {
+          if (platformMessageId !== null) noteId.run({ origin, key, platformMessageId });
+        }
+        const keys = JSON.stringify(parts.map(({ key }) => key));
+        neverSent.run({ origin, keys });
+        return false;
+      }),
   };
 }

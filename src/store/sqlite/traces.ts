@@ -1,16 +1,18 @@
 /** Where messages went: for `/memory why` and `coterie doctor`, so that nobody has to take our word for it. */
 import { and, eq, ne, sql } from 'drizzle-orm';
 import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { Fate, KeepingStore, Trace } from '../../core/keeping.js';
+import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
 import type { StoredMessage } from '../../core/transcript.js';
-import { isBehind, type Place } from '../../core/view.js';
+import { isAfter, type Position } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { toMessage } from './rows.js';
-import { archived, heard, message, outbox, turn } from './schema.js';
+import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './messages.js';
+import { archived, heard } from './schema.js';
 import type { Views } from './views.js';
 
-export type Traces = Pick<KeepingStore, 'trace' | 'whereabouts' | 'turnMessages'>;
-type MessageRow = typeof message.$inferSelect;
+export type Traces = Pick<MemoryHistoryStore, 'trace' | 'whereabouts' | 'turnMessages'>;
+
+/** A message as it is told, and what is not told of it. */
+type TracedRow = [chatId: ChatId, state: 'waiting' | 'done', ...message: MessageRow];
 
 /** How many messages are looked through before others may go on. */
 const AT_ONCE = 5_000;
@@ -20,89 +22,88 @@ export function traceStore(
   views: Views,
 ): Traces {
   const newestId = raw.prepare<[], number | null>('select max(id) from message').pluck();
-
-  function rowsBelow(chatId: ChatId, below: number): MessageRow[] {
-    return query
-      .select()
-      .from(message)
-      .where(
-        sql`${message.id} < ${below} and ${message.id} >= ${below - AT_ONCE} and ${message.chatId} = ${chatId}`,
-      )
-      .orderBy(sql`${message.id} desc`)
-      .all();
-  }
+  const messages = (from: string) =>
+    raw
+      .prepare<unknown[], TracedRow>(`select message.chat_id, message.state, ${MESSAGE_COLUMNS} ${from}`)
+      .raw();
+  const below = messages(
+    'from message where id < @below and id >= @atLeast and +chat_id = @chatId order by id desc',
+  );
+  // Two questions, as there is an index for each.
+  const itsId = 'chat_id = ? and platform_message_id = ?';
+  const brought = messages(`from message where ${itsId} and edited = 0 and platform_message_id is not null`);
+  const edited = messages(`from message where ${itsId} and edited = 1`);
+  const sentBy = raw.prepare<[ChatId, string], { turnId: string; batch: string }>(`
+    select turn.id as turnId, turn.batch from outbox join turn on turn.id = substr(outbox.origin, 6)
+    where outbox.chat_id = ? and outbox.platform_message_id = ? and outbox.origin like 'turn:%'`);
+  // It was said after the messages it answers, mostly very soon.
+  const replyOf = messages(
+    `from message where id > ? and turn_id = ? and author_kind = 'persona' order by id limit 1`,
+  );
+  const batchOf = raw.prepare<[string], string>('select batch from turn where id = ?').pluck();
+  const inBatch = raw
+    .prepare<[string], MessageRow>(`
+      select ${MESSAGE_COLUMNS} from message where id in (select value from json_each(?)) order by id`)
+    .raw();
 
   /** What a platform knows by this id, newest first: what it brought, and the replies of which it has some part. */
-  function rowsCalled(chatId: ChatId, platformMessageId: string): MessageRow[] {
-    const itsId = sql`${message.chatId} = ${chatId} and ${message.platformMessageId} = ${platformMessageId}`;
-    // Three questions, as there is an index for each.
-    const brought = query.select().from(message).where(sql`${itsId} and ${message.edited} = 0`).all();
-    const edited = query.select().from(message).where(sql`${itsId} and ${message.edited} = 1`).all();
-    const sent = query
-      .select({ turnId: turn.id, batch: turn.batch })
-      .from(outbox)
-      .innerJoin(turn, sql`${turn.id} = substr(${outbox.origin}, 6)`)
-      .where(
-        sql`${outbox.chatId} = ${chatId} and ${outbox.platformMessageId} = ${platformMessageId}
-          and ${outbox.origin} like 'turn:%'`,
-      )
-      .all()
-      .flatMap(({ turnId, batch }) => replyOf(turnId, batch) ?? []);
-    return [...brought, ...edited, ...sent].sort((a, b) => b.id - a.id);
-  }
-
-  /** It was said after the messages it answers, mostly very soon. */
-  function replyOf(turnId: string, batch: number[]): MessageRow | undefined {
-    return query
-      .select()
-      .from(message)
-      .where(
-        sql`${message.id} > ${batch.at(-1) ?? 0} and ${message.turnId} = ${turnId}
-          and ${message.authorKind} = 'persona'`,
-      )
-      .orderBy(message.id)
-      .get();
+  function rowsCalled(chatId: ChatId, platformMessageId: string): TracedRow[] {
+    const sent = sentBy.all(chatId, platformMessageId).flatMap(({ turnId, batch }) => {
+      const ids: number[] = JSON.parse(batch);
+      return replyOf.all(ids.at(-1) ?? 0, turnId);
+    });
+    const said = [
+      ...brought.all(chatId, platformMessageId),
+      ...edited.all(chatId, platformMessageId),
+      ...sent,
+    ];
+    return said.sort((a, b) => b[2] - a[2]);
   }
 
   /** What became of a message for each persona that heard it, or for one. */
-  function tracesOf(row: MessageRow, only: PersonaId | null): Trace[] {
+  function tracesOf([chatId, state, ...row]: TracedRow, only: PersonaId | null): Trace[] {
+    const told = toMessage(row);
     const hearings = query
       .select()
       .from(heard)
-      .where(sql`${heard.roomId} = ${row.roomId} and ${heard.messageId} = ${row.id}`)
+      .where(sql`${heard.roomId} = ${told.room} and ${heard.messageId} = ${told.id}`)
       .all()
       .filter(({ personaId }) => only === null || personaId === only);
-    const told = toMessage(row);
     if (hearings.length === 0) {
-      const kind = row.state === 'done' ? 'reset' : 'waiting';
+      const kind = state === 'done' ? 'reset' : 'waiting';
       return [{ message: told, personaId: only ?? '', fate: { kind } }];
     }
     const newest = new Map(hearings.map((each) => [each.personaId, each]));
     for (const each of hearings) {
       const known = newest.get(each.personaId);
-      if (known && isBehind(each, known)) newest.set(each.personaId, each);
+      if (known && isAfter(each, known)) newest.set(each.personaId, each);
     }
     return [...newest.values()].map((each) => ({
       message: told,
       personaId: each.personaId,
-      fate: fateOf(row, each, each.addressed),
+      fate: fateOf(chatId, told, each, each.addressed),
     }));
   }
 
-  function fateOf(row: MessageRow, place: Place & { personaId: PersonaId }, addressed: boolean): Fate {
-    const view = views.find(row.roomId, place.personaId);
+  function fateOf(
+    chatId: ChatId,
+    row: StoredMessage,
+    place: Position & { personaId: PersonaId },
+    addressed: boolean,
+  ): Fate {
+    const view = views.find(row.room, place.personaId);
     if (row.id <= view.resetAt || place.heardAfter < view.resetAt) return { kind: 'reset' };
     if (!addressed) return { kind: 'overheard' };
-    const flushed = !isBehind(place, view.flushedTo);
-    if (isBehind(place, view.windowAfter)) return { kind: 'window', flushed };
+    const flushed = !isAfter(place, view.flushedTo);
+    if (isAfter(place, view.windowAfter)) return { kind: 'window', flushed };
     if (flushed) return { kind: 'flushed' };
     const file = query
       .select()
       .from(archived)
       .where(
         and(
-          eq(archived.chatId, row.chatId),
-          eq(archived.roomId, row.roomId),
+          eq(archived.chatId, chatId),
+          eq(archived.roomId, row.room),
           eq(archived.personaId, place.personaId),
           // The window has not moved past one that is being written.
           ne(archived.state, 'writing'),
@@ -111,8 +112,8 @@ export function traceStore(
       .all()
       .find(
         (span) =>
-          isBehind(place, { heardAfter: span.afterHeard, messageId: span.afterMessage }) &&
-          !isBehind(place, { heardAfter: span.toHeard, messageId: span.toMessage }),
+          isAfter(place, { heardAfter: span.afterHeard, messageId: span.afterMessage }) &&
+          !isAfter(place, { heardAfter: span.toHeard, messageId: span.toMessage }),
       )?.file;
     return { kind: 'archived', file: file ?? '' };
   }
@@ -127,17 +128,18 @@ export function traceStore(
         );
       }
       const found: Trace[] = [];
-      let below = (await read(() => newestId.get() ?? 0)) + 1;
-      while (below > 0 && found.length < most) {
-        const from = below;
+      let until = (await read(() => newestId.get() ?? 0)) + 1;
+      while (until > 0 && found.length < most) {
+        const from = until;
         const page = await read(() =>
-          rowsBelow(chatId, from)
-            .filter((row) => wanted.phrase.isIn(row.text))
+          below
+            .all({ chatId, below: from, atLeast: from - AT_ONCE })
+            .filter((row) => wanted.phrase.isIn(row[8]))
             .slice(0, most - found.length)
             .flatMap((row) => tracesOf(row, wanted.personaId)),
         );
         found.push(...page);
-        below -= AT_ONCE;
+        until -= AT_ONCE;
         await new Promise((resolve) => setImmediate(resolve));
       }
       return found;
@@ -161,16 +163,6 @@ export function traceStore(
         return { window: row?.in_window ?? 0, flushed: row?.flushed ?? 0, archived: row?.archived ?? 0 };
       }),
 
-    turnMessages: (turnId) =>
-      read((): StoredMessage[] => {
-        const batch = query.select({ batch: turn.batch }).from(turn).where(eq(turn.id, turnId)).get()?.batch;
-        return query
-          .select()
-          .from(message)
-          .where(sql`${message.id} in (select value from json_each(${JSON.stringify(batch ?? [])}))`)
-          .orderBy(message.id)
-          .all()
-          .map(toMessage);
-      }),
+    turnMessages: (turnId) => read(() => inBatch.all(batchOf.get(turnId) ?? '[]').map(toMessage)),
   };
 }

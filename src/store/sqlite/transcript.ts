@@ -2,155 +2,160 @@
  * A persona's view of a room's transcript, read in the order in which it heard it: the window, for step 4 of the
  * route, and spans of it, for flushes and archives. Reads only what it shows.
  */
-import { and, eq, sql } from 'drizzle-orm';
 import type { PersonaId } from '../../core/ids.js';
+import type { RouteStore } from '../../core/store.js';
 import type { Step } from '../../core/transcript.js';
 import {
+  BEGINNING,
   END,
   type HeardMessage,
-  isBehind,
-  type Place,
+  isAfter,
+  type Position,
   type Span,
   type ViewRecord,
   type ViewStore,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { asHeard } from './heard-rows.js';
-import type { Lately } from './lately.js';
-import { step, turn } from './schema.js';
+import { HEARD_COLUMNS, type HeardRow, toHeard } from './messages.js';
 import { behindReset, type Views } from './views.js';
 
+/** A line, and the steps of its turn where that was the persona's own and used tools: a JSON array of JSON texts. */
+type LineRow = [steps: string | null, ...heard: HeardRow];
+
+/** With the steps of the persona's own turns that used tools. */
+const LINE_COLUMNS = `
+  case when author_kind = 'persona' and author_id = @personaId then (
+    select json_group_array(body) from (
+      select body from step
+      where turn_id = (select id from turn where turn.id = message.turn_id and used_tools = 1) order by n))
+  end, ${HEARD_COLUMNS}`;
+
+/** One kind (said to it, or overheard) of what was heard between two positions. */
+const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) => `
+  select * from (
+    select room_id, heard_after, message_id, addressed from heard
+    where room_id = @room and persona_id = @personaId and addressed = ${addressed}
+      and (heard_after, message_id) > (@afterHeard, @afterMessage)
+      and (heard_after, message_id) <= (@toHeard, @toMessage)
+      and message_id > @resetAt and message_id not in (select value from json_each(@except))
+    -- SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
+    order by heard_after ${order}, message_id ${order} limit ${limit} + 0)`;
+
 export function transcriptStore(
-  { query, raw, read }: Connection,
+  { raw, patiently, read }: Connection,
   views: Views,
-  lately: Lately,
-): Pick<ViewStore, 'window' | 'span'> {
-  // Only places: they stand in an index, and most of the messages there were read before. By hand, since drizzle's mapping
-  // of rows takes longer than reading them. SQLite compiles a statement anew whenever a bare parameter of its LIMIT is
-  // bound: hence the sum.
-  const heard = (order: 'asc' | 'desc') =>
+): Pick<RouteStore, 'window'> & Pick<ViewStore, 'span'> {
+  const lines = (heard: string) =>
     raw
-      .prepare<[HeardAsk], [heardAfter: number, messageId: number]>(`
-      select heard_after, message_id
-      from heard
-      where room_id = @room and persona_id = @personaId and addressed = @addressed
-        and (heard_after, message_id) > (@afterHeard, @afterMessage)
-        and (heard_after, message_id) <= (@toHeard, @toMessage)
-        and message_id > @resetAt
-      order by heard_after ${order}, message_id ${order}
-      limit @limit + 0`)
+      .prepare<[LinesAsk], LineRow>(`
+        select ${LINE_COLUMNS} from (${heard}) as line cross join message on message.id = line.message_id`)
       .raw();
-  const newestHeard = heard('desc');
-  const oldestHeard = heard('asc');
-  const stepsOf = query
-    .select({ turnId: step.turnId, body: step.body })
-    .from(turn)
-    .innerJoin(step, eq(step.turnId, turn.id))
-    .where(
-      and(
-        sql`${turn.id} in (select value from json_each(${sql.placeholder('turnIds')}))`,
-        eq(turn.personaId, sql.placeholder('personaId')),
-        sql`${turn.usedTools} = 1`,
-      ),
-    )
-    .orderBy(step.turnId, step.n)
-    .prepare();
-
-  type Order = typeof newestHeard;
-
-  function hear(order: Order, ask: HeardAsk): HeardMessage[] {
-    const places = order.all(ask);
-    const messageOf = lately.of(places.map(([, messageId]) => messageId));
-    const addressed = ask.addressed === 1;
-    const found: HeardMessage[] = [];
-    // A loop: hundreds of them in every turn.
-    for (const [heardAfter, messageId] of places) {
-      const message = messageOf(messageId);
-      if (message) found.push(asHeard(message, heardAfter, addressed));
-    }
-    return found;
-  }
-
-  /** Without what is being answered just now, which was heard last. */
-  function newest(ask: HeardAsk, except: ReadonlySet<number>): HeardMessage[] {
-    const isOther = ({ id }: HeardMessage) => !except.has(id);
-    const found = hear(newestHeard, ask);
-    const others = found.filter(isOther);
-    const left = found.length - others.length;
-    if (left === 0 || found.length < ask.limit) return others;
-    return hear(newestHeard, { ...ask, limit: ask.limit + left }).filter(isOther);
-  }
-
-  function spanOf(personaId: PersonaId, messages: HeardMessage[], more: boolean): Span {
-    const turnIds = new Set(
-      messages.flatMap(({ author, turnId }) =>
-        turnId === null || author.kind !== 'persona' || author.id !== personaId ? [] : [turnId],
-      ),
-    );
-    const steps = new Map<string, Step[]>();
-    for (const { turnId, body } of stepsOf.all({ personaId, turnIds: JSON.stringify([...turnIds]) })) {
-      steps.set(turnId, [...(steps.get(turnId) ?? []), body]);
-    }
-    return { messages, steps, more };
-  }
+  const newest = lines(
+    `${heardBetween(1, 'desc', '@limit')} union all ${heardBetween(0, 'desc', '@overheard')}`,
+  );
+  const oldestAddressed = lines(heardBetween(1, 'asc', '@limit'));
+  const newestOverheard = lines(heardBetween(0, 'desc', '@overheard'));
 
   return {
-    window: ({ room, personaId, limit, overheard, except: ids }) =>
-      read(() => {
-        const except = new Set(ids);
+    window: ({ room, personaId, limit, overheard, except, after = BEGINNING }) =>
+      patiently(() => {
+        // Without a transaction: what another process changes between the two moves the room's revision on, too, and what
+        // was made from it is not used again.
         const view = views.find(room, personaId);
-        const ask = heardAsk(view, behindReset(view, view.windowAfter), END);
-        const found = newest({ ...ask, addressed: 1, limit: limit + 1 }, except);
-        const toIt = found.slice(0, limit);
-        const aside = newest({ ...ask, addressed: 0, limit: overheard }, except);
-        const more = found.length > limit;
-        const oldest = more ? toIt.at(-1)?.place : undefined;
+        const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
+        const ask = asked(view, from, END, { limit: limit + 1, overheard, except });
+        const found = inOrder(newest.all(ask));
+        const toIt = found.filter(({ heard }) => heard.addressed);
+        const more = toIt.length > limit;
+        if (!more) return { view, ...spanOf(found, false) };
         // Where the limit cut what was said to the persona, older things it overheard are cut, too: no holes.
-        const recent = oldest ? aside.filter(({ place }) => isBehind(place, oldest)) : aside;
-        return { view, ...spanOf(personaId, merged([...recent, ...toIt]), more) };
+        const oldest = toIt[toIt.length - limit]?.heard.position;
+        return {
+          view,
+          ...spanOf(
+            found.filter(({ heard }) => (oldest ? !isAfter(oldest, heard.position) : !heard.addressed)),
+            true,
+          ),
+        };
       }),
 
     span: ({ room, personaId, after, upTo, limit, overheard }) =>
       read(() => {
         const view = views.find(room, personaId);
-        const ask = heardAsk(view, behindReset(view, after), upTo);
-        const found = hear(oldestHeard, { ...ask, addressed: 1, limit: limit + 1 });
+        const ask = asked(view, behindReset(view, after), upTo, {
+          limit: limit + 1,
+          overheard,
+          except: [],
+        });
+        const found = oldestAddressed.all(ask).map(toLine);
         const toIt = found.slice(0, limit);
         const more = found.length > limit;
-        const end = more ? (toIt.at(-1)?.place ?? upTo) : upTo;
-        const to = { toHeard: end.heardAfter, toMessage: end.messageId };
-        const aside = hear(newestHeard, { ...ask, ...to, addressed: 0, limit: overheard });
-        return spanOf(personaId, merged([...aside, ...toIt]), more);
+        const end = more ? (toIt.at(-1)?.heard.position ?? upTo) : upTo;
+        const aside = newestOverheard.all({
+          ...ask,
+          toHeard: end.heardAfter,
+          toMessage: end.messageId,
+        });
+        return spanOf(inOrderOf([...toIt, ...aside.map(toLine)]), more);
       }),
   };
 }
 
-function heardAsk(view: ViewRecord, after: Place, to: Place) {
+interface Line {
+  heard: HeardMessage;
+  steps: string | null;
+}
+
+function toLine([steps, ...heard]: LineRow): Line {
+  return { heard: toHeard(heard), steps };
+}
+
+function asked(
+  view: ViewRecord,
+  after: Position,
+  to: Position,
+  { limit, overheard, except }: { limit: number; overheard: number; except: readonly number[] },
+) {
   return {
     room: view.room,
-    personaId: view.personaId,
+    personaId: view.personaId as PersonaId,
     resetAt: view.resetAt,
     afterHeard: after.heardAfter,
     afterMessage: after.messageId,
     toHeard: to.heardAfter,
     toMessage: to.messageId,
+    limit,
+    overheard,
+    except: JSON.stringify(except),
   };
 }
 
-interface HeardAsk extends ReturnType<typeof heardAsk> {
-  addressed: 0 | 1;
-  limit: number;
-}
+type LinesAsk = ReturnType<typeof asked>;
 
-/** In the order of their places, each message once. */
-function merged(all: HeardMessage[]): HeardMessage[] {
-  const sorted = all.sort((a, b) => (isBehind(a.place, b.place) ? 1 : -1));
+const inOrder = (rows: LineRow[]) => inOrderOf(rows.map(toLine));
+
+/** In the order of their positions, each message once. */
+function inOrderOf(lines: Line[]): Line[] {
+  const sorted = lines.sort((a, b) => (isAfter(a.heard.position, b.heard.position) ? 1 : -1));
   // In databases of the first version, a message that waited again after an abort was heard twice: the newest time
   // counts, so it comes last.
-  const byId = new Map<number, HeardMessage>();
-  for (const one of sorted) {
-    byId.delete(one.id);
-    byId.set(one.id, one);
+  const byId = new Map<number, Line>();
+  for (const line of sorted) {
+    byId.delete(line.heard.id);
+    byId.set(line.heard.id, line);
   }
   return [...byId.values()];
+}
+
+function spanOf(lines: Line[], more: boolean): Span {
+  const steps = new Map<string, Step[]>();
+  for (const { heard, steps: done } of lines) {
+    if (heard.turnId === null || done === null || done === '[]') continue;
+    const bodies: string[] = JSON.parse(done);
+    steps.set(
+      heard.turnId,
+      bodies.map((body) => JSON.parse(body)),
+    );
+  }
+  return { messages: lines.map(({ heard }) => heard), steps, more };
 }

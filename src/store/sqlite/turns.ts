@@ -1,195 +1,170 @@
-/**
- * Steps 2 to 6 of the route: a room's lease and the turn in it. A claim is held while the room has an owner and
- * the claim's fence; every claim and every abort moves the fence on.
- */
-import { Fault } from '../../core/errors.js';
-import type { Exchange } from '../../core/exchange.js';
+/** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it waits or ends. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
-import type { Claim, TurnStore } from '../../core/store.js';
-import type { Chats } from './chats.js';
+import type { RouteStore } from '../../core/store.js';
+import type { Step } from '../../core/transcript.js';
+import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
-import { toChat, toMessage } from './rows.js';
-import { MOST_WAITING, prepareTurnStatements } from './turn-statements.js';
-import { usageAdderOf } from './usage.js';
-import { giveNoterOf } from './versions.js';
+import { IS_HELD } from './rooms.js';
+import { withShown } from './shown.js';
+import type { Suspended } from './suspended.js';
+import type { AddUsage } from './usage.js';
 import type { Views } from './views.js';
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 
-type WorkingStore = Omit<TurnStore, 'recover' | 'pending'>;
+type TurnVerbs = Pick<RouteStore, 'addStep' | 'suspend' | 'finish' | 'fail'>;
+
+interface RunningRow extends ChatRow {
+  personaId: PersonaId;
+  isBusy: number;
+  shown: string | null;
+  shownCrashes: number | null;
+  memory: string | null;
+  dailyLog: string | null;
+  recalled: string | null;
+}
 
 export function turnStore(
   connection: Connection,
-  chats: Chats,
   deliver: Deliver,
   views: Views,
-): WorkingStore {
-  const { write } = connection;
-  const noteGiven = giveNoterOf(connection);
-  const addUsage = usageAdderOf(connection);
-  const statements = prepareTurnStatements(connection);
+  addUsage: AddUsage,
+  suspended: Suspended,
+): TurnVerbs {
+  const { raw, write } = connection;
+  // All that `finish` has to know, in one go.
+  const running = raw.prepare<[object], RunningRow>(`
+    select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
+      exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
+      given.memory, given.daily_log as dailyLog, given.recalled
+    from room join turn on turn.id = @turnId and turn.room_id = room.id and turn.state = 'running'
+      join chat on chat.id = room.chat_id left join shown on shown.turn_id = turn.id
+      left join given on given.room_id = room.id and given.persona_id = turn.persona_id
+    where ${IS_HELD}`);
+  const runs = raw.prepare<[object], { usedTools: number }>(`
+    select used_tools as usedTools from room join turn on turn.room_id = room.id
+    where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`);
+  const release = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
+  const addStep = raw.prepare<[object]>(`
+    insert into step (turn_id, n, body)
+    values (@turnId, (select coalesce(max(n), 0) + 1 from step where turn_id = @turnId), @body)`);
+  const usedTools = raw.prepare<[string]>('update turn set used_tools = 1 where id = ?');
+  const suspend = raw.prepare<[object]>(`
+    update turn set state = 'suspended', used_tools = 1, waits_for = @waitsFor, waits_until = @until
+    where id = @turnId`);
+  const end = raw.prepare<[object]>(`
+    update turn set state = @outcome, finished_at = @now where id = @turnId`);
+  const say = raw.prepare<[object]>(`
+    insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
+      sent_at, received_at, mentions_bot, edited, state, turn_id)
+    values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
+      @now, @now, 0, 0, 'done', @turnId)`);
+  const hear = raw.prepare<[object]>(`
+    insert into heard (room_id, persona_id, addressed, heard_after, message_id)
+    select @room, value->>0, value->>1, @id - 1, @id from json_each(@rows)`);
+  const leave = raw.prepare<[object]>(
+    'update room set exchange = @exchange, lease_owner = null where id = @room',
+  );
+  const leaveAfterWord = raw.prepare<[object]>(`
+    update room set exchange = @exchange, lease_owner = null, last_persona = @personaId, last_reply_at = @now,
+      newest_message = @id where id = @room`);
+  const removeShown = raw.prepare<[string]>('delete from shown where turn_id = ?');
+  const setGiven = raw.prepare<[object]>(`
+    insert into given (room_id, persona_id, memory, daily_log, recalled)
+    values (@room, @personaId, @memory, @dailyLog, @recalled)
+    on conflict do update set memory = excluded.memory, daily_log = excluded.daily_log, recalled = excluded.recalled`);
+  const countAttempt = raw.prepare<[string]>('update turn set attempts = attempts + 1 where id = ?');
+  const attempts = raw.prepare<[string], number>('select attempts from turn where id = ?').pluck();
 
-  function holds(claim: Claim): boolean {
-    return statements.held.get({ ...claim }) !== undefined;
+  /** The reply becomes transcript; its id. */
+  function speak(row: RunningRow, finish: Parameters<RouteStore['finish']>[0], text: string): number {
+    const { turnId, now, claim, hearers } = finish;
+    const { chatId, account, moves, personaId } = row;
+    const said = { room: claim.room, chatId, account, moves, personaId, text, now, turnId };
+    const id = Number(say.run(said).lastInsertRowid);
+    const addressed = new Set([personaId, ...finish.addressed]);
+    const overheard = hearers.filter((hearer) => !addressed.has(hearer));
+    const rows = [...[...addressed].map((hearer) => [hearer, 1]), ...overheard.map((hearer) => [hearer, 0])];
+    hear.run({ room: claim.room, id, rows: JSON.stringify(rows) });
+    return id;
   }
 
-  /** The claim's running turn. */
-  function runningTurn(claim: Claim, turnId: string) {
-    const row = holds(claim) ? statements.running.get({ room: claim.room }) : undefined;
-    return row?.id === turnId ? row : undefined;
-  }
-
-  function chatOf(room: RoomId) {
-    const { chatId } = roomParts(room);
-    const row = chats.find(chatId);
-    if (!row) throw new Fault('internal', `room ${room} has no chat in the store`);
-    return row;
+  function noteGiven(room: RoomId, row: RunningRow, given: PromptMemory): void {
+    const isSame =
+      row.memory === given.memory && row.dailyLog === given.dailyLog && row.recalled === given.recalled;
+    // Mostly nothing has changed.
+    if (!isSame) setGiven.run({ room, personaId: row.personaId, ...given });
   }
 
   return {
-    claim: ({ room, owner, now, leaseMs }) =>
+    addStep: ({ room, fence }, turnId, step) =>
       write(() => {
-        const free = statements.takeable.get({ room, owner, now });
-        if (!free) return null;
-        const unfinished = statements.running.get({ room });
-        const waiting = unfinished ? [] : statements.waiting.all({ room });
-        if (!unfinished && waiting.length === 0 && free.exchange === null) return null;
-        statements.lease.run({ room, owner, until: now + leaseMs });
-        return {
-          claim: { room, fence: free.fence + 1 },
-          chat: toChat(chatOf(room)),
-          turn: unfinished
-            ? {
-                id: unfinished.id,
-                personaId: unfinished.personaId,
-                startedAt: unfinished.startedAt,
-                attempts: unfinished.attempts,
-                crashes: unfinished.crashes,
-                steps: statements.steps.all({ turnId: unfinished.id }).map((row) => row.body),
-              }
-            : null,
-          batch: unfinished
-            ? statements.batch.all({ batch: JSON.stringify(unfinished.batch) }).map(toMessage)
-            : [],
-          waiting: waiting.slice(0, MOST_WAITING).map(toMessage),
-          more: waiting.length > MOST_WAITING,
-          exchange: free.exchange,
-          turnsForBots: free.turnsForBots,
-        };
-      }),
-
-    renew: (claim, now, leaseMs) =>
-      write(() => statements.renew.run({ ...claim, until: now + leaseMs }).changes === 1),
-
-    release: (claim) => write(() => void statements.release.run({ ...claim })),
-
-    beginTurn: ({ claim, turn, noted, hearers, exchange = null, forBots, spent, now }) =>
-      write(() => {
-        if (!holds(claim)) return null;
-        const { room } = claim;
-        /** What was admitted must still wait: the claim keeps it from everybody else. */
-        const take = (id: number, state: 'taken' | 'done', turnId: string | null) => {
-          if (statements.take.run({ id, room, state, turnId }).changes !== 1)
-            throw new Fault('internal', `message ${id} does not wait in ${room}`);
-        };
-        const heardAfter = statements.newestMessage.get()?.id ?? 0;
-        const hear = (personaId: string, addressed: boolean, ids: number[]) => {
-          for (const id of ids) statements.hear.run({ room, personaId, addressed, heardAfter, id });
-        };
-        const taken = turn?.taken ?? turn?.batch ?? [];
-        const addressed = turn ? new Set([turn.personaId, ...(turn.addressed ?? [])]) : new Set<PersonaId>();
-        if (turn) {
-          const { id: turnId, personaId } = turn;
-          const batch = [...turn.batch].sort((a, b) => a - b);
-          if (batch.length === 0) throw new Fault('internal', `turn ${turnId} would answer nothing`);
-          statements.begin.run({ id: turnId, room, personaId, now, batch });
-          for (const id of taken) take(id, 'taken', turnId);
-          for (const hearer of addressed) hear(hearer, true, taken);
-        }
-        if (forBots !== undefined && (turn || !forBots)) {
-          statements.countForBots.run({ room, forBots: Number(forBots) });
-        }
-        if (spent) addUsage({ room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, now);
-        for (const id of noted) take(id, 'done', null);
-        for (const hearer of hearers) {
-          hear(hearer, false, addressed.has(hearer) ? noted : [...taken, ...noted]);
-        }
-        statements.setExchange.run({ room, exchange: asJson(exchange) });
-        return turn ? statements.batch.all({ batch: JSON.stringify(turn.batch) }).map(toMessage) : [];
-      }),
-
-    complete: (claim, { id, text, attachments }) =>
-      write(() => {
-        if (!holds(claim)) return false;
-        const asked = { id, room: claim.room, text, attachments: JSON.stringify(attachments) };
-        return statements.complete.run(asked).changes === 1;
-      }),
-
-    addStep: (claim, turnId, step) =>
-      write(() => {
-        const running = runningTurn(claim, turnId);
-        if (!running) return false;
-        statements.addStep.run({ turnId, body: step });
-        const usesTools = step.kind !== 'answer' || step.calls.length > 0;
-        if (usesTools && !running.usedTools) statements.usedTools.run({ turnId });
+        const row = runs.get({ room, fence, turnId });
+        if (!row) return false;
+        addStep.run({ turnId, body: JSON.stringify(step) });
+        if (usesTools(step) && row.usedTools === 0) usedTools.run(turnId);
         return true;
       }),
 
-    finishTurn: (finish) =>
+    suspend: ({ room, fence }, turnId, step) =>
       write(() => {
-        const { claim, turnId, outcome, reply, hearers, deliveries, usage, measured, given, now } = finish;
-        const running = runningTurn(claim, turnId);
-        if (!running) return 'lost';
+        if (!runs.get({ room, fence, turnId })) return false;
+        addStep.run({ turnId, body: JSON.stringify(step) });
+        suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
+        suspended.resumeWithEarly(step.waitsFor);
+        release.run(room);
+        return true;
+      }),
+
+    finish: (finish) =>
+      write(() => {
+        const { claim, turnId, outcome, reply, usage, measured, given, now } = finish;
         const { room } = claim;
-        const { personaId } = running;
-        let exchange = finish.exchange ?? null;
-        const chat = chatOf(room);
-        statements.answered.run({ batch: JSON.stringify(running.batch) });
-        statements.end.run({ turnId, outcome, now });
-        if (reply !== null) {
-          const { account, moves } = chat;
-          const said = { room, chatId: chat.id, account, moves, personaId, text: reply, now, turnId };
-          const { id } = statements.say.get(said);
-          statements.spoke.run({ room, personaId, now });
-          const heard = { room, heardAfter: id - 1, id };
-          const addressed = new Set([personaId, ...(finish.addressed ?? [])]);
-          for (const hearer of addressed)
-            statements.hear.run({ ...heard, personaId: hearer, addressed: true });
-          for (const hearer of hearers) {
-            if (!addressed.has(hearer)) {
-              statements.hear.run({ ...heard, personaId: hearer, addressed: false });
-            }
-          }
-          if (exchange !== null) exchange = { ...exchange, said: [...exchange.said, { id, by: personaId }] };
+        const row = running.get({ room, fence: claim.fence, turnId });
+        if (!row) return 'lost';
+        const { personaId, chatId, channel, address, kind } = row;
+        end.run({ turnId, outcome, now });
+        if (reply === null) {
+          leave.run({ room, exchange: asJson(finish.exchange) });
+        } else {
+          const id = speak(row, finish, reply);
+          const { exchange } = finish;
+          const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
+          leaveAfterWord.run({ room, exchange: asJson(goesOn), personaId, now, id });
         }
-        statements.setExchange.run({ room, exchange: asJson(exchange) });
-        const { id: chatId, channel, address, kind } = chat;
-        const { threadId } = roomParts(room);
-        deliver({ chatId, channel, address, threadId, kind, now }, deliveries);
-        deliver.open.takeBack(turnId, now);
+        const turn = { id: turnId, personaId };
+        const shown =
+          row.shown === null ? null : { parts: JSON.parse(row.shown), crashes: row.shownCrashes ?? 0 };
+        const entries = shown ? withShown(turn, shown, finish.deliveries) : finish.deliveries;
+        if (shown) removeShown.run(turnId);
+        const to = { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
+        const first = deliver.put(to, entries, row.isBusy === 0 ? finish.send : null);
         if (usage || outcome === 'answered') {
           addUsage({ room, personaId }, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
         }
         if (measured) views.measure(room, personaId, measured);
-        if (given) noteGiven(room, personaId, given);
-        statements.release.run({ ...claim });
-        return 'finished';
+        if (given) noteGiven(room, row, given);
+        return { first };
       }),
 
-    failAttempt: (claim, turnId) =>
+    fail: ({ room, fence }, turnId) =>
       write(() => {
-        if (runningTurn(claim, turnId)) {
-          statements.fail.run({ turnId });
-          statements.release.run({ ...claim });
+        if (runs.get({ room, fence, turnId })) {
+          countAttempt.run(turnId);
+          release.run(room);
         }
-        return statements.attempts.get({ turnId })?.attempts ?? 0;
+        return attempts.get(turnId) ?? 0;
       }),
   };
 }
 
-/** The placeholder of a column for JSON is not told what it is for. */
-function asJson(exchange: Exchange | null): string | null {
-  return exchange === null ? null : JSON.stringify(exchange);
+function usesTools(step: Step): boolean {
+  return step.kind !== 'answer' || step.calls.length > 0;
+}
+
+function asJson(value: object | null): string | null {
+  return value === null ? null : JSON.stringify(value);
 }

@@ -5,20 +5,28 @@ import type { Store } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { copyDatabase } from './copy.js';
 import { isBusy } from './faults.js';
-import { channelState, command, message, outbox, room, turn } from './schema.js';
+import { message, room } from './schema.js';
+import { channelState, command, outbox, question, shown, turn } from './schema-work.js';
 
 const WATCH_EVERY_MS = 1_000;
 
 type Upkeep = Pick<Store, 'watch' | 'copyTo' | 'quieten' | 'census' | 'close'>;
 
 export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
-  const { query, raw, read, write, count } = connection;
+  const { query, raw, memory, read, write, count } = connection;
+  const dataVersion = raw.prepare('PRAGMA data_version').pluck();
+  const inRunningTurns = raw
+    .prepare<[], number>(`
+      select count(*) from turn cross join json_each(turn.batch)
+        cross join message on message.id = json_each.value and message.turn_id = turn.id
+      where turn.state = 'running'`)
+    .pluck();
   const watches = new Set<NodeJS.Timeout>();
 
   /** Changes when another connection has written; null while that cannot be read. */
   function version(): unknown {
     try {
-      return raw.prepare('PRAGMA data_version').pluck().get();
+      return dataVersion.get();
     } catch (error) {
       if (isBusy(error)) return null;
       throw error;
@@ -55,17 +63,15 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
           .update(message)
           .set({ state: 'done' })
           .where(sql`${message.state} = 'waiting'`)
-          .run();
-        const taken = query
-          .update(message)
-          .set({ state: 'done' })
-          .where(
-            sql`${message.id} in (
-              select value from ${turn}, json_each(${turn.batch}) where ${turn.state} = 'running'
-            ) and ${message.state} = 'taken'`,
-          )
-          .run();
-        query.update(turn).set({ state: 'aborted', finishedAt }).where(sql`${turn.state} = 'running'`).run();
+          .run().changes;
+        const answering = inRunningTurns.get() ?? 0;
+        for (const open of [sql`${turn.state} = 'running'`, sql`${turn.state} in ('suspended', 'ready')`]) {
+          const aborted = { state: 'aborted' as const, finishedAt, waitsFor: null, waitsUntil: null };
+          query.update(turn).set(aborted).where(open).run();
+        }
+        query.delete(shown).run();
+        query.delete(question).run();
+        memory.clear();
         query
           .update(command)
           .set({ state: 'done', finishedAt })
@@ -74,7 +80,7 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
         // A login of another time, or of another machine, would be refused or fought over.
         query.delete(channelState).run();
         query.update(room).set({ leaseOwner: null }).where(sql`${room.leaseOwner} is not null`).run();
-        return { deliveries, messages: waiting.changes + taken.changes };
+        return { deliveries, messages: waiting + answering };
       }),
 
     census: () =>

@@ -1,16 +1,13 @@
 /** What stood in the files of memory before each change, and what of them a persona was last given. */
 import { and, desc, eq, sql } from 'drizzle-orm';
-import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { Given, KeepingStore } from '../../core/keeping.js';
+import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Connection } from './connection.js';
 import { given, version } from './schema.js';
-
-const slot = sql.placeholder;
 
 /** So many changes of one persona's memory in a chat can be looked into and taken back. */
 const KEPT_VERSIONS = 200;
 
-export type Versions = Pick<KeepingStore, 'keepVersion' | 'dropVersion' | 'versions' | 'given'>;
+export type Versions = Pick<MemoryHistoryStore, 'keepVersion' | 'dropVersion' | 'versions' | 'promptMemory'>;
 
 export function versionStore({ query, read, write }: Connection): Versions {
   return {
@@ -52,7 +49,7 @@ export function versionStore({ query, read, write }: Connection): Versions {
           .all()
           .map(({ n: _, undone: __, ...kept }) => kept);
       }),
-    given: (room, personaId) =>
+    promptMemory: (room, personaId) =>
       read(
         () =>
           query
@@ -61,34 +58,5 @@ export function versionStore({ query, read, write }: Connection): Versions {
             .where(and(eq(given.roomId, room), eq(given.personaId, personaId)))
             .get() ?? null,
       ),
-  };
-}
-
-/** Notes what of memory an answer was given; to be called within its transaction. Mostly nothing has changed. */
-export function giveNoterOf({
-  query,
-}: Connection): (room: RoomId, personaId: PersonaId, what: Given) => void {
-  const note = query
-    .insert(given)
-    .values({
-      roomId: slot('room'),
-      personaId: slot('personaId'),
-      memory: slot('memory'),
-      dailyLog: slot('dailyLog'),
-      recalled: slot('recalled'),
-    })
-    .onConflictDoUpdate({
-      target: [given.roomId, given.personaId],
-      set: {
-        memory: sql`excluded.memory`,
-        dailyLog: sql`excluded.daily_log`,
-        recalled: sql`excluded.recalled`,
-      },
-      setWhere: sql`${given.memory} <> excluded.memory or ${given.dailyLog} <> excluded.daily_log
-        or ${given.recalled} <> excluded.recalled`,
-    })
-    .prepare();
-  return (room, personaId, what) => {
-    note.run({ room, personaId, ...what });
   };
 }

@@ -7,52 +7,42 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
   type ArchivedSpan,
   BEGINNING,
-  isBehind,
+  isAfter,
   type Measured,
-  type Place,
+  type Position,
   type ViewRecord,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
 import { archived, given, heard, view } from './schema.js';
 
-const slot = sql.placeholder;
-
 /** To be called within a transaction. */
 export interface Views {
   find(room: RoomId, personaId: PersonaId): ViewRecord;
   /** Whether a flush still has to see something that was said to the persona in a stretch of its view. */
-  owes(view: ViewRecord, stretch: { after: Place; to: Place }): boolean;
+  owes(view: ViewRecord, stretch: { after: Position; to: Position }): boolean;
   /** Notes the size of the last request. */
   measure(room: RoomId, personaId: PersonaId, measured: Measured): void;
   /** Forgets everything up to a message; no flush of it is owed any more. */
   reset(room: RoomId, personaId: PersonaId, upTo: number): void;
 }
 
-export function viewsOf({ query }: Pick<Connection, 'query'>): Views {
-  const isView = and(eq(view.roomId, slot('room')), eq(view.personaId, slot('personaId')));
-  const find = query.select().from(view).where(isView).prepare();
-  const measure = query
-    .insert(view)
-    .values({
-      roomId: slot('room'),
-      personaId: slot('personaId'),
-      resetAt: 0,
-      counted: slot('counted'),
-      estimated: slot('estimated'),
-    })
-    .onConflictDoUpdate({
-      target: [view.roomId, view.personaId],
-      set: { counted: sql`excluded.counted`, estimated: sql`excluded.estimated` },
-    })
-    .prepare();
+export function viewsOf({ query, raw }: Pick<Connection, 'query' | 'raw'>): Views {
+  const find = raw.prepare<[RoomId, PersonaId], ViewRow>(`
+    select reset_at as resetAt, window_heard as windowHeard, window_message as windowMessage,
+      flushed_heard as flushedHeard, flushed_message as flushedMessage, summary, counted, estimated
+    from view where room_id = ? and persona_id = ?`);
+  const measure = raw.prepare<[object]>(`
+    insert into view (room_id, persona_id, reset_at, counted, estimated)
+    values (@room, @personaId, 0, @counted, @estimated)
+    on conflict do update set counted = excluded.counted, estimated = excluded.estimated`);
 
-  function findView(roomId: RoomId, personaId: PersonaId): ViewRecord {
-    const row = find.get({ room: roomId, personaId });
-    return row ? toView(row) : newView(roomId, personaId);
+  function findView(room: RoomId, personaId: PersonaId): ViewRecord {
+    const row = find.get(room, personaId);
+    return row ? toView(room, personaId, row) : newView(room, personaId);
   }
 
-  function owes(seen: ViewRecord, { after, to }: { after: Place; to: Place }): boolean {
-    const from = isBehind(seen.flushedTo, after) ? seen.flushedTo : after;
+  function owes(seen: ViewRecord, { after, to }: { after: Position; to: Position }): boolean {
+    const from = isAfter(seen.flushedTo, after) ? seen.flushedTo : after;
     const place = sql`(${heard.heardAfter}, ${heard.messageId})`;
     const unseen = and(
       eq(heard.roomId, seen.room),
@@ -125,21 +115,30 @@ export function setState(
  * The place, or where a reset has put it: nothing is heard before it was said, so what a reset forgot was heard before
  * that, or is an older message.
  */
-export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Place): Place {
+export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Position): Position {
   const reset = { heardAfter: resetAt - 1, messageId: Number.MAX_SAFE_INTEGER };
-  return isBehind(place, reset) ? place : reset;
+  return isAfter(place, reset) ? place : reset;
 }
 
 function newView(roomId: RoomId, personaId: PersonaId): ViewRecord {
-  const places = { windowAfter: BEGINNING, flushedTo: BEGINNING };
-  return { room: roomId, personaId, resetAt: 0, ...places, summary: null, measured: null };
+  return {
+    room: roomId,
+    personaId,
+    resetAt: 0,
+    windowAfter: BEGINNING,
+    flushedTo: BEGINNING,
+    summary: null,
+    measured: null,
+  };
 }
 
-function toView(row: typeof view.$inferSelect): ViewRecord {
+type ViewRow = Omit<typeof view.$inferSelect, 'roomId' | 'personaId'>;
+
+function toView(room: RoomId, personaId: PersonaId, row: ViewRow): ViewRecord {
   const { counted, estimated } = row;
   return {
-    room: row.roomId,
-    personaId: row.personaId,
+    room,
+    personaId,
     resetAt: row.resetAt,
     windowAfter: { heardAfter: row.windowHeard, messageId: row.windowMessage },
     flushedTo: { heardAfter: row.flushedHeard, messageId: row.flushedMessage },

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
-import { CHAT, chatAt, DAY, delivery, HOUR, message, NOW, receive } from './words.js';
+import { CHAT, chatAt, DAY, delivery, HOUR, message, NOW, nextOf, receive } from './words.js';
 
 const TOLD = {
   member: { text: 'you may talk now', marks: [] },
@@ -47,7 +47,7 @@ export function accessContract(under: StoreUnderTest): void {
   async function told(who: string) {
     const texts: string[] = [];
     for (;;) {
-      const next = await under.store.next(`test_${who}`);
+      const next = await nextOf(under.store, `test_${who}`);
       if (!next) return texts;
       expect(next).toMatchObject({ address: `address of ${who}`, speaker: 'Coterie', kind: 'direct' });
       texts.push(next.body.text);
@@ -137,7 +137,7 @@ export function accessContract(under: StoreUnderTest): void {
       expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false });
       const inIt = { chatId: 'test_-5', senderId: 'test_ann' };
       expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: false, owner: false });
-      expect(await under.store.next('test_-5')).toBeNull();
+      expect(await nextOf(under.store, 'test_-5')).toBeNull();
       expect(await under.store.waiting(NOW)).toEqual([]);
       await ask('ann', 'AAAAAAAA');
       expect(await approve('AAAAAAAA')).toMatchObject({ owner: true });
@@ -153,7 +153,7 @@ export function accessContract(under: StoreUnderTest): void {
     expect(await approve(CHAT)).toEqual({ id: CHAT, kind: 'group', owner: false });
     expect(await approve('test_-77')).toEqual({ id: 'test_-77', kind: 'group', owner: false });
     expect(await approve('test_ann')).toEqual({ id: 'test_ann', kind: 'sender', owner: true });
-    expect((await under.store.next('test_ann'))?.body).toEqual(TOLD.owner);
+    expect((await nextOf(under.store, 'test_ann'))?.body).toEqual(TOLD.owner);
   });
 
   describe('revoking', () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { CommandEffect } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
 import {
+  begin,
   begun,
   CHAT,
   chatAt,
@@ -11,8 +12,11 @@ import {
   delivery,
   exchange,
   finish,
+  lease,
+  looked,
   message,
   NOW,
+  nextOf,
   receive,
   waitingTexts,
   windowTexts,
@@ -25,14 +29,14 @@ export function commandContract(under: StoreUnderTest): void {
     const [chatId = CHAT, threadId = null] = room.split('/');
     const said = command(`c${given++}`, 'do', '', { chat: chatAt(chatId), threadId });
     const [pending] = (await receive(under.store, [said])).commands;
-    const stored = await under.store.takeCommand(pending?.id ?? 0);
+    const stored = await under.store.takeCommand(pending?.id ?? 0, lease());
     if (!stored) throw new Error('the command is not there');
     return stored;
   }
   const end = (id: number, effects: CommandEffect[]) =>
     under.store.finishCommand({ id, now: NOW, deliveries: [], effects });
 
-  const hush = (id: number, upTo: number) => end(id, [{ kind: 'hush', room: CHAT, upTo }]);
+  const hush = (id: number, upTo: number) => end(id, [{ kind: 'suppress', room: CHAT, upTo }]);
   const stop = (id: number, turnId: string) => end(id, [{ kind: 'stop', room: CHAT, turnId }]);
 
   async function reset(room = CHAT, personaId = 'default') {
@@ -44,11 +48,11 @@ export function commandContract(under: StoreUnderTest): void {
     it('are taken until they are done, and say how often they were', async () => {
       const first = await taken();
       expect(first.tries).toBe(1);
-      expect((await under.store.takeCommand(first.id))?.tries).toBe(2);
-      expect((await under.store.takeCommand(first.id))?.tries).toBe(3);
+      expect((await under.store.takeCommand(first.id, lease()))?.tries).toBe(2);
+      expect((await under.store.takeCommand(first.id, lease()))?.tries).toBe(3);
       await end(first.id, []);
-      expect(await under.store.takeCommand(first.id)).toBeNull();
-      expect(await under.store.takeCommand(999)).toBeNull();
+      expect(await under.store.takeCommand(first.id, lease())).toBeNull();
+      expect(await under.store.takeCommand(999, lease())).toBeNull();
     });
 
     it('answer and act in one piece, once', async () => {
@@ -61,7 +65,7 @@ export function commandContract(under: StoreUnderTest): void {
       };
       expect(await under.store.finishCommand(finishing)).toEqual({ abortedTurn: null });
       expect((await under.store.chat(CHAT))?.activePersona).toBe('luna');
-      const sent = await under.store.next(CHAT);
+      const sent = await nextOf(under.store);
       expect(sent).toMatchObject({
         body: { text: 'switched' },
         personaId: null,
@@ -70,13 +74,13 @@ export function commandContract(under: StoreUnderTest): void {
       });
       await under.store.sent(sent?.id ?? 0, '1', NOW);
       expect(await under.store.finishCommand(finishing)).toEqual({ abortedTurn: null });
-      expect(await under.store.next(CHAT)).toBeNull();
+      expect(await nextOf(under.store)).toBeNull();
       await receive(under.store, [message('1', 'hi')]);
       expect((await claimed(under.store)).chat.activePersona).toBe('luna');
     });
   });
 
-  describe('hush', () => {
+  describe('suppress', () => {
     it('lets what waits be heard and not answered, and takes the room from whoever is about to answer', async () => {
       expect(await under.store.waits(CHAT, 1_000)).toBe(false);
       await receive(under.store, [message('1', 'never mind')]);
@@ -207,10 +211,11 @@ export function commandContract(under: StoreUnderTest): void {
 
     it('takes the room from who was about to begin a turn', async () => {
       await receive(under.store, [message('1', 'before')]);
-      const { claim, waiting } = await claimed(under.store);
+      const seen = await looked(under.store);
+      const preparing = await claimed(under.store);
       await reset();
-      const turn = { id: 't1', personaId: 'default', batch: waiting.map(({ id }) => id) };
-      expect(await under.store.beginTurn({ claim, turn, noted: [], hearers: [], now: NOW })).toBeNull();
+      expect(await begin(under.store, seen, 't1')).toBeNull();
+      expect(await begin(under.store, preparing, 't1')).toBeNull();
       expect(await waitingTexts(under.store)).toEqual([]);
     });
 
@@ -224,16 +229,16 @@ export function commandContract(under: StoreUnderTest): void {
         personaId: 'luna',
         deliveries: [delivery('turn:t3', 'by luna', { personaId: 'luna' })],
       });
-      const underWay = await under.store.next(CHAT);
-      await under.store.sending(underWay?.id ?? 0, NOW);
+      const underWay = await nextOf(under.store);
+      await under.store.sending(underWay?.id ?? 0, lease());
       const aside = { channel: 'test', address: '1', threadId: null, kind: 'group' as const, now: NOW };
       const said = delivery('tool:t1:key', 'said beside it');
       await under.store.post({ chatId: CHAT, ...aside, delivery: said });
       await reset();
-      expect((await under.store.next(CHAT))?.body.text).toBe('in the thread');
-      expect(await under.store.sending(underWay?.id ?? 0, NOW), 'it was dropped').toBe(false);
+      expect((await nextOf(under.store))?.body.text).toBe('in the thread');
+      expect(await under.store.sending(underWay?.id ?? 0, lease()), 'it was dropped').toBe(false);
       await under.store.retry(underWay?.id ?? 0, { notBefore: 0, uncertain: true, error: 'cut' });
-      expect((await under.store.next(CHAT))?.body.text, 'it does not come back').toBe('in the thread');
+      expect((await nextOf(under.store))?.body.text, 'it does not come back').toBe('in the thread');
       expect((await under.store.census()).undelivered).toBe(2);
     });
 
@@ -246,7 +251,7 @@ export function commandContract(under: StoreUnderTest): void {
       const upTo = stored.afterMessage;
       await end(stored.id, [{ kind: 'reset', room: CHAT, personaId: 'default', upTo }]);
       expect(await windowTexts(under.store)).toEqual(['after', 'reply of t2']);
-      expect((await under.store.next(CHAT))?.body.text).toBe('new');
+      expect((await nextOf(under.store))?.body.text).toBe('new');
     });
   });
 }

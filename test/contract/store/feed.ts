@@ -8,8 +8,12 @@ export function feedContract(under: StoreUnderTest): void {
   const heard = async (addressed: boolean, more: { personaId?: string } = {}) =>
     (
       await under.store.heardSince({
-        ...{ room: CHAT, personaId: 'default', ...more },
-        ...{ addressed, after: BEGINNING, most: 100 },
+        room: CHAT,
+        personaId: 'default',
+        ...more,
+        addressed,
+        after: BEGINNING,
+        most: 100,
       })
     ).map(({ text }) => text);
   describe('what recall reads', () => {
@@ -35,11 +39,18 @@ export function feedContract(under: StoreUnderTest): void {
       expect(await heard(true)).toEqual(['q1', 'reply of t1', 'q2', 'reply of t2']);
       expect(await heard(false)).toEqual(['aside']);
       const [, second] = await under.store.heardSince({
-        ...{ room: CHAT, personaId: 'default', addressed: true, after: BEGINNING, most: 2 },
+        room: CHAT,
+        personaId: 'default',
+        addressed: true,
+        after: BEGINNING,
+        most: 2,
       });
       const rest = await under.store.heardSince({
-        ...{ room: CHAT, personaId: 'default', addressed: true, most: 100 },
-        after: second?.place ?? BEGINNING,
+        room: CHAT,
+        personaId: 'default',
+        addressed: true,
+        most: 100,
+        after: second?.position ?? BEGINNING,
       });
       expect(rest.map(({ text }) => text)).toEqual(['q2', 'reply of t2']);
     });
@@ -56,7 +67,11 @@ export function feedContract(under: StoreUnderTest): void {
     it('ends with a reset', async () => {
       await exchange(under.store, 't1', 'q1');
       const [said] = await under.store.heardSince({
-        ...{ room: CHAT, personaId: 'default', addressed: true, after: BEGINNING, most: 2 },
+        room: CHAT,
+        personaId: 'default',
+        addressed: true,
+        after: BEGINNING,
+        most: 2,
       });
       await forget(under.store);
       expect(await heard(true)).toEqual([]);

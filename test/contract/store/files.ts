@@ -16,16 +16,22 @@ import {
   edit,
   exchange,
   finish,
+  lease,
   message,
   NOW,
+  nextOf,
   overhear,
   receive,
   waitingTexts,
 } from './words.js';
 
 const PHOTO: Attachment = {
-  ...{ kind: 'image', source: 'file-1', name: 'photo.jpg', mimeType: 'image/jpeg' },
-  ...{ bytes: 1000, seconds: null },
+  kind: 'image',
+  source: 'file-1',
+  name: 'photo.jpg',
+  mimeType: 'image/jpeg',
+  bytes: 1000,
+  seconds: null,
 };
 const KEPT: StoredAttachment = {
   ...PHOTO,
@@ -44,7 +50,7 @@ export function fileContract(under: StoreUnderTest): void {
       expect(waiting).toMatchObject({ words: 'look', attachments: [PHOTO], text: 'look\n[image photo.jpg]' });
       const id = waiting?.id ?? 0;
       const read = { id, text: 'look\n[a cat]', attachments: [KEPT] };
-      expect(await under.store.complete(claim.claim, read)).toBe(true);
+      expect(await under.store.keepFiles(claim.claim, read)).toBe(true);
       await under.store.release(claim.claim);
       const again = await begun(under.store, 't1');
       expect(again.waiting[0]).toMatchObject({ text: 'look\n[a cat]', words: 'look', attachments: [KEPT] });
@@ -60,7 +66,7 @@ export function fileContract(under: StoreUnderTest): void {
       const old = await claimed(under.store);
       await under.store.release((await claimed(under.store)).claim);
       const id = old.waiting[0]?.id ?? 0;
-      expect(await under.store.complete(old.claim, { id, text: 'x', attachments: [] })).toBe(false);
+      expect(await under.store.keepFiles(old.claim, { id, text: 'x', attachments: [] })).toBe(false);
       expect(await waitingTexts(under.store)).toEqual(['look\n[image photo.jpg]']);
     });
 
@@ -68,7 +74,7 @@ export function fileContract(under: StoreUnderTest): void {
       await receive(under.store, [withPhoto('1')]);
       const claim = await claimed(under.store);
       const id = claim.waiting[0]?.id ?? 0;
-      await under.store.complete(claim.claim, { id, text: 'look\n[a cat]', attachments: [KEPT] });
+      await under.store.keepFiles(claim.claim, { id, text: 'look\n[a cat]', attachments: [KEPT] });
       await under.store.release(claim.claim);
       const same = { ...edit('1', 'look\n[image photo.jpg]'), words: 'look', attachments: [PHOTO] };
       expect((await receive(under.store, [same])).rooms).toEqual([]);
@@ -87,7 +93,7 @@ export function fileContract(under: StoreUnderTest): void {
       await receive(under.store, [withPhoto('1', 'a secret word')]);
       const claim = await begun(under.store, 't1');
       const id = claim.waiting[0]?.id ?? 0;
-      await under.store.complete(claim.claim, { id, text: 'a secret word', attachments: [KEPT] });
+      await under.store.keepFiles(claim.claim, { id, text: 'a secret word', attachments: [KEPT] });
       await finish(under.store, claim, 't1');
       const phrase = {
         isIn: (words: string) => words.includes('secret'),
@@ -165,8 +171,8 @@ export function fileContract(under: StoreUnderTest): void {
 
   it('finds a delivery by its id, sent or not', async () => {
     await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'a')] });
-    const id = (await under.store.next(CHAT))?.id ?? 0;
-    await under.store.sending(id, NOW);
+    const id = (await nextOf(under.store))?.id ?? 0;
+    await under.store.sending(id, lease());
     await under.store.sent(id, '77', NOW);
     expect(await under.store.delivery(id)).toMatchObject({ id, chatId: CHAT, body: { text: 'a' } });
     expect(await under.store.delivery(id + 1)).toBeNull();

@@ -3,20 +3,24 @@ import { describe, expect, it } from 'vitest';
 import type { Version } from '../../../src/core/memory.js';
 import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import type { Step } from '../../../src/core/transcript.js';
-import { BEGINNING, type Place } from '../../../src/core/view.js';
+import { BEGINNING, type Position } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
-import { handOf } from './hand.js';
+import { oneView } from './one-view.js';
 import {
   ANN,
   begun,
   CHAT,
   chatAt,
+  claimed,
   command,
   delivery,
   exchange,
   finish,
+  lease,
+  looked,
   message,
   NOW,
+  nextOf,
   receive,
   windowTexts,
 } from './words.js';
@@ -41,14 +45,17 @@ export function keepingContract(under: StoreUnderTest): void {
     const [pending] = (await receive(under.store, [command(`c-${effect.versionId}`, 'memory', 'undo')]))
       .commands;
     const { id = 0 } = pending ?? {};
-    await under.store.takeCommand(id);
+    await under.store.takeCommand(id, lease());
     await under.store.finishCommand({ id, now: NOW, deliveries: [], effects: [effect] });
   }
 
   describe('versions of memory', () => {
     it('are given as they were kept, newest first', async () => {
       const log = versionOf('b', {
-        ...{ file: 'memory/2026-01-15.md', tier: null, before: '', at: NOW - 1 },
+        file: 'memory/2026-01-15.md',
+        tier: null,
+        before: '',
+        at: NOW - 1,
         cause: { kind: 'flush', personaId: 'default', turnId: null },
       });
       await under.store.keepVersion(versionOf('a'));
@@ -103,37 +110,37 @@ export function keepingContract(under: StoreUnderTest): void {
     }
 
     it('is that of the last answer that was given any', async () => {
-      expect(await under.store.given(CHAT, 'default')).toBeNull();
+      expect(await under.store.promptMemory(CHAT, 'default')).toBeNull();
       await answer('t1', { memory: 'one', dailyLog: 'log', recalled: '' });
       await answer('t2', { memory: 'two', dailyLog: 'log', recalled: '' });
-      expect(await under.store.given(CHAT, 'default')).toEqual({
+      expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
         memory: 'two',
         dailyLog: 'log',
         recalled: '',
       });
       await answer('t3', { memory: 'two', dailyLog: '', recalled: '' });
       await answer('t4', null);
-      expect(await under.store.given(CHAT, 'default')).toEqual({ memory: 'two', dailyLog: '', recalled: '' });
+      expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
+        memory: 'two',
+        dailyLog: '',
+        recalled: '',
+      });
     });
 
     it('is of one persona in one room', async () => {
       await answer('t1', { memory: 'one', dailyLog: '', recalled: '' });
       await answer('t2', { memory: 'two', dailyLog: '', recalled: '' }, { personaId: 'luna' });
-      expect((await under.store.given(CHAT, 'default'))?.memory).toBe('one');
-      expect((await under.store.given(CHAT, 'luna'))?.memory).toBe('two');
-      expect(await under.store.given(`${CHAT}/5`, 'default')).toBeNull();
+      expect((await under.store.promptMemory(CHAT, 'default'))?.memory).toBe('one');
+      expect((await under.store.promptMemory(CHAT, 'luna'))?.memory).toBe('two');
+      expect(await under.store.promptMemory(`${CHAT}/5`, 'default')).toBeNull();
     });
   });
 
   it('the messages of a turn are those it answers', async () => {
     await receive(under.store, [message('1', 'one'), message('2', 'two'), message('3', 'aside')]);
-    const turn = await under.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: 1 });
-    const [first = 0, second = 0, third = 0] = turn?.waiting.map(({ id }) => id) ?? [];
-    if (!turn) throw new Error('nothing waits');
-    const begin = { id: 't1', personaId: 'default', batch: [second, first] };
-    await under.store.beginTurn({
-      ...{ claim: turn.claim, turn: begin, noted: [third], hearers: ['luna'], now: NOW },
-    });
+    const [first = 0, second = 0, third = 0] = (await looked(under.store)).waiting.map(({ id }) => id);
+    const batch = [second, first];
+    const turn = await begun(under.store, 't1', { batch, noted: [third], hearers: ['luna'] });
     const texts = async (id: string) => (await under.store.turnMessages(id)).map(({ text }) => text);
     expect(await texts('t1'), 'while it runs').toEqual(['one', 'two']);
     await finish(under.store, turn, 't1');
@@ -205,7 +212,10 @@ export function keepingContract(under: StoreUnderTest): void {
       await erase();
       const turn = await begun(under.store, 't1');
       expect(turn.waiting[0]?.replyTo).toEqual({
-        ...{ senderName: 'Ann', text: 'in …', ours: false, personaId: null },
+        senderName: 'Ann',
+        text: 'in …',
+        ours: false,
+        personaId: null,
       });
     });
 
@@ -221,7 +231,7 @@ export function keepingContract(under: StoreUnderTest): void {
       await exchange(under.store, 't1', 'hi', { deliveries });
       await erase();
       const left = [];
-      for (let next = await under.store.next(CHAT); next; next = await under.store.next(CHAT)) {
+      for (let next = await nextOf(under.store); next; next = await nextOf(under.store)) {
         left.push(next.body);
         await under.store.sent(next.id, `s${next.part}`, NOW);
       }
@@ -230,10 +240,10 @@ export function keepingContract(under: StoreUnderTest): void {
 
     it('go from commands, which do not count as a place where they stand', async () => {
       const [pending] = (await receive(under.store, [command('1', 'memory', `forget ${WORDS}`)])).commands;
-      await under.store.takeCommand(pending?.id ?? 0);
+      await under.store.takeCommand(pending?.id ?? 0, lease());
       expect(await count(), 'or asking for them would find them').toEqual({ messages: 0, others: 0 });
       await erase();
-      expect((await under.store.takeCommand(pending?.id ?? 0))?.argument).toBe('forget …');
+      expect((await under.store.takeCommand(pending?.id ?? 0, lease()))?.argument).toBe('forget …');
     });
 
     it('go from summaries and from what was given of memory, of every persona and room', async () => {
@@ -246,8 +256,8 @@ export function keepingContract(under: StoreUnderTest): void {
         const turn = await begun(under.store, `t ${room}`, { room, personaId });
         const given = { memory: `m ${WORDS}`, dailyLog: `d ${WORDS}`, recalled: `r ${WORDS}` };
         await finish(under.store, turn, `t ${room}`, { given });
-        const { flush, move, place } = handOf(under.store, room, personaId);
-        const to: Place = await place('hi');
+        const { flush, move, place } = oneView(under.store, room, personaId);
+        const to: Position = await place('hi');
         await flush(to);
         await move(to, { summary: `They live in ${WORDS}.` });
       }
@@ -255,7 +265,7 @@ export function keepingContract(under: StoreUnderTest): void {
       await erase();
       expect(await count()).toEqual({ messages: 0, others: 0 });
       expect((await under.store.view(`${CHAT}/5`, 'luna')).summary).toBe('They live in ….');
-      expect(await under.store.given(CHAT, 'default')).toEqual({
+      expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
         memory: 'm …',
         dailyLog: 'd …',
         recalled: 'r …',
@@ -340,8 +350,8 @@ export function keepingContract(under: StoreUnderTest): void {
       await erase();
       expect(await count()).toEqual({ messages: 0, others: 0 });
       expect(await count('test_2')).toEqual({ messages: 0, others: 1 });
-      const again = await under.store.claim({ room: `${CHAT}/5`, owner: 'me', now: NOW, leaseMs: 1 });
-      expect(again?.turn?.steps).toEqual([{ ...answer, text: 'It is …' }]);
+      const again = await claimed(under.store, `${CHAT}/5`);
+      expect(again.turn?.steps).toEqual([{ ...answer, text: 'It is …' }]);
     });
 
     it('stay in every other chat, in each of these places', async () => {
@@ -354,10 +364,11 @@ export function keepingContract(under: StoreUnderTest): void {
       const turn = await begun(under.store, 't1', { room: 'test_2' });
       await under.store.addStep(turn.claim, 't1', called(JSON.stringify({ content: WORDS })));
       await finish(under.store, turn, 't1', {
-        ...{ reply: WORDS, given: { memory: WORDS, dailyLog: '', recalled: '' } },
+        reply: WORDS,
+        given: { memory: WORDS, dailyLog: '', recalled: '' },
         deliveries: [delivery('turn:t1', WORDS)],
       });
-      const { flush, move } = handOf(under.store, 'test_2');
+      const { flush, move } = oneView(under.store, 'test_2');
       const to = { heardAfter: 1, messageId: 1 };
       await flush(to);
       await move(to, { summary: WORDS });
@@ -365,9 +376,9 @@ export function keepingContract(under: StoreUnderTest): void {
       const everything = async () => ({
         span: await under.store.span({ ...ask, upTo: { heardAfter: 99, messageId: 0 } }),
         view: await under.store.view('test_2', 'default'),
-        given: await under.store.given('test_2', 'default'),
-        next: await under.store.next('test_2'),
-        command: (await under.store.takeCommand(1))?.argument,
+        given: await under.store.promptMemory('test_2', 'default'),
+        next: await nextOf(under.store, 'test_2'),
+        command: (await under.store.takeCommand(1, lease()))?.argument,
         found: await count('test_2'),
       });
       const before = await everything();
@@ -414,14 +425,13 @@ export function keepingContract(under: StoreUnderTest): void {
     it('take no edit back that comes meanwhile', async () => {
       await receive(under.store, [message('1', `in ${WORDS}`)]);
       const edit = {
-        ...{
-          kind: 'edit' as const,
-          chatId: CHAT,
-          senderId: ANN.id,
-          platformMessageId: '1',
-          mentionsBot: false,
-        },
-        ...{ text: `no, beside ${WORDS}`, editedAt: NOW },
+        kind: 'edit' as const,
+        chatId: CHAT,
+        senderId: ANN.id,
+        platformMessageId: '1',
+        mentionsBot: false,
+        text: `no, beside ${WORDS}`,
+        editedAt: NOW,
       };
       const [, { rooms }] = await Promise.all([erase(), receive(under.store, [edit])]);
       expect(rooms).toEqual([CHAT]);

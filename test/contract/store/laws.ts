@@ -1,9 +1,21 @@
 /** The store's contract as laws: whatever happens in whatever order, no message is lost or answered twice. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Claimed, Store } from '../../../src/core/store.js';
+import type { Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
-import { CHAT, command, finish, MINUTE, message, NOW, receive } from './words.js';
+import {
+  begin,
+  CHAT,
+  command,
+  finish,
+  lease,
+  message,
+  NOW,
+  receive,
+  recovered,
+  type Taken,
+  take,
+} from './words.js';
 
 /** What the world knows of one message. */
 type Fate = 'waiting' | 'answered' | 'forgotten';
@@ -51,7 +63,7 @@ class World {
   readonly fates = new Map<string, Fate>();
   /** How often a message was in a turn that finished. */
   readonly answers = new Map<string, number>();
-  private claim: Claimed | null = null;
+  private claim: Taken | null = null;
   private turn: { id: string; texts: string[] } | null = null;
   /** The turn that ended last. */
   private ended = 'none yet';
@@ -76,7 +88,7 @@ class World {
         return;
       }
       case 'claim': {
-        const claim = await this.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: MINUTE });
+        const claim = await take(this.store);
         const open = this.turn !== null || [...this.fates.values()].includes('waiting');
         expect(claim !== null, 'a room is claimed when something waits in it').toBe(open);
         this.claim = claim;
@@ -98,12 +110,12 @@ class World {
         return;
       }
       case 'fault':
-        if (this.claim && this.turn) await this.store.failAttempt(this.claim.claim, this.turn.id);
+        if (this.claim && this.turn) await this.store.fail(this.claim.claim, this.turn.id);
         else if (this.claim) await this.store.release(this.claim.claim);
         this.claim = null;
         return;
       case 'crash': {
-        const { rooms } = await this.store.recover(['test'], NOW);
+        const { rooms } = await recovered(this.store);
         const open = this.turn !== null || [...this.fates.values()].includes('waiting');
         expect(rooms).toEqual(open ? [CHAT] : []);
         this.claim = null;
@@ -118,14 +130,13 @@ class World {
 
   private async begin(noted: number): Promise<void> {
     if (!this.claim || this.turn) return;
-    const { claim, waiting } = this.claim;
+    const { waiting } = this.claim;
     const aside = waiting.slice(0, Math.min(noted, waiting.length - 1));
     const batch = waiting.slice(aside.length);
     const id = `t${this.next++}`;
-    const turn = { id, personaId: 'default', batch: batch.map((said) => said.id) };
     const ids = aside.map((said) => said.id);
-    const begin = { claim, turn, noted: ids, hearers: ['default'], now: NOW };
-    expect((await this.store.beginTurn(begin))?.map((said) => said.id)).toEqual(turn.batch);
+    this.claim = await begin(this.store, this.claim, id, { noted: ids, hearers: ['default'] });
+    expect(this.claim?.batch.map((said) => said.id)).toEqual(batch.map((said) => said.id));
     for (const { text } of aside) this.fates.set(text, 'answered');
     this.turn = { id, texts: batch.map(({ text }) => text) };
   }
@@ -133,7 +144,7 @@ class World {
   /** A late stop means a turn that is over: it stops nothing. */
   private async order(kind: 'stop' | 'stop late' | 'reset'): Promise<void> {
     const { commands } = await receive(this.store, [command(`c${this.next++}`, kind)]);
-    const stored = await this.store.takeCommand(commands[0]?.id ?? 0);
+    const stored = await this.store.takeCommand(commands[0]?.id ?? 0, lease());
     const { abortedTurn } = await this.store.finishCommand({
       id: stored?.id ?? 0,
       now: NOW,
@@ -162,12 +173,10 @@ class World {
 
   /** In the end everything that was not forgotten stands in the window once, and waits once or not at all. */
   async check(): Promise<void> {
-    const claim = await this.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: MINUTE });
+    const claim = await take(this.store);
     if (claim?.turn) await finish(this.store, claim, claim.turn.id, { reply: null });
     if (claim?.turn) for (const { text } of claim.batch) this.fates.set(text, 'answered');
-    const rest = claim?.turn
-      ? await this.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: MINUTE })
-      : claim;
+    const rest = claim?.turn ? await take(this.store) : claim;
     expect(rest?.waiting.map(({ text }) => text) ?? []).toEqual(this.all('waiting'));
     const ask = { room: CHAT, personaId: 'default', limit: 10_000, overheard: 10_000, except: [] };
     const { messages } = await this.store.window(ask);

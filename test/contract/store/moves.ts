@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/core/errors.js';
 import { BEGINNING } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
-import { ARCHIVE, handOf } from './hand.js';
+import { ARCHIVE, oneView } from './one-view.js';
 import {
   begun,
   CHAT,
@@ -21,7 +21,7 @@ import {
 const USED = { inputTokens: 100, outputTokens: 10 };
 
 export function moveContract(under: StoreUnderTest): void {
-  const hand = (room?: string, personaId?: string) => handOf(under.store, room, personaId);
+  const onView = (room?: string, personaId?: string) => oneView(under.store, room, personaId);
   const refused = { code: 'internal', message: expect.stringContaining('no flush') };
 
   async function threeExchanges(personaId = 'default'): Promise<void> {
@@ -31,17 +31,17 @@ export function moveContract(under: StoreUnderTest): void {
   describe('a finished flush', () => {
     it('moves its cursor on and nothing else', async () => {
       await threeExchanges();
-      const { flush, place, view } = hand();
+      const { flush, place, view } = onView();
       const before = await view();
       expect(await flush(await place('q2'))).toBe(true);
       expect(await view()).toEqual({ ...before, flushedTo: await place('q2') });
       expect(await windowTexts(under.store)).toHaveLength(6);
-      expect((await hand(CHAT, 'luna').view()).flushedTo).toEqual(BEGINNING);
+      expect((await onView(CHAT, 'luna').view()).flushedTo).toEqual(BEGINNING);
     });
 
     it('never moves it back', async () => {
       await threeExchanges();
-      const { flush, place, view } = hand();
+      const { flush, place, view } = onView();
       await flush(await place('q2'));
       expect(await flush(await place('q1'))).toBe(true);
       expect((await view()).flushedTo).toEqual(await place('q2'));
@@ -49,7 +49,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('changes nothing when the view is another than the one it saw', async () => {
       await threeExchanges();
-      const { flush, place, view, move } = hand();
+      const { flush, place, view, move } = onView();
       const seen = await view();
       await flush(await place('q1'));
       expect(await flush(await place('q2'), seen), 'another flush came first').toBe(false);
@@ -64,7 +64,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('counts its tokens, also when it came too late, and is no turn', async () => {
       await exchange(under.store, 't1', 'q1');
-      const { place, view } = hand();
+      const { place, view } = onView();
       const commit = { view: await view(), to: await place('q1'), usage: USED, now: NOW };
       expect(await under.store.commitFlush(commit)).toBe(true);
       expect(await under.store.commitFlush(commit)).toBe(false);
@@ -83,7 +83,7 @@ export function moveContract(under: StoreUnderTest): void {
   describe('a window moves', () => {
     it('as far as was flushed, with a summary of what it leaves', async () => {
       await threeExchanges();
-      const { flush, move, place, view } = hand();
+      const { flush, move, place, view } = onView();
       await flush(await place('q2'));
       expect(await move(await place('q2'))).toBe(true);
       expect((await view()).summary).toBe('what was');
@@ -93,7 +93,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('not a place further, without an archive', async () => {
       await threeExchanges();
-      const { flush, move, place, view } = hand();
+      const { flush, move, place, view } = onView();
       await expect(move(await place('q1'))).rejects.toThrow(Fault);
       const flushed = await place('q2');
       await flush(flushed);
@@ -109,7 +109,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('into an archive, of which a flush is owed then', async () => {
       await threeExchanges();
-      const { move, archive, place, open, view, flush } = hand();
+      const { move, archive, place, open, view, flush } = onView();
       const to = await place('reply of default2');
       await archive(BEGINNING, to);
       expect(await open()).toEqual([`${ARCHIVE} writing`]);
@@ -125,7 +125,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('into an archive that owes nothing, where a flush has seen it all', async () => {
       await threeExchanges();
-      const { move, archive, place, open, flush } = hand();
+      const { move, archive, place, open, flush } = onView();
       const to = await place('reply of default3');
       await flush(to);
       await archive(BEGINNING, to);
@@ -137,13 +137,17 @@ export function moveContract(under: StoreUnderTest): void {
       await threeExchanges();
       await threeExchanges('luna');
       await exchange(under.store, 't4', 'q4', { room: `${CHAT}/5` });
-      const { move, archive, place } = hand();
+      const { move, archive, place } = onView();
       const [first, to] = [await place('q1'), await place('q3')];
-      await hand(CHAT, 'luna').archive(BEGINNING, to, 'of luna.md');
-      await hand(`${CHAT}/5`).archive(BEGINNING, to, 'of a thread.md');
+      await onView(CHAT, 'luna').archive(BEGINNING, to, 'of luna.md');
+      await onView(`${CHAT}/5`).archive(BEGINNING, to, 'of a thread.md');
       await under.store.beginArchive({
-        ...{ chatId: 'test_2', room: 'test_2', personaId: 'default' },
-        ...{ file: 'of another chat.md', after: BEGINNING, to },
+        chatId: 'test_2',
+        room: 'test_2',
+        personaId: 'default',
+        file: 'of another chat.md',
+        after: BEGINNING,
+        to,
       });
       await archive(first, to, 'without the first.md');
       await archive(BEGINNING, await place('q2'), 'without the last.md');
@@ -165,7 +169,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('once, when two compactions race', async () => {
       await threeExchanges();
-      const { view, move, archive, place, open } = hand();
+      const { view, move, archive, place, open } = onView();
       const seen = await view();
       const [near, far] = [await place('q2'), await place('q3')];
       await archive(BEGINNING, near, 'a.md');
@@ -184,7 +188,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('never back', async () => {
       await threeExchanges();
-      const { flush, move, place, view } = hand();
+      const { flush, move, place, view } = onView();
       const [first, third] = [await place('q1'), await place('q3')];
       await flush(third);
       await move(third);
@@ -194,7 +198,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('not when the conversation was reset meanwhile', async () => {
       await threeExchanges();
-      const { view, move, archive, flush, place } = hand();
+      const { view, move, archive, flush, place } = onView();
       const to = await place('q2');
       await flush(to);
       const seen = await view();
@@ -211,7 +215,7 @@ export function moveContract(under: StoreUnderTest): void {
   describe('an archive', () => {
     it('is open while it is written or owes a flush, and listed by channel', async () => {
       await threeExchanges();
-      const { place, archive, move } = hand();
+      const { place, archive, move } = onView();
       const [to, further] = [await place('q1'), await place('q2')];
       await archive(BEGINNING, to);
       await move(to, { archive: ARCHIVE });
@@ -221,14 +225,14 @@ export function moveContract(under: StoreUnderTest): void {
         { ...common, file: ARCHIVE, after: BEGINNING, to, state: 'unflushed' },
         { ...common, file: 'second.md', after: to, to: further, state: 'writing' },
       ];
-      expect(await under.store.openArchives(['test', 'other'])).toEqual(both);
-      expect(await under.store.openArchives(['other'])).toEqual([]);
-      expect(await under.store.openArchives([])).toEqual([]);
+      expect(await under.store.openArchives({ channels: ['test', 'other'] })).toEqual(both);
+      expect(await under.store.openArchives({ channels: ['other'] })).toEqual([]);
+      expect(await under.store.openArchives({ channels: [] })).toEqual([]);
     });
 
     it('is dropped while it is written, never after', async () => {
       await threeExchanges();
-      const { place, archive, move, open } = hand();
+      const { place, archive, move, open } = onView();
       const to = await place('q1');
       await archive(BEGINNING, to);
       await under.store.dropArchive(CHAT, 'another.md');
@@ -244,7 +248,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('is not settled while something in it was seen by no flush', async () => {
       await threeExchanges();
-      const { place, archive, move, open, flush } = hand();
+      const { place, archive, move, open, flush } = onView();
       const to = await place('reply of default1');
       await archive(BEGINNING, to);
       await under.store.settleArchive(CHAT, ARCHIVE);
@@ -263,7 +267,7 @@ export function moveContract(under: StoreUnderTest): void {
     it('is settled without a flush where nothing in it was said to the persona', async () => {
       await threeExchanges();
       await overhear(under.store, ['aside']);
-      const { place, archive, move, open, flush } = hand();
+      const { place, archive, move, open, flush } = onView();
       const [last, aside] = [await place('reply of default3'), await place('aside')];
       await flush(last);
       await archive(BEGINNING, aside);
@@ -278,7 +282,7 @@ export function moveContract(under: StoreUnderTest): void {
     it('clears summary, size and what was given, of this view alone', async () => {
       const given = { memory: 'm', dailyLog: 'd', recalled: '' };
       for (const personaId of ['default', 'luna']) {
-        const { flush, move, place, view } = hand(CHAT, personaId);
+        const { flush, move, place, view } = onView(CHAT, personaId);
         const answer = async (text: string) => {
           await receive(under.store, [message(`${personaId} ${text}`, text)]);
           const turn = await begun(under.store, `${personaId} ${text}`, { personaId });
@@ -294,12 +298,14 @@ export function moveContract(under: StoreUnderTest): void {
         await answer('again');
       }
       await forget(under.store);
-      expect(await hand().view()).toMatchObject({ summary: null, measured: null });
-      expect(await under.store.given(CHAT, 'default')).toBeNull();
-      expect(await hand(CHAT, 'luna').view()).toMatchObject({
-        ...{ summary: 'what was', measured: { counted: 1, estimated: 1 }, resetAt: 0 },
+      expect(await onView().view()).toMatchObject({ summary: null, measured: null });
+      expect(await under.store.promptMemory(CHAT, 'default')).toBeNull();
+      expect(await onView(CHAT, 'luna').view()).toMatchObject({
+        summary: 'what was',
+        measured: { counted: 1, estimated: 1 },
+        resetAt: 0,
       });
-      expect(await under.store.given(CHAT, 'luna')).toEqual(given);
+      expect(await under.store.promptMemory(CHAT, 'luna')).toEqual(given);
     });
 
     it('settles the archives of this view: no flush of them is owed any more', async () => {
@@ -310,18 +316,21 @@ export function moveContract(under: StoreUnderTest): void {
         [CHAT, 'luna'],
         [`${CHAT}/5`, 'default'],
       ] as const) {
-        const { archive, move, place } = hand(room, personaId);
+        const { archive, move, place } = onView(room, personaId);
         const to = await place(room === CHAT ? 'q3' : 'in a thread');
         await archive(BEGINNING, to, `${room} ${personaId}`);
         await move(to, { archive: `${room} ${personaId}` });
       }
       await forget(under.store);
-      expect((await hand().open()).sort()).toEqual([`${CHAT} luna unflushed`, `${CHAT}/5 default unflushed`]);
+      expect((await onView().open()).sort()).toEqual([
+        `${CHAT} luna unflushed`,
+        `${CHAT}/5 default unflushed`,
+      ]);
     });
 
     it('leaves one that is being written to its writer, who finds it of no use', async () => {
       await threeExchanges();
-      const { archive, move, place, open, view } = hand();
+      const { archive, move, place, open, view } = onView();
       const [seen, to] = [await view(), await place('q3')];
       await archive(BEGINNING, to);
       await forget(under.store);
@@ -333,7 +342,7 @@ export function moveContract(under: StoreUnderTest): void {
 
     it('still owes a flush of what was archived after its word came in', async () => {
       await threeExchanges();
-      const { archive, move, place, open, flush } = hand();
+      const { archive, move, place, open, flush } = onView();
       const upTo = (await place('q2')).messageId;
       const to = await place('reply of default3');
       await archive(BEGINNING, to);

@@ -1,7 +1,7 @@
 /** The store's contract: the outbox. */
 import { describe, expect, it } from 'vitest';
 import type { StoreUnderTest } from '../store.js';
-import { begun, CHAT, delivery, exchange, finish, message, NOW, receive } from './words.js';
+import { begun, CHAT, delivery, exchange, finish, lease, message, NOW, nextOf, receive } from './words.js';
 
 export function outboxContract(under: StoreUnderTest): void {
   const to = {
@@ -14,8 +14,8 @@ export function outboxContract(under: StoreUnderTest): void {
   } as const;
   const post = (origin: string, text: string, chatId = CHAT) =>
     under.store.post({ ...to, chatId, delivery: delivery(origin, text, { personaId: null }) });
-  const nextId = async () => (await under.store.next(CHAT))?.id ?? 0;
-  const nextText = async () => (await under.store.next(CHAT))?.body.text;
+  const nextId = async () => (await nextOf(under.store))?.id ?? 0;
+  const nextText = async () => (await nextOf(under.store))?.body.text;
 
   describe('the outbox', () => {
     it('gives what is to be delivered in order per chat, due or not', async () => {
@@ -24,11 +24,11 @@ export function outboxContract(under: StoreUnderTest): void {
       await post('notice:3', 'two');
       const first = await nextId();
       await under.store.retry(first, { notBefore: NOW + 99, uncertain: false, error: 'later' });
-      expect(await under.store.next(CHAT)).toMatchObject({ body: { text: 'one' }, notBefore: NOW + 99 });
+      expect(await nextOf(under.store)).toMatchObject({ body: { text: 'one' }, notBefore: NOW + 99 });
       await under.store.sent(first, '900', NOW);
       expect(await nextText()).toBe('two');
-      expect((await under.store.next('test_2'))?.body.text).toBe('elsewhere');
-      expect(await under.store.next('test_3')).toBeNull();
+      expect((await nextOf(under.store, 'test_2'))?.body.text).toBe('elsewhere');
+      expect(await nextOf(under.store, 'test_3')).toBeNull();
     });
 
     it('keeps marks, speaker and the rest of a delivery', async () => {
@@ -41,17 +41,17 @@ export function outboxContract(under: StoreUnderTest): void {
       });
       await under.store.post({ ...to, threadId: '5', delivery: full });
       const { now, ...rest } = to;
-      expect(await under.store.next(CHAT)).toMatchObject({ ...rest, ...full, threadId: '5', createdAt: now });
+      expect(await nextOf(under.store)).toMatchObject({ ...rest, ...full, threadId: '5', createdAt: now });
     });
 
     it('counts tries and doubts', async () => {
       await post('notice:1', 'one');
       const id = await nextId();
-      expect(await under.store.sending(id, NOW)).toBe(true);
+      expect(await under.store.sending(id, lease())).toBe(true);
       await under.store.retry(id, { notBefore: 1, uncertain: true, error: 'cut' });
-      expect(await under.store.sending(id, NOW)).toBe(true);
+      expect(await under.store.sending(id, lease())).toBe(true);
       await under.store.retry(id, { notBefore: 2, uncertain: false, error: 'busy' });
-      expect(await under.store.next(CHAT)).toMatchObject({
+      expect(await nextOf(under.store)).toMatchObject({
         attempts: 2,
         uncertainCuts: 1,
         uncertainCrashes: 0,
@@ -64,18 +64,18 @@ export function outboxContract(under: StoreUnderTest): void {
         await post(`notice:${n}`, end);
         const id = await nextId();
         expect(await nextText()).toBe(end);
-        expect(await under.store.sending(id, NOW)).toBe(true);
+        expect(await under.store.sending(id, lease())).toBe(true);
         if (end === 'sent') await under.store.sent(id, '900', NOW);
         else if (end === 'parked') expect((await under.store.quieten()).deliveries).toBe(1);
-        else await under.store.give(id, end, 'reason', NOW);
-        expect(await under.store.sending(id, NOW)).toBe(false);
+        else await under.store.giveUp(id, end, 'reason', NOW);
+        expect(await under.store.sending(id, lease())).toBe(false);
         await under.store.retry(id, { notBefore: 0, uncertain: false, error: '' });
-        await under.store.give(id, 'refused', '', NOW);
-        expect(await under.store.next(CHAT)).toBeNull();
+        await under.store.giveUp(id, 'refused', '', NOW);
+        expect(await nextOf(under.store)).toBeNull();
       }
       expect(await under.store.census()).toMatchObject({ undelivered: 0, parked: 1 });
       expect((await under.store.quieten()).deliveries).toBe(0);
-      expect((await under.store.pending(['test'])).chats).toEqual([]);
+      expect((await under.store.pending({ owner: 'me', channels: ['test'], now: NOW })).chats).toEqual([]);
     });
 
     it('passes over what was posted already, by origin, persona and part', async () => {

@@ -1,7 +1,6 @@
 /** The store's contract: what comes in. */
 import { describe, expect, it } from 'vitest';
 import type { Receipt } from '../../../src/core/store.js';
-import { isReaction } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   ANN,
@@ -15,8 +14,10 @@ import {
   edit,
   exchange,
   finish,
+  lease,
   message,
   NOW,
+  nextOf,
   receive,
   waitingTexts,
   windowTexts,
@@ -30,10 +31,11 @@ export function receiveContract(under: StoreUnderTest): void {
       expect(await receive(under.store, [said], { now: NOW + 1 })).toEqual({
         rooms: [`${CHAT}/45`],
         commands: [],
+        messages: 1,
         duplicates: 0,
       });
-      const { waiting, chat, turn, batch } = await claimed(under.store, `${CHAT}/45`);
-      expect({ turn, batch }).toEqual({ turn: null, batch: [] });
+      const { waiting, chat, unfinished, turn, batch } = await claimed(under.store, `${CHAT}/45`);
+      expect({ unfinished, turn, batch }).toEqual({ unfinished: null, turn: null, batch: [] });
       expect(waiting).toEqual([
         {
           id: expect.any(Number),
@@ -82,7 +84,7 @@ export function receiveContract(under: StoreUnderTest): void {
         message('3', 'new'),
         message('3', 'new again'),
       ]);
-      expect(again).toEqual({ rooms: [CHAT], commands: [], duplicates: 3 });
+      expect(again).toEqual({ rooms: [CHAT], commands: [], messages: 1, duplicates: 3 });
       expect(await waitingTexts(under.store)).toEqual(['first', 'new']);
     });
 
@@ -100,7 +102,7 @@ export function receiveContract(under: StoreUnderTest): void {
     it('does not take the same platform message as a command and as a message', async () => {
       await receive(under.store, [command('1', 'help'), message('2', 'hello')]);
       const again = await receive(under.store, [message('1', '/help'), command('2', 'hello')]);
-      expect(again).toEqual({ rooms: [], commands: [], duplicates: 2 });
+      expect(again).toEqual({ rooms: [], commands: [], messages: 0, duplicates: 2 });
     });
 
     it('stores commands apart from what is said, in order, with what was said before them', async () => {
@@ -111,7 +113,9 @@ export function receiveContract(under: StoreUnderTest): void {
       ]);
       expect(rooms).toEqual([CHAT]);
       expect(commands.map(({ room }) => room)).toEqual([CHAT, CHAT]);
-      const [first, second] = await Promise.all(commands.map(({ id }) => under.store.takeCommand(id)));
+      const [first, second] = await Promise.all(
+        commands.map(({ id }) => under.store.takeCommand(id, lease())),
+      );
       const [hi] = (await claimed(under.store)).waiting;
       expect(first?.afterMessage).toBeLessThan(hi?.id ?? 0);
       expect(second).toEqual({
@@ -124,6 +128,7 @@ export function receiveContract(under: StoreUnderTest): void {
         platformMessageId: '3',
         afterMessage: hi?.id,
         tries: 1,
+        crashes: 0,
       });
       expect(await waitingTexts(under.store)).toEqual([]);
     });
@@ -152,7 +157,7 @@ export function receiveContract(under: StoreUnderTest): void {
         personaId: 'luna',
         deliveries: [delivery('turn:t1', 'hello', { personaId: 'luna' })],
       });
-      const sent = await under.store.next(CHAT);
+      const sent = await nextOf(under.store);
       await under.store.sent(sent?.id ?? 0, '900', NOW);
       const replyTo = { platformMessageId: '900', senderName: 'bot', text: 'hello', ours: true };
       await receive(under.store, [
@@ -167,17 +172,24 @@ export function receiveContract(under: StoreUnderTest): void {
 
   describe('a sign that somebody puts to a message', () => {
     const sign = (to: string[], more: Partial<Extract<Receipt, { kind: 'reaction' }>> = {}): Receipt => ({
-      ...{ kind: 'reaction', chatId: CHAT, sender: BEN, platformMessageIds: to, sign: '👍', sentAt: NOW },
+      kind: 'reaction',
+      chatId: CHAT,
+      sender: BEN,
+      platformMessageIds: to,
+      sign: '👍',
+      sentAt: NOW,
       ...more,
     });
     /** One of a persona's, under an id of the platform, in a topic. */
     const spoke = async (id: string, more: Parameters<typeof delivery>[2] = {}) => {
       const out = delivery(`turn:${id}`, 'Luna\nAll of it.', {
-        ...{ personaId: 'luna', speaker: 'Luna', face: { personaId: 'luna', name: 'Luna', avatar: null } },
+        personaId: 'luna',
+        speaker: 'Luna',
+        appearance: { personaId: 'luna', name: 'Luna', avatar: null },
         ...more,
       });
       await exchange(under.store, id, 'well?', { room: `${CHAT}/45`, deliveries: [out] });
-      const sent = await under.store.next(CHAT);
+      const sent = await nextOf(under.store);
       await under.store.sent(sent?.id ?? 0, id, NOW);
     };
 
@@ -188,12 +200,15 @@ export function receiveContract(under: StoreUnderTest): void {
       const { waiting } = await claimed(under.store, `${CHAT}/45`);
       expect(waiting).toMatchObject([
         {
-          ...{ author: { kind: 'person', id: BEN.id, name: BEN.name, administrator: false }, sentAt: NOW },
-          ...{ text: '(reacts with 👍)', quiet: true, mentionsBot: false },
+          author: { kind: 'person', id: BEN.id, name: BEN.name, administrator: false },
+          sentAt: NOW,
+          text: '(reacts with 👍)',
+          quiet: true,
+          mentionsBot: false,
           replyTo: { senderName: 'Luna', text: 'All of it.', ours: true, personaId: 'luna' },
         },
       ]);
-      expect(waiting.map(isReaction)).toEqual([true]);
+      expect(waiting.map(({ reaction }) => reaction)).toEqual([true]);
     });
 
     it('is heard once, however often it is put there; another one is another', async () => {
@@ -217,7 +232,12 @@ export function receiveContract(under: StoreUnderTest): void {
       await spoke('p1');
       await spoke('p2', { personaId: null });
       const nothing = [sign(['p2']), sign(['in-p1']), sign([]), sign(['p1'], { chatId: 'test_2' })];
-      expect(await receive(under.store, nothing)).toEqual({ rooms: [], commands: [], duplicates: 0 });
+      expect(await receive(under.store, nothing)).toEqual({
+        rooms: [],
+        commands: [],
+        messages: 0,
+        duplicates: 0,
+      });
       expect(await waitingTexts(under.store, `${CHAT}/45`)).toEqual([]);
     });
 
@@ -294,7 +314,7 @@ export function receiveContract(under: StoreUnderTest): void {
     it('of unknown messages and chats, and without new words, do nothing', async () => {
       await receive(under.store, [message('1', 'coffee')]);
       const turn = await begun(under.store, 't1');
-      const nothing = { rooms: [], commands: [], duplicates: 0 };
+      const nothing = { rooms: [], commands: [], messages: 0, duplicates: 0 };
       expect(await receive(under.store, [edit('77', 'what')])).toEqual(nothing);
       expect(await receive(under.store, [edit('1', 'coffee')])).toEqual(nothing);
       const elsewhere = { ...edit('1', 'x'), chatId: 'test_unknown' };
@@ -312,11 +332,11 @@ export function receiveContract(under: StoreUnderTest): void {
       await exchange(under.store, 't1', 'hi', {
         deliveries: [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })],
       });
-      const first = await under.store.next(CHAT);
+      const first = await nextOf(under.store);
       await under.store.sent(first?.id ?? 0, '900', NOW);
       await receive(under.store, [moved, { ...moved, chatId: 'test_unknown' }]);
       expect((await under.store.chat(CHAT))?.address).toBe('new');
-      expect(await under.store.next(CHAT)).toMatchObject({ body: { text: 'two' }, address: 'new' });
+      expect(await nextOf(under.store)).toMatchObject({ body: { text: 'two' }, address: 'new' });
     });
 
     it('begins its message ids anew: nothing new is taken for an old message', async () => {
@@ -341,8 +361,8 @@ export function receiveContract(under: StoreUnderTest): void {
 
     it('may be told so by a send, too', async () => {
       await receive(under.store, [message('1', 'hi')]);
-      await under.store.move(CHAT, 'new');
-      await under.store.move('test_unknown', 'new');
+      await under.store.moveChat(CHAT, 'new');
+      await under.store.moveChat('test_unknown', 'new');
       expect((await under.store.chat(CHAT))?.address).toBe('new');
       expect((await receive(under.store, [message('1', 'hi', { chat: atNew })])).duplicates).toBe(0);
     });

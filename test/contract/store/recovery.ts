@@ -10,19 +10,23 @@ import {
   delivery,
   exchange,
   finish,
+  lease,
+  MINUTE,
   message,
   NOW,
+  nextOf,
   receive,
+  recovered,
 } from './words.js';
 
-const NOTHING = { rooms: [], commands: [], chats: [] };
+const NOTHING = { rooms: [], commands: [], chats: [], alarms: [] };
 
 export function recoveryContract(under: StoreUnderTest): void {
   describe('recovering', () => {
     it('finds nothing where nothing waits', async () => {
       await exchange(under.store, 't1', 'hi');
-      expect(await under.store.recover(['test'], NOW)).toEqual(NOTHING);
-      expect(await under.store.recover([], NOW)).toEqual(NOTHING);
+      expect(await recovered(under.store)).toEqual(NOTHING);
+      expect(await recovered(under.store, 'me', NOW, [])).toEqual(NOTHING);
     });
 
     it('finds rooms, commands and chats, of its own channels only', async () => {
@@ -36,23 +40,26 @@ export function recoveryContract(under: StoreUnderTest): void {
       ]);
       const posted = { channel: 'test', address: '9', threadId: null, kind: 'direct', now: NOW } as const;
       await under.store.post({ ...posted, chatId: 'test_9', delivery: delivery('notice:1', 'hey') });
-      const found = { rooms: [CHAT, `${CHAT}/5`], commands: [commands[0]], chats: ['test_9'] };
-      expect(await under.store.pending(['test'])).toEqual(found);
-      expect(await under.store.recover(['test'], NOW)).toEqual(found);
-      expect(await under.store.pending(['other'])).toEqual({
+      const found = { rooms: [CHAT, `${CHAT}/5`], commands: [commands[0]], chats: ['test_9'], alarms: [] };
+      expect(await under.store.pending({ owner: 'me', channels: ['test'], now: NOW })).toEqual(found);
+      expect(await recovered(under.store)).toEqual(found);
+      expect(await under.store.pending({ owner: 'me', channels: ['other'], now: NOW })).toEqual({
         rooms: ['other_1'],
         commands: [commands[1]],
         chats: [],
+        alarms: [],
       });
-      expect((await under.store.pending(['test', 'other'])).rooms).toHaveLength(3);
+      expect(
+        (await under.store.pending({ owner: 'me', channels: ['test', 'other'], now: NOW })).rooms,
+      ).toHaveLength(3);
     });
 
     it('counts a crash for a turn that was being worked on, and frees its room', async () => {
       await receive(under.store, [message('1', 'hi')]);
       const lost = await begun(under.store, 't1');
-      expect((await under.store.recover(['other'], NOW)).rooms).toEqual([]);
-      expect(await under.store.renew(lost.claim, NOW, 1), 'another channel frees nothing').toBe(true);
-      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
+      expect((await recovered(under.store, 'other')).rooms).toEqual([]);
+      expect(await under.store.renew(lost.claim, NOW, MINUTE), 'it lives').toBe(true);
+      expect((await recovered(under.store)).rooms).toEqual([CHAT]);
       expect(await finish(under.store, lost, 't1')).toBe('lost');
       const again = await claimed(under.store, CHAT, 'successor');
       expect(again.turn).toMatchObject({ id: 't1', crashes: 1, attempts: 0 });
@@ -60,18 +67,18 @@ export function recoveryContract(under: StoreUnderTest): void {
 
     it('from the third on counts one only if nobody else was answered meanwhile, and forgives five at most', async () => {
       const crashes = async (end: number, othersAnswered: boolean) => {
-        const { turn } = await claimed(under.store, CHAT, `process ${end}`);
+        const { turn } = await claimed(under.store, CHAT, 'me', NOW + end);
         if (othersAnswered) {
           await receive(under.store, [message(`other ${end}`, 'hi', { threadId: '7' })]);
           const other = await begun(under.store, `other ${end}`, { room: `${CHAT}/7` });
           await finish(under.store, other, `other ${end}`, { now: NOW + end * 10 + 5 });
         }
-        await under.store.recover(['test'], NOW + (end + 1) * 10);
+        await recovered(under.store, 'me', NOW + (end + 1) * 10);
         return turn?.crashes;
       };
       await receive(under.store, [message('1', 'suspect')]);
       await begun(under.store, 't1');
-      await under.store.recover(['test'], NOW);
+      await recovered(under.store);
       const seen: (number | undefined)[] = [];
       for (let end = 0; end < 10; end++) seen.push(await crashes(end, end !== 8));
       // Three count in any case; then five are forgiven; the ninth life answered nobody else, the tenth may not be forgiven.
@@ -82,19 +89,19 @@ export function recoveryContract(under: StoreUnderTest): void {
       await receive(under.store, [message('1', 'suspect'), message('2', 'hi', { threadId: '7' })]);
       await begun(under.store, 't1');
       for (let end = 0; end < 4; end++) {
-        await under.store.recover(['test'], NOW + end);
-        await claimed(under.store, CHAT, `process ${end}`);
+        await recovered(under.store, 'me', NOW + end);
+        await claimed(under.store, CHAT, 'me', NOW + end);
       }
-      const suspect = async () => (await claimed(under.store, CHAT, 'look')).turn?.crashes;
-      await under.store.recover(['test'], NOW + 4);
+      const suspect = async () => (await claimed(under.store)).turn?.crashes;
+      await recovered(under.store, 'me', NOW + 4);
       expect(await suspect()).toBe(5);
-      const claim = await claimed(under.store, CHAT, 'look');
+      const claim = await claimed(under.store);
       await under.store.release(claim.claim);
       // It waits for its turn to run alone, and the process ends while somebody else is answered.
       await begun(under.store, 't2', { room: `${CHAT}/7` });
-      await under.store.recover(['test'], NOW + 5);
+      await recovered(under.store, 'me', NOW + 5);
       expect(await suspect(), 'the process ended, and it was not even running').toBe(3);
-      await under.store.release((await claimed(under.store, CHAT, 'look')).claim);
+      await under.store.release((await claimed(under.store)).claim);
     });
 
     it('clears no suspect by the end of another that ran alone', async () => {
@@ -103,16 +110,16 @@ export function recoveryContract(under: StoreUnderTest): void {
       await begun(under.store, 't2', { room: `${CHAT}/7` });
       const rooms = [CHAT, `${CHAT}/7`];
       for (let end = 0; end < 3; end++) {
-        await under.store.recover(['test'], NOW + end);
-        for (const room of rooms) await claimed(under.store, room, `process ${end}`);
+        await recovered(under.store, 'me', NOW + end);
+        for (const room of rooms) await claimed(under.store, room, 'me', NOW + end);
       }
-      await under.store.recover(['test'], NOW + 3);
+      await recovered(under.store, 'me', NOW + 3);
       // From now on each runs alone, and both end the process.
       const crashes: (number | undefined)[] = [];
       for (let end = 4; end < 8; end++) {
-        const { turn } = await claimed(under.store, rooms[end % 2] ?? CHAT, `process ${end}`);
+        const { turn } = await claimed(under.store, rooms[end % 2] ?? CHAT, 'me', NOW + end);
         crashes.push(turn?.crashes);
-        await under.store.recover(['test'], NOW + end);
+        await recovered(under.store, 'me', NOW + end);
       }
       expect(crashes).toEqual([4, 4, 5, 5]);
     });
@@ -120,39 +127,42 @@ export function recoveryContract(under: StoreUnderTest): void {
     it('counts none for a turn that only waited to be tried again', async () => {
       await receive(under.store, [message('1', 'hi')]);
       const turn = await begun(under.store, 't1');
-      await under.store.failAttempt(turn.claim, 't1');
-      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
+      await under.store.fail(turn.claim, 't1');
+      expect((await recovered(under.store)).rooms).toEqual([CHAT]);
       expect((await claimed(under.store)).turn).toMatchObject({ crashes: 0, attempts: 1 });
     });
 
     it('frees a room that was held without a turn', async () => {
       await receive(under.store, [message('1', 'hi')]);
-      await claimed(under.store, CHAT, 'dead');
-      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
+      await claimed(under.store);
+      expect((await recovered(under.store)).rooms).toEqual([CHAT]);
       expect((await claimed(under.store, CHAT, 'successor')).waiting).toHaveLength(1);
     });
 
     it('gives commands again that were running, and counts their tries', async () => {
       const { commands } = await receive(under.store, [command('1', 'help')]);
       const id = commands[0]?.id ?? 0;
-      await under.store.takeCommand(id);
-      expect((await under.store.pending(['test'])).commands, 'it runs').toEqual([]);
-      expect((await under.store.recover(['test'], NOW)).commands).toEqual(commands);
-      expect((await under.store.takeCommand(id))?.tries).toBe(2);
+      await under.store.takeCommand(id, lease());
+      const pendingFor = async (owner: string) =>
+        (await under.store.pending({ owner, channels: ['test'], now: NOW })).commands;
+      expect(await pendingFor('other'), 'it runs elsewhere').toEqual([]);
+      expect(await pendingFor('me'), 'it may have been left').toEqual(commands);
+      expect((await recovered(under.store)).commands).toEqual(commands);
+      expect((await under.store.takeCommand(id, lease()))?.tries).toBe(2);
     });
 
     it('makes deliveries that were under way uncertain, by one crash', async () => {
       const deliveries = [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })];
       await exchange(under.store, 't1', 'hi', { deliveries });
-      const first = await under.store.next(CHAT);
-      await under.store.sending(first?.id ?? 0, NOW);
-      await under.store.recover(['other'], NOW);
-      expect((await under.store.next(CHAT))?.uncertainCrashes).toBe(0);
-      expect((await under.store.recover(['test'], NOW)).chats).toEqual([CHAT]);
+      const first = await nextOf(under.store);
+      await under.store.sending(first?.id ?? 0, lease());
+      await recovered(under.store, 'other');
+      expect((await nextOf(under.store))?.uncertainCrashes).toBe(0);
+      expect((await recovered(under.store)).chats).toEqual([CHAT]);
       const expected = { body: { text: 'one' }, uncertainCrashes: 1, uncertainCuts: 0, attempts: 1 };
-      expect(await under.store.next(CHAT)).toMatchObject(expected);
-      await under.store.recover(['test'], NOW);
-      expect(await under.store.next(CHAT), 'it was not under way this time').toMatchObject(expected);
+      expect(await nextOf(under.store)).toMatchObject(expected);
+      await recovered(under.store);
+      expect(await nextOf(under.store), 'it was not under way this time').toMatchObject(expected);
     });
   });
 }

@@ -11,21 +11,31 @@ import {
   command,
   delivery,
   finish,
+  lease,
+  looked,
   MINUTE,
   message,
   NOW,
+  nextOf,
+  note,
   receive,
+  recovered,
 } from './words.js';
 
 export function roomContract(under: StoreUnderTest): void {
   const apply = async (id: string, ...effects: CommandEffect[]) => {
     const { commands } = await receive(under.store, [command(id, 'persona')]);
     const taken = commands[0]?.id ?? 0;
-    await under.store.takeCommand(taken);
+    await under.store.takeCommand(taken, lease());
     await under.store.finishCommand({ id: taken, now: NOW, deliveries: [], effects });
   };
   const goingOn = (more: Partial<Exchange> = {}): Exchange => ({
-    ...{ said: [{ id: 1, by: null }], due: ['max'], next: [], round: 1, replies: 0, party: ['luna', 'max'] },
+    said: [{ id: 1, by: null }],
+    due: ['max'],
+    next: [],
+    round: 1,
+    replies: 0,
+    party: ['luna', 'max'],
     ...more,
   });
   const heardBy = async (personaId: string) => {
@@ -63,14 +73,9 @@ export function roomContract(under: StoreUnderTest): void {
   describe('a message for several', () => {
     it('is heard as said to each of them, and by the others as overheard; so is the reply', async () => {
       await receive(under.store, [message('1', 'Luna and Max?')]);
-      const claim = await claimed(under.store);
-      const [waiting] = claim.waiting;
-      const id = waiting?.id ?? 0;
-      await under.store.beginTurn({
-        ...{ claim: claim.claim, noted: [], hearers: ['luna', 'nova'], now: NOW },
-        turn: { id: 't1', personaId: 'luna', batch: [id], addressed: ['luna', 'max'] },
-      });
-      await finish(under.store, claim, 't1', { hearers: ['luna', 'max', 'nova'], addressed: ['max'] });
+      const hearers = ['luna', 'nova'];
+      const turn = await begun(under.store, 't1', { personaId: 'luna', addressed: ['luna', 'max'], hearers });
+      await finish(under.store, turn, 't1', { hearers: ['luna', 'max', 'nova'], addressed: ['max'] });
       expect(await heardBy('luna')).toEqual(['Luna and Max?', 'reply of t1']);
       expect(await heardBy('max')).toEqual(['Luna and Max?', 'reply of t1']);
       expect(await heardBy('nova')).toEqual(['Luna and Max? (overheard)', 'reply of t1 (overheard)']);
@@ -81,18 +86,18 @@ export function roomContract(under: StoreUnderTest): void {
   describe('what goes on between personas', () => {
     async function opened(): Promise<number> {
       await receive(under.store, [message('1', 'Luna and Max?')]);
-      const claim = await claimed(under.store);
-      const id = claim.waiting[0]?.id ?? 0;
-      const turn = { id: 't1', personaId: 'luna', batch: [id], addressed: ['luna', 'max'] };
+      const seen = await looked(under.store);
+      const id = seen.waiting[0]?.id ?? 0;
       const exchange = goingOn({ said: [{ id, by: null }] });
-      await under.store.beginTurn({ claim: claim.claim, turn, noted: [], hearers: [], exchange, now: NOW });
-      expect(await finish(under.store, claim, 't1', { exchange })).toBe('finished');
+      const more = { personaId: 'luna', addressed: ['luna', 'max'], exchange };
+      const turn = await begun(under.store, 't1', more);
+      expect(await finish(under.store, turn, 't1', { exchange })).toBe('finished');
       return id;
     }
 
-    it('is there with the next claim, though nothing waits, and holds what was said', async () => {
+    it('is there with the next look, though nothing waits, and holds what was said', async () => {
       const id = await opened();
-      const next = await claimed(under.store);
+      const next = await looked(under.store);
       expect(next.waiting).toEqual([]);
       expect(next.exchange?.due).toEqual(['max']);
       const reply = next.exchange?.said[1];
@@ -100,32 +105,27 @@ export function roomContract(under: StoreUnderTest): void {
         { id, by: null },
         { id: reply?.id, by: 'luna' },
       ]);
-      const batch = await under.store.beginTurn({
-        ...{ claim: next.claim, noted: [], hearers: [], now: NOW },
-        turn: { id: 't2', personaId: 'max', batch: [id, reply?.id ?? 0], taken: [] },
-      });
-      expect(batch?.map(({ text }) => text)).toEqual(['Luna and Max?', 'reply of t1']);
-      await finish(under.store, next, 't2');
-      expect(await under.store.claim({ room: CHAT, owner: 'me', now: NOW, leaseMs: 1 })).toBeNull();
+      const batch = [id, reply?.id ?? 0];
+      await begun(under.store, 't2', { personaId: 'max', batch, taken: [] });
+      const again = await claimed(under.store);
+      expect(again.batch.map(({ text }) => text)).toEqual(['Luna and Max?', 'reply of t1']);
+      await finish(under.store, again, 't2');
+      expect(await under.store.look(CHAT, 'me', NOW)).toBeNull();
     });
 
     it('is taken up after an end of the process', async () => {
       await opened();
-      expect((await under.store.recover(['test'], NOW)).rooms).toEqual([CHAT]);
-      expect((await under.store.pending(['test'])).rooms).toEqual([CHAT]);
+      expect((await recovered(under.store)).rooms).toEqual([CHAT]);
+      expect((await under.store.pending({ owner: 'me', channels: ['test'], now: NOW })).rooms).toEqual([
+        CHAT,
+      ]);
     });
 
     it('survives an end of the process in the middle of a turn', async () => {
       const id = await opened();
-      const next = await claimed(under.store);
-      await under.store.beginTurn({
-        ...{ claim: next.claim, noted: [], hearers: [], now: NOW },
-        ...{
-          turn: { id: 't2', personaId: 'max', batch: [id], taken: [] },
-          exchange: goingOn({ due: ['nova'] }),
-        },
-      });
-      await under.store.recover(['test'], NOW);
+      const exchange = goingOn({ due: ['nova'] });
+      await begun(under.store, 't2', { personaId: 'max', batch: [id], taken: [], exchange });
+      await recovered(under.store);
       const again = await claimed(under.store, CHAT, 'another');
       expect(again.turn?.id).toBe('t2');
       expect(again.batch.map((one) => one.id)).toEqual([id]);
@@ -134,30 +134,21 @@ export function roomContract(under: StoreUnderTest): void {
 
     it.each(['stop', 'reset'] as const)('is ended by a %s, which aborts the turn', async (kind) => {
       const id = await opened();
-      const next = await claimed(under.store);
-      await under.store.beginTurn({
-        ...{ claim: next.claim, noted: [], hearers: [], now: NOW },
-        ...{
-          turn: { id: 't2', personaId: 'max', batch: [id], taken: [] },
-          exchange: goingOn({ due: ['nova'] }),
-        },
-      });
+      const exchange = goingOn({ due: ['nova'] });
+      await begun(under.store, 't2', { personaId: 'max', batch: [id], taken: [], exchange });
       const effect: CommandEffect =
         kind === 'stop'
           ? { kind, room: CHAT, turnId: 't2' }
           : { kind, room: CHAT, personaId: 'max', upTo: Number.MAX_SAFE_INTEGER };
       await apply('2', effect);
-      expect(await under.store.claim({ room: CHAT, owner: 'me', now: NOW + MINUTE, leaseMs: 1 })).toBeNull();
+      expect(await under.store.look(CHAT, 'me', NOW + MINUTE)).toBeNull();
     });
 
     it('may be stopped by whoever began it, also while personas answer each other', async () => {
       await opened();
-      const next = await claimed(under.store);
-      const reply = next.exchange?.said[1]?.id ?? 0;
-      await under.store.beginTurn({
-        ...{ claim: next.claim, noted: [], hearers: [], now: NOW, exchange: next.exchange },
-        turn: { id: 't2', personaId: 'max', batch: [reply], taken: [] },
-      });
+      const { exchange } = await looked(under.store);
+      const reply = exchange?.said[1]?.id ?? 0;
+      await begun(under.store, 't2', { personaId: 'max', batch: [reply], taken: [], exchange });
       const running = await under.store.running(CHAT);
       expect(running).toMatchObject({ turnId: 't2', personaId: 'max' });
       expect(running?.askers).toContain('test_ann');
@@ -169,22 +160,13 @@ export function roomContract(under: StoreUnderTest): void {
       const bot = { id: 'test_bot', name: 'Bot', administrator: false, bot: true as const };
       for (let n = 1; n <= 3; n++) {
         await receive(under.store, [message(`b${n}`, 'beep', { sender: bot })]);
-        const claim = await claimed(under.store);
-        expect(claim.turnsForBots).toBe(n - 1);
-        expect(claim.waiting[0]?.author).toMatchObject({ kind: 'person', bot: true });
-        const turn = { id: `t${n}`, personaId: 'default', batch: claim.waiting.map(({ id }) => id) };
-        await under.store.beginTurn({
-          ...{ claim: claim.claim, turn, noted: [], hearers: [], forBots: true, now: NOW },
-        });
-        await finish(under.store, claim, `t${n}`);
+        const turn = await begun(under.store, `t${n}`, { forBots: true });
+        expect(turn.turnsForBots).toBe(n - 1);
+        expect(turn.waiting[0]?.author).toMatchObject({ kind: 'person', bot: true });
+        await finish(under.store, turn, `t${n}`);
       }
       await receive(under.store, [message('p', 'hello')]);
-      const claim = await claimed(under.store);
-      const noted = claim.waiting.map(({ id }) => id);
-      await under.store.beginTurn({
-        ...{ claim: claim.claim, turn: null, noted, hearers: [], forBots: false, now: NOW },
-      });
-      await under.store.release(claim.claim);
+      await note(under.store, await looked(under.store), { hearers: [], forBots: false });
       await receive(under.store, [message('b9', 'beep', { sender: bot })]);
       expect((await claimed(under.store)).turnsForBots).toBe(0);
     });
@@ -194,12 +176,12 @@ export function roomContract(under: StoreUnderTest): void {
     it('is without the name that stood before it', async () => {
       await receive(under.store, [message('1', 'Luna?')]);
       const claim = await begun(under.store, 't1');
-      const face = { personaId: 'luna', name: 'Luna', avatar: null };
-      const deliveries = [delivery('turn:t1', 'good morning', { personaId: 'luna', face })];
+      const appearance = { personaId: 'luna', name: 'Luna', avatar: null };
+      const deliveries = [delivery('turn:t1', 'good morning', { personaId: 'luna', appearance })];
       await finish(under.store, claim, 't1', { deliveries });
-      const next = await under.store.next(CHAT);
-      expect(next?.face).toEqual(face);
-      await under.store.sending(next?.id ?? 0, NOW);
+      const next = await nextOf(under.store);
+      expect(next?.appearance).toEqual(appearance);
+      await under.store.sending(next?.id ?? 0, lease());
       await under.store.sent(next?.id ?? 0, '77', NOW);
       const replyTo = { platformMessageId: '77', senderName: 'bot', text: 'Luna\ngood morning', ours: true };
       await receive(under.store, [message('2', 'you too', { replyTo })]);

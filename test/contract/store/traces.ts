@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { phraseOf } from '../../../src/core/phrase.js';
 import { BEGINNING } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
-import { handOf } from './hand.js';
+import { oneView } from './one-view.js';
 import {
   ANN,
   begun,
@@ -16,6 +16,7 @@ import {
   forget,
   message,
   NOW,
+  nextOf,
   overhear,
   receive,
 } from './words.js';
@@ -33,14 +34,14 @@ export function traceContract(under: StoreUnderTest): void {
       for (const n of [1, 2, 3, 4]) await exchange(under.store, `t${n}`, `q${n}`);
       await overhear(under.store, ['aside']);
       await receive(under.store, [message('w', 'waits')]);
-      const { flush, move, archive, place } = handOf(under.store);
+      const { flush, move, archive, place } = oneView(under.store);
       await flush(await place('q1'));
       await move(await place('q1'));
       const archived = await place('q2');
       await archive(BEGINNING, await place('q4'), 'half.md');
       await archive(await place('q1'), archived, 'kept.md');
       await move(archived, { archive: 'kept.md' });
-      const luna = handOf(under.store, CHAT, 'luna');
+      const luna = oneView(under.store, CHAT, 'luna');
       await luna.archive(BEGINNING, archived, 'by luna.md');
       await luna.move(archived, { archive: 'by luna.md' });
       expect(await fateOf('q1')).toEqual([{ kind: 'flushed' }]);
@@ -115,19 +116,22 @@ export function traceContract(under: StoreUnderTest): void {
       await receive(under.store, [message('1', 'old words')]);
       const turn = await begun(under.store, 't1');
       const edited = {
-        ...{ kind: 'edit' as const, chatId: CHAT, senderId: ANN.id, platformMessageId: '1' },
+        kind: 'edit' as const,
+        chatId: CHAT,
+        senderId: ANN.id,
+        platformMessageId: '1',
         mentionsBot: false,
       };
       await receive(under.store, [{ ...edited, text: 'new words', editedAt: NOW }]);
       await finish(under.store, turn, 't1', { deliveries: [delivery('turn:t1', 'part', { part: 0 })] });
-      const sent = await under.store.next(CHAT);
+      const sent = await nextOf(under.store);
       await under.store.sent(sent?.id ?? 0, 'p1', NOW);
       const texts = async (id: string) => (await byId(id)).map(({ message: { text } }) => text);
       expect(await texts('1')).toEqual(['new words', 'old words']);
       expect(await texts('p1')).toEqual(['reply of t1']);
       const notice = { chatId: CHAT, channel: 'test', address: '1', threadId: null, kind: 'group' } as const;
       await under.store.post({ ...notice, delivery: delivery('notice:1', 'x'), now: NOW });
-      await under.store.sent((await under.store.next(CHAT))?.id ?? 0, 'p2', NOW);
+      await under.store.sent((await nextOf(under.store))?.id ?? 0, 'p2', NOW);
       expect(await texts('p2'), 'no part of any conversation').toEqual([]);
     });
 
@@ -150,7 +154,7 @@ export function traceContract(under: StoreUnderTest): void {
       await exchange(under.store, 't4', 'for luna', { personaId: 'luna' });
       await exchange(under.store, 't5', 'elsewhere', { room: 'test_2' });
       await overhear(under.store, ['aside'], { hearers: ['default', 'luna'] });
-      const { flush, move, archive, place } = handOf(under.store);
+      const { flush, move, archive, place } = oneView(under.store);
       await flush(await place('q1'));
       await archive(BEGINNING, await place('q2'));
       await move(await place('q2'), { archive: '2026-01-15T12-00-00-default.md' });

@@ -1,9 +1,11 @@
 /** The store's contract: claims, and the turns they carry. */
 import { describe, expect, it } from 'vitest';
+import type { Receipt } from '../../../src/core/store.js';
 import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   BEN,
+  begin,
   begun,
   CHAT,
   chatAt,
@@ -11,10 +13,14 @@ import {
   delivery,
   edit,
   finish,
+  looked,
   MINUTE,
   message,
   NOW,
+  nextOf,
+  note,
   receive,
+  take,
   waitingTexts,
   windowTexts,
 } from './words.js';
@@ -22,8 +28,7 @@ import {
 const CALL: Step = { kind: 'answer', text: '', calls: [{ id: 'c1', name: 'look', arguments: '{}' }] };
 
 export function turnContract(under: StoreUnderTest): void {
-  const claim = (owner: string, now = NOW, room = CHAT) =>
-    under.store.claim({ room, owner, now, leaseMs: MINUTE });
+  const claim = (owner: string, now = NOW, room = CHAT) => take(under.store, room, owner, now);
 
   describe('claims', () => {
     it('are not given where nothing waits', async () => {
@@ -104,29 +109,13 @@ export function turnContract(under: StoreUnderTest): void {
   describe('turns', () => {
     it('take their batch; what is noted is done; the rest waits', async () => {
       await receive(under.store, [message('1', 'for you'), message('2', 'aside'), message('3', 'later')]);
-      const { claim, waiting } = await claimed(under.store);
-      const [first, second] = waiting.map(({ id }) => id);
-      const turn = { id: 't1', personaId: 'default', batch: [first ?? 0] };
-      const taken = await under.store.beginTurn({
-        claim,
-        turn,
-        noted: [second ?? 0],
-        hearers: ['default', 'luna'],
-        now: NOW,
-      });
-      expect(taken).toMatchObject([{ id: first, text: 'for you', turnId: 't1' }]);
-      const end = await under.store.finishTurn({
-        claim,
-        turnId: 't1',
-        outcome: 'answered',
-        reply: 'yes',
-        hearers: ['default', 'luna'],
-        deliveries: [],
-        usage: null,
-        measured: null,
-        given: null,
-        now: NOW + 5,
-      });
+      const seen = await looked(under.store);
+      const [first = 0, second = 0] = seen.waiting.map(({ id }) => id);
+      const hearers = ['default', 'luna'];
+      await begin(under.store, seen, 't1', { batch: [first], noted: [second], hearers });
+      const taken = await claimed(under.store);
+      expect(taken.batch).toMatchObject([{ id: first, text: 'for you', turnId: 't1' }]);
+      const end = await finish(under.store, taken, 't1', { reply: 'yes', hearers, now: NOW + 5 });
       expect(end).toBe('finished');
       expect(await waitingTexts(under.store)).toEqual(['later']);
       expect(await windowTexts(under.store)).toEqual(['for you', 'aside', 'yes']);
@@ -136,34 +125,63 @@ export function turnContract(under: StoreUnderTest): void {
       expect(await under.store.lastReply(CHAT)).toEqual({ personaId: 'default', at: NOW + 5 });
     });
 
-    it('begin with their batch as it stands then: an edit may have come since the claim', async () => {
-      await receive(under.store, [message('1', 'coffee'), message('2', 'please'), message('3', 'aside')]);
-      const { claim, waiting } = await claimed(under.store);
-      const [first = 0, second = 0, third = 0] = waiting.map(({ id }) => id);
-      await receive(under.store, [edit('1', 'tea', { mentionsBot: true })]);
-      const turn = { id: 't1', personaId: 'default', batch: [first, second] };
-      const begin = { claim, turn, noted: [third], hearers: ['default'], now: NOW };
-      const batch = await under.store.beginTurn(begin);
+    it('begin with what was seen and no other: an edit of what waits, or its deletion, takes the room away', async () => {
+      await receive(under.store, [message('1', 'coffee'), message('2', 'please'), message('3', 'oops')]);
+      const changes: Receipt[] = [
+        edit('1', 'tea', { mentionsBot: true }),
+        { kind: 'deleted', chatId: CHAT, platformMessageIds: ['3'] },
+      ];
+      for (const change of changes) {
+        const [seen, preparing] = [await looked(under.store), await claimed(under.store)];
+        await receive(under.store, [change]);
+        expect(await begin(under.store, seen, 't1')).toBeNull();
+        expect(await begin(under.store, preparing, 't1')).toBeNull();
+        expect(await under.store.renew(preparing.claim, NOW, MINUTE)).toBe(false);
+        expect(await note(under.store, preparing)).toBe(false);
+      }
+      const now = await looked(under.store, CHAT, 'other');
+      const [first = 0, second = 0] = now.waiting.map(({ id }) => id);
+      expect(await begin(under.store, now, 't1', { owner: 'other' })).not.toBeNull();
+      const { batch } = await claimed(under.store, CHAT, 'other');
       expect(batch).toMatchObject([
         { id: first, text: 'tea', mentionsBot: true, edited: false, turnId: 't1' },
         { id: second, text: 'please', mentionsBot: false, edited: false, turnId: 't1' },
       ]);
-      expect((await claimed(under.store)).batch, 'so it is taken up, too').toEqual(batch);
-      await finish(under.store, await claimed(under.store), 't1');
+      await finish(under.store, await claimed(under.store, CHAT, 'other'), 't1');
       expect(await waitingTexts(under.store), 'the edit asks for nothing more').toEqual([]);
     });
 
-    it('can only note, and keep the claim', async () => {
+    it('begin though more was said meanwhile, and leave the room to a turn that runs whatever is edited', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const seen = await looked(under.store);
+      await receive(under.store, [message('2', 'and this')]);
+      const turn = await begin(under.store, seen, 't1');
+      await receive(under.store, [edit('2', 'and that')]);
+      expect(turn && (await finish(under.store, turn, 't1'))).toBe('finished');
+      expect(await waitingTexts(under.store)).toEqual(['and that']);
+    });
+
+    it('may be prepared under a claim, which they take over', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const preparing = await claimed(under.store);
+      expect(await claim('other')).toBeNull();
+      const turn = await begin(under.store, preparing, 't1');
+      expect(await under.store.renew(preparing.claim, NOW, MINUTE), 'the fence has moved on').toBe(false);
+      expect(turn && (await finish(under.store, turn, 't1'))).toBe('finished');
+    });
+
+    it('need not begin: what is noted is done, and the room is given back', async () => {
       await receive(under.store, [message('1', 'aside')]);
-      const { claim, waiting } = await claimed(under.store);
-      const noted = waiting.map(({ id }) => id);
-      const note = { claim, turn: null, noted, hearers: ['default'], now: NOW };
-      expect(await under.store.beginTurn(note)).toEqual([]);
-      expect(await under.store.renew(claim, NOW, MINUTE)).toBe(true);
-      await under.store.release(claim);
+      const seen = await looked(under.store);
+      const preparing = await claimed(under.store);
+      expect(await note(under.store, seen), 'another looked first').toBe(false);
+      expect(await note(under.store, preparing)).toBe(true);
+      expect(await under.store.renew(preparing.claim, NOW, MINUTE)).toBe(false);
       expect(await waitingTexts(under.store)).toEqual([]);
       expect(await windowTexts(under.store)).toEqual(['aside']);
       expect(await under.store.lastReply(CHAT)).toBeNull();
+      await receive(under.store, [message('2', 'more')]);
+      expect(await claim('other')).not.toBeNull();
     });
 
     it('store their steps and are taken up where they were left', async () => {
@@ -186,6 +204,7 @@ export function turnContract(under: StoreUnderTest): void {
         attempts: 0,
         crashes: 0,
         steps,
+        shown: [],
       });
       expect(second.batch.map((said) => [said.text, said.turnId])).toEqual([
         ['hi', 't1'],
@@ -204,7 +223,7 @@ export function turnContract(under: StoreUnderTest): void {
         delivery('turn:t1', 'two', { part: 1 }),
       ];
       await finish(under.store, turn, 't1', { deliveries });
-      expect(await under.store.next(CHAT)).toEqual({
+      expect(await nextOf(under.store)).toEqual({
         ...deliveries[0],
         id: expect.any(Number),
         chatId: CHAT,
@@ -242,17 +261,17 @@ export function turnContract(under: StoreUnderTest): void {
       await finish(under.store, turn, 't1', { outcome: 'failed', reply: null, deliveries: [sorry] });
       expect(await windowTexts(under.store)).toEqual(['hi']);
       expect(await waitingTexts(under.store)).toEqual([]);
-      expect((await under.store.next(CHAT))?.body.text).toBe('sorry');
+      expect((await nextOf(under.store))?.body.text).toBe('sorry');
     });
 
     it('count faults of our own and give the room back', async () => {
       await receive(under.store, [message('1', 'hi')]);
       const turn = await begun(under.store, 't1');
-      expect(await under.store.failAttempt(turn.claim, 't1')).toBe(1);
+      expect(await under.store.fail(turn.claim, 't1')).toBe(1);
       const again = await claimed(under.store, CHAT, 'other');
       expect(again.turn).toMatchObject({ id: 't1', attempts: 1, crashes: 0 });
-      expect(await under.store.failAttempt(again.claim, 't1')).toBe(2);
-      expect(await under.store.failAttempt(turn.claim, 't1'), 'of a lost claim nothing counts').toBe(2);
+      expect(await under.store.fail(again.claim, 't1')).toBe(2);
+      expect(await under.store.fail(turn.claim, 't1'), 'of a lost claim nothing counts').toBe(2);
     });
 
     it('are known while they run, with who asked', async () => {
@@ -273,15 +292,11 @@ export function turnContract(under: StoreUnderTest): void {
 
     it('change nothing when what they begin with does not wait', async () => {
       await receive(under.store, [message('1', 'hi')]);
-      const { claim, waiting } = await claimed(under.store);
-      const ids = waiting.map(({ id }) => id);
+      const seen = await looked(under.store);
+      const ids = seen.waiting.map(({ id }) => id);
       for (const batch of [[...ids, 999_999], []]) {
-        const turn = { id: 't1', personaId: 'default', batch };
-        await expect(
-          under.store.beginTurn({ claim, turn, noted: [], hearers: [], now: NOW }),
-        ).rejects.toMatchObject({ code: 'internal' });
+        await expect(begin(under.store, seen, 't1', { batch })).rejects.toMatchObject({ code: 'internal' });
       }
-      await under.store.release(claim);
       expect(await waitingTexts(under.store)).toEqual(['hi']);
       expect(await windowTexts(under.store)).toEqual([]);
     });
@@ -295,12 +310,12 @@ export function turnContract(under: StoreUnderTest): void {
       expect(await under.store.renew(lost.claim, NOW, MINUTE)).toBe(false);
       expect(await under.store.addStep(lost.claim, 't1', CALL)).toBe(false);
       expect(await finish(under.store, lost, 't1', { deliveries: [delivery('turn:t1', 'x')] })).toBe('lost');
-      expect(await under.store.failAttempt(lost.claim, 't1')).toBe(0);
+      expect(await under.store.fail(lost.claim, 't1')).toBe(0);
       await receive(under.store, [message('2', 'more')]);
-      const begin = { turn: null, noted: [1, 2], hearers: ['default'], now: NOW };
-      expect(await under.store.beginTurn({ claim: lost.claim, ...begin })).toBeNull();
+      expect(await note(under.store, lost)).toBe(false);
+      expect(await begin(under.store, lost, 't2')).toBeNull();
       await under.store.release(lost.claim);
-      expect(await under.store.next(CHAT)).toBeNull();
+      expect(await nextOf(under.store)).toBeNull();
       expect(await under.store.addStep(holder.claim, 't1', CALL)).toBe(true);
       expect(await under.store.addStep(holder.claim, 'another turn', CALL)).toBe(false);
       expect(await finish(under.store, holder, 't1')).toBe('finished');

@@ -1,18 +1,26 @@
 /** The store's contract: counts, calming, and news of other processes. */
 import { describe, expect, it } from 'vitest';
+import { phraseOf } from '../../../src/core/phrase.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   begun,
   CHAT,
   chatAt,
   command,
+  DAY,
   delivery,
   exchange,
   finish,
+  forget,
+  lease,
   message,
   NOW,
+  nextOf,
+  overhear,
   receive,
+  recovered,
   waitingTexts,
+  windowTexts,
 } from './words.js';
 
 export function upkeepContract(under: StoreUnderTest): void {
@@ -40,23 +48,119 @@ export function upkeepContract(under: StoreUnderTest): void {
     const turn = await begun(under.store, 't2');
     await receive(under.store, [message('3', 'two', { chat: chatAt('test_2') })]);
     expect(await under.store.quieten()).toEqual({ deliveries: 1, messages: 2 });
-    expect(await under.store.recover(['test'], NOW)).toEqual({ rooms: [], commands: [], chats: [] });
+    expect(await recovered(under.store)).toEqual({ rooms: [], commands: [], chats: [], alarms: [] });
     expect(await under.store.census()).toEqual({ waiting: 0, running: 0, undelivered: 0, parked: 1 });
     expect(await finish(under.store, turn, 't2')).toBe('lost');
     await receive(under.store, [message('4', 'three')]);
     expect(await waitingTexts(under.store)).toEqual(['three']);
   });
 
+  describe('what is kept too long', () => {
+    const prune = (before: number, most = 1_000) => under.store.prune({ before, now: NOW + 3 * DAY, most });
+    const kept = async () => (await under.store.sizes()).rows;
+
+    it('goes: what was delivered, answered and run, versions, requests; in steps', async () => {
+      for (let n = 0; n < 5; n++) {
+        await exchange(under.store, `t${n}`, `m${n}`, { deliveries: [delivery(`turn:t${n}`, 'x')] });
+        await under.store.sent((await nextOf(under.store))?.id ?? 0, `p${n}`, NOW);
+        const { commands } = await receive(under.store, [command(`c${n}`, 'help')]);
+        await under.store.takeCommand(commands[0]?.id ?? 0, lease());
+        const finished = { id: commands[0]?.id ?? 0, now: NOW, deliveries: [], effects: [] };
+        await under.store.finishCommand(finished);
+      }
+      expect(await prune(NOW), 'nothing is old').toBe(0);
+      expect(await prune(NOW + 1, 3)).toBe(3);
+      let gone = 3;
+      for (let step = await prune(NOW + 1, 3); step > 0; step = await prune(NOW + 1, 3)) gone += step;
+      // Of the outbox and of the commands the newest stays, so that no id is given twice.
+      expect(gone).toBe(4 + 4 + 5);
+      expect(await kept()).toMatchObject({ message: 10, outbox: 1, command: 1 });
+      expect(await windowTexts(under.store), 'nothing of the conversation').toHaveLength(10);
+      expect(await under.store.turnMessages('t0')).toEqual([]);
+      await exchange(under.store, 't9', 'more', { deliveries: [delivery('turn:t9', 'y')] });
+      expect((await nextOf(under.store))?.id).toBeGreaterThan(5);
+    });
+
+    it('stays where it is not over: what waits, runs, is suspended or parked', async () => {
+      await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'a')] });
+      await under.store.quieten();
+      await exchange(under.store, 't2', 'ho', { deliveries: [delivery('turn:t2', 'b')] });
+      await receive(under.store, [message('3', 'suspended')]);
+      const waits = await begun(under.store, 't3');
+      await under.store.suspend(
+        waits.claim,
+        't3',
+        { kind: 'waiting', callId: 'c', waitsFor: 'k', until: null },
+        NOW,
+      );
+      await receive(under.store, [message('4', 'runs'), command('5', 'help')]);
+      await begun(under.store, 't4');
+      await receive(under.store, [message('6', 'waits')]);
+      const before = await under.store.census();
+      await prune(NOW + DAY);
+      expect(await under.store.census()).toEqual(before);
+      expect(await under.store.suspended(CHAT)).toMatchObject({ turnId: 't3' });
+      expect(
+        (await receive(under.store, [{ kind: 'resume', waitsFor: 'k', content: '', failed: false }])).rooms,
+      ).toEqual([CHAT]);
+    });
+
+    it('goes when a reset has forgotten it and nobody else may see it, whenever it was said', async () => {
+      await exchange(under.store, 't1', 'for default');
+      await exchange(under.store, 't2', 'for luna', { personaId: 'luna' });
+      await overhear(under.store, ['for both'], { hearers: ['default', 'luna'] });
+      await exchange(under.store, 't3', 'in a thread', { room: `${CHAT}/5` });
+      await receive(under.store, [message('w', 'waited')]);
+      await forget(under.store);
+      await exchange(under.store, 't4', 'new');
+      const steps: number[] = [];
+      for (let step = await prune(0, 2); step > 0; step = await prune(0, 2)) steps.push(step);
+      expect(steps.every((step) => step <= 2)).toBe(true);
+      const texts = async (room: string, personaId: string) => windowTexts(under.store, { room, personaId });
+      expect(await texts(CHAT, 'default')).toEqual(['new', 'reply of t4']);
+      expect(await texts(CHAT, 'luna')).toEqual(['for luna', 'reply of t2', 'for both']);
+      expect(await texts(`${CHAT}/5`, 'default')).toEqual(['in a thread', 'reply of t3']);
+      for (const gone of ['for default', 'reply of t1', 'waited']) {
+        expect(await under.store.findWords(CHAT, phraseOf(gone)), gone).toEqual({ messages: 0, others: 0 });
+      }
+      expect((await under.store.findWords(CHAT, phraseOf('for both'))).messages).toBe(1);
+      await forget(under.store, { personaId: 'luna' });
+      await exchange(under.store, 't5', 'newer');
+      while ((await prune(0)) > 0);
+      expect((await under.store.findWords(CHAT, phraseOf('for both'))).messages).toBe(0);
+      expect(await texts(CHAT, 'default')).toHaveLength(4);
+    });
+
+    it('is measured, and free pages go back to the disk', async () => {
+      const many = Array.from({ length: 200 }, (_, n) => message(`${n}`, 'x'.repeat(2_000)));
+      await receive(under.store, many);
+      const full = await under.store.sizes();
+      expect(full.rows.message).toBe(200);
+      await forget(under.store);
+      while ((await prune(0)) > 0);
+      const pruned = await under.store.sizes();
+      expect(pruned.free).toBeGreaterThan(full.free);
+      expect(await under.store.shrink(3), 'there are more').toBe(true);
+      while (await under.store.shrink(50));
+      const small = await under.store.sizes();
+      expect(small.bytes).toBeLessThan(full.bytes / 2);
+      expect(small.free).toBe(0);
+    });
+  });
+
   describe('another process', () => {
     it('sees what this one wrote, and both agree on claims', async () => {
       const other = await under.another();
       await receive(under.store, [message('1', 'hi')]);
-      expect(await other.pending(['test'])).toMatchObject({ rooms: [CHAT] });
+      expect(await other.pending({ owner: 'me', channels: ['test'], now: NOW })).toMatchObject({
+        rooms: [CHAT],
+      });
       const turn = await begun(other, 't1');
-      const ask = { room: CHAT, owner: 'a third', now: NOW, leaseMs: 1 };
-      expect(await under.store.claim(ask)).toBeNull();
+      expect(await under.store.look(CHAT, 'a third', NOW)).toBeNull();
       expect(await finish(other, turn, 't1')).toBe('finished');
-      expect(await under.store.pending(['test'])).toMatchObject({ rooms: [] });
+      expect(await under.store.pending({ owner: 'me', channels: ['test'], now: NOW })).toMatchObject({
+        rooms: [],
+      });
     });
 
     it('is noticed when it writes, and not after watching ended', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/core/store.js';
 import { BEGINNING, type ViewRecord } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
-import { handOf } from './hand.js';
+import { oneView } from './one-view.js';
 import {
   begun,
   CHAT,
@@ -29,11 +29,15 @@ const NEW_VIEW: ViewRecord = {
 };
 
 export function viewContract(under: StoreUnderTest): void {
-  const hand = (room?: string, personaId?: string) => handOf(under.store, room, personaId);
+  const onView = (room?: string, personaId?: string) => oneView(under.store, room, personaId);
   const span = (more: Partial<Parameters<Store['span']>[0]>) =>
     under.store.span({
-      ...{ room: CHAT, personaId: 'default', after: BEGINNING, upTo: END },
-      ...{ limit: 100, overheard: 100 },
+      room: CHAT,
+      personaId: 'default',
+      after: BEGINNING,
+      upTo: END,
+      limit: 100,
+      overheard: 100,
       ...more,
     });
   const spanTexts = async (more: Parameters<typeof span>[0]) =>
@@ -54,9 +58,9 @@ export function viewContract(under: StoreUnderTest): void {
         measured: { counted: 900, estimated: 700 },
       });
       await exchange(under.store, 't2', 'nothing was counted here');
-      expect((await hand().view()).measured).toEqual({ counted: 900, estimated: 700 });
-      expect((await hand(CHAT, 'luna').view()).measured).toBeNull();
-      expect((await hand(`${CHAT}/5`).view()).measured).toBeNull();
+      expect((await onView().view()).measured).toEqual({ counted: 900, estimated: 700 });
+      expect((await onView(CHAT, 'luna').view()).measured).toBeNull();
+      expect((await onView(`${CHAT}/5`).view()).measured).toBeNull();
     });
 
     it('is listed by room for everybody who has heard anything there', async () => {
@@ -73,7 +77,7 @@ export function viewContract(under: StoreUnderTest): void {
   describe('a window', () => {
     it('begins behind its mark, and comes with its view', async () => {
       await threeExchanges();
-      const { flush, move, place, view } = hand();
+      const { flush, move, place, view } = onView();
       const mark = await place('reply of default1');
       await flush(mark);
       await move(mark);
@@ -95,7 +99,7 @@ export function viewContract(under: StoreUnderTest): void {
       const ask = { room: CHAT, personaId: 'default', overheard: 1, except: [] };
       expect((await under.store.window({ ...ask, limit: 6 })).more).toBe(false);
       expect((await under.store.window({ ...ask, limit: 5 })).more).toBe(true);
-      const { flush, move, place } = hand();
+      const { flush, move, place } = onView();
       await flush(await place('q1'));
       await move(await place('q1'));
       expect((await under.store.window({ ...ask, limit: 5 })).more).toBe(false);
@@ -106,7 +110,7 @@ export function viewContract(under: StoreUnderTest): void {
 
     it('ends its view at the reset mark as well as at its own, whichever is later', async () => {
       await threeExchanges();
-      const { flush, move, place } = hand();
+      const { flush, move, place } = onView();
       const third = await place('reply of default3');
       await forget(under.store);
       await exchange(under.store, 't4', 'q4');
@@ -126,7 +130,7 @@ export function viewContract(under: StoreUnderTest): void {
     it('cuts what was overheard with its mark, and shows the newest of the rest', async () => {
       await exchange(under.store, 't1', 'q1');
       await overhear(under.store, ['o1', 'o2']);
-      const { flush, move, place } = hand();
+      const { flush, move, place } = onView();
       await flush(await place('o1'));
       await move(await place('o1'));
       expect(await windowTexts(under.store)).toEqual(['o2']);
@@ -144,7 +148,7 @@ export function viewContract(under: StoreUnderTest): void {
       const ask = { room: CHAT, personaId: 'default', limit: 9, overheard: 9, except: [] };
       const { messages } = await under.store.window(ask);
       expect(messages.map(({ text }) => text)).toEqual(['asked', 'answered', 'said while it wrote']);
-      expect(messages.map(({ place }) => place)).toEqual([
+      expect(messages.map(({ position }) => position)).toEqual([
         { heardAfter: 1, messageId: 1 },
         { heardAfter: 2, messageId: 3 },
         { heardAfter: 3, messageId: 2 },
@@ -175,7 +179,7 @@ export function viewContract(under: StoreUnderTest): void {
   describe('a span', () => {
     it('begins behind one place and ends with the other, whatever the window is', async () => {
       await threeExchanges();
-      const { flush, move, place } = hand();
+      const { flush, move, place } = onView();
       const [after, upTo] = [await place('q1'), await place('q3')];
       const last = await place('reply of default3');
       await flush(last);
@@ -192,11 +196,11 @@ export function viewContract(under: StoreUnderTest): void {
 
     it('is the oldest part of what lies there, and says whether there is more', async () => {
       await threeExchanges();
-      const upTo = await hand().place('q3');
+      const upTo = await onView().place('q3');
       const part = await span({ upTo, limit: 2 });
       expect(part.messages.map(({ text }) => text)).toEqual(['q1', 'reply of default1']);
       expect(part.more).toBe(true);
-      const after = part.messages.at(-1)?.place ?? BEGINNING;
+      const after = part.messages.at(-1)?.position ?? BEGINNING;
       const rest = await span({ after, upTo, limit: 3 });
       expect(rest.messages.map(({ text }) => text)).toEqual(['q2', 'reply of default2', 'q3']);
       expect(rest.more).toBe(false);
@@ -218,12 +222,12 @@ export function viewContract(under: StoreUnderTest): void {
       ]);
       expect(await spanTexts({ overheard: 2, limit: 2 })).toEqual(['o2', 'o3', 'q1', 'reply of t1']);
       expect(await spanTexts({ overheard: 0 })).toEqual(['q1', 'reply of t1', 'q2', 'reply of t2']);
-      expect(await spanTexts({ upTo: await hand().place('o2') })).toEqual(['o1', 'o2']);
+      expect(await spanTexts({ upTo: await onView().place('o2') })).toEqual(['o1', 'o2']);
     });
 
     it('never goes back behind a reset', async () => {
       await threeExchanges();
-      const upTo = (await hand().place('q2')).messageId;
+      const upTo = (await onView().place('q2')).messageId;
       await forget(under.store, { upTo });
       expect(await spanTexts({})).toEqual(['q3', 'reply of default3']);
     });

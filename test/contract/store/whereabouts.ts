@@ -5,10 +5,23 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { phraseOf } from '../../../src/core/phrase.js';
-import type { Claimed, Store } from '../../../src/core/store.js';
-import type { Place, ViewRecord } from '../../../src/core/view.js';
+import type { Store } from '../../../src/core/store.js';
+import type { Position, ViewRecord } from '../../../src/core/view.js';
 import type { StoreUnderTest } from '../store.js';
-import { CHAT, claimed, command, END, finish, message, NOW, receive } from './words.js';
+import {
+  begin,
+  CHAT,
+  command,
+  END,
+  finish,
+  lease,
+  looked,
+  message,
+  NOW,
+  note,
+  receive,
+  type Taken,
+} from './words.js';
 
 const PERSONAS = ['default', 'luna'] as const;
 type Who = (typeof PERSONAS)[number];
@@ -59,7 +72,7 @@ class Account {
 /** Plays moves as the route and the compaction would make them, with a second one that comes too late. */
 class World {
   readonly accounts: Record<Who, Account> = { default: new Account(), luna: new Account() };
-  private turn: { claim: Claimed; id: string; who: Who; batch: { id: number; text: string }[] } | null = null;
+  private turn: { claim: Taken; id: string; who: Who; batch: { id: number; text: string }[] } | null = null;
   private orders: { id: number; who: Who; upTo: number }[] = [];
   private next = 0;
 
@@ -107,20 +120,19 @@ class World {
   private async begin(move: { who: Who; count: number; noted: number }): Promise<void> {
     if (this.turn) return;
     await this.say(move.count);
-    const claim = await claimed(this.store);
+    const claim = await looked(this.store);
     const noted = claim.waiting.slice(0, Math.min(move.noted, claim.waiting.length - 1));
     const batch = claim.waiting.slice(noted.length);
     const id = `t${this.next++}`;
-    await this.store.beginTurn({
-      claim: claim.claim,
-      turn: { id, personaId: move.who, batch: batch.map((said) => said.id) },
+    const taken = await begin(this.store, claim, id, {
+      personaId: move.who,
       noted: noted.map((said) => said.id),
       hearers: [...PERSONAS],
-      now: NOW,
     });
+    if (taken === null) return expect.fail('the room was taken');
     const turnBegan = batch[0]?.id ?? 0;
     for (const said of batch) this.accounts[move.who].said.set(said.text, { id: said.id, turnBegan });
-    this.turn = { claim, id, who: move.who, batch };
+    this.turn = { claim: taken, id, who: move.who, batch };
   }
 
   private async finish(silent: boolean): Promise<void> {
@@ -140,36 +152,37 @@ class World {
   private async overhear(count: number): Promise<void> {
     if (this.turn) return;
     await this.say(count);
-    const { claim, waiting } = await claimed(this.store);
-    const noted = waiting.map(({ id }) => id);
-    await this.store.beginTurn({ claim, turn: null, noted, hearers: [...PERSONAS], now: NOW });
-    await this.store.release(claim);
+    expect(await note(this.store, await looked(this.store), { hearers: [...PERSONAS] })).toBe(true);
   }
 
-  /** Everything of a view behind a place, in pages. */
-  private async read(who: Who, after: Place, upTo: Place): Promise<{ text: string; place: Place }[]> {
-    const all: { text: string; place: Place }[] = [];
+  /** Everything of a view behind a position, in pages. */
+  private async read(
+    who: Who,
+    after: Position,
+    upTo: Position,
+  ): Promise<{ text: string; position: Position }[]> {
+    const all: { text: string; position: Position }[] = [];
     for (let from = after; ; ) {
       const ask = { room: CHAT, personaId: who, after: from, upTo, limit: 3, overheard: 2 };
       const { messages, more } = await this.store.span(ask);
       all.push(...messages);
       const last = messages.at(-1);
       if (!more || !last) return all;
-      from = last.place;
+      from = last.position;
     }
   }
 
   private async flush(who: Who, most: number, view: ViewRecord): Promise<void> {
     const shown = (await this.read(who, view.flushedTo, END)).slice(0, most);
-    const to = shown.at(-1)?.place;
+    const to = shown.at(-1)?.position;
     if (!to || !(await this.store.commitFlush({ view, to, usage: null, now: NOW }))) return;
     for (const { text } of shown) this.accounts[who].flushed.add(text);
   }
 
-  /** A place somewhere in the window. */
-  private async placeIn(who: Who, view: ViewRecord, share: number): Promise<Place | undefined> {
+  /** A position somewhere in the window. */
+  private async placeIn(who: Who, view: ViewRecord, share: number): Promise<Position | undefined> {
     const lines = await this.read(who, view.windowAfter, END);
-    return lines[Math.floor(share * (lines.length - 1))]?.place;
+    return lines[Math.floor(share * (lines.length - 1))]?.position;
   }
 
   private async moveFlushed(who: Who, share: number, view: ViewRecord): Promise<void> {
@@ -201,7 +214,7 @@ class World {
 
   /** What a gateway does when it starts: half archives go, and the oldest flush that is owed is made. */
   private async makeUp(): Promise<void> {
-    const open = await this.store.openArchives(['test']);
+    const open = await this.store.openArchives({ channels: ['test'] });
     for (const { state, file } of open) {
       if (state === 'writing') await this.store.dropArchive(CHAT, file);
     }
@@ -218,7 +231,7 @@ class World {
   /** The word comes in now, and takes effect later. */
   private async order(who: Who): Promise<void> {
     const { commands } = await receive(this.store, [command(`c${this.next++}`, 'reset')]);
-    const stored = await this.store.takeCommand(commands[0]?.id ?? 0);
+    const stored = await this.store.takeCommand(commands[0]?.id ?? 0, lease());
     if (stored) this.orders.push({ id: stored.id, who, upTo: stored.afterMessage });
   }
 
@@ -246,7 +259,9 @@ class World {
   }
 
   async check(): Promise<void> {
-    const owed = (await this.store.openArchives(['test'])).filter(({ state }) => state === 'unflushed');
+    const owed = (await this.store.openArchives({ channels: ['test'] })).filter(
+      ({ state }) => state === 'unflushed',
+    );
     const total = { window: 0, flushed: 0, archived: 0 };
     for (const personaId of PERSONAS) {
       const { said, flushed, files } = this.accounts[personaId];

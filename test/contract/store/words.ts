@@ -1,9 +1,11 @@
 /** Short ways to say what the store's tests say again and again. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
+import type { Exchange } from '../../../src/core/exchange.js';
 import { roomId } from '../../../src/core/ids.js';
-import type { Claimed, NewDelivery, Receipt, Store } from '../../../src/core/store.js';
-import { BEGINNING, type Place } from '../../../src/core/view.js';
+import type { Claim, Lease, NewDelivery, Receipt, RoomState, Store } from '../../../src/core/store.js';
+import type { StoredMessage } from '../../../src/core/transcript.js';
+import { BEGINNING, type Position } from '../../../src/core/view.js';
 
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const MINUTE = 60_000;
@@ -11,7 +13,7 @@ export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 /** Behind everything that was ever heard. */
-export const END: Place = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: 0 };
+export const END: Position = { heardAfter: Number.MAX_SAFE_INTEGER, messageId: 0 };
 
 export const CHAT = 'test_1';
 export const ANN = { id: 'test_ann', name: 'Ann', administrator: false };
@@ -73,10 +75,36 @@ export function receive(store: Store, receipts: Receipt[], more: { cursor?: stri
   return store.receive({ channel: 'test', account: 'bot', now: NOW, receipts, ...more });
 }
 
-export async function claimed(store: Store, room = CHAT, owner = 'me', now = NOW): Promise<Claimed> {
-  const claim = await store.claim({ room, owner, now, leaseMs: MINUTE });
-  expect(claim, `claim of ${room}`).not.toBeNull();
-  return claim as Claimed;
+/** The claim of whoever is called so, for a minute. */
+export function lease(owner = 'me', now = NOW): Lease {
+  return { owner, now, leaseMs: MINUTE };
+}
+
+/** What is to be done in a room, and there is something. */
+export async function looked(store: Store, room = CHAT, owner = 'me', now = NOW): Promise<RoomState> {
+  const state = await store.look(room, owner, now);
+  expect(state, `something to be done in ${room}`).not.toBeNull();
+  return state as RoomState;
+}
+
+/** A room as it was taken: what was seen in it, and the claim. */
+export interface Taken extends RoomState {
+  claim: Claim;
+  turn: NonNullable<Awaited<ReturnType<Store['claim']>>>['turn'];
+  batch: StoredMessage[];
+}
+
+/** Looks at a room and takes it; null where there is nothing to do, or another has it. */
+export async function take(store: Store, room = CHAT, owner = 'me', now = NOW): Promise<Taken | null> {
+  const state = await store.look(room, owner, now);
+  const taken = state && (await store.claim(state, lease(owner, now)));
+  return state && taken && { ...state, ...taken };
+}
+
+export async function claimed(store: Store, room = CHAT, owner = 'me', now = NOW): Promise<Taken> {
+  const taken = await take(store, room, owner, now);
+  expect(taken, `claim of ${room}`).not.toBeNull();
+  return taken as Taken;
 }
 
 export function delivery(origin: string, text: string, more: Partial<NewDelivery> = {}): NewDelivery {
@@ -91,33 +119,100 @@ export function delivery(origin: string, text: string, more: Partial<NewDelivery
   };
 }
 
-/** Claims the room and begins a turn over all that waits. */
-export async function begun(
-  store: Store,
-  turnId: string,
-  { room = CHAT, personaId = 'default', hearers = [] as string[] } = {},
-): Promise<Claimed> {
-  const claim = await claimed(store, room);
-  const batch = claim.waiting.map((waiting) => waiting.id);
-  const turn = { id: turnId, personaId, batch };
-  const taken = await store.beginTurn({ claim: claim.claim, turn, noted: [], hearers, now: NOW });
-  expect(taken?.map(({ id }) => id)).toEqual(batch);
-  return claim;
+interface BeginOptions {
+  room?: string;
+  personaId?: string;
+  owner?: string;
+  hearers?: string[];
+  addressed?: string[];
+  exchange?: Exchange | null;
+  batch?: number[];
+  taken?: number[];
+  noted?: number[];
+  forBots?: boolean;
+  now?: number;
 }
 
-export function finish(
+/** Begins a turn over what was seen, all that waits unless something else is said; null when the claim is lost. */
+export async function begin(
   store: Store,
-  claim: Claimed,
+  seen: RoomState | Taken,
   turnId: string,
-  more: Partial<Parameters<Store['finishTurn']>[0]> = {},
+  more: BeginOptions = {},
+): Promise<Taken | null> {
+  const { personaId = 'default', owner = 'me', hearers = [], addressed = [], noted = [], now = NOW } = more;
+  const waiting = seen.waiting.map(({ id }) => id);
+  const batch = more.batch ?? waiting.filter((id) => !noted.includes(id));
+  const turn = { id: turnId, personaId, batch, taken: more.taken ?? batch, addressed };
+  const claim = await store.begin({
+    seen: 'claim' in seen ? seen.claim : seen,
+    lease: lease(owner, now),
+    turn,
+    noted,
+    hearers,
+    exchange: more.exchange ?? null,
+    ...(more.forBots === undefined ? {} : { forBots: more.forBots }),
+  });
+  return claim && { ...seen, claim, turn: null, batch: seen.waiting.filter(({ id }) => batch.includes(id)) };
+}
+
+/** Takes the room and begins a turn over all that waits. */
+export async function begun(store: Store, turnId: string, more: BeginOptions = {}): Promise<Taken> {
+  const seen = await looked(store, more.room, more.owner, more.now);
+  const taken = await begin(store, seen, turnId, more);
+  expect(taken, `the beginning of ${turnId}`).not.toBeNull();
+  return taken as Taken;
+}
+
+/** Notes what waits in a room, or some of it. */
+export async function note(
+  store: Store,
+  seen: RoomState | Taken,
+  {
+    hearers = ['default'],
+    noted = undefined as number[] | undefined,
+    forBots = undefined as boolean | undefined,
+  } = {},
+): Promise<boolean> {
+  return store.note({
+    seen: 'claim' in seen ? seen.claim : seen,
+    lease: lease(),
+    noted: noted ?? seen.waiting.map(({ id }) => id),
+    hearers,
+    exchange: null,
+    ...(forBots === undefined ? {} : { forBots }),
+  });
+}
+
+type Finish = Parameters<Store['finish']>[0];
+
+/** `finished`, or `lost`. */
+export async function finish(
+  store: Store,
+  taken: { claim: Claim },
+  turnId: string,
+  more: Partial<Finish> = {},
+): Promise<'finished' | 'lost'> {
+  return (await finishWith(store, taken, turnId, more)) === 'lost' ? 'lost' : 'finished';
+}
+
+/** As `finish`, with what the store says. */
+export function finishWith(
+  store: Store,
+  { claim }: { claim: Claim },
+  turnId: string,
+  more: Partial<Finish> = {},
 ) {
-  return store.finishTurn({
-    claim: claim.claim,
+  return store.finish({
+    claim,
     turnId,
     outcome: 'answered',
     reply: `reply of ${turnId}`,
     hearers: [],
+    addressed: [],
+    exchange: null,
     deliveries: [],
+    send: null,
     usage: null,
     measured: null,
     given: null,
@@ -150,10 +245,7 @@ export async function overhear(
     store,
     texts.map((text) => message(`over-${text}`, text, { chat: chatAt(chatId), threadId })),
   );
-  const { claim, waiting } = await claimed(store, room);
-  const noted = waiting.map(({ id }) => id);
-  await store.beginTurn({ claim, turn: null, noted, hearers, now: NOW });
-  await store.release(claim);
+  expect(await note(store, await looked(store, room), { hearers })).toBe(true);
 }
 
 /** `/reset`: everything up to now, or to an earlier word. */
@@ -164,7 +256,7 @@ export async function forget(
   const [chatId = CHAT, threadId = null] = room.split('/');
   const said = command(`reset-${randomUUID()}`, 'reset', '', { chat: chatAt(chatId), threadId });
   const [pending] = (await receive(store, [said])).commands;
-  const stored = await store.takeCommand(pending?.id ?? 0);
+  const stored = await store.takeCommand(pending?.id ?? 0, lease());
   if (!stored) throw new Error('the command is not there');
   const effect = { kind: 'reset' as const, room, personaId, upTo: upTo ?? stored.afterMessage };
   return store.finishCommand({ id: stored.id, now: NOW, deliveries: [], effects: [effect] });
@@ -175,21 +267,29 @@ export async function placeOf(
   store: Store,
   text: string,
   { room = CHAT, personaId = 'default' } = {},
-): Promise<Place> {
+): Promise<Position> {
   const ask = { room, personaId, after: BEGINNING, upTo: END, limit: 10_000, overheard: 10_000 };
   const { messages } = await store.span(ask);
   const found = messages.find((line) => line.text === text);
   if (!found) throw new Error(`no line “${text}” in the view`);
-  return found.place;
+  return found.position;
 }
 
-/** What waits in a room; gives the room back. */
+/** What waits in a room. */
 export async function waitingTexts(store: Store, room = CHAT): Promise<string[]> {
-  const claim = await store.claim({ room, owner: 'looking', now: NOW, leaseMs: MINUTE });
-  if (!claim) return [];
-  await store.release(claim.claim);
-  expect(claim.turn, 'no turn is unfinished').toBeNull();
-  return claim.waiting.map((waiting) => waiting.text);
+  const state = await store.look(room, 'looking', NOW);
+  expect(state?.unfinished ?? null, 'no turn is unfinished').toBeNull();
+  return (state?.waiting ?? []).map((waiting) => waiting.text);
+}
+
+/** What is to be delivered next, as whoever is called so sees it. */
+export function nextOf(store: Store, chatId = CHAT, owner = 'me', now = NOW) {
+  return store.next(chatId, owner, now);
+}
+
+/** As at the start of a process of that name. */
+export function recovered(store: Store, owner = 'me', now = NOW, channels = ['test']) {
+  return store.recover({ owner, channels, now });
 }
 
 export async function windowTexts(

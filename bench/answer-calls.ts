@@ -1,0 +1,15 @@
+/** The other end of `processes.ts`: a process of servers answers the calls of the process that started it. */
+
+export function answerCalls<Calls extends object>(calls: Calls): void {
+  process.on('message', async (asked: { id: number; name: keyof Calls; values: unknown[] }) => {
+    const { id, name, values } = asked;
+    try {
+      const call = calls[name] as (...values: unknown[]) => unknown;
+      process.send?.({ id, result: await call(...values) });
+    } catch (error) {
+      process.send?.({ id, error: String(error) });
+    }
+  });
+  process.on('disconnect', () => process.exit());
+  process.send?.('ready');
+}

@@ -1,0 +1,30 @@
+/** What the scripts of the bench are told on the command line. */
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+export interface Options {
+  /** Short runs, for a glance. */
+  quick: boolean;
+  /** The Node that runs the bots. */
+  node: string;
+  /** The gateway's `main.js`. */
+  main: string;
+  /** Whether that is the one compiled here, and so agrees with the store that is compiled into the bench. */
+  own: boolean;
+}
+
+const OWN_DIST = fileURLToPath(new URL('../../dist', import.meta.url));
+
+/** `--quick`, `--node PATH`, and `--dist PATH` for the compiled gateway of another checkout. */
+export function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      node: { type: 'string', default: process.execPath },
+      dist: { type: 'string', default: OWN_DIST },
+    },
+  });
+  const dist = resolve(values.dist);
+  return { quick: values.quick, node: values.node, main: join(dist, 'main.js'), own: dist === OWN_DIST };
+}

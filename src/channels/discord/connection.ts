@@ -1,0 +1,250 @@
+/**
+ * The connection to Discord's gateway, made again and again until the channel stops. One that breaks is made again at
+ * once, and the session resumed; from then on the pauses double up to a minute, without an end: an outage, a refused
+ * token and a missing intent are states to come out of. The library's own way of connecting again has no such pauses, so
+ * each of its managers serves for one connection.
+ */
+import type { REST } from '@discordjs/rest';
+import { CloseCodes, SimpleShardingStrategy, WebSocketManager, WebSocketShardEvents } from '@discordjs/ws';
+import type { Clock } from '../../core/clock.js';
+import type { State } from '../kit/state.js';
+import { backoffMs } from '../kit/supervise.js';
+import type { Base } from './api.js';
+import { closedWords, failureOf, isRefusedWith } from './failure.js';
+import type { DiscordOptions } from './options.js';
+import { read } from './payload.js';
+import type { Packet, Session } from './session.js';
+
+/** Guilds, messages and reactions in guilds, the same in direct chats, and what messages say. */
+const INTENTS = [0, 9, 10, 12, 13, 15].reduce((all, bit) => all | (1 << bit), 0);
+/** A connection that lasts for so long has ended the outage before it. */
+const LASTING_MS = 60_000;
+/** A connection that brings no session within this is given up. */
+const PATIENCE_MS = 180_000;
+/** So long the other end may take to answer that we close. */
+const CLOSING_MS = 2_000;
+
+export interface Connection {
+  /** Ends when the signal aborts and the connection is closed. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Gives up the connection and its session: the library has thrown. */
+  fail(reason: string): void;
+}
+
+interface End {
+  reason: string;
+  /** What the gateway closed the connection with; null where it was not closed by it. */
+  code: number | null;
+  /** How long there was a session; null where there was none. */
+  upMs: number | null;
+  isReached: boolean;
+  /** The session was refused, so that the next connection begins one, which has its own pauses. */
+  isSessionLost: boolean;
+}
+
+interface ConnectionParts extends Base {
+  options: DiscordOptions;
+  session: Session;
+  connecting: State;
+  /** Takes every event as Discord sent it, in order. Must not throw. */
+  take(packet: Packet): void;
+}
+
+export function createConnection(parts: ConnectionParts): Connection {
+  const { api, session, connecting, clock, log } = parts;
+  const { token } = parts.options;
+  const waitForIdentify = createIdentifyLimit(clock);
+  let isReachable = true;
+  let fail: (reason: string) => void = () => {};
+
+  /** What the library asks of the API before it connects. A session has an address, so that nothing need be asked. */
+  async function gatewayInformation(signal: AbortSignal) {
+    const known = session.info();
+    const limit = { total: 1, remaining: 1, reset_after: 0, max_concurrency: 1 };
+    if (known !== null && isReachable) return { url: known.resumeURL, shards: 1, session_start_limit: limit };
+    const told = read.gateway(await api.get('/gateway/bot', signal));
+    if (told?.url === undefined) throw new Error('Discord does not say where its gateway is');
+    session.resumeAt(told.url);
+    const remaining = known === null ? (told.session_start_limit?.remaining ?? 1) : 1;
+    // Whoever begins more sessions than that loses the token.
+    if (remaining < 1) throw new Error('Discord lets the bot begin no more sessions today');
+    return { url: told.url, shards: 1, session_start_limit: limit };
+  }
+
+  async function connectOnce(signal: AbortSignal, onUp: () => void): Promise<End> {
+    const over = new AbortController();
+    let end: (reason: string, code?: number) => void = () => {};
+    const ended = new Promise<{ reason: string; code: number | null }>((resolve) => {
+      end = (reason, code) => resolve({ reason, code: code ?? null });
+    });
+    let upAt: number | null = null;
+    let isReached = false;
+    let hadSession = session.info() !== null;
+    let shards: SimpleShardingStrategy | null = null;
+
+    const manager = new WebSocketManager({
+      token,
+      intents: INTENTS,
+      shardIds: [0],
+      shardCount: 1,
+      // The manager asks it for one thing only.
+      rest: { get: () => gatewayInformation(over.signal) } as unknown as REST,
+      buildStrategy(built) {
+        shards = new SimpleShardingStrategy(built);
+        return shards;
+      },
+      buildIdentifyThrottler: () => ({
+        async waitForIdentify(_shard, until) {
+          await waitForIdentify(until);
+          hadSession = true;
+        },
+      }),
+      // It asks before it connects anew, too. That is never answered: the next connection is ours to make.
+      retrieveSessionInfo: () => (over.signal.aborted ? new Promise(() => {}) : session.info()),
+      updateSessionInfo(_shard, info) {
+        if (over.signal.aborted) return;
+        if (info !== null && info.sessionId !== session.info()?.sessionId) {
+          session.begin(info.sessionId, info.resumeURL, info.sequence);
+        }
+        // The library gives up a session also where the gateway could not be reached.
+        if (info === null && isReached) session.forget();
+      },
+    });
+    manager.on(WebSocketShardEvents.Hello, () => {
+      isReached = true;
+    });
+    manager.on(WebSocketShardEvents.Dispatch, ({ data: { t: kind, d: payload, s: sequence } }) => {
+      if (over.signal.aborted) return;
+      const isReplay = upAt === null;
+      if (kind === 'READY' || kind === 'RESUMED') {
+        cancelPatience();
+        upAt = clock.now();
+        onUp();
+      }
+      parts.take({ kind, payload, sequence, isReplay });
+    });
+    manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.save());
+    manager.on(WebSocketShardEvents.Closed, ({ code }) => end(closedWords(code), code));
+    // Without a listener it would end the process. What matters of it closes the connection, or rejects the login.
+    manager.on(WebSocketShardEvents.Error, ({ error }) => {
+      const { reason } = failureOf(error);
+      log.debug({ channel: 'discord', reason }, 'the connection to Discord has a fault');
+    });
+
+    const minutes = PATIENCE_MS / 60_000;
+    const cancelPatience = clock.after(PATIENCE_MS, () =>
+      end(`Discord’s gateway gave no session within ${minutes} minutes`),
+    );
+    fail = (reason) => {
+      session.forget();
+      end(reason);
+    };
+    const stop = () => end('');
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    else Promise.resolve(manager.connect()).catch((error) => end(failureOf(error).reason));
+
+    const { reason, code } = await ended;
+    fail = () => {};
+    over.abort();
+    signal.removeEventListener('abort', stop);
+    cancelPatience();
+    await close(manager, shards);
+    const isSessionLost = hadSession && session.info() === null;
+    return { reason, code, upMs: upAt === null ? null : clock.now() - upAt, isReached, isSessionLost };
+  }
+
+  /** Discord keeps a session whose connection is closed with another code than 1000 and 1001. */
+  async function close(manager: WebSocketManager, shards: SimpleShardingStrategy | null): Promise<void> {
+    const sockets = socketsOf(shards);
+    const isClosed = new AbortController();
+    const code = session.info() === null ? CloseCodes.Normal : CloseCodes.Resuming;
+    const closing = Promise.resolve(manager.destroy({ code })).catch((error) => {
+      log.debug({ channel: 'discord', reason: failureOf(error).reason }, 'a connection ended badly');
+    });
+    void closing.then(() => isClosed.abort());
+    await clock.sleep(CLOSING_MS, isClosed.signal);
+    for (const socket of sockets) {
+      // The library takes its listeners away, and an error that nobody listens to would end the process.
+      socket.onerror = () => {};
+      socket.terminate();
+    }
+    manager.removeAllListeners();
+  }
+
+  return {
+    async run(signal) {
+      let failures = 0;
+      let logged: string | null = null;
+      const onUp = () => {
+        connecting.up();
+        if (logged !== null) log.info({ channel: 'discord' }, 'connected to Discord again');
+        logged = null;
+      };
+      while (!signal.aborted) {
+        const { reason, code, upMs, isReached, isSessionLost } = await connectOnce(signal, onUp);
+        if (signal.aborted) break;
+        isReachable = isReached;
+        const isRefused = code !== null && isRefusedWith(code);
+        if (upMs !== null && upMs >= LASTING_MS) failures = 0;
+        const isAtOnce = code !== null && !isRefused && (isSessionLost || (upMs !== null && failures === 0));
+        const pauseMs = isAtOnce ? 0 : backoffMs(failures);
+        if (!isSessionLost || !isAtOnce) failures += 1;
+        connecting.down(reason);
+        // One line for an outage, and another where somebody has to do something about it.
+        if (!isAtOnce && (logged === null || (isRefused && logged !== reason))) {
+          log.warn(
+            { channel: 'discord', reason },
+            'no connection to Discord; trying again with growing pauses',
+          );
+          logged = reason;
+        } else {
+          log.debug(
+            { channel: 'discord', reason, pauseMs },
+            'the connection to Discord ended; connecting again',
+          );
+        }
+        await clock.sleep(pauseMs, signal);
+      }
+      connecting.down('the gateway was stopped');
+    },
+    fail: (reason) => fail(reason),
+  };
+}
+
+interface Socket {
+  onerror: unknown;
+  terminate(): void;
+}
+
+/** A socket that still connects is not ended by the library, so it has to be taken from the library's insides. */
+function socketsOf(strategy: SimpleShardingStrategy | null): Socket[] {
+  const shards: unknown = strategy === null ? null : Reflect.get(strategy, 'shards');
+  if (!(shards instanceof Map)) return [];
+  return [...shards.values()]
+    .map((shard) => Reflect.get(shard, 'connection') as Socket | null)
+    .filter((socket) => socket !== null);
+}
+
+const LEAST_BETWEEN_MS = 5_000;
+/** With it there are fewer than a thousand sessions a day: whoever begins more loses the token. */
+const MOST_BETWEEN_MS = 120_000;
+const HOUR_MS = 3_600_000;
+/** As many sessions in an hour are nothing unusual; with each further one the time between two of them doubles. */
+const USUAL_IN_AN_HOUR = 6;
+
+/** Resolves when a session may be begun; rejects when the signal aborts before. */
+function createIdentifyLimit(clock: Clock): (signal: AbortSignal) => Promise<void> {
+  let begun: number[] = [];
+  return async (signal) => {
+    begun = begun.filter((at) => clock.now() - at < HOUR_MS);
+    const between = Math.min(
+      MOST_BETWEEN_MS,
+      LEAST_BETWEEN_MS * 2 ** Math.max(0, begun.length - USUAL_IN_AN_HOUR),
+    );
+    const last = begun.at(-1) ?? Number.NEGATIVE_INFINITY;
+    await clock.sleep(last + between - clock.now(), signal);
+    if (signal.aborted) throw new Error('the connection is over');
+    begun.push(clock.now());
+  };
+}

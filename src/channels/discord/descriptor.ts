@@ -1,0 +1,12 @@
+/** Discord, for the list of channels. */
+import { describeChannel } from '../kit/descriptor.js';
+import { discordOptions } from './options.js';
+
+export const discord = describeChannel({
+  name: 'discord',
+  label: 'Discord',
+  options: discordOptions,
+  secrets: ['token'],
+  streaming: true,
+  create: async (host) => (await import('./channel.js')).createDiscord(host),
+});

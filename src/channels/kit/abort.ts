@@ -1,0 +1,35 @@
+/** Links signals: the caller's aborts work of ours, too. */
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../../core/clock.js';
+
+/** Runs `act` when the signal aborts, at once if it has already. What is returned stops listening. */
+export function onAbort(signal: AbortSignal | undefined, act: () => void): () => void {
+  if (signal === undefined) return () => {};
+  if (signal.aborted) {
+    act();
+    return () => {};
+  }
+  // As many calls as are under way listen to one signal of the caller: no leak, so Node need not warn of one.
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', act, { once: true });
+  return () => signal.removeEventListener('abort', act);
+}
+
+/** Runs the work with a signal that aborts with any of the given ones, or after `ms`. */
+export async function withDeadline<T>(
+  clock: Clock,
+  ms: number,
+  signals: readonly (AbortSignal | undefined)[],
+  work: (ended: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  const end = () => over.abort();
+  const unlisten = signals.map((signal) => onAbort(signal, end));
+  const cancelDeadline = clock.after(ms, end);
+  try {
+    return await work(over.signal);
+  } finally {
+    cancelDeadline();
+    for (const stop of unlisten) stop();
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Answers of a platform that are worth remembering, by key: who is in a group, who manages it. One question at a
+ * time for each key; the oldest answers are forgotten when there are too many.
+ */
+import type { Clock } from '../../core/clock.js';
+import { bounded } from './bounded.js';
+
+/** Somebody who is an administrator mostly stays one; somebody who is not may just have been made one. */
+const YES_KEPT_MS = 300_000;
+const NO_KEPT_MS = 3_000;
+
+export interface Asked<Answer> {
+  /** The remembered answer, if it is no older than that. */
+  known(key: string, maxAgeMs: number): Answer | undefined;
+  /** The same, or else the platform is asked. Rejects when it cannot be. */
+  get(key: string, maxAgeMs: number): Promise<Answer>;
+  forget(key: string): void;
+  forgetAll(): void;
+}
+
+export function createAsked<Answer>(
+  ask: (key: string) => Promise<Answer>,
+  { most, clock }: { most: number; clock: Clock },
+): Asked<Answer> {
+  let answers = bounded<string, { askedAt: number; answer: Answer }>(most);
+  const asking = new Map<string, Promise<Answer>>();
+
+  async function askNow(key: string): Promise<Answer> {
+    const askedAt = clock.now();
+    const answer = await ask(key);
+    answers.set(key, { askedAt, answer });
+    return answer;
+  }
+
+  function known(key: string, maxAgeMs: number): Answer | undefined {
+    const kept = answers.get(key);
+    return kept !== undefined && clock.now() - kept.askedAt < maxAgeMs ? kept.answer : undefined;
+  }
+
+  return {
+    known,
+    async get(key, maxAgeMs) {
+      const answer = known(key, maxAgeMs);
+      if (answer !== undefined) return answer;
+      const running = asking.get(key) ?? askNow(key).finally(() => asking.delete(key));
+      asking.set(key, running);
+      return running;
+    },
+    forget: (key) => answers.delete(key),
+    forgetAll() {
+      answers = bounded(most);
+    },
+  };
+}
+
+/** Whether somebody is an administrator by the answers: a yes is remembered for minutes, a no for seconds. */
+export async function isAdministrator<Answer>(
+  asked: Asked<Answer>,
+  key: string,
+  isOne: (answer: Answer) => boolean,
+): Promise<boolean> {
+  const known = asked.known(key, YES_KEPT_MS);
+  if (known !== undefined && isOne(known)) return true;
+  return isOne(await asked.get(key, NO_KEPT_MS));
+}

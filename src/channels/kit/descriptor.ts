@@ -1,0 +1,37 @@
+/** A channel as the rest of the gateway knows it, without loading its platform's library. */
+import type * as z from 'zod';
+import type { Channel } from '../../core/channel.js';
+import type { ChannelHost } from '../../core/channel-host.js';
+import type { Camel } from './options.js';
+
+export interface ChannelDescriptor<Name extends string = string, Schema extends z.ZodObject = z.ZodObject> {
+  /** Letters only: the key below `channels` in config.yaml, and the first part of every id of this channel. */
+  name: Name;
+  /** As people read it. */
+  label: string;
+  /**
+   * The keys of its section that only this channel has; `access` and `streaming` are there for every channel. With a
+   * key `enabled`, the section alone does not configure the channel.
+   */
+  options: Schema;
+  /** Which of the options, in camel case, are never shown in a log; of a record, all its values. */
+  secrets: readonly (keyof Camel<z.output<Schema>> & string)[];
+  /** Whether replies are shown while they are written, unless the section says otherwise. */
+  streaming: boolean;
+  /** Rules that stand for this channel in the place of the common section `access`. */
+  access?: { direct: 'open' | 'closed' | 'pairing'; groups: 'open' | 'closed' | 'listed' };
+  /** Loads the platform's library. Connects to nothing yet. */
+  create(host: ChannelHost<OptionsOf<Schema>>): Promise<Channel>;
+}
+
+/** The options of a channel's section as its code has them. */
+type OptionsOf<Schema extends z.ZodObject> = Camel<z.output<Schema>> & {
+  access: { groups: 'listed' | 'open' | 'closed' };
+};
+
+/** The descriptor itself; its types are inferred. */
+export function describeChannel<const Name extends string, Schema extends z.ZodObject>(
+  descriptor: ChannelDescriptor<Name, Schema>,
+): ChannelDescriptor<Name, Schema> {
+  return descriptor;
+}

@@ -1,0 +1,72 @@
+/** Types of options, and what is said where a value is wrong: never the value itself, which may be a secret. */
+import * as z from 'zod';
+
+/** `snake_case` keys of one level as `camelCase`: the options of config.yaml as the code has them. */
+export type Camel<Section> = {
+  [Key in keyof Section as Key extends string ? CamelWord<Key> : Key]: Section[Key];
+};
+type CamelWord<Word extends string> = Word extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelWord<Tail>>}`
+  : Word;
+
+export function expected(what: string) {
+  return {
+    error: (issue: { input?: unknown }) =>
+      `expected ${what}${issue.input === undefined ? ', but it is missing' : ''}`,
+  };
+}
+
+export function text(what: string) {
+  return z.string(expected(what)).trim().min(1, expected(what));
+}
+
+export function choice<const Values extends readonly [string, ...string[]]>(...values: Values) {
+  return z.enum(values, expected(`one of ${values.join(', ')}`));
+}
+
+export function truth() {
+  return z.preprocess(
+    (value) => (value === 'true' ? true : value === 'false' ? false : value),
+    z.boolean(expected('true or false')),
+  );
+}
+
+export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
+  const range = most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`;
+  const words = expected(`a whole number ${range}`);
+  return number(z.int(words).min(least, words).max(most, words));
+}
+
+export function amount(what: string, least: number) {
+  const words = expected(what);
+  return number(z.number(words).min(least, words));
+}
+
+/** Messages a second, or at once. */
+export function rate() {
+  const words = expected('a number of messages above 0');
+  return number(z.number(words).positive(words));
+}
+
+/** A value from the environment is always text, so a number may stand there as text. */
+function number(schema: z.ZodNumber) {
+  return z.preprocess(
+    (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value),
+    schema,
+  );
+}
+
+export function webAddress(what = 'an address that begins with http:// or https://') {
+  return address(what, /^https?$/);
+}
+
+export function address(what: string, protocol: RegExp) {
+  return z.url({ protocol, ...expected(what) });
+}
+
+/** The address of an API, to which paths are added: without a slash at its end. */
+export function apiAddress(what: string, standard: string) {
+  return webAddress(`${what}, like ${standard}`)
+    .transform((root) => root.replace(/\/+$/, ''))
+    .default(standard);
+}

@@ -1,0 +1,78 @@
+/** Reads a file that is to be sent; where that cannot be, says why, in words for the operator. */
+import { readFile, stat } from 'node:fs/promises';
+import { sizeInWords } from '../../core/bytes.js';
+import type { OutgoingFile, SendResult } from '../../core/channel.js';
+import { describe } from '../../core/errors.js';
+
+type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
+export type Found = { kind: 'found' } | NotSent;
+export type Read = { kind: 'read'; bytes: Buffer } | NotSent;
+
+export interface Limit {
+  bytes: number;
+  /** Whose limit it is. */
+  platform: string;
+}
+
+/** Errors that pass by themselves: too much is open just now. */
+const PASSING = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOMEM', 'ABORT_ERR']);
+
+/** For a channel that only says where the file is. */
+export async function findFile(file: OutgoingFile): Promise<Found> {
+  const size = await sizeOf(file);
+  return typeof size === 'number' ? { kind: 'found' } : size;
+}
+
+/** The whole file, read once. An empty one is read, too. */
+export async function readOutgoing(file: OutgoingFile, limit: Limit, signal: AbortSignal): Promise<Read> {
+  const size = await sizeOf(file);
+  if (typeof size !== 'number') return size;
+  if (size > limit.bytes) return tooLarge(file, size, limit);
+  try {
+    const bytes = await readFile(file.path, { signal });
+    // It may have grown since its size was read.
+    return bytes.length > limit.bytes ? tooLarge(file, bytes.length, limit) : { kind: 'read', bytes };
+  } catch (error) {
+    return unreadable(file, error);
+  }
+}
+
+/** For the text beside an empty file, which platforms refuse: whoever asked for it is to know. */
+export function withEmptyNote(text: string, { name }: OutgoingFile): string {
+  const note = `(The file ${name} is empty, so it is not attached.)`;
+  return text.trim() === '' ? note : `${text}\n\n${note}`;
+}
+
+async function sizeOf(file: OutgoingFile): Promise<number | NotSent> {
+  try {
+    const found = await stat(file.path);
+    if (found.isFile()) return found.size;
+    return refused(file, 'is not a file (only files can be sent, not folders)');
+  } catch (error) {
+    return unreadable(file, error);
+  }
+}
+
+function tooLarge(file: OutgoingFile, size: number, { bytes, platform }: Limit): NotSent {
+  const most = `${platform} takes at most ${bytes / 1_000_000} MB`;
+  return refused(file, `has ${sizeInWords(size)}, and ${most}; make it smaller, or take it from the disk`);
+}
+
+function unreadable(file: OutgoingFile, error: unknown): NotSent {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code === 'ENOENT' || code === 'ENOTDIR') {
+    return refused(file, 'is not there any more; ask for it again');
+  }
+  if (PASSING.has(code)) {
+    return { kind: 'unreachable', reason: words(file, `cannot be read now (${code})`), taken: 'no' };
+  }
+  return refused(file, `cannot be read (${code || describe(error)}); see to its permissions and to the disk`);
+}
+
+function refused(file: OutgoingFile, what: string): NotSent {
+  return { kind: 'refused', reason: words(file, what) };
+}
+
+function words({ name, path }: OutgoingFile, what: string): string {
+  return `the file ${JSON.stringify(name)} (${path}) ${what}`;
+}

@@ -1,0 +1,52 @@
+/**
+ * Keeps work going: what ends is begun again, each time after a longer pause, until the signal aborts. An outage, a
+ * refused token and another program on the same account are states to come out of, never reasons to give up.
+ */
+import type { Clock } from '../../core/clock.js';
+import type { State } from './state.js';
+
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** 1 second, then twice as long each time, up to a minute. `failures`: how many there were in a row before. */
+export function backoffMs(failures: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10));
+}
+
+/** Why a round of the work ended. */
+export interface Setback {
+  reason: string;
+  /** All went well in between: pauses begin with the shortest again. */
+  first?: boolean;
+  /** Instead of the usual pause; 0 begins anew at once. */
+  pauseMs?: number | ((failures: number) => number);
+}
+
+/** Ends when the signal aborts and the round in progress is over. Never rejects. */
+export async function supervise<Ended extends Setback>(parts: {
+  /** Works until something is wrong, and says what; null when nothing is. Never rejects. */
+  round(failures: number): Promise<Ended | null>;
+  /** Tells the operator. `failures` counts this one, too. */
+  log(setback: Ended, told: { reason: string; failures: number; pauseMs: number }): void;
+  state: State;
+  clock: Clock;
+  signal: AbortSignal;
+}): Promise<void> {
+  const { round, state, clock, signal } = parts;
+  let failures = 0;
+  while (!signal.aborted) {
+    const setback = await round(failures);
+    if (signal.aborted) break;
+    if (setback === null) {
+      failures = 0;
+      continue;
+    }
+    const { reason, first = false, pauseMs: wanted = backoffMs } = setback;
+    if (first) failures = 0;
+    const pauseMs = typeof wanted === 'number' ? wanted : wanted(failures);
+    failures += 1;
+    state.down(reason);
+    parts.log(setback, { reason, failures, pauseMs });
+    await clock.sleep(pauseMs, signal);
+  }
+}

@@ -1,0 +1,12 @@
+/** Telegram, for the list of channels. */
+import { describeChannel } from '../kit/descriptor.js';
+import { telegramOptions } from './options.js';
+
+export const telegram = describeChannel({
+  name: 'telegram',
+  label: 'Telegram',
+  options: telegramOptions,
+  secrets: ['token', 'webhookSecret', 'personaTokens'],
+  streaming: true,
+  create: async (host) => (await import('./channel.js')).createTelegram(host),
+});

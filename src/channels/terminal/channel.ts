@@ -1,0 +1,156 @@
+/**
+ * The terminal as a channel, the reference for all others: one direct chat, `terminal_local`, at a prompt or
+ * through a pipe. Steps 1 and 7 of the route meet it here.
+ */
+import { resolve } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import type { Channel, ChannelLimits, Part, Receive, Recipient } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { onAbort } from '../kit/abort.js';
+import { findFile } from '../kit/outgoing.js';
+import { createState } from '../kit/state.js';
+import { parse } from '../markdown/parse.js';
+import { createPipe } from './pipe.js';
+import { createPrompt } from './prompt.js';
+
+export interface TerminalOptions {
+  input: Readable;
+  output: Writable;
+  /** A person at a prompt; else one message a line. */
+  interactive: boolean;
+  /** Whether a prompt may use colours. */
+  colours: boolean;
+  /** The person's name, mostly that of the operating system's user. */
+  userName: string;
+  /** Keeps the lines that were typed; null keeps none. */
+  historyFile: string | null;
+  clock: Clock;
+  newId(): string;
+  log: Log;
+  /** The person left, the input ended, or nobody reads the output. Called once, and not after an abort. */
+  onEnd(failure: unknown): void;
+}
+
+export interface Terminal extends Channel {
+  /** Lets a log write to the same terminal, without tearing what is being typed. */
+  interject(write: () => void): void;
+}
+
+const ADDRESS = 'local';
+
+/** Nobody throttles a terminal. */
+const UNLIMITED = 1000;
+
+export function createTerminal(options: TerminalOptions): Terminal {
+  const { output, interactive, colours, clock, log } = options;
+  const dialogue = interactive
+    ? createPrompt({ ...options, warn: (error, message) => log.warn({ err: error }, message) })
+    : createPipe(options);
+  const ended = new AbortController();
+  const state = createState(clock);
+  let reading: Promise<void> = Promise.resolve();
+  let over = false;
+
+  function finish(failure: unknown): void {
+    state.down(failure === null ? null : describe(failure));
+    if (over) return;
+    over = true;
+    if (!ended.signal.aborted) options.onEnd(failure);
+  }
+
+  // Without a listener, a reader that went away (`| head`) would end the process.
+  output.on('error', (error: NodeJS.ErrnoException) => finish(error.code === 'EPIPE' ? null : error));
+
+  async function converse(receive: Receive, signal: AbortSignal): Promise<void> {
+    try {
+      await dialogue.read((line) => receive(batchOf(line)), signal);
+      finish(null);
+    } catch (error) {
+      log.error({ err: error }, 'the terminal chat ended, because its input could not be taken in');
+      finish(error);
+    }
+  }
+
+  function batchOf(line: string): Parameters<Receive>[0] {
+    const sender = { address: ADDRESS, name: options.userName, administrator: true };
+    return {
+      channel: 'terminal',
+      account: ADDRESS,
+      events: [
+        {
+          kind: 'message',
+          chat: { address: ADDRESS, kind: 'direct', title: 'Terminal' },
+          threadId: null,
+          platformMessageId: options.newId(),
+          sender,
+          text: line,
+          sentAt: clock.now(),
+          mentionsBot: false,
+          replyTo: null,
+        },
+      ],
+    };
+  }
+
+  async function preview(_to: Recipient, part: Part): Promise<boolean> {
+    dialogue.thinking?.(part.text);
+    return true;
+  }
+
+  const limits: ChannelLimits = {
+    messagesPerSecond: UNLIMITED,
+    perChatBurst: UNLIMITED,
+    perChatPerSecond: { direct: UNLIMITED, group: UNLIMITED },
+    // A line of a pipe waits for the reply to the one before, so it never comes in a burst.
+    ...(interactive ? {} : { debounceMs: 0 }),
+  };
+
+  return {
+    name: 'terminal',
+    limits,
+    compose(markdown) {
+      if (markdown.trim() === '') return [];
+      // Programs, and terminals that can show no styles, get the Markdown as the model wrote it.
+      return [interactive && colours ? parse(markdown) : { text: markdown, marks: [] }];
+    },
+    async start(receive, signal) {
+      onAbort(signal, () => ended.abort());
+      if (signal.aborted) return;
+      state.up();
+      reading = converse(receive, ended.signal);
+    },
+    async send(to, part, { personaName }) {
+      if (to.address !== ADDRESS)
+        return { kind: 'refused', reason: `the terminal has no chat ${to.address}` };
+      const found = part.file === undefined ? null : await findFile(part.file);
+      if (found !== null && found.kind !== 'found') return found;
+      try {
+        await dialogue.show(personaName, asText(part));
+        return { kind: 'sent', platformMessageId: options.newId() };
+      } catch (error) {
+        return { kind: 'refused', reason: `nobody reads the terminal chat: ${describe(error)}` };
+      }
+    },
+    async stop() {
+      ended.abort();
+      await dialogue.close();
+      await reading;
+    },
+    status: state.status,
+    ...(dialogue.thinking ? { setTyping: async () => dialogue.thinking?.(), preview } : {}),
+    interject: dialogue.interject,
+  };
+}
+
+/**
+ * The part as text alone: a file is on this machine already, so it is said where. In its name, what would steer the
+ * terminal or begin a line becomes a `?`.
+ */
+function asText({ text, marks, file }: Part): Part {
+  if (file === undefined) return { text, marks };
+  const where = `File ${file.name}: ${resolve(file.path)}`.replace(/\p{Cc}/gu, '?');
+  const between = text === '' || text.endsWith('\n') ? '' : '\n';
+  return { text: `${text}${between}${where}`, marks };
+}

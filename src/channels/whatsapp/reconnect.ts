@@ -1,0 +1,130 @@
+/**
+ * Keeps connected: a connection that ends is followed by a new one, at once or after a pause, without an end. That
+ * nobody has linked us yet, that the phone removed us, and that WhatsApp is not there are states to come out of.
+ */
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import { onAbort } from '../kit/abort.js';
+import type { State } from '../kit/state.js';
+import { type Setback, supervise } from '../kit/supervise.js';
+import { type Closing, closingOf, pauseAfter } from './closing.js';
+import type { Connection } from './connection.js';
+import { type Credentials, isLinked } from './credentials.js';
+
+/** A connection that lasted so long was a good one. */
+const GOOD_AFTER_MS = 60_000;
+/** Another client that took the link away comes back as soon as we do. */
+const UNDISPUTED_AFTER_MS = 600_000;
+/** Credentials that cannot be saved are the only copy. */
+const SAVE_AGAIN_MS = 5_000;
+
+interface Parts {
+  credentials(): Promise<Credentials>;
+  /** Makes a connection. `opened` is to be called when it is logged in. */
+  connect(credentials: Credentials, opened: () => void): Promise<Connection>;
+  /** Forgets the credentials, which are worth nothing any more. */
+  forget(): Promise<void>;
+  state: State;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+}
+
+export interface Reconnecting {
+  /** The connection that is logged in. */
+  open(): Connection | null;
+  /** Ends the connection that there is; a new one follows. */
+  renew(reason: Error): void;
+  /** Ends when the signal aborts and the last connection is over. Never rejects. */
+  run(): Promise<void>;
+}
+
+export function createReconnecting(parts: Parts): Reconnecting {
+  const { state, clock, log, signal } = parts;
+  let current: Connection | null = null;
+  let isOpen = false;
+  let last: Closing['kind'] | null = null;
+
+  async function round(): Promise<Setback & Closing> {
+    const beganAt = clock.now();
+    const closing = await connectOnce();
+    isOpen = false;
+    current = null;
+    const lasted = clock.now() - beganAt;
+    const wasGood = lasted >= (closing.kind === 'replaced' ? UNDISPUTED_AFTER_MS : GOOD_AFTER_MS);
+    const first = wasGood || closing.kind !== last;
+    last = closing.kind;
+    return { ...closing, first, pauseMs: (failures) => pauseAfter(closing, failures) };
+  }
+
+  /** One connection, from beginning to end. */
+  async function connectOnce(): Promise<Closing> {
+    try {
+      const credentials = await parts.credentials();
+      const connection = await parts.connect(credentials, () => {
+        isOpen = true;
+        state.up();
+      });
+      current = connection;
+      const unlisten = onAbort(signal, () => connection.end(new Error('the gateway stops')));
+      const error = await connection.ended;
+      isOpen = false;
+      current = null;
+      unlisten();
+      const closing = closingOfLink(error, credentials);
+      if (closing.kind !== 'logged out') await save(credentials);
+      // What the library still does for this connection must not undo what the next one writes.
+      credentials.retire();
+      if (closing.kind === 'logged out') await parts.forget();
+      return closing;
+    } catch (error) {
+      return { kind: 'interrupted', reason: describe(error) };
+    }
+  }
+
+  async function save(credentials: Credentials): Promise<void> {
+    for (;;) {
+      try {
+        return await credentials.settled();
+      } catch (error) {
+        log.error(
+          { channel: 'whatsapp', reason: describe(error) },
+          'the credentials of WhatsApp could not be saved; trying again',
+        );
+        if (signal.aborted) return;
+        await clock.sleep(SAVE_AGAIN_MS, signal);
+        credentials.save();
+      }
+    }
+  }
+
+  function tell({ kind }: Closing, { reason, pauseMs }: { reason: string; pauseMs: number }): void {
+    const fields = { channel: 'whatsapp', reason, pauseMs };
+    if (kind === 'restart' || kind === 'unscanned') log.debug(fields, 'a new connection to WhatsApp is due');
+    else if (kind === 'logged out') {
+      log.error(
+        fields,
+        'WhatsApp: this gateway was removed from the linked devices; its credentials are forgotten. To link it again, scan the QR code that follows',
+      );
+    } else if (kind === 'interrupted') {
+      log.warn(fields, 'the connection to WhatsApp is interrupted; trying again');
+    } else log.error(fields, 'WhatsApp does not keep this connection; trying again later');
+  }
+
+  return {
+    open: () => (isOpen ? current : null),
+    renew: (reason) => current?.end(reason),
+    async run() {
+      await supervise({ round, log: tell, state, clock, signal });
+      state.down('the gateway stops');
+    },
+  };
+}
+
+/** "Logged out" before anybody has linked us means that WhatsApp refuses to link us now. */
+function closingOfLink(error: unknown, { auth }: Credentials): Closing {
+  const closing = closingOf(error);
+  if (closing.kind !== 'logged out' || isLinked(auth.creds)) return closing;
+  return { kind: 'interrupted', reason: 'WhatsApp refuses to link this gateway just now (401)' };
+}

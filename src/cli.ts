@@ -1,0 +1,97 @@
+/**
+ * The command line, loaded by `main.ts`: `coterie <command>`. Exit codes: 0 success, 1 failed while running, 2 wrong
+ * usage or configuration.
+ */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { describe, Fault } from './core/errors.js';
+
+const FAILED = 1;
+const WRONG_USAGE = 2;
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+const program = new Command('coterie')
+  .enablePositionalOptions()
+  .showHelpAfterError('(--help shows what there is)');
+const pair = new Command('pair');
+
+withOptions(program, 'A self-hosted gateway through which people chat with personas');
+withOptions(
+  program.command('start', { isDefault: true }),
+  'run every configured channel (the default)',
+).action(async (...given) => (await import('./run.js')).start(configOf(given), version));
+withOptions(program.command('chat'), 'chat in the terminal only').action(async (...given) =>
+  (await import('./run.js')).chat(configOf(given), version),
+);
+withOptions(program.command('worker'), 'make vectors beside a GPU, for the queue in Redis').action(
+  async (...given) => (await import('./worker.js')).worker(configOf(given)),
+);
+withOptions(program.command('doctor'), 'check the configuration and everything it names')
+  .option('--message <chat-id/message-id>', 'say where one message went')
+  .action(async (options: { message?: string }, ...given) =>
+    (await import('./doctor.js')).doctor(configOf(given), options.message),
+  );
+program.addCommand(withOptions(pair, 'let people and groups in'));
+withOptions(pair.command('list'), 'list who waits to be let in').action(async (...given) =>
+  (await import('./pair.js')).list(configOf(given)),
+);
+withOptions(pair.command('approve'), 'let somebody in by code, or a group by its chat id')
+  .argument('<code-or-chat-id>')
+  .action(async (codeOrId: string, ...given) =>
+    (await import('./pair.js')).approve(configOf(given), codeOrId),
+  );
+withOptions(pair.command('remove'), 'take an approval or a request back')
+  .argument('<id>')
+  .action(async (id: string, ...given) => (await import('./pair.js')).remove(configOf(given), id));
+withOptions(pair.command('whatsapp'), 'link WhatsApp by a code instead of a QR; the gateway must not run')
+  .requiredOption('--phone <number>', 'the number of the account, with its country code')
+  .action(async (options: { phone: string }, ...given) =>
+    (await import('./pair.js')).linkWhatsApp(configOf(given), options.phone),
+  );
+withOptions(program.command('backup'), 'write database and groups into one file; the gateway may run')
+  .argument('<file>')
+  .action(async (file: string, ...given) =>
+    (await import('./archive.js')).backUp(configOf(given), file, version),
+  );
+withOptions(program.command('restore'), 'put a backup back; the gateway must not run')
+  .argument('<file>')
+  .action(async (file: string, ...given) =>
+    (await import('./archive.js')).restoreFrom(configOf(given), file),
+  );
+
+/** Every command takes `--config`, `--version` and `--help`. */
+function withOptions(command: Command, description: string): Command {
+  return command
+    .description(description)
+    .option('-c, --config <file>', 'configuration file (else COTERIE_CONFIG, else ./config.yaml)')
+    .version(version)
+    .exitOverride();
+}
+
+/** `--config` may stand before or behind the command's name. */
+function configOf(given: unknown[]): string | undefined {
+  const command = given.at(-1) as Command;
+  return command.optsWithGlobals<{ config?: string }>().config;
+}
+
+async function main(): Promise<void> {
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? 0 : WRONG_USAGE;
+      return;
+    }
+    process.stderr.write(`coterie: ${describe(error)}\n`);
+    const wrongSetup =
+      error instanceof Fault && (error.code === 'configuration' || error.code === 'already_running');
+    process.exitCode = wrongSetup ? WRONG_USAGE : FAILED;
+  }
+}
+
+await main();
+// A start that failed may have left a socket or a timer behind.
+if (process.exitCode) process.exit();

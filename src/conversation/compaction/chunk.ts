@@ -1,0 +1,95 @@
+/**
+ * How much of a conversation one flush can be shown: all of the window where it fits; of a longer stretch as much
+ * as does, ending where a stretch may end.
+ */
+import { cutWithMarker } from '../../core/cut.js';
+import { estimateTokens, type ModelMessage } from '../../core/model.js';
+import { type HeardMessage, isAfter, type Position, type Span, type ViewRecord } from '../../core/view.js';
+import { historyEntries, type Perspective } from '../context/history.js';
+import type { Services } from '../services.js';
+import { tokensOf } from '../turn/tokens.js';
+import { boundaries } from './cut.js';
+
+export interface Chunk {
+  messages: ModelMessage[];
+  /** Its last message; what is shown up to there counts as seen. */
+  to: Position;
+  /** What a flush has not seen before, oldest first. */
+  fresh: HeardMessage[];
+  /** Some message was longer than the whole window and is shown cut. */
+  cut: boolean;
+}
+
+const MOST_ROWS = 500;
+
+export async function nextChunk(
+  services: Services,
+  view: ViewRecord,
+  to: Position,
+  tokens: number,
+  perspective: Perspective,
+): Promise<Chunk | null> {
+  const { room, personaId } = view;
+  const span = (after: Position) =>
+    services.store.span({
+      ...{ room, personaId, after, upTo: to, limit: MOST_ROWS },
+      overheard: services.settings.overheardMessages,
+    });
+  const isFresh = ({ addressed, position }: HeardMessage) => addressed && isAfter(position, view.flushedTo);
+
+  if (isAfter(view.flushedTo, view.windowAfter)) {
+    // The window holds what an earlier flush has seen, too: shown again while there is room, it explains the rest.
+    const window = await span(view.windowAfter);
+    const messages = shown(window, perspective);
+    if (!window.more && tokensOf(messages) <= tokens) {
+      return { messages, to, fresh: window.messages.filter(isFresh), cut: false };
+    }
+  }
+  const rest = await span(view.flushedTo);
+  if (rest.messages.length === 0) return null;
+  const end = lastThatFits(rest, perspective, tokens);
+  const part: Span = { ...rest, messages: rest.messages.slice(0, end + 1) };
+  const whole = end === rest.messages.length - 1 && !rest.more;
+  const chunk = { to: whole ? to : placeOf(part), fresh: part.messages.filter(isFresh) };
+  const messages = shown(part, perspective);
+  if (tokensOf(messages) <= tokens) return { ...chunk, messages, cut: false };
+  return { ...chunk, messages: shortened(messages, tokens), cut: true };
+}
+
+function shown(span: Span, perspective: Perspective): ModelMessage[] {
+  return historyEntries(span.messages, span.steps, perspective).flat();
+}
+
+/** Where a part that fits may end; the first such place, where even that is too much. */
+function lastThatFits(span: Span, perspective: Perspective, tokens: number): number {
+  const ends = boundaries(span.messages);
+  const last = span.messages.length - 1;
+  if (!span.more && !ends.includes(last)) ends.push(last);
+  const [first = last] = ends;
+  let fits = first;
+  let used = 0;
+  let from = 0;
+  for (const end of ends) {
+    used += tokensOf(shown({ ...span, messages: span.messages.slice(from, end + 1) }, perspective));
+    if (used > tokens) break;
+    fits = end;
+    from = end + 1;
+  }
+  return fits;
+}
+
+function placeOf({ messages }: Span): Position {
+  const last = messages.at(-1);
+  if (!last) throw new Error('a chunk without messages');
+  return last.position;
+}
+
+/** Every message its fair share of the room there is, with a marker where that is not all of it. */
+function shortened(messages: ModelMessage[], tokens: number): ModelMessage[] {
+  const share = Math.floor(tokens / messages.length);
+  return messages.map((message) => {
+    const most = Math.max(100, share * 2);
+    if (estimateTokens(message.content) <= share || message.content.length <= most) return message;
+    return { ...message, content: cutWithMarker(message.content, most, 'flush-max-chars') };
+  });
+}

@@ -1,0 +1,72 @@
+/**
+ * Files that came with messages, between steps 2 and 4: fetched from the platform and read. What a voice note says
+ * is needed to know whom it is for; everything else waits until a message is to be answered.
+ */
+import type { Media } from '../../core/attachments.js';
+import type { Channel } from '../../core/channel.js';
+import type { ChatId } from '../../core/ids.js';
+import type { Claim } from '../../core/store.js';
+import type { StoredMessage } from '../../core/transcript.js';
+import type { Services } from '../services.js';
+
+type FileServices = Pick<Services, 'store' | 'media'>;
+
+export interface FilesAsk {
+  claim: Claim;
+  chatId: ChatId;
+  channel: Channel;
+  messages: StoredMessage[];
+  signal: AbortSignal;
+}
+
+export interface FilesRead {
+  /** The same messages, as they read now. */
+  messages: StoredMessage[];
+  /** What their senders are to be told, by message. */
+  notices: { message: StoredMessage; text: string }[];
+}
+
+/** What only a spoken word can address. */
+export function hearVoices(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
+  return read(services, ask, (message) => mayAddress(services.media, message), 'voice');
+}
+
+export function mayAddress(media: Media, { attachments = [], quiet }: StoredMessage): boolean {
+  return quiet !== true && media.mayAddress(attachments);
+}
+
+/** Everything. What was read before is not read again. null when it was aborted, or the claim is lost. */
+export function readFiles(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
+  return read(services, ask, ({ attachments = [] }) => attachments.some(({ outcome }) => !outcome));
+}
+
+async function read(
+  { store, media }: FileServices,
+  { claim, chatId, channel, messages, signal }: FilesAsk,
+  wanted: (message: StoredMessage) => boolean,
+  only?: 'voice',
+): Promise<FilesRead | null> {
+  const found: FilesRead = { messages: [], notices: [] };
+  for (const message of messages) {
+    if (!wanted(message)) {
+      found.messages.push(message);
+      continue;
+    }
+    const { attachments = [], words = '' } = message;
+    const fetch = channel.fetch?.bind(channel);
+    const taken = await media.take({
+      chatId,
+      words,
+      attachments,
+      fetch,
+      signal,
+      ...(only === undefined ? {} : { only }),
+    });
+    if (taken === null) return null;
+    const { notice, ...changed } = taken;
+    if (!(await store.keepFiles(claim, { id: message.id, ...changed }))) return null;
+    found.messages.push({ ...message, ...changed });
+    if (notice !== null) found.notices.push({ message, text: notice });
+  }
+  return found;
+}

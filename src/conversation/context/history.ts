@@ -1,0 +1,147 @@
+/** What a persona heard as messages for a model, for step 4 of the route. Pure. */
+import { cutAt } from '../../core/cut.js';
+import type { Zone } from '../../core/dates.js';
+import type { PersonaId } from '../../core/ids.js';
+import type { ModelImage, ModelMessage } from '../../core/model.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
+import { stepMessages } from '../turn/steps.js';
+
+/** Stands where a turn ended without an answer. */
+const UNANSWERED = '(I gave no answer to this.)';
+
+/** Tool results of turns long answered are shortened, so that they do not crowd out the conversation. */
+const OLD_RESULT_CHARS = 2_000;
+
+/** So many messages behind one are looked at to say whether it was answered. */
+export const LOOK_AHEAD = 20;
+
+/** Through whose eyes a transcript is read. */
+export interface Perspective {
+  personaId: PersonaId;
+  zone: Zone;
+  /** What other personas are called. */
+  nameOf(personaId: PersonaId): string;
+}
+
+/** What becomes of one message of the window: it stands or falls as a whole when the window is cut. */
+export type Entry = ModelMessage[];
+
+/** An entry for each message, in order. */
+export function historyEntries(
+  messages: StoredMessage[],
+  steps: ReadonlyMap<string, Step[]>,
+  perspective: Perspective,
+  images: ReadonlyMap<number, ModelImage[]> = new Map(),
+): Entry[] {
+  const answered = answeredTurns(messages);
+  return messages.map((message, n) =>
+    entryOf(message, {
+      perspective,
+      steps: message.turnId === null ? undefined : steps.get(message.turnId),
+      images: images.get(message.id),
+      isUnanswered: isUnanswered(messages, n, answered),
+    }),
+  );
+}
+
+export function entryOf(
+  message: StoredMessage,
+  {
+    perspective,
+    steps,
+    images,
+    isUnanswered,
+  }: {
+    perspective: Perspective;
+    /** Of the persona's own turn, where it used tools. */
+    steps: Step[] | undefined;
+    images: ModelImage[] | undefined;
+    isUnanswered: boolean;
+  },
+): Entry {
+  if (message.author.kind === 'persona' && message.author.id === perspective.personaId) {
+    const worked = steps ? stepMessages(steps, OLD_RESULT_CHARS) : [];
+    return [...worked, { role: 'assistant', content: message.text, calls: [] }];
+  }
+  const said = userMessage(userLine(message, perspective), images);
+  // Stopped, failed or parked: without a word about it, the model would answer the old question now.
+  return isUnanswered ? [said, { role: 'assistant', content: UNANSWERED, calls: [] }] : [said];
+}
+
+/** The turns of which a reply stands there. */
+export function answeredTurns(messages: StoredMessage[]): Set<string | null> {
+  return new Set(messages.flatMap(({ author, turnId }) => (author.kind === 'persona' ? [turnId] : [])));
+}
+
+/** Whether it is the last message of a turn that ended without a reply. */
+export function isUnanswered(
+  messages: StoredMessage[],
+  n: number,
+  answered: ReadonlySet<string | null>,
+): boolean {
+  const turnId = messages[n]?.turnId ?? null;
+  if (turnId === null || messages[n]?.author.kind === 'persona' || answered.has(turnId)) return false;
+  return messages[n + 1]?.turnId !== turnId && !isFollowedByWords(messages, n);
+}
+
+/** Where several personas are, another may have answered it, or this one in a turn of its own. */
+function isFollowedByWords(messages: StoredMessage[], n: number): boolean {
+  const { turnId } = messages[n] ?? {};
+  for (const { author, turnId: other } of messages.slice(n + 1, n + 1 + LOOK_AHEAD)) {
+    if (author.kind === 'persona') return true;
+    if (other !== turnId) return false;
+  }
+  return false;
+}
+
+/** Neighbouring user messages become one: many servers demand that roles alternate. */
+export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
+  const joined: ModelMessage[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    if (message.role === 'user' && last?.role === 'user') {
+      const images = [...(last.images ?? []), ...(message.images ?? [])];
+      joined[joined.length - 1] = userMessage(`${last.content}\n${message.content}`, images);
+    } else {
+      joined.push(message);
+    }
+  }
+  return joined;
+}
+
+export function userMessage(content: string, images: ModelImage[] = []): ModelMessage {
+  return images.length === 0 ? { role: 'user', content } : { role: 'user', content, images };
+}
+
+/** `<user_message sender="NAME" at="TIME">…</user_message>`: somebody's words and nothing else. */
+export function userLine(message: StoredMessage, perspective: Perspective): string {
+  const { author } = message;
+  const at = perspective.zone.time(message.sentAt);
+  if (author.kind === 'gateway') {
+    return `<event about="${attribute(author.about)}" at="${at}">${escaped(message.text)}</event>`;
+  }
+  const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
+  const quoted = message.replyTo
+    ? `[in reply to ${message.replyTo.senderName}: ${quote(message.replyTo.text)}]\n`
+    : '';
+  const edited = message.edited ? '[changed an earlier message to] ' : '';
+  return `<user_message sender="${attribute(sender)}" at="${at}">${escaped(quoted + edited + message.text)}</user_message>`;
+}
+
+const QUOTE_CHARS = 500;
+
+function quote(words: string): string {
+  const line = words.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= QUOTE_CHARS ? line : `${cutAt(line, QUOTE_CHARS)} [quote shortened]`;
+}
+
+/** `&`, `<` and `>` as entities, so that nothing said can end the block it stands in. */
+export function escaped(words: string): string {
+  return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function attribute(words: string): string {
+  return escaped(words)
+    .replaceAll('"', '&quot;')
+    .replaceAll(/[\r\n]+/g, ' ');
+}

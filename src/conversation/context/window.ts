@@ -1,0 +1,244 @@
+/**
+ * A persona's window as messages for a model, kept from turn to turn, so that a turn appends and what was written stays
+ * written. A copy is good for one revision of its room: whoever changes what was heard there (an edit, forgetting, a
+ * reset, a compaction, another process) moves the revision on, and the copy is made anew. What is left to look at in each
+ * turn are the newest messages: whether they were answered, and which pictures are shown, may change.
+ */
+import type { PersonaId, RoomId } from '../../core/ids.js';
+import type { PromptMemory } from '../../core/memory-history.js';
+import type { ModelImage } from '../../core/model.js';
+import type { RouteStore } from '../../core/store.js';
+import type { Step } from '../../core/transcript.js';
+import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
+import { tokensOf } from '../turn/tokens.js';
+import { answeredTurns, type Entry, entryOf, isUnanswered, LOOK_AHEAD, type Perspective } from './history.js';
+
+export interface WindowAsk {
+  room: RoomId;
+  /** As the room was seen when the turn began. */
+  revision: number;
+  perspective: Perspective;
+  /** What other personas are called, as one text: another one voids the copy. */
+  names: string;
+  limit: number;
+  overheard: number;
+  /** What is being answered: it stands behind the window. */
+  batch: ReadonlySet<number>;
+}
+
+export interface RenderedEntry {
+  messages: Entry;
+  tokens: number;
+}
+
+export interface WindowCopy {
+  view: ViewRecord;
+  /** More was addressed to the persona than a request is made from. */
+  more: boolean;
+  /** How many messages of each kind there are, without the batch. */
+  addressed: number;
+  overheard: number;
+  /** The newest messages, without the batch, for whatever is looked for in them. */
+  newest: HeardMessage[];
+  /** All entries, without the batch. `images` by message id. */
+  entries(images: ReadonlyMap<number, ModelImage[]>): RenderedEntry[];
+  /** What of memory the last answer was given, as the store has it. */
+  promptMemory: PromptMemory | null;
+}
+
+export interface WindowCopies {
+  read(ask: WindowAsk): Promise<WindowCopy>;
+  /** What was given to an answer is in the store now. */
+  noteGiven(room: RoomId, personaId: PersonaId, given: PromptMemory): void;
+  /** Something in a room is not what it was, and its revision does not tell. */
+  forget(room: RoomId): void;
+}
+
+/** So many of the newest messages are looked at again in each turn. */
+const RECENT = LOOK_AHEAD + 4;
+/** All copies together, characters: some tens of megabytes. */
+const MOST_CHARS = 16_000_000;
+
+interface Recent {
+  message: HeardMessage;
+  /** As it was rendered last, without pictures; null where it had some. */
+  rendered: { entry: RenderedEntry; isUnanswered: boolean } | null;
+}
+
+interface Copy {
+  room: RoomId;
+  revision: number;
+  names: string;
+  view: ViewRecord;
+  /** The position of its last message. */
+  end: Position;
+  settled: RenderedEntry[];
+  recent: Recent[];
+  /** Of the recent messages. */
+  steps: Map<string, Step[]>;
+  addressed: number;
+  overheard: number;
+  chars: number;
+  more: boolean;
+  promptMemory: PromptMemory | null;
+}
+
+export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCopies {
+  /** By view; the one that was used last stands last. */
+  const copies = new Map<string, Copy>();
+  let chars = 0;
+
+  function drop(key: string): void {
+    chars -= copies.get(key)?.chars ?? 0;
+    copies.delete(key);
+  }
+
+  function keep(key: string, copy: Copy): void {
+    drop(key);
+    copies.set(key, copy);
+    chars += copy.chars;
+    for (const oldest of copies.keys()) {
+      if (chars <= MOST_CHARS || oldest === key) break;
+      drop(oldest);
+    }
+  }
+
+  async function current(key: string, ask: WindowAsk): Promise<Copy> {
+    const { room, perspective, limit } = ask;
+    // The batch is in the copy, too, and left out of what is shown.
+    const whole = {
+      room,
+      personaId: perspective.personaId,
+      limit: limit + ask.batch.size,
+      overheard: ask.overheard,
+      except: [],
+    };
+    const known = copies.get(key);
+    if (known && known.revision === ask.revision && known.names === ask.names) {
+      const news = await store.window({ ...whole, after: known.end });
+      if (isSameView(known.view, news.view) && append(known, news, ask)) return known;
+    }
+    const span = await store.window(whole);
+    const copy: Copy = {
+      room,
+      revision: ask.revision,
+      names: ask.names,
+      view: span.view,
+      end: span.view.windowAfter,
+      settled: [],
+      recent: [],
+      steps: new Map(),
+      addressed: 0,
+      overheard: 0,
+      chars: 0,
+      more: false,
+      promptMemory: null,
+    };
+    append(copy, span, ask);
+    copy.more = span.more;
+    return copy;
+  }
+
+  return {
+    async read(ask) {
+      const key = `${ask.room}\n${ask.perspective.personaId}`;
+      const before = copies.get(key)?.chars ?? 0;
+      const copy = await current(key, ask);
+      // A copy that has grown was counted with what it had before.
+      if (copies.get(key) === copy) chars += copy.chars - before;
+      keep(key, copy);
+      return shownOf(copy, ask);
+    },
+    noteGiven(room, personaId, given) {
+      const copy = copies.get(`${room}\n${personaId}`);
+      if (copy) copy.promptMemory = given;
+    },
+    forget(room) {
+      for (const [key, copy] of copies) if (copy.room === room) drop(key);
+    },
+  };
+}
+
+/** False where something would have to leave at the front: then all is made anew. */
+function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): boolean {
+  const addressed = news.messages.filter((message) => message.addressed).length;
+  const overheard = news.messages.length - addressed;
+  const isFresh = copy.settled.length + copy.recent.length === 0;
+  const fits =
+    copy.addressed + addressed <= ask.limit + ask.batch.size && copy.overheard + overheard <= ask.overheard;
+  if (!isFresh && !fits) return false;
+  copy.view = news.view;
+  copy.addressed += addressed;
+  copy.overheard += overheard;
+  for (const [turnId, steps] of news.steps) copy.steps.set(turnId, steps);
+  for (const message of news.messages) {
+    copy.recent.push({ message, rendered: null });
+    copy.chars += message.text.length;
+  }
+  copy.end = news.messages.at(-1)?.position ?? copy.end;
+  settle(copy, ask);
+  return true;
+}
+
+/** What lies far enough back, and before everything that is being answered, is rendered for good. */
+function settle(copy: Copy, { batch, perspective }: WindowAsk): void {
+  const messages = copy.recent.map(({ message }) => message);
+  const firstOfBatch = messages.findIndex(({ id }) => batch.has(id));
+  const most = Math.min(messages.length - RECENT, firstOfBatch < 0 ? messages.length : firstOfBatch);
+  // Not for each message: that would be a copy of all of them in every turn.
+  if (most < RECENT) return;
+  const answered = answeredTurns(messages);
+  for (const [n, { message }] of copy.recent.slice(0, most).entries()) {
+    copy.settled.push(render(copy, message, perspective, isUnanswered(messages, n, answered)));
+    if (message.turnId !== null && message.author.kind === 'persona') copy.steps.delete(message.turnId);
+  }
+  copy.recent = copy.recent.slice(most);
+}
+
+function render(
+  copy: Copy,
+  message: HeardMessage,
+  perspective: Perspective,
+  isOpen: boolean,
+  images?: ModelImage[],
+): RenderedEntry {
+  const steps = message.turnId === null ? undefined : copy.steps.get(message.turnId);
+  const messages = entryOf(message, { perspective, steps, images, isUnanswered: isOpen });
+  return { messages, tokens: tokensOf(messages) };
+}
+
+function shownOf(copy: Copy, { batch, perspective }: WindowAsk): WindowCopy {
+  const recent = copy.recent.filter(({ message }) => !batch.has(message.id));
+  const newest = recent.map(({ message }) => message);
+  const left = copy.recent.filter(({ message }) => batch.has(message.id));
+  const leftAddressed = left.filter(({ message }) => message.addressed).length;
+  return {
+    view: copy.view,
+    more: copy.more,
+    addressed: copy.addressed - leftAddressed,
+    overheard: copy.overheard - (left.length - leftAddressed),
+    newest,
+    promptMemory: copy.promptMemory,
+    entries(images) {
+      const answered = answeredTurns(newest);
+      const entries = recent.map((each, n) => {
+        const isOpen = isUnanswered(newest, n, answered);
+        const pictures = images.get(each.message.id);
+        if (pictures) return render(copy, each.message, perspective, isOpen, pictures);
+        if (each.rendered?.isUnanswered !== isOpen) {
+          each.rendered = { entry: render(copy, each.message, perspective, isOpen), isUnanswered: isOpen };
+        }
+        return each.rendered.entry;
+      });
+      return [...copy.settled, ...entries];
+    },
+  };
+}
+
+function isSameView(a: ViewRecord, b: ViewRecord): boolean {
+  return (
+    a.resetAt === b.resetAt &&
+    a.windowAfter.heardAfter === b.windowAfter.heardAfter &&
+    a.windowAfter.messageId === b.windowAfter.messageId
+  );
+}

@@ -1,0 +1,263 @@
+/**
+ * Step 7 of the route: the one door out. Per chat in order, within the account's budget, with retries; what was
+ * sent is marked and never sent again. Where nobody can tell whether the platform took a message (the
+ * connection broke after the request was written), it is sent once more, and then not; after an end of the
+ * process a few times, since losing it would be worse (docs/decisions/0003). What was shown while it was written
+ * (`showing.ts`) is edited to its final text here (docs/decisions/0015).
+ */
+import { setMaxListeners } from 'node:events';
+import type { Channel, Recipient } from '../../core/channel.js';
+import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
+import type { Delivery } from '../../core/store.js';
+import { createIdle } from '../idle.js';
+import { leaseOf, type Services } from '../services.js';
+import { type Budget, createBudget } from './budget.js';
+import { isBlank, noteShown, type Sender, sendOne } from './send-one.js';
+import { createShowing, type Showing } from './showing.js';
+
+type DeliverServices = Pick<
+  Services,
+  'store' | 'owner' | 'channels' | 'chatFiles' | 'settings' | 'clock' | 'log' | 'metrics'
+>;
+
+export interface Deliver {
+  /** Something may wait for this chat. */
+  wake(chatId: ChatId): void;
+  /**
+   * Takes a chat's lane for a reply that is just being finished, where it may go at once; null where it may not. Must be
+   * left; sending leaves it by itself.
+   */
+  take(chatId: ChatId, kind: 'direct' | 'group', channel: Channel): Lane | null;
+  /** Shows typing until the returned function is called, as far as the budget has something left. */
+  typing(channel: Channel, chatId: ChatId, to: Recipient, personaId: PersonaId): () => void;
+  /** Shows a reply that is still written, as far as the budget has something to spare. */
+  live: Showing['live'];
+  /** Resolves when nothing of this channel is left to send. */
+  idle(channel: string): Promise<void>;
+  /** From now on only sends what can go at once: nobody waits out an outage. Resolves when that is gone. */
+  drain(): Promise<void>;
+  /** Begins no more sends; `done` when those in flight are over. What is left stays in the outbox. */
+  stop(): { done: Promise<void>; force(): void };
+}
+
+export interface Lane {
+  /** Sends what is claimed already, the first of so many parts, and then whatever else waits. */
+  send(first: Delivery, parts: number): void;
+  leave(): void;
+}
+
+/** A cut connection may have swallowed the message: once more. An end of the process: a few times at most. */
+const UNCERTAIN_CUTS = 2;
+const UNCERTAIN_CRASHES = 5;
+/** Where a resend is never a second message, only one that ends the process itself has to be given up. */
+const RECOGNISED_CRASHES = 30;
+const RETRY_MS = 1_000;
+/** A reply that comes at once needs no sign of work; platforms show the sign for about five seconds. */
+const TYPING_AFTER_MS = 300;
+const TYPING_EVERY_MS = 4_000;
+const HOUR_MS = 3_600_000;
+
+export function createDeliver(services: DeliverServices): Deliver {
+  const { store, owner, channels, clock, log } = services;
+  const budgets = new Map([...channels.values()].map(({ name, limits }) => [name, createBudget(limits)]));
+  /** The chats whose lane is taken, and whether they were woken meanwhile. */
+  const lanes = new Map<ChatId, { woken: boolean }>();
+  const stopping = new AbortController();
+  const cuttingOff = new AbortController();
+  // Every chat that waits listens to these.
+  const draining = new AbortController();
+  setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
+  const idle = createIdle();
+  const showing = createShowing({
+    store,
+    clock,
+    log,
+    budgetOf: (channel) => budgets.get(channel),
+    takeLane,
+    stopping: stopping.signal,
+    cuttingOff: cuttingOff.signal,
+    ended: idle.changed,
+  });
+  const sender: Sender = { ...services, showing, cuttingOff: cuttingOff.signal };
+
+  /** One at a time in each chat: so its messages keep their order. */
+  function takeLane(chatId: ChatId): (() => void) | null {
+    if (lanes.has(chatId)) return null;
+    const lane = { woken: false };
+    lanes.set(chatId, lane);
+    return () => {
+      if (lanes.get(chatId) !== lane) return;
+      lanes.delete(chatId);
+      if (lane.woken) wake(chatId);
+      idle.changed();
+    };
+  }
+
+  function wake(chatId: ChatId): void {
+    const lane = lanes.get(chatId);
+    if (lane) lane.woken = true;
+    else void emptyLane(chatId, null);
+  }
+
+  async function emptyLane(
+    chatId: ChatId,
+    claimed: { delivery: Delivery; isLast: boolean } | null,
+    taken?: () => void,
+  ): Promise<void> {
+    const channel = channels.get(channelOf(chatId));
+    const budget = budgets.get(channelOf(chatId));
+    if (!channel || !budget || stopping.signal.aborted) return taken?.();
+    const leave = taken ?? takeLane(chatId);
+    if (leave === null) return;
+    const lane = lanes.get(chatId);
+    try {
+      const isSent = claimed && (await attempt(() => sendClaimed(claimed.delivery, channel), chatId));
+      const isAll = isSent === true && claimed?.isLast === true && lane?.woken === false;
+      for (let more = !isAll; more && !stopping.signal.aborted; ) {
+        // Whoever wakes the lane from here on has something that is not seen yet.
+        if (lane) lane.woken = false;
+        more = (await attempt(() => deliverNext(chatId, channel, budget), chatId)) ?? true;
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  /** undefined where it failed: tried again after a while. */
+  async function attempt<T>(work: () => Promise<T>, chatId: ChatId): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      log.error({ err: error, chat: chatId }, 'the outbox could not be worked on; trying again');
+      await clock.sleep(RETRY_MS, stopping.signal);
+      return undefined;
+    }
+  }
+
+  /** The oldest that is not delivered. False when there is none, or none that may go now. */
+  async function deliverNext(chatId: ChatId, channel: Channel, budget: Budget): Promise<boolean> {
+    const delivery = await store.next(chatId, owner, clock.now());
+    if (!delivery) return false;
+    await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
+    if (draining.signal.aborted && delivery.notBefore > clock.now()) return false;
+    await showing.rest(delivery.origin);
+    const { id } = delivery;
+    const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
+    if (isBlank(delivery.body) && !isSeen) {
+      await store.giveUp(id, 'dropped', 'nothing is to be said', clock.now());
+      return true;
+    }
+    if (!isSeen && isGivenUp(delivery, channel)) {
+      log.warn(
+        { chat: chatId, delivery: id },
+        'nobody can tell whether a message arrived; it is not sent again',
+      );
+      await store.giveUp(id, 'unconfirmed', 'uncertain too often', clock.now());
+      return true;
+    }
+    if (isSeen && showing.isShown(delivery)) {
+      await noteShown(sender, delivery);
+      return true;
+    }
+    if (await saysItIsLate(delivery, channel)) return true;
+    await clock.sleep(budget.reserveChat(chatId, delivery.kind, clock.now()), stopping.signal);
+    await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
+    // Nobody is answered what a power cut could still make us forget, and so answer again.
+    await store.durable();
+    if (stopping.signal.aborted || !(await store.sending(id, leaseOf(services)))) return true;
+    await sendOne(sender, delivery, channel);
+    return true;
+  }
+
+  /** What waited for long is preceded by a word about it, once. True when that goes first. */
+  async function saysItIsLate(delivery: Delivery, channel: Channel): Promise<boolean> {
+    const { id, chatId, address, threadId, kind, part, shown, speaker } = delivery;
+    const waited = clock.now() - delivery.createdAt;
+    if (waited <= services.settings.maxAgeMs || part !== 0 || shown || delivery.origin.startsWith('late:')) {
+      return false;
+    }
+    const text = `(What follows is late by ${Math.floor(waited / HOUR_MS)} hours.)`;
+    return store.post({
+      chatId,
+      channel: channel.name,
+      address,
+      threadId,
+      kind,
+      precedes: id,
+      now: clock.now(),
+      delivery: {
+        origin: `late:${id}`,
+        personaId: null,
+        speaker,
+        part: 0,
+        body: { text, marks: [] },
+        replyTo: null,
+      },
+    });
+  }
+
+  async function sendClaimed(delivery: Delivery, channel: Channel): Promise<boolean> {
+    if (delivery.shown) await showing.rest(delivery.origin);
+    if (showing.isShown(delivery)) return noteShown(sender, delivery);
+    // Nobody is answered what a power cut could still make us forget.
+    await store.durable();
+    return sendOne(sender, delivery, channel);
+  }
+
+  const isIdle = () => lanes.size === 0 && showing.isIdle();
+
+  return {
+    wake,
+    live: showing.live,
+
+    take(chatId, kind, channel) {
+      const budget = budgets.get(channel.name);
+      if (stopping.signal.aborted || draining.signal.aborted || lanes.has(chatId)) return null;
+      if (!budget?.takeLeftOver(chatId, kind, clock.now())) return null;
+      const leave = takeLane(chatId);
+      if (leave === null) return null;
+      let isSending = false;
+      return {
+        send(delivery, parts) {
+          isSending = true;
+          // Of what was shown, something may have to be taken back behind it.
+          const isLast = parts === 1 && delivery.shown === undefined;
+          void emptyLane(chatId, { delivery, isLast }, leave);
+        },
+        leave: () => void (isSending || leave()),
+      };
+    },
+
+    typing(channel, chatId, to, personaId) {
+      const budget = budgets.get(channel.name);
+      let cancel = clock.after(TYPING_AFTER_MS, show);
+      let over = false;
+      async function show() {
+        if (budget?.takeLeftOver(chatId, to.kind, clock.now())) await channel.setTyping?.(to, personaId);
+        if (!over) cancel = clock.after(TYPING_EVERY_MS, show);
+      }
+      return () => {
+        over = true;
+        cancel();
+      };
+    },
+
+    idle: (channel) =>
+      idle.until(() => showing.isIdle(channel) && [...lanes.keys()].every((id) => channelOf(id) !== channel)),
+    drain() {
+      draining.abort();
+      return idle.until(isIdle);
+    },
+    stop() {
+      draining.abort();
+      stopping.abort();
+      return { done: idle.until(isIdle), force: () => cuttingOff.abort() };
+    },
+  };
+}
+
+/** Nobody can tell whether it arrived, and it was tried often enough. */
+function isGivenUp({ uncertainCuts, uncertainCrashes }: Delivery, { recognisesResends }: Channel): boolean {
+  if (recognisesResends) return uncertainCrashes >= RECOGNISED_CRASHES;
+  return uncertainCuts >= UNCERTAIN_CUTS || uncertainCrashes >= UNCERTAIN_CRASHES;
+}

@@ -1,0 +1,80 @@
+/**
+ * What is said beside the answer of a turn: by a persona through a tool, or by the gateway of a file that it did not take.
+ * It goes into the outbox at once, and leaves by step 7 like everything else. Said again, it is there already.
+ */
+import { type ChatId, roomParts } from '../../core/ids.js';
+import { personaName } from '../../core/persona.js';
+import type { ChatRecord } from '../../core/store.js';
+import type { SideMessage } from '../../core/tool.js';
+import type { StoredMessage } from '../../core/transcript.js';
+import { appearanceOf } from '../participants.js';
+import type { Services } from '../services.js';
+import { deliveriesOf } from './reply.js';
+
+type SayServices = Pick<Services, 'store' | 'channels' | 'clock'> & {
+  deliver: { wake(chatId: ChatId): void };
+};
+
+export async function postSideMessage(
+  services: SayServices & Pick<Services, 'personas'>,
+  { chatId, personaId, turnId, room, key, text, file }: SideMessage,
+): Promise<'posted' | 'unknown chat'> {
+  const { store, channels, clock } = services;
+  const chat = await store.chat(chatId);
+  const channel = chat && channels.get(chat.channel);
+  if (!channel) return 'unknown chat';
+  const here = roomParts(room);
+  const personas = await services.personas.list(chatId);
+  const appearance = appearanceOf(chat, personas, personaId);
+  const from = {
+    origin: `tool:${turnId}:${key}`,
+    personaId,
+    speaker: personaName(personas, personaId),
+    replyTo: null,
+    ...(appearance === undefined ? {} : { appearance }),
+  };
+  const { channel: channelName, address, kind } = chat;
+  for (const delivery of deliveriesOf(channel, text, from, file === null ? [] : [file])) {
+    await store.post({
+      chatId,
+      channel: channelName,
+      address,
+      kind,
+      delivery,
+      threadId: here.chatId === chatId ? here.threadId : null,
+      now: clock.now(),
+    });
+  }
+  services.deliver.wake(chatId);
+  return 'posted';
+}
+
+/** Whoever sent a file that is not taken hears of it, whatever the model makes of it. */
+export async function postNotices(
+  { store, channels, clock, deliver }: SayServices,
+  { chat, room }: { chat: ChatRecord; room: string },
+  notices: { message: StoredMessage; text: string }[],
+): Promise<void> {
+  const { id: chatId, channel, address, kind } = chat;
+  for (const { message, text } of notices) {
+    const [body] = channels.get(channel)?.compose(text) ?? [];
+    if (!body) continue;
+    await store.post({
+      chatId,
+      channel,
+      address,
+      kind,
+      threadId: roomParts(room).threadId,
+      now: clock.now(),
+      delivery: {
+        origin: `notice:${message.id}`,
+        personaId: null,
+        speaker: 'coterie',
+        part: 0,
+        body,
+        replyTo: kind === 'group' ? message.platformMessageId : null,
+      },
+    });
+    deliver.wake(chatId);
+  }
+}

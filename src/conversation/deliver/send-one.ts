@@ -1,0 +1,161 @@
+/**
+ * Within step 7 of the route: one entry of the outbox, claimed, is sent, or what is shown of it is edited; and what became
+ * of that is noted.
+ */
+import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import { platformId } from '../../core/ids.js';
+import type { Delivery } from '../../core/store.js';
+import { linkChat } from '../identity.js';
+import type { Services } from '../services.js';
+import { type Showing, toldOf } from './showing.js';
+
+export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' | 'log' | 'metrics'> {
+  showing: Pick<Showing, 'forget'>;
+  /** Aborted where nobody waits for a send any longer. */
+  cuttingOff: AbortSignal;
+}
+
+const FIRST_BACKOFF_MS = 1_000;
+const LONGEST_BACKOFF_MS = 60_000;
+
+/** Whether that was the end of it: false where it is to be tried again. */
+export async function sendOne(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
+  const { shown } = delivery;
+  if (channel.edit && shown && shown.platformMessageId !== null) {
+    return complete(sender, delivery, shown.platformMessageId, channel);
+  }
+  const result = await channel.send(recipientOf(delivery), delivery.body, optionsOf(sender, delivery));
+  // Where an earlier try may have arrived, it did so with another text, and was perhaps found and not sent again.
+  if (channel.edit && shown && result.kind === 'sent') {
+    return complete(sender, delivery, result.platformMessageId, channel);
+  }
+  return note(sender, () => settle(sender, delivery, result));
+}
+
+/** What is shown is what is to be said: nothing is to be done any more. */
+export async function noteShown(sender: Sender, delivery: Delivery): Promise<boolean> {
+  sender.showing.forget(delivery);
+  const platformMessageId = delivery.shown?.platformMessageId ?? '';
+  return note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
+}
+
+/** What stands there already becomes what is to stand there. */
+async function complete(
+  sender: Sender,
+  delivery: Delivery,
+  platformMessageId: string,
+  channel: Channel,
+): Promise<boolean> {
+  const { store, clock, log, showing } = sender;
+  const { id, chatId, body } = delivery;
+  showing.forget(delivery);
+  const to = recipientOf(delivery);
+  const options = optionsOf(sender, delivery);
+  if (isBlank(body)) {
+    await channel.remove?.(to, platformMessageId, options);
+    await note(sender, async () => {
+      await store.giveUp(id, 'dropped', 'taken back', clock.now());
+      return true;
+    });
+    return true;
+  }
+  const result = await channel.edit?.(to, platformMessageId, body, options);
+  if (result?.kind === 'refused') {
+    log.info({ chat: chatId, delivery: id, reason: result.reason }, 'a reply is sent anew, not completed');
+    await sendAnew(sender, { ...delivery, shown: { platformMessageId, key: options.key } }, channel);
+    return false;
+  }
+  // However often it is said, an edit is one edit.
+  if (result?.kind === 'unreachable') result.taken = 'no';
+  return result ? note(sender, () => settle(sender, delivery, result)) : false;
+}
+
+/** What is shown of this part goes, and of those behind it: else they would stand above the text that they follow. */
+async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): Promise<void> {
+  const { store, clock, showing } = sender;
+  const shown = [delivery, ...(await store.shownAfter(delivery))];
+  for (const entry of shown) {
+    const platformMessageId = entry.shown?.platformMessageId;
+    if (platformMessageId)
+      await channel.remove?.(recipientOf(entry), platformMessageId, optionsOf(sender, entry));
+    showing.forget(entry);
+  }
+  await note(sender, async () => {
+    await store.retract(
+      shown.map(({ id }) => id),
+      clock.now(),
+    );
+    return true;
+  });
+}
+
+function optionsOf({ cuttingOff }: Sender, entry: Delivery): SendOptions {
+  return {
+    ...toldOf(entry),
+    key: entry.shown?.key ?? String(entry.id),
+    earlierTries: entry.attempts,
+    createdAt: entry.createdAt,
+    replyTo: entry.replyTo,
+    signal: cuttingOff,
+  };
+}
+
+/** What became of a send is known now: if it cannot be stored, it is stored again, never sent again. */
+async function note({ clock, log, cuttingOff }: Sender, what: () => Promise<boolean>): Promise<boolean> {
+  for (;;) {
+    try {
+      return await what();
+    } catch (error) {
+      log.error({ err: error }, 'the outcome of a send could not be stored; trying again');
+      if (cuttingOff.aborted) return false;
+      await clock.sleep(FIRST_BACKOFF_MS, cuttingOff);
+    }
+  }
+}
+
+/** Whether nothing more is to be done about it. */
+async function settle(sender: Sender, delivery: Delivery, result: SendResult): Promise<boolean> {
+  const { store, clock, log, metrics, cuttingOff } = sender;
+  const { id, chatId, channel } = delivery;
+  const now = clock.now();
+  metrics.count('deliveries_total', { channel, outcome: result.kind });
+  switch (result.kind) {
+    case 'sent':
+      metrics.observe('delivery_wait_seconds', (now - delivery.createdAt) / 1000);
+      await store.sent(id, result.platformMessageId, now);
+      return true;
+    case 'refused':
+      log.warn(
+        { chat: chatId, delivery: id, reason: result.reason },
+        'the platform refuses a message for good',
+      );
+      await store.giveUp(id, 'refused', result.reason, now);
+      return true;
+    case 'moved':
+      await store.moveChat(chatId, result.address);
+      await linkChat(sender, chatId, platformId(channel, result.address));
+      await store.retry(id, { notBefore: now, uncertain: false, error: 'the chat moved' });
+      return false;
+    case 'unreachable': {
+      // Cut off by our own end: it stays as being sent, and the next start counts it as that.
+      if (cuttingOff.aborted && result.taken === 'unknown') return false;
+      const backoff = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(delivery.attempts, 10));
+      const notBefore = now + (result.retryAfterMs ?? backoff);
+      log.warn(
+        { chat: chatId, delivery: id, reason: result.reason, inMs: notBefore - now },
+        'a message was not sent; again later',
+      );
+      await store.retry(id, { notBefore, uncertain: result.taken === 'unknown', error: result.reason });
+      return false;
+    }
+  }
+}
+
+function recipientOf({ address, threadId, kind }: Delivery): Recipient {
+  return { address, threadId, kind };
+}
+
+/** What is to be taken back, if it can be seen at all. */
+export function isBlank({ text, file }: Part): boolean {
+  return text === '' && file === undefined;
+}

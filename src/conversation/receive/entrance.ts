@@ -1,0 +1,136 @@
+/**
+ * Within step 1 of the route: who somebody is, and whether they may enter. Of whoever stays outside nothing is kept but
+ * what lets an operator let them in.
+ */
+import { type ChatId, platformId } from '../../core/ids.js';
+import type { InboundChat, InboundMessage, InboundSender } from '../../core/message.js';
+import { decideEntry, type Entry } from '../access.js';
+import { identifyChat, identifyPerson, linkChat } from '../identity.js';
+import type { Services } from '../services.js';
+
+export interface Visitor {
+  entry: Entry;
+  chatId: ChatId;
+  senderId: ChatId;
+}
+
+const HOUR_MS = 3_600_000;
+const CODES_PER_CHANNEL = 3;
+
+export async function askAtTheDoor(
+  services: Services,
+  channel: string,
+  who: { chat: InboundChat; sender: InboundSender },
+): Promise<Visitor> {
+  const chat = await identifyChat(services, channel, who.chat);
+  const sender = await identifyPerson(services, channel, who.sender);
+  const entry = await entryOf(services, channel, who, { chatId: chat.id, senderId: sender.id });
+  if (entry === 'enter') {
+    if (chat.further !== null) await linkChat(services, chat.id, chat.further);
+    // A person has no folder until they have a chat.
+    if (sender.further !== null && sender.id !== chat.id) {
+      await services.store.addAlias(sender.further, sender.id);
+    }
+  }
+  return { entry, chatId: chat.id, senderId: sender.id };
+}
+
+async function entryOf(
+  { store, rulesFor }: Services,
+  channel: string,
+  { chat, sender }: { chat: InboundChat; sender: InboundSender },
+  { chatId, senderId }: { chatId: ChatId; senderId: ChatId },
+): Promise<Entry> {
+  if (sender.self && isWithThemselves({ chat, sender })) return 'enter';
+  // What the account's holder writes to somebody enters where that person may.
+  const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
+  const standing = await store.standing({ chatId, senderId: asWho });
+  const chatIds = [chatId, platformId(channel, chat.address)];
+  if (chat.otherAddress !== undefined) chatIds.push(platformId(channel, chat.otherAddress));
+  if (chat.within !== undefined) {
+    const whole = platformId(channel, chat.within);
+    chatIds.push(whole);
+    standing.chat ||= (await store.standing({ chatId: whole, senderId: asWho })).chat;
+  }
+  return decideEntry(rulesFor(channel), { kind: chat.kind, chatIds, senderId: asWho }, standing);
+}
+
+/** The account's holder, in the chat with themselves. */
+export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: InboundSender }): boolean {
+  const theirs = [sender.address, sender.otherAddress];
+  return (
+    chat.kind === 'direct' && [chat.address, chat.otherAddress].some((one) => one && theirs.includes(one))
+  );
+}
+
+/** Whether the chat may be entered, or is known already. */
+export async function isKnownChat(services: Services, channel: string, chatId: ChatId): Promise<boolean> {
+  if (await services.store.chat(chatId)) return true;
+  const standing = await services.store.standing({ chatId, senderId: chatId });
+  const group = { kind: 'group' as const, chatIds: [chatId], senderId: chatId };
+  return decideEntry(services.rulesFor(channel), group, standing) === 'enter';
+}
+
+/** Gives an unknown sender a code, for whoever runs this. Whether there is something to be sent. */
+export async function offerPairing(
+  services: Services,
+  channel: string,
+  message: InboundMessage,
+  { chatId, senderId, now }: { chatId: ChatId; senderId: ChatId; now: number },
+): Promise<boolean> {
+  const code = services.newPairingCode();
+  const text =
+    `I do not know you yet. Please give this code to whoever runs me: ${code}\n\n` +
+    'It is good for one hour. What you wrote until then is not kept, so please write again afterwards.';
+  const [body] = services.channels.get(channel)?.compose(text) ?? [];
+  if (!body) return false;
+  const outcome = await services.store.requestPairing({
+    channel,
+    senderId,
+    name: message.sender.name,
+    code,
+    now,
+    expiresAt: now + HOUR_MS,
+    answerEveryMs: HOUR_MS,
+    most: CODES_PER_CHANNEL,
+    answer: {
+      chatId,
+      channel,
+      address: message.chat.address,
+      threadId: message.threadId,
+      kind: message.chat.kind,
+      now,
+      delivery: {
+        origin: `pairing:${services.newId()}`,
+        personaId: null,
+        speaker: 'coterie',
+        part: 0,
+        body,
+        replyTo: null,
+      },
+    },
+  });
+  if (outcome === 'quiet') return false;
+  services.log.warn(
+    { sender: senderId, name: message.sender.name },
+    `somebody unknown wants to talk; to let them in: coterie pair approve ${code}`,
+  );
+  return true;
+}
+
+/** Called in a group that nobody listed: the operator is told once. */
+export async function noteGroup(
+  { store, log }: Services,
+  message: InboundMessage,
+  chatId: ChatId,
+  now: number,
+): Promise<void> {
+  const isCalled = message.mentionsBot || message.replyTo?.ours || message.text.startsWith('/');
+  if (!isCalled) return;
+  if (await store.noteGroup({ chatId, title: message.chat.title, now })) {
+    log.warn(
+      { chat: chatId, title: message.chat.title },
+      `called in a group that is not listed; to allow it: coterie pair approve ${chatId}`,
+    );
+  }
+}

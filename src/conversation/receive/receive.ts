@@ -1,0 +1,228 @@
+/**
+ * Step 1 of the route: what a channel hands in becomes receipts, and the whole batch with its cursor becomes one
+ * transaction. Only when that is on disk does the channel acknowledge the platform, and step 7 answer it. Commands are
+ * recognised here and go to their lane at once; everything else waits in the inbox.
+ */
+import type { Reception } from '../../core/channel.js';
+import { type ChatId, platformId, roomId } from '../../core/ids.js';
+import type {
+  Attachment,
+  InboundBatch,
+  InboundDeletion,
+  InboundEdit,
+  InboundMessage,
+  InboundMove,
+  InboundReaction,
+} from '../../core/message.js';
+import type { Origin, Receipt, Received } from '../../core/store.js';
+import { COMMAND_NAMES } from '../commands/list.js';
+import { isYes, parseCommand } from '../commands/parse.js';
+import { identifyChat, identifyPerson, linkChat } from '../identity.js';
+import type { Services } from '../services.js';
+import {
+  askAtTheDoor,
+  isKnownChat,
+  isWithThemselves,
+  noteGroup,
+  offerPairing,
+  type Visitor,
+} from './entrance.js';
+
+/** What became of a batch, and what is to be woken by it. */
+export interface Accepted extends Received, Pick<Reception, 'turnedAway'> {
+  /** Chats to which something was posted outside of any turn. */
+  posted: ChatId[];
+}
+
+/** What one batch leaves behind beside its receipts. */
+interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
+  now: number;
+  /** The questions that its messages end: what follows in the same batch is no answer to them. */
+  ended: Set<number>;
+}
+
+/** How many strangers are remembered as told of. */
+const MOST_STRANGERS = 1_000;
+
+const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
+
+/** `strangers`: those that the operator was told of. Resolves when the batch is stored, not yet when it is on the disk. */
+export async function receive(
+  services: Services,
+  strangers: Set<ChatId>,
+  batch: InboundBatch,
+): Promise<Accepted> {
+  const { store, clock, metrics } = services;
+  const { channel, account, cursor, cursorFor } = batch;
+  const intake: Intake = { now: clock.now(), turnedAway: [], posted: [], ended: new Set() };
+  const receipts: Receipt[] = [];
+  for (const event of batch.events) {
+    const receipt = await receiptOf(services, strangers, batch, event, intake);
+    if (receipt) receipts.push(receipt);
+  }
+  const received = await store.receive({
+    channel,
+    account,
+    now: intake.now,
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(cursorFor === undefined ? {} : { cursorFor }),
+    receipts,
+  });
+  if (received.messages > 0) metrics.count('messages_received_total', { channel }, received.messages);
+  if (received.duplicates > 0) metrics.count('duplicates_total', { channel }, received.duplicates);
+  const { turnedAway, posted } = intake;
+  return { ...received, turnedAway, posted };
+}
+
+/** null for what leaves nothing behind. */
+async function receiptOf(
+  services: Services,
+  strangers: Set<ChatId>,
+  batch: InboundBatch,
+  event: InboundBatch['events'][number],
+  intake: Intake,
+): Promise<Receipt | null> {
+  const { channel } = batch;
+  switch (event.kind) {
+    case 'message': {
+      const visitor = await askAtTheDoor(services, channel, event);
+      if (visitor.entry === 'enter') return messageReceipt(services, batch, event, visitor, intake);
+      await turnAway(services, strangers, channel, event, visitor, intake);
+      return null;
+    }
+    case 'edit':
+      return editReceipt(services, channel, event);
+    case 'deleted':
+      return deletionReceipt(services, channel, event);
+    case 'reaction':
+      return reactionReceipt(services, channel, event, intake.now);
+    case 'moved':
+      return moveReceipt(services, channel, event);
+  }
+}
+
+async function turnAway(
+  services: Services,
+  strangers: Set<ChatId>,
+  channel: string,
+  message: InboundMessage,
+  { entry, chatId, senderId }: Visitor,
+  { now, turnedAway, posted }: Intake,
+): Promise<void> {
+  if (entry === 'enter') return;
+  turnedAway.push({ platformMessageId: message.platformMessageId, why: WHY[entry] });
+  if (entry === 'pair') {
+    if (await offerPairing(services, channel, message, { chatId, senderId, now })) posted.push(chatId);
+  } else if (entry === 'unlisted') {
+    await noteGroup(services, message, chatId, now);
+  } else if (!strangers.has(senderId)) {
+    // Once for each of them, so that whoever runs this can let them in.
+    if (strangers.size >= MOST_STRANGERS) strangers.clear();
+    strangers.add(senderId);
+    services.log.info(
+      { chat: chatId, sender: senderId, name: message.sender.name },
+      'somebody who may not talk here wrote; it is not kept',
+    );
+  }
+}
+
+async function messageReceipt(
+  services: Services,
+  { piledUp }: InboundBatch,
+  message: InboundMessage,
+  { chatId, senderId }: Visitor,
+  { now, ended }: Intake,
+): Promise<Receipt> {
+  const { mentionsBot, replyTo, platformMessageId, threadId, sender, addresses } = message;
+  const sentAt = message.sentAt || now;
+  const receivedAt = piledUp ? Math.min(sentAt, now) : now;
+  const origin: Origin = {
+    chat: { id: chatId, ...message.chat },
+    threadId,
+    platformMessageId,
+    sender: { id: senderId, name: sender.name, administrator: sender.administrator },
+  };
+  if (message.twin !== undefined) origin.twin = message.twin;
+  if (sender.bot) origin.sender.bot = true;
+  const said = {
+    kind: 'message' as const,
+    ...origin,
+    ...worded(services, message),
+    sentAt,
+    receivedAt,
+    replyTo,
+  };
+  if (isQuiet(message)) return { ...said, mentionsBot: false, quiet: true };
+
+  // Whatever it is, this person is not waited for any longer.
+  const room = roomId(chatId, threadId);
+  const asked = await services.store.question({ room, senderId, now });
+  const isOver = asked === null || asked.askedBy === platformMessageId || ended.has(asked.id);
+  const question = isOver ? null : asked;
+  if (question) ended.add(question.id);
+  const ends = question === null ? {} : { endsQuestion: question.id };
+  const [persona] = addresses ?? [];
+  const asCommand = { kind: 'command' as const, ...origin, ...(persona === undefined ? {} : { persona }) };
+  const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot);
+  if (command) return { ...asCommand, command, ...ends };
+  if (question && isYes(message.text, mentionsBot)) {
+    return { ...asCommand, command: question.ifYes, answers: question.id };
+  }
+  return { ...said, mentionsBot, ...ends, ...(addresses === undefined ? {} : { addresses }) };
+}
+
+/** The account's holder, writing to somebody else: to be heard, never to be answered or obeyed. */
+function isQuiet(message: InboundMessage): boolean {
+  return message.sender.self === true && !isWithThemselves(message);
+}
+
+/** What the persona will read, where there are files: they are named in it before anybody has looked at them. */
+function worded(
+  { media }: Services,
+  { text, attachments = [] }: { text: string; attachments?: Attachment[] },
+): { text: string; words?: string; attachments?: Attachment[] } {
+  if (attachments.length === 0) return { text };
+  return { text: media.tell(text, attachments), words: text, attachments };
+}
+
+/** Whoever may not talk may not change what was said either. */
+async function editReceipt(services: Services, channel: string, edit: InboundEdit): Promise<Receipt | null> {
+  const { entry, chatId, senderId } = await askAtTheDoor(services, channel, edit);
+  if (entry !== 'enter') return null;
+  const { platformMessageId, mentionsBot, editedAt } = edit;
+  const words = worded(services, edit);
+  return { kind: 'edit', chatId, senderId, platformMessageId, ...words, mentionsBot, editedAt };
+}
+
+/** Who takes back what they said needs no leave: of what did not enter, nothing is there. */
+async function deletionReceipt(
+  services: Services,
+  channel: string,
+  { chat, sender, platformMessageIds }: InboundDeletion,
+): Promise<Receipt> {
+  const { id: chatId } = await identifyChat(services, channel, chat);
+  if (sender === undefined) return { kind: 'deleted', chatId, platformMessageIds };
+  const { id: senderId } = await identifyPerson(services, channel, sender);
+  return { kind: 'deleted', chatId, platformMessageIds, senderId };
+}
+
+/** A sign asks for nothing: whoever may not talk is not told so. */
+async function reactionReceipt(
+  services: Services,
+  channel: string,
+  { sender, chat, platformMessageIds, sign, sentAt }: InboundReaction,
+  now: number,
+): Promise<Receipt | null> {
+  const { entry, chatId, senderId } = await askAtTheDoor(services, channel, { chat, sender });
+  if (entry !== 'enter') return null;
+  const by = { id: senderId, name: sender.name };
+  return { kind: 'reaction', chatId, sender: by, platformMessageIds, sign, sentAt: sentAt || now };
+}
+
+/** Of a chat that nobody let in, nothing is kept. */
+async function moveReceipt(services: Services, channel: string, event: InboundMove): Promise<Receipt | null> {
+  const { id: chatId } = await identifyChat(services, channel, { address: event.from });
+  if (!(await isKnownChat(services, channel, chatId))) return null;
+  await linkChat(services, chatId, platformId(channel, event.to));
+  return { kind: 'moved', chatId, address: event.to };
+}

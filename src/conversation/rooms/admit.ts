@@ -1,0 +1,123 @@
+/**
+ * Step 3 of the route, pure: whom does each waiting message address, and is it to be answered or only noted?
+ * The answer is the next turn of the room: who is to speak, in order, and the messages that are answered.
+ */
+import type { PersonaId } from '../../core/ids.js';
+import type { StoredAttachment } from '../../core/media.js';
+import type { Persona } from '../../core/persona.js';
+import type { StoredMessage } from '../../core/transcript.js';
+import { presentIn } from '../participants.js';
+import { type Called, calledAloud, calledOf, calledPlainly, calledTogether, named } from './addressing.js';
+
+export interface Admission {
+  /** null when everything that waits is only noted. */
+  turn: {
+    personaId: PersonaId;
+    /** Who else is addressed: they speak after it, in this order. */
+    also: PersonaId[];
+    /**
+     * Nobody was named, and several could answer. `sure`: somebody has to, since the message is for us; else silence
+     * is an answer, too.
+     */
+    open: 'sure' | 'unsure' | null;
+    batch: StoredMessage[];
+  } | null;
+  /** Heard in passing, not answered. */
+  noted: StoredMessage[];
+}
+
+export interface AdmitRules {
+  kind: 'direct' | 'group';
+  requireMention: boolean;
+  activePersona: PersonaId;
+  invited?: PersonaId[];
+  away?: PersonaId[];
+  /** Programs have been answered often enough without a word of a person. */
+  tiredOfBots?: boolean;
+}
+
+/** Whom one message is for; an empty `to` is nobody. */
+interface Addressed {
+  to: PersonaId[];
+  open: 'sure' | 'unsure' | null;
+}
+
+/**
+ * Takes messages from the front until one addresses others; that one and what follows wait for the turn after.
+ */
+export function admit(waiting: StoredMessage[], personas: Persona[], rules: AdmitRules): Admission {
+  const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
+  const present = presentIn(rules, here);
+  const noted: StoredMessage[] = [];
+  const batch: StoredMessage[] = [];
+  let first: Addressed | null = null;
+  for (const message of waiting) {
+    const addressed = addressedBy(message, { here, present, rules });
+    if (addressed.to.length === 0) {
+      noted.push(message);
+    } else if (first === null || isSame(first, addressed)) {
+      first ??= addressed;
+      batch.push(message);
+    } else {
+      break;
+    }
+  }
+  const [personaId, ...also] = first?.to ?? [];
+  if (first === null || personaId === undefined) return { turn: null, noted };
+  return { turn: { personaId, also, open: first.open, batch }, noted };
+}
+
+function isSame(one: Addressed, other: Addressed): boolean {
+  return one.open === other.open && one.to.join('\n') === other.to.join('\n');
+}
+
+function addressedBy(
+  message: StoredMessage,
+  { here, present, rules }: { here: Called[]; present: PersonaId[]; rules: AdmitRules },
+): Addressed {
+  const NOBODY: Addressed = { to: [], open: null };
+  if (message.quiet) return NOBODY;
+  // What comes from inside says whom it is for; its words call nobody.
+  if (message.author.kind === 'gateway') {
+    const to = (message.addresses ?? []).filter((id) => here.some((persona) => persona.id === id));
+    return { to: to.length > 0 ? to : present.slice(0, 1), open: null };
+  }
+  if (rules.tiredOfBots && message.author.kind === 'person' && message.author.bot) return NOBODY;
+
+  const byName = calledIn(message, here, { present, kind: rules.kind });
+  if (byName.length > 0) return { to: byName, open: null };
+
+  const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
+  if (repliedTo && here.some(({ id }) => id === repliedTo)) return { to: [repliedTo], open: null };
+
+  const active = present.slice(0, 1);
+  const isForUs = rules.kind === 'direct' || message.mentionsBot || message.replyTo?.ours === true;
+  if (!isForUs && rules.requireMention) return NOBODY;
+  if (present.length === 1) return { to: active, open: null };
+  return { to: active, open: isForUs ? 'sure' : 'unsure' };
+}
+
+/** Those that a message calls by a name, or by an account of their own. */
+function calledIn(
+  message: StoredMessage,
+  here: Called[],
+  { present, kind }: { present: PersonaId[]; kind: AdmitRules['kind'] },
+): PersonaId[] {
+  const { text } = message;
+  const there = here.filter(({ id }) => present.includes(id));
+  const own = (message.addresses ?? []).filter((id) => here.some((persona) => persona.id === id));
+  const spoken = (message.attachments ?? []).flatMap(spokenIn);
+  const plainly = [
+    ...calledPlainly(text, here),
+    ...calledTogether(text, there),
+    ...spoken.flatMap((words) => calledAloud(words, here)),
+  ];
+  // Whoever writes to a persona's own account, and names others, means those.
+  const called = plainly.length > 0 && kind === 'direct' ? plainly : [...own, ...plainly];
+  if (called.length > 0) return [...new Set(called)];
+  return [text, ...spoken].map((words) => named(words, there)).find(({ length }) => length > 0) ?? [];
+}
+
+function spokenIn({ kind, outcome }: StoredAttachment): string[] {
+  return kind === 'voice' && outcome?.kind === 'kept' && outcome.read ? [outcome.read] : [];
+}

@@ -1,0 +1,283 @@
+/**
+ * Steps 4 to 6 of the route for one turn, from top to bottom: gather what the persona knows, ask the model until the
+ * request fits, show the reply while it is written, finish.
+ */
+import { describe, Fault, sentenceOf } from '../../core/errors.js';
+import type { PersonaId } from '../../core/ids.js';
+import type { Usage } from '../../core/model.js';
+import { personaName } from '../../core/persona.js';
+import type { Alarm } from '../../core/store.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
+import type { Measured } from '../../core/view.js';
+import { buildContext, type Context } from '../context/context.js';
+import { readFiles } from '../context/files.js';
+import { recipientIn, replyOf } from '../deliver/reply.js';
+import { postNotices } from '../deliver/say.js';
+import { type Live, NOT_LIVE } from '../deliver/showing.js';
+import { appearanceOf, presentIn } from '../participants.js';
+import { leaseOf } from '../services.js';
+import { stepMessages } from '../turn/steps.js';
+import { tokensOf } from '../turn/tokens.js';
+import { runTurn, type TurnOutcome } from '../turn/turn.js';
+import { calledOf, turnedTo } from './addressing.js';
+import type { RoomServices, Turn } from './room-services.js';
+import { spoken } from './speakers.js';
+
+export type AnswerEnd =
+  | { kind: 'finished'; isSomebodyNext: boolean }
+  | { kind: 'suspended'; alarm: Alarm | null }
+  /** Aborted, or the claim is lost: nothing of it was said. */
+  | { kind: 'dropped' };
+
+const HOUR_MS = 3_600_000;
+
+export async function answer(services: RoomServices, begun: Turn, signal: AbortSignal): Promise<AnswerEnd> {
+  const { store, windows, clock, log, metrics } = services;
+  const started = clock.now();
+  const work = await withFiles(services, begun, signal);
+  if (work === null) return { kind: 'dropped' };
+
+  const { chat, room, revision, turn, batch, personas, claim } = work;
+  const { personaId } = turn;
+  const senderId = senderOf(batch);
+  const lateByHours = waitedTooLong(batch, turn.startedAt, services.settings.maxAgeMs);
+  const tools = services.toolsFor({
+    kind: 'answer',
+    chatId: chat.id,
+    personaId,
+    senderId,
+    channel: chat.channel,
+  });
+  const subject = { chat, room, personaId, personas };
+  const gather = () =>
+    buildContext(services, services.windowCopies, {
+      ...subject,
+      revision,
+      batch,
+      tools,
+      now: started,
+      lateByHours,
+    });
+  const ask = (context: Context, live: Live) =>
+    runTurn(services, {
+      turnId: turn.id,
+      room,
+      tools,
+      maxToolRounds: services.settings.maxToolRounds,
+      persona: context.persona,
+      messages: context.messages,
+      seen: context.seen,
+      authorisation: {
+        chatId: chat.id,
+        personaId,
+        senderId,
+        channel: chat.channel,
+        controlChats: services.rulesFor(chat.channel).controlChats,
+      },
+      cause: { kind: 'turn', personaId, turnId: turn.id },
+      steps: turn.steps,
+      save: (step) =>
+        step.kind === 'waiting'
+          ? store.suspend(claim, turn.id, step, clock.now())
+          : store.addStep(claim, turn.id, step),
+      show: live.tell,
+      signal,
+    });
+
+  let context = await gather();
+  if (windows.isFull(context.sizes, context.view.measured)) {
+    await windows.makeRoom(subject, turn.id, null);
+    context = await gather();
+  }
+  const live = liveFor(services, work, context.persona.name, lateByHours);
+  signal.addEventListener('abort', live.end, { once: true });
+  let outcome: TurnOutcome;
+  try {
+    outcome = await ask(context, live);
+    if (outcome.kind === 'failed' && outcome.fault.code === 'context_too_long' && !signal.aborted) {
+      log.warn({ room, why: describe(outcome.fault) }, 'a request did not fit; compacting first');
+      await windows.makeRoom(subject, turn.id, context.requestTokens);
+      context = await gather();
+      outcome = await ask(context, live);
+    }
+  } finally {
+    live.end();
+  }
+  if (outcome.kind === 'dropped') return { kind: 'dropped' };
+  if (outcome.kind === 'suspended') {
+    services.recall.heard(room);
+    const { waitsFor, until } = outcome;
+    return { kind: 'suspended', alarm: until === null ? null : { waitsFor, at: until } };
+  }
+
+  const { usage } = outcome;
+  const fault = faultOf(outcome);
+  if (fault) {
+    log.warn(
+      { code: fault.code, room, turn: turn.id, why: describe(fault) },
+      'the model gave no answer; the chat is told',
+    );
+  }
+  const measured = windows.credible(room, personaId, measuredOf(outcome, context, turn.steps));
+  const finished = await finish(services, work, {
+    outcome: fault ? 'failed' : 'answered',
+    text: fault ? fault.sentence : outcome.kind === 'answered' ? outcome.text : '',
+    speaker: context.persona.name,
+    lateByHours,
+    usage,
+    measured,
+    promptMemory: context.promptMemory,
+  });
+  if (outcome.kind === 'answered')
+    windows.consider(subject, context.sizes, measured ?? context.view.measured);
+  metrics.observe('turn_seconds', (clock.now() - started) / 1000);
+  return finished;
+}
+
+/** Nothing more is tried: the turn's messages count as answered, and the chat is told in one plain sentence. */
+export async function park(services: RoomServices, work: Turn): Promise<void> {
+  const { id, personaId, crashes, attempts } = work.turn;
+  services.log.error(
+    { turn: id, room: work.room, crashes, attempts },
+    'a turn is parked after too many tries',
+  );
+  await finish(services, work, {
+    outcome: 'parked',
+    text: sentenceOf(new Fault('internal', 'parked')),
+    speaker: personaName(work.personas, personaId),
+    lateByHours: null,
+    usage: null,
+    measured: null,
+    promptMemory: null,
+  });
+}
+
+interface Ending extends Pick<Context, 'promptMemory'> {
+  outcome: 'answered' | 'failed' | 'parked';
+  /** What the persona said; for a turn that failed, the one plain sentence. */
+  text: string;
+  speaker: string;
+  lateByHours: number | null;
+  usage: Usage | null;
+  /** The size of its last request, where a server counted it. */
+  measured: Measured | null;
+}
+
+/**
+ * Step 6: one transaction. Its messages count as answered, the reply becomes transcript and deliveries, whom it turns to
+ * has the floor next, the room is free. What is delivered is decided here and nowhere else.
+ */
+async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<AnswerEnd> {
+  const { store, deliver, clock, metrics } = services;
+  const { chat, room, channel, personas, turn, claim, batch } = work;
+  const isAnswered = ending.outcome === 'answered';
+  const addressed = isAnswered ? othersCalled(work, ending.text) : [];
+  const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
+  const said = {
+    turnId: turn.id,
+    personaId: turn.personaId,
+    speaker: ending.speaker,
+    appearance: appearanceOf(chat, personas, turn.personaId),
+    kind: chat.kind,
+    batch,
+    lateByHours: isAnswered ? ending.lateByHours : null,
+  };
+  // Where nothing stands in its way, the reply goes at once, and its delivery is claimed with the finish.
+  const lane = deliver.take(chat.id, chat.kind, channel);
+  const deliveries = replyOf(channel, said, ending.text);
+  try {
+    const finished = await store.finish({
+      claim,
+      turnId: turn.id,
+      outcome: ending.outcome,
+      reply: isAnswered ? ending.text : null,
+      hearers: [...new Set([...presentIn(chat, personas), ...(work.exchange?.party ?? [])])],
+      addressed,
+      exchange,
+      deliveries,
+      send: lane ? leaseOf(services) : null,
+      usage: ending.usage,
+      measured: ending.measured,
+      given: isAnswered ? ending.promptMemory : null,
+      now: clock.now(),
+    });
+    if (finished === 'lost') return { kind: 'dropped' };
+    if (lane && finished.first) lane.send(finished.first, deliveries.length);
+    else deliver.wake(chat.id);
+  } finally {
+    lane?.leave();
+  }
+  if (isAnswered && ending.promptMemory)
+    services.windowCopies.noteGiven(room, turn.personaId, ending.promptMemory);
+  // What it answers stands far back in the windows as unanswered.
+  if (turn.steps.some(({ kind }) => kind === 'waiting')) services.windowCopies.forget(room);
+  services.recall.heard(room);
+  metrics.count('turns_total', { outcome: ending.outcome });
+  return { kind: 'finished', isSomebodyNext: exchange !== null };
+}
+
+/** What is written is shown, where the channel can do that and may. */
+function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHours: number | null): Live {
+  const { chat, room, channel, turn, personas, batch } = work;
+  const canShow =
+    channel.preview !== undefined || (channel.edit !== undefined && channel.remove !== undefined);
+  if (!canShow || !services.streams(channel.name)) return NOT_LIVE;
+  const said = {
+    turnId: turn.id,
+    personaId: turn.personaId,
+    speaker,
+    appearance: appearanceOf(chat, personas, turn.personaId),
+    kind: chat.kind,
+    batch,
+    lateByHours,
+  };
+  return services.deliver.live({
+    turnId: turn.id,
+    chatId: chat.id,
+    channel,
+    to: recipientIn(chat, room),
+    shown: turn.shown,
+    deliveriesOf: (text) => replyOf(channel, said, text),
+  });
+}
+
+/** Whom of the others present a reply turns to. */
+function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[] {
+  const others = presentIn(chat, personas).filter((id) => id !== turn.personaId);
+  if (others.length === 0) return [];
+  return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
+}
+
+/** The turn with what its files hold. null when it was aborted meanwhile, or the claim is lost. */
+async function withFiles(services: RoomServices, work: Turn, signal: AbortSignal): Promise<Turn | null> {
+  const { chat, room, channel, claim, batch } = work;
+  if (!batch.some(({ attachments }) => attachments !== undefined)) return work;
+  const read = await readFiles(services, { claim, channel, signal, chatId: chat.id, messages: batch });
+  if (read === null) return null;
+  await postNotices(services, { chat, room }, read.notices);
+  return { ...work, batch: read.messages };
+}
+
+function waitedTooLong(batch: StoredMessage[], startedAt: number, maxAgeMs: number): number | null {
+  const waited = startedAt - Math.min(...batch.map((message) => message.receivedAt));
+  return waited > maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
+}
+
+/** Why there is nothing to say; null where there is. */
+function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
+  if (outcome.kind === 'failed') return outcome.fault;
+  return outcome.text === '' ? new Fault('model_empty', 'no words') : null;
+}
+
+/** What the server counted of the turn's last request, beside our estimate of that very request. */
+function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
+  if (outcome.kind !== 'answered' || !outcome.last || outcome.last.inputTokens <= 0) return null;
+  const estimated = context.requestTokens + tokensOf(stepMessages(steps));
+  return { counted: outcome.last.inputTokens, estimated };
+}
+
+/** Whose words the turn answers last; empty where only the gateway itself spoke. */
+function senderOf(batch: StoredMessage[]): string {
+  const last = batch.findLast(({ author }) => author.kind === 'person')?.author;
+  return last?.kind === 'person' ? last.id : '';
+}

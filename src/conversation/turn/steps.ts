@@ -1,0 +1,31 @@
+/**
+ * The steps of a turn as messages for a model. Malformed history is impossible by construction: a tool call is only ever
+ * written together with a result.
+ */
+import { cutWithMarker } from '../../core/cut.js';
+import type { ModelMessage } from '../../core/model.js';
+import type { Step } from '../../core/transcript.js';
+
+/** What the model is told of a call whose result nobody stored. */
+export const INTERRUPTED =
+  'Interrupted: the gateway ended while this ran. Its outcome is unknown; check before you repeat it.';
+
+/** Each answer that called tools, followed by a result for each of its calls. */
+export function stepMessages(steps: Step[], resultChars = Number.POSITIVE_INFINITY): ModelMessage[] {
+  const results = new Map(
+    steps.flatMap((step) => (step.kind === 'result' ? [[step.callId, step.content]] : [])),
+  );
+  return steps.flatMap((step): ModelMessage[] => {
+    if (step.kind !== 'answer' || step.calls.length === 0) return [];
+    return [
+      { role: 'assistant', content: step.text, calls: step.calls },
+      ...step.calls.map(
+        (call): ModelMessage => ({
+          role: 'tool',
+          callId: call.id,
+          content: cutWithMarker(results.get(call.id) ?? INTERRUPTED, resultChars, 'history-max-chars'),
+        }),
+      ),
+    ];
+  });
+}

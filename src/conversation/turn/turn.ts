@@ -1,0 +1,244 @@
+/**
+ * Step 5 of the route: the model and its tools, in rounds, until there is an answer. Each model answer that
+ * calls tools and each call is stored before and after, so that a turn whose process died goes on from its last
+ * stored step and nothing that may have happened happens again. A call may wait for something outside of the turn: then
+ * the turn is suspended, and goes on from there when the result has come.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../core/clock.js';
+import type { Zone } from '../../core/dates.js';
+import { describe, Fault } from '../../core/errors.js';
+import type { RoomId } from '../../core/ids.js';
+import type { Log, Metrics } from '../../core/log.js';
+import type { Cause, SeenTier } from '../../core/memory.js';
+import type {
+  ModelClient,
+  ModelEvent,
+  ModelMessage,
+  ModelRequest,
+  ToolCall,
+  Usage,
+} from '../../core/model.js';
+import type { Persona } from '../../core/persona.js';
+import type { AnyTool, Authorisation, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
+import type { Step } from '../../core/transcript.js';
+import { INTERRUPTED, stepMessages } from './steps.js';
+import { checkArguments } from './tools.js';
+
+export interface TurnServices {
+  model: ModelClient;
+  zone: Pick<Zone, 'name'>;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+}
+
+export interface TurnAsk {
+  turnId: string;
+  room: RoomId;
+  tools: ToolSet;
+  maxToolRounds: number;
+  persona: Pick<Persona, 'model' | 'temperature'>;
+  /** System prompt, history, and last what is to be answered. */
+  messages: ModelMessage[];
+  /** What the prompt shows of tiers; tools that read and write them keep it current. */
+  seen: Map<string, SeenTier>;
+  authorisation: Authorisation;
+  /** Kept with what tools write. */
+  cause: Cause;
+  /** Stored by an earlier try of this turn; grows as this one goes on. */
+  steps: Step[];
+  /** Stores a step. False when the claim is lost: then the turn must end without a word. */
+  save(step: Step): Promise<boolean>;
+  /** Shows the chat all that the model has said so far in the present round; nothing, where it begins anew. */
+  show?(text: string): void;
+  signal: AbortSignal;
+}
+
+export type TurnOutcome =
+  | { kind: 'answered'; text: string; usage: Usage | null; last: Usage | null }
+  | { kind: 'failed'; fault: Fault; usage: Usage | null }
+  /** A call waits; the step that says so is stored. */
+  | ({ kind: 'suspended' } & Wait)
+  /** Aborted, or the claim was lost. */
+  | { kind: 'dropped' };
+
+export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<TurnOutcome> {
+  const { steps } = ask;
+  let usage: Usage | null = null;
+  for (;;) {
+    const stopped = await finishCalls(services, ask);
+    if (stopped) return stopped;
+    const rounds = steps.filter((step) => step.kind === 'answer').length;
+    const mayCall = rounds < ask.maxToolRounds && unreadableCalls(steps) < 2;
+    const event = await askModel(services, ask, mayCall);
+    if (ask.signal.aborted) return { kind: 'dropped' };
+    if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
+    usage = addedUsage(usage, event.usage);
+    countTokens(services.metrics, event.usage);
+
+    if (event.calls.length === 0 || !mayCall) {
+      const text = event.text.trim() || lastWords(steps);
+      return { kind: 'answered', text, usage, last: event.usage };
+    }
+    const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
+    if (!(await keep(ask, { kind: 'answer', text: event.text, calls }))) return { kind: 'dropped' };
+  }
+}
+
+async function askModel(
+  { model, clock, metrics }: TurnServices,
+  ask: TurnAsk,
+  mayCall: boolean,
+): Promise<ModelEvent & { kind: 'done' | 'failed' }> {
+  const started = clock.now();
+  const { persona, messages, steps } = ask;
+  const request: ModelRequest = {
+    messages: steps.length === 0 ? messages : [...messages, ...stepMessages(steps)],
+    tools: mayCall ? ask.tools.descriptions : [],
+    ...(persona.model !== null && { model: persona.model }),
+    ...(persona.temperature !== null && { temperature: persona.temperature }),
+  };
+  let written = '';
+  if (steps.length > 0) ask.show?.('');
+  for await (const event of model.stream(request, ask.signal)) {
+    if (event.kind === 'text' || event.kind === 'restart') {
+      written = event.kind === 'text' ? written + event.delta : '';
+      ask.show?.(written);
+      continue;
+    }
+    metrics.observe('model_seconds', (clock.now() - started) / 1000);
+    return event;
+  }
+  return { kind: 'failed', fault: new Fault('internal', 'the model client ended its stream without a word') };
+}
+
+/** Runs every call of the last answer that has no result yet. What it returns ends the turn, for now or for good. */
+async function finishCalls(services: TurnServices, ask: TurnAsk): Promise<TurnOutcome | null> {
+  const { steps } = ask;
+  const answer = steps.findLast((step) => step.kind === 'answer');
+  for (const call of answer?.calls ?? []) {
+    if (steps.some((step) => step.kind === 'result' && step.callId === call.id)) continue;
+    const waits = steps.find((step) => step.kind === 'waiting' && step.callId === call.id);
+    if (waits?.kind === 'waiting') return { kind: 'suspended', waitsFor: waits.waitsFor, until: waits.until };
+    const tool = ask.tools.tools.find((candidate) => candidate.name === call.name);
+    const isBegun = steps.some((step) => step.kind === 'call' && step.callId === call.id);
+    if (isBegun && tool?.risk !== 'low') {
+      const interrupted = { kind: 'result', callId: call.id, content: INTERRUPTED, failed: true } as const;
+      if (!(await keep(ask, interrupted))) return { kind: 'dropped' };
+      continue;
+    }
+    if (!isBegun && !(await keep(ask, { kind: 'call', callId: call.id }))) return { kind: 'dropped' };
+    const result = await runCall(services, ask, call, tool);
+    if (ask.signal.aborted) return { kind: 'dropped' };
+    if ('waitsFor' in result) {
+      const { waitsFor, until } = result;
+      const isKept = await keep(ask, { kind: 'waiting', callId: call.id, waitsFor, until });
+      return isKept ? { kind: 'suspended', waitsFor, until } : { kind: 'dropped' };
+    }
+    if (!(await keep(ask, { kind: 'result', callId: call.id, ...result }))) return { kind: 'dropped' };
+  }
+  return null;
+}
+
+async function runCall(
+  services: TurnServices,
+  ask: TurnAsk,
+  call: ToolCall,
+  tool: AnyTool | undefined,
+): Promise<ToolResult | Wait> {
+  const result = await resultOf(services, ask, call, tool);
+  const failed = 'failed' in result && result.failed;
+  services.metrics.count('tool_calls_total', { tool: tool?.name ?? 'unknown', failed: String(failed) });
+  return result;
+}
+
+async function resultOf(
+  { clock, zone, log }: TurnServices,
+  ask: TurnAsk,
+  call: ToolCall,
+  tool: AnyTool | undefined,
+): Promise<ToolResult | Wait> {
+  if (!tool) {
+    const names = ask.tools.tools.map((known) => known.name).join(', ');
+    return { content: `There is no tool named ${call.name}. There are: ${names}.`, failed: true };
+  }
+  const parsed = parseArguments(call);
+  if (parsed === null) return { content: UNREADABLE, failed: true };
+  const checked = checkArguments(tool, parsed);
+  if (!checked.ok) return { content: checked.faults, failed: true };
+  const context: ToolContext = {
+    authorisation: ask.authorisation,
+    room: ask.room,
+    turnId: ask.turnId,
+    callId: call.id,
+    signal: ask.signal,
+    now: clock.now(),
+    timezone: zone.name,
+    log,
+    cause: ask.cause,
+    seen: ask.seen,
+  };
+  try {
+    // The tool's own schema has just checked what it is given.
+    return await tool.execute(checked.value as never, context);
+  } catch (error) {
+    log.error({ err: error, tool: tool.name, turn: ask.turnId }, 'a tool failed');
+    const reason = error instanceof Fault ? describe(error) : 'an unexpected fault in the gateway';
+    return {
+      content: `${tool.name} failed: ${reason}. Nothing is known to have been changed.`,
+      failed: true,
+    };
+  }
+}
+
+const UNREADABLE = 'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
+
+/** Told once that arguments were not JSON, a model may try again; then it has to answer without tools. */
+function unreadableCalls(steps: Step[]): number {
+  return steps.filter((step) => step.kind === 'result' && step.content === UNREADABLE).length;
+}
+
+/** null when they are no JSON object. Many models write null for what they leave out. */
+function parseArguments(call: ToolCall): Record<string, unknown> | null {
+  try {
+    const parsed: unknown = JSON.parse(call.arguments.trim() || '{}');
+    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null;
+    return Object.fromEntries(Object.entries(parsed).filter(([, value]) => value !== null));
+  } catch {
+    return null;
+  }
+}
+
+async function keep(ask: TurnAsk, step: Step): Promise<boolean> {
+  if (!(await ask.save(step))) return false;
+  ask.steps.push(step);
+  return true;
+}
+
+/**
+ * Servers number calls as they like, some from zero in every answer. Ours are unique, stay the same when a turn
+ * is taken up again, and have the one form that every server takes: nine letters and digits.
+ */
+function callId(turnId: string, round: number, n: number): string {
+  const digest = createHash('sha1').update(`${turnId} ${round} ${n}`).digest('hex');
+  return BigInt(`0x${digest}`).toString(36).slice(0, 9);
+}
+
+/** A model that has said all beside its tool calls may end with nothing. */
+function lastWords(steps: Step[]): string {
+  const said = steps.findLast((step) => step.kind === 'answer' && step.text.trim() !== '');
+  return said?.kind === 'answer' ? said.text.trim() : '';
+}
+
+/** Of several requests; where a server told none, what the others told. */
+export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
+  if (!a || !b) return a ?? b;
+  return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };
+}
+
+export function countTokens(metrics: Metrics, usage: Usage | null): void {
+  if (!usage) return;
+  metrics.count('model_tokens_total', { direction: 'input' }, usage.inputTokens);
+  metrics.count('model_tokens_total', { direction: 'output' }, usage.outputTokens);
+}

@@ -1,0 +1,94 @@
+/**
+ * Texts as embedding servers take them (well formed, not too long, in batches that are not too large) and vectors as
+ * they come back. Pure.
+ */
+import { cutAt } from '../core/cut.js';
+import { estimateTokens } from '../core/model.js';
+
+/** The vector as it was made, or why there is none: then it is the text's own fault, not the server's. */
+export type Outcome = { vector: number[] } | { refused: string };
+
+/** Makes vectors: an embedding server, or workers behind a queue. */
+export interface VectorSource {
+  /** Where it is, as an operator may be told. */
+  readonly place: string;
+  /** An outcome for each text, in order; none of them is blank. Throws Fault `embedding_unavailable`. */
+  embed(texts: string[], ask: { purpose: 'query' | 'document'; signal: AbortSignal }): Promise<Outcome[]>;
+  close(): Promise<void>;
+}
+
+/** What common models read; a little below 8,192, because it is an estimate. */
+export const MOST_TOKENS = 8_000;
+/** Of one request. text-embeddings-inference takes 16,384 unless told otherwise. */
+const MOST_BATCH_TOKENS = 16_000;
+
+/** Every server that works at all has a vector for it: tells a bad text from a bad server. */
+export const HARMLESS = 'hello';
+
+/** The beginning that fits; half a surrogate pair, which is no text, is replaced. */
+export function fitting(text: string): string {
+  const wellFormed = text.replace(/\p{Surrogate}/gu, '\ufffd');
+  if (estimateTokens(wellFormed) <= MOST_TOKENS) return wellFormed;
+  let fits = 0;
+  let tooMuch = wellFormed.length;
+  while (tooMuch - fits > 1) {
+    const middle = (fits + tooMuch) >> 1;
+    if (estimateTokens(wellFormed.slice(0, middle)) <= MOST_TOKENS) fits = middle;
+    else tooMuch = middle;
+  }
+  return cutAt(wellFormed, fits);
+}
+
+/** In their order, at most so many in each, and no more text than one request should carry. */
+export function inBatches<Item>(items: Item[], textOf: (item: Item) => string, most: number): Item[][] {
+  const batches: Item[][] = [];
+  let batch: Item[] = [];
+  let tokens = 0;
+  for (const item of items) {
+    const size = Math.min(estimateTokens(textOf(item)), MOST_TOKENS);
+    if (batch.length === 0 || batch.length >= most || tokens + size > MOST_BATCH_TOKENS) {
+      batch = [];
+      batches.push(batch);
+      tokens = 0;
+    }
+    batch.push(item);
+    tokens += size;
+  }
+  return batches;
+}
+
+/** A vector that something can be compared with: it has numbers, all finite, and not all zero. */
+export function asVector(value: unknown): number[] | null {
+  if (!Array.isArray(value) || !value.every(Number.isFinite)) return null;
+  return value.some((number) => number !== 0) ? value : null;
+}
+
+/** Of length 1, so that the product of two says how alike they are. Scaled first: squares may overflow. */
+export function toUnit(vector: number[]): Float32Array {
+  let largest = 0;
+  for (const number of vector) largest = Math.max(largest, Math.abs(number));
+  let squares = 0;
+  for (const number of vector) squares += (number / largest) ** 2;
+  const scale = 1 / Math.sqrt(squares);
+  const unit = new Float32Array(vector.length);
+  for (let n = 0; n < vector.length; n++) unit[n] = ((vector[n] ?? 0) / largest) * scale;
+  return unit;
+}
+
+/** Python writes NaN and Infinity into its JSON; they become what they are: no number. undefined: no JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    if (!/NaN|Infinity/.test(text)) return undefined;
+  }
+  try {
+    return JSON.parse(text.replace(/-?\b(?:NaN|Infinity)\b/g, 'null'));
+  } catch {
+    return undefined;
+  }
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,168 @@
+/**
+ * The jobs that a worker has taken: sorted, embedded a batch at a time, answered. A job leaves the list of those taken
+ * in the same transaction that pushes its reply, so that none is lost and none stays.
+ */
+import type { Clock } from '../core/clock.js';
+import { describe, Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import {
+  type EmbeddingMetrics,
+  type Job,
+  type QueueKeys,
+  REPLIES_EXPIRE_SECONDS,
+  type Replier,
+  readJob,
+  writeError,
+  writeVector,
+} from './protocol.js';
+import type { RedisConnection } from './redis-connection.js';
+import { HARMLESS, inBatches, type Outcome, type VectorSource } from './vectors.js';
+import { digest, jobsWithDeaths } from './worker-presence.js';
+
+export interface WorkerJobsOptions {
+  connection: RedisConnection;
+  keys: QueueKeys;
+  server: VectorSource;
+  replier: Replier;
+  batchSize: number;
+  /** No new tries: what is not answered stays taken, to be given back. */
+  stopping: AbortSignal;
+  /** What is under way is cut off, too. */
+  cutOff: AbortSignal;
+  clock: Clock;
+  log: Log;
+  metrics: EmbeddingMetrics;
+}
+
+/** A job that asks for a vector, with the text that it came as. */
+interface Wanted {
+  text: string;
+  content: string;
+  taskId: Job['taskId'];
+  replyTo: string;
+}
+
+/** A job that needs nothing more but its reply. */
+interface Done {
+  text: string;
+  outcome: 'done' | 'refused' | 'invalid' | 'malformed' | 'unaddressed';
+  reply: { to: string; body: string } | null;
+}
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
+
+export function createWorkerJobs(options: WorkerJobsOptions) {
+  const { connection, keys, server, replier, batchSize, stopping, cutOff, clock, log, metrics } = options;
+  const { redis } = connection;
+  let serverFails = false;
+
+  /** Resolves when all is answered, or when the worker stops. */
+  async function work(texts: string[]): Promise<void> {
+    const sorted = texts.map(sortJob);
+    const wanted = sorted.filter((job) => 'content' in job);
+    const done = sorted.filter((job) => 'outcome' in job);
+    for (const { text } of done.filter(({ outcome }) => outcome === 'malformed')) {
+      log.warn({ queue: keys.queue, length: text.length }, 'a job that is not JSON was dropped');
+    }
+    await answer(done);
+    // One that may have killed a worker is embedded alone.
+    const suspects = await whenRedisWorks(() => jobsWithDeaths(redis, keys, wanted));
+    const others = wanted.filter((job) => !suspects?.has(job));
+    for (const batch of inBatches(others, ({ content }) => content, batchSize)) await embed(batch, 0);
+    for (const job of suspects ?? []) await embed([job], 0);
+  }
+
+  function sortJob(text: string): Wanted | Done {
+    const job = readJob(text);
+    if (job === null) return { text, outcome: 'malformed', reply: null };
+    const { taskId, type, content, replyTo } = job;
+    if (replyTo === null || keys.isOwn(replyTo)) return { text, outcome: 'unaddressed', reply: null };
+    if (type === 'embed' && content !== null) return { text, content, taskId, replyTo };
+    const words = type === 'embed' ? 'No valid content provided for embed' : `Unknown task type: ${type}`;
+    return { text, outcome: 'invalid', reply: { to: replyTo, body: writeError(taskId, words, replier) } };
+  }
+
+  /** Waits while the server is down. If it works, but fails on these, they are tried in halves. */
+  async function embed(batch: Wanted[], failuresBefore: number): Promise<void> {
+    for (let failures = failuresBefore + 1; !stopping.aborted; failures++) {
+      const begun = clock.now();
+      try {
+        const texts = batch.map(({ content }) => content);
+        const outcomes = await server.embed(texts, { purpose: 'document', signal: cutOff });
+        if (serverFails) log.info({ place: server.place }, 'the embedding server works again');
+        serverFails = false;
+        metrics.observe('embedding_seconds', (clock.now() - begun) / 1000);
+        return await answer(batch.map((job, n) => doneWith(job, outcomes[n] ?? { refused: 'no answer' })));
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error;
+        if (stopping.aborted) return;
+        const reason = describe(error);
+        if (failures >= 2 && (await serverWorks())) {
+          if (batch.length === 1) return await answer(batch.map((job) => doneWith(job, { refused: reason })));
+          const middle = batch.length >> 1;
+          await embed(batch.slice(0, middle), 1);
+          return await embed(batch.slice(middle), 1);
+        }
+        if (!serverFails) {
+          log.warn({ place: server.place, reason }, 'the embedding server fails; the jobs wait');
+        }
+        serverFails = true;
+        await clock.sleep(Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS), stopping);
+      }
+    }
+  }
+
+  async function serverWorks(): Promise<boolean> {
+    try {
+      const [outcome] = await server.embed([HARMLESS], { purpose: 'query', signal: cutOff });
+      return outcome !== undefined && 'vector' in outcome;
+    } catch {
+      // That it fails is the answer; why, the caller knows already.
+      return false;
+    }
+  }
+
+  function doneWith({ text, taskId, replyTo }: Wanted, outcome: Outcome): Done {
+    const body =
+      'vector' in outcome
+        ? writeVector(taskId, outcome.vector, replier)
+        : writeError(taskId, `The embedding server refused this text: ${outcome.refused}`, replier);
+    return { text, outcome: 'vector' in outcome ? 'done' : 'refused', reply: { to: replyTo, body } };
+  }
+
+  async function answer(done: Done[]): Promise<void> {
+    if (done.length === 0) return;
+    const results = await whenRedisWorks(async () => {
+      const transaction = redis.multi();
+      for (const { text, reply } of done) {
+        if (reply) transaction.rpush(reply.to, reply.body).expire(reply.to, REPLIES_EXPIRE_SECONDS);
+        transaction.lrem(keys.taken(replier.worker), 1, text);
+      }
+      if (done.length === 1) for (const { text } of done) transaction.hdel(keys.deaths, digest(text));
+      return transaction.exec();
+    });
+    if (results === undefined) return;
+    for (const { outcome } of done) metrics.count('embedding_jobs_total', { outcome });
+    const undelivered = results?.find(([error]) => error !== null)?.[0];
+    if (undelivered) {
+      log.warn({ err: undelivered }, 'a reply could not be pushed to the list that its job names');
+    }
+  }
+
+  /** undefined: the worker stops, and Redis still does not answer. */
+  async function whenRedisWorks<Result>(run: () => Promise<Result>): Promise<Result | undefined> {
+    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+      await connection.connectedAgain(stopping);
+      try {
+        return await run();
+      } catch (error) {
+        if (stopping.aborted) return undefined;
+        log.warn({ err: error }, 'Redis does not take the answers of this worker; they wait');
+        await clock.sleep(wait, stopping);
+      }
+    }
+  }
+
+  return { work };
+}

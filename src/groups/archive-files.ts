@@ -1,0 +1,121 @@
+/**
+ * Archived conversations on disk: the port behind compaction and `/archive`. A file appears whole or not at all,
+ * however long the conversation is; afterwards only its front matter changes.
+ */
+import { rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { ArchiveFile, Archives } from '../core/archive.js';
+import type { Zone } from '../core/dates.js';
+import { Fault } from '../core/errors.js';
+import type { ChatId } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import { archiveName, nameTime, parseArchiveName } from './archive-name.js';
+import { type ReadHead, readHeadText } from './archive-text.js';
+import { writeArchive } from './archive-writer.js';
+import { namesIn, readIfThere, readOr, unavailable, unhurried } from './file-access.js';
+import { readUnlessUnchanged } from './file-cache.js';
+import { withFrontMatterKey } from './front-matter.js';
+import type { Exclusive } from './locks.js';
+import { archivesOf } from './memory-files.js';
+import { archiveFolder, fromHere } from './paths.js';
+import { removeLeftOvers } from './temporary-files.js';
+import { fileUpdater } from './update-file.js';
+
+export interface ArchivesOptions {
+  groupsDir: string;
+  zone: Zone;
+  /** Shared with memory, which erases in the same files. */
+  exclusive: Exclusive;
+  log: Log;
+}
+
+const HEAD_BYTES = 16 * 1024;
+/** How many heads are read in one pass of the event loop. */
+const AT_ONCE = 50;
+/** How many names that were given out are kept in memory; two of one moment come close together. */
+const KNOWN_NAMES = 1_000;
+
+export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOptions): Archives {
+  const update = fileUpdater(exclusive);
+  /** Paths that were given out; their files may not be there yet. */
+  const reserved = new Set<string>();
+  /** null where it is not the beginning of an archive. */
+  const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
+    const bytes = await readIfThere(path, HEAD_BYTES);
+    return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
+  });
+
+  return {
+    async newName(head) {
+      const there = new Set(await namesIn(archiveFolder(groupsDir, head.chatId)));
+      for (let number = 1; ; number++) {
+        const file = archiveName({ time: nameTime(zone, head.at), number, personaId: head.personaId });
+        const path = pathOf(head.chatId, file);
+        if (there.has(file) || reserved.has(path)) continue;
+        if (reserved.size >= KNOWN_NAMES) reserved.clear();
+        reserved.add(path);
+        return file;
+      }
+    },
+
+    async write(head, file, pages) {
+      const path = pathOf(head.chatId, file);
+      // Under the folder's lock: what is forgotten meanwhile must not stand in a file that appears afterwards.
+      await exclusive(archiveFolder(groupsDir, head.chatId), async () => {
+        // No later write would know of a copy that a crash cut off: its name is never used again.
+        await removeLeftOvers(dirname(path), (name) => parseArchiveName(name) !== null);
+        await writeArchive(path, head, pages, zone);
+      });
+    },
+
+    async mark(chatId, file, mark) {
+      const path = pathOf(chatId, file);
+      await update(path, (bytes) => {
+        if (bytes === null) return null;
+        const marked = withFrontMatterKey(bytes, mark, true);
+        if (marked === null)
+          log.warn({ path, mark }, 'an archive is not marked, for its front matter cannot be read');
+        return marked;
+      });
+    },
+
+    async remove(chatId, file) {
+      const path = pathOf(chatId, file);
+      await exclusive(archiveFolder(groupsDir, chatId), async () => {
+        await removeLeftOvers(dirname(path), (name) => name === file);
+        try {
+          // Synchronous: nobody marks the file between looking at it and writing it back.
+          rmSync(path, { force: true });
+        } catch (error) {
+          throw unavailable('write', path, error);
+        }
+      });
+    },
+
+    async list(chatId, personaId) {
+      const found: ArchiveFile[] = [];
+      for await (const file of unhurried(await archivesOf(groupsDir, { chatId, personaId }), AT_ONCE)) {
+        const head = await headOf(pathOf(chatId, file));
+        if (head?.personaId === personaId) found.push({ file, ...head });
+      }
+      return found;
+    },
+
+    shownPath: (chatId, file) => fromHere(pathOf(chatId, file)),
+  };
+
+  async function headOf(path: string): Promise<ReadHead | null> {
+    const message = 'an archive is passed over, for it cannot be read';
+    const head = await readOr('missing', path, headAt, log, message);
+    if (head === null) log.warn({ path }, 'an archive is passed over, for its front matter cannot be read');
+    return head === 'missing' ? null : head;
+  }
+
+  function pathOf(chatId: ChatId, file: string): string {
+    if (parseArchiveName(file) === null) {
+      const shown = JSON.stringify(file.slice(0, 120));
+      throw new Fault('memory_unavailable', `${shown} is not the name of an archive`);
+    }
+    return join(archiveFolder(groupsDir, chatId), file);
+  }
+}

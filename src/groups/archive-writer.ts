@@ -1,0 +1,86 @@
+/**
+ * Writing an archive without holding it: the messages go into one temporary file as they come; then the head,
+ * which counts them, and that file go into another, which becomes the archive.
+ */
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
+import type { Zone } from '../core/dates.js';
+import { type Extent, headText, messageText } from './archive-text.js';
+import { codeOf, unavailable } from './file-access.js';
+import { openTemporary, type Temporary } from './temporary-files.js';
+
+export async function writeArchive(
+  path: string,
+  head: ArchiveHead,
+  pages: AsyncIterable<ArchivedMessage[]>,
+  zone: Zone,
+): Promise<void> {
+  const body = await onDisk(path, async () => {
+    await mkdir(dirname(path), { recursive: true });
+    return openTemporary(path);
+  });
+  try {
+    let extent: Extent | null = null;
+    for await (const page of pages) {
+      extent = page.reduce(extended, extent);
+      const text = page.map((message) => messageText(message, zone)).join('');
+      await onDisk(path, () => body.file.appendFile(text));
+    }
+    const start = headText(head, extent, zone);
+    await onDisk(path, () => writeWhole(path, start, body));
+  } finally {
+    await discard(body);
+  }
+}
+
+function extended(extent: Extent | null, { sentAt }: ArchivedMessage): Extent {
+  if (extent === null) return { messages: 1, from: sentAt, until: sentAt };
+  return {
+    messages: extent.messages + 1,
+    from: Math.min(extent.from, sentAt),
+    until: Math.max(extent.until, sentAt),
+  };
+}
+
+async function writeWhole(path: string, head: string, body: Temporary): Promise<void> {
+  const whole = await openTemporary(path);
+  try {
+    await whole.file.writeFile(head);
+    for await (const chunk of body.file.createReadStream({ start: 0, autoClose: false })) {
+      await whole.file.writeFile(chunk);
+    }
+    await whole.file.sync();
+    await rename(whole.path, path);
+  } catch (error) {
+    await discard(whole);
+    throw error;
+  }
+  await whole.file.close();
+  // The name of a new file is on the disk only when its folder is; of a new folder, when that above is.
+  await syncFolder(dirname(path));
+  await syncFolder(dirname(dirname(path)));
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    // Some file systems cannot do this for folders; there is nothing more to be had of them.
+    if (!['EINVAL', 'EPERM', 'EISDIR', 'ENOTSUP'].includes(codeOf(error))) throw error;
+  }
+}
+
+async function discard({ path, file }: Temporary): Promise<void> {
+  await file.close();
+  await rm(path, { force: true });
+}
+
+async function onDisk<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw unavailable('write', path, error);
+  }
+}

@@ -1,0 +1,142 @@
+/** Reading files that somebody else may have put there: a directory, a pipe or a link loop is a Fault, not a hang. */
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { setImmediate as nextPass } from 'node:timers/promises';
+import { describe, Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+
+/** Larger ones are no memory; reading them for each turn would stop everything else. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** Of a small file the way to the thread pool and back costs several times what reading does. */
+const SMALL_BYTES = 256 * 1024;
+
+const HINTS: Record<string, string> = {
+  ENOSPC: 'the disk is full; free some space',
+  EDQUOT: 'the disk quota is used up; free some space',
+  EFBIG: 'the file would exceed the size limit of this process',
+  EISDIR: 'a directory stands where a file is expected; move it away',
+  ENOTDIR: 'a file stands where a folder is expected; move it away',
+  ELOOP: 'its links lead in a circle; remove them',
+  EACCES: 'access is denied; give the user that runs the gateway the right to it',
+  EPERM: 'that is not permitted; give the user that runs the gateway the right to it',
+  EROFS: 'the file system is read-only',
+};
+
+/**
+ * The bytes of a text file, or only so many of its first; null when there is none. Throws Fault `memory_unavailable`
+ * for the rest.
+ */
+export async function readIfThere(path: string, first?: number): Promise<Buffer | null> {
+  try {
+    // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const found = fstatSync(file);
+      if (found.isDirectory()) throw unavailable('read', path, { code: 'EISDIR' });
+      if (!found.isFile()) throw unusable(path, 'it is a pipe or a device; move it away');
+      if (first !== undefined) {
+        const bytes = Buffer.alloc(Math.min(first, found.size));
+        return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, 0));
+      }
+      if (found.size > MAX_BYTES) throw unusable(path, 'it is larger than 64 MB; shorten it');
+      const bytes = found.size <= SMALL_BYTES ? readFileSync(file) : await readFile(path);
+      if (isUtf16(bytes)) throw unusable(path, 'it is UTF-16; save it as UTF-8');
+      return bytes;
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    // Below a file there is nothing either; writing there says what is wrong.
+    if (isMissing(error) || codeOf(error) === 'ENOTDIR') return null;
+    throw unavailable('read', path, error);
+  }
+}
+
+/** What `read` makes of a path; where it fails, `otherwise`, and the operator hears of it. */
+export async function readOr<Value>(
+  otherwise: Value,
+  path: string,
+  read: (path: string) => Promise<Value>,
+  log: Log,
+  message: string,
+): Promise<Value> {
+  try {
+    return await read(path);
+  } catch (error) {
+    log.warn({ path, error: describe(error) }, message);
+    return otherwise;
+  }
+}
+
+/** The names in a folder; none when it is not there. */
+export async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw unavailable('read', folder, error);
+  }
+}
+
+/** What lies where a path leads; null when nothing does. */
+export function statIfThere(path: string): Stats | null {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) ?? null;
+  } catch (error) {
+    throw unavailable('read', path, error);
+  }
+}
+
+/** `unclear` where a link loop or missing access keeps us from telling. */
+export function isFolder(path: string, unclear: boolean): boolean {
+  try {
+    return statIfThere(path)?.isDirectory() ?? false;
+  } catch {
+    return unclear;
+  }
+}
+
+/** The items one by one, so that others are served after so many of them. */
+export async function* unhurried<Item>(items: Iterable<Item>, atOnce: number): AsyncGenerator<Item> {
+  let n = 0;
+  for (const item of items) {
+    yield item;
+    if (++n % atOnce === 0) await nextPass();
+  }
+}
+
+export function unavailable(action: 'read' | 'write', path: string, error: unknown): Fault {
+  if (error instanceof Fault) return error;
+  const hint = HINTS[codeOf(error)];
+  return new Fault(
+    'memory_unavailable',
+    `Cannot ${action} ${path}${hint ? `: ${hint}` : ''}`,
+    hint ? undefined : error,
+  );
+}
+
+function unusable(path: string, reason: string): Fault {
+  return new Fault('memory_unavailable', `Cannot read ${path}: ${reason}`);
+}
+
+export function isMissing(error: unknown): boolean {
+  return codeOf(error) === 'ENOENT';
+}
+
+export function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+}
+
+function isUtf16(bytes: Buffer): boolean {
+  return (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+}

@@ -1,0 +1,119 @@
+/**
+ * A file of a chat's memory without a phrase: MEMORY.md and the daily log lose the lines that it stands in, archives
+ * the words alone. Pure, and on bytes: all else comes out as it went in.
+ */
+import { FORGOTTEN, type Phrase } from '../core/phrase.js';
+import { MESSAGE_HEADING } from './archive-text.js';
+import { BOM, decode, encode, linesOf } from './byte-text.js';
+import { splitFrontMatter } from './front-matter.js';
+import { parseMemory } from './tiers.js';
+
+export type Kind = 'memory' | 'daily' | 'archive';
+
+interface Forgotten {
+  /** The lines in which the phrase stands; trimmed, as a person would see them. */
+  lines: string[];
+  /** The very buffer where the phrase does not stand in it. */
+  left: Buffer;
+}
+
+export function forgetIn(file: Buffer, kind: Kind, phrase: Phrase): Forgotten {
+  if (!phrase.isIn(file.toString('utf8'))) return { lines: [], left: file };
+  const whole = file.toString('latin1');
+  const { lines, left } =
+    kind === 'archive'
+      ? forgetWords(whole, phrase)
+      : forgetLines(whole, phrase, kind === 'memory' ? tierHeadings(file) : new Set());
+  return { lines: lines.map((line) => decode(line).trim()), left: Buffer.from(left, 'latin1') };
+}
+
+/** `headings`: the numbers of lines that stay whatever stands in them. */
+function forgetLines(
+  whole: string,
+  phrase: Phrase,
+  headings: Set<number>,
+): { lines: string[]; left: string } {
+  const bom = whole.startsWith(BOM) ? BOM : '';
+  const all = linesOf(whole.slice(bom.length));
+  const gone = new Set<number>();
+  // Lines that stand together once others are gone may hold the phrase between them: it is to be found nowhere.
+  for (let before = -1; gone.size > before; ) {
+    before = gone.size;
+    const left = [...all.keys()].filter((n) => !gone.has(n));
+    for (const n of linesWith(
+      left.map((n) => all[n] ?? ''),
+      phrase,
+    ).map((at) => left[at] ?? 0)) {
+      if (!headings.has(n)) gone.add(n);
+    }
+  }
+  const lines = all.filter((_, n) => gone.has(n));
+  return { lines, left: bom + all.filter((_, n) => !gone.has(n)).join('') };
+}
+
+/** The lines that make the headings of tiers: without one, its tier would belong to the one above. */
+function tierHeadings(file: Buffer): Set<number> {
+  const numbers = new Set<number>();
+  const { source, sections } = parseMemory(file);
+  const headings = sections.filter((section) => section.tier !== null);
+  let at = 0;
+  for (const [n, line] of linesOf(source).entries()) {
+    while (at >= (headings[0]?.bodyStart ?? Infinity)) headings.shift();
+    if (at >= (headings[0]?.start ?? Infinity)) numbers.add(n);
+    at += line.length;
+  }
+  return numbers;
+}
+
+/** The numbers of the lines that hold the phrase, or a part of one that runs over line ends. */
+function linesWith(lines: string[], phrase: Phrase): number[] {
+  const texts = lines.map(decode);
+  const found = new Set<number>();
+  let n = 0;
+  let end = texts[0]?.length ?? 0;
+  for (const range of phrase.rangesIn(texts.join(''))) {
+    while (end <= range.start) end += texts[++n]?.length ?? Infinity;
+    found.add(n);
+    while (end < range.end) {
+      end += texts[++n]?.length ?? Infinity;
+      found.add(n);
+    }
+  }
+  return [...found];
+}
+
+function forgetWords(whole: string, phrase: Phrase): { lines: string[]; left: string } {
+  const lines: string[] = [];
+  let left = '';
+  for (const { bytes, ours } of archivePieces(whole)) {
+    const text = decode(bytes);
+    if (ours || !phrase.isIn(text)) {
+      left += bytes;
+      continue;
+    }
+    const all = linesOf(bytes);
+    lines.push(...linesWith(all, phrase).map((n) => all[n] ?? ''));
+    left += encode(phrase.replacedIn(text, FORGOTTEN));
+  }
+  return { lines, left };
+}
+
+/** An archive in pieces: what people said and are called, and what is ours and has to stay readable. */
+function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
+  const body = splitFrontMatter(whole)?.body ?? whole;
+  const pieces = [{ bytes: whole.slice(0, whole.length - body.length), ours: true }];
+  let said = '';
+  for (const line of linesOf(body)) {
+    const bare = line.replace(/[\r\n]+$/, '');
+    const heading = line.startsWith('## ') ? MESSAGE_HEADING.exec(decode(bare))?.groups : undefined;
+    if (heading === undefined) {
+      said += line;
+      continue;
+    }
+    const nameEnd = bare.length - encode(heading.rest ?? '').length;
+    pieces.push({ bytes: said, ours: false }, { bytes: '## ', ours: true });
+    pieces.push({ bytes: line.slice(3, nameEnd), ours: false }, { bytes: line.slice(nameEnd), ours: true });
+    said = '';
+  }
+  return [...pieces, { bytes: said, ours: false }];
+}

@@ -1,0 +1,86 @@
+/** `/memory forget` on disk: looks a phrase up in all that is remembered in a chat, and removes it for good. */
+import { lstatSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { setImmediate as nextPass } from 'node:timers/promises';
+import { describe, Fault } from '../core/errors.js';
+import type { ChatId } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import type { FoundLine, Memory, MemoryFile } from '../core/memory.js';
+import type { Phrase } from '../core/phrase.js';
+import { readIfThere } from './file-access.js';
+import { forgetIn, type Kind } from './forget-in-file.js';
+import type { Exclusive } from './locks.js';
+import { filesIn, memoryFolders } from './memory-files.js';
+import { archiveFolder } from './paths.js';
+import { removeLeftOvers } from './temporary-files.js';
+import { followLinks, type UpdateFile } from './update-file.js';
+
+/** How many files are looked at in one pass of the event loop. */
+const AT_ONCE = 50;
+const MOST_SHOWN = 20;
+
+export function forgetting(
+  groupsDir: string,
+  update: UpdateFile,
+  exclusive: Exclusive,
+  log: Log,
+): Pick<Memory, 'find' | 'erase'> {
+  return { find, erase };
+
+  async function find(chatId: ChatId, phrase: Phrase, most: number): Promise<FoundLine[]> {
+    const found: FoundLine[] = [];
+    const failures: unknown[] = [];
+    const failed = (error: unknown): undefined => void failures.push(error);
+    let looked = 0;
+    for (const folder of await memoryFolders(groupsDir, chatId)) {
+      for (const { file, path } of (await filesIn(folder).catch(failed)) ?? []) {
+        if (found.length >= most) break;
+        if (++looked % AT_ONCE === 0) await nextPass();
+        const bytes = await readIfThere(path).catch(failed);
+        const lines = bytes ? forgetIn(bytes, folder.kind, phrase).lines : [];
+        found.push(...lines.slice(0, most - found.length).map((text) => ({ file, text })));
+      }
+    }
+    // Where nothing was found, a file that could not be read may hold it all the same.
+    if (found.length === 0) failIfAny('look for words to be forgotten', failures);
+    for (const error of failures) {
+      log.warn({ error: describe(error) }, 'passed over while looking for words to be forgotten');
+    }
+    return found;
+  }
+
+  async function erase(chatId: ChatId, phrase: Phrase): Promise<string[]> {
+    const changed: string[] = [];
+    const failures: unknown[] = [];
+    const failed = (error: unknown): undefined => void failures.push(error);
+    const eraseIn = async ({ file, path }: MemoryFile, kind: Kind) => {
+      if (await update(path, (bytes) => bytes && forgetIn(bytes, kind, phrase).left)) changed.push(file);
+      await removeBesideTarget(path);
+    };
+    // No archive is written meanwhile, so none appears with the words after the folder was looked through.
+    await exclusive(archiveFolder(groupsDir, chatId), async () => {
+      for (const folder of await memoryFolders(groupsDir, chatId)) {
+        for (const each of (await filesIn(folder).catch(failed)) ?? []) {
+          await eraseIn(each, folder.kind).catch(failed);
+        }
+        await removeLeftOvers(folder.path, folder.holds).catch(failed);
+      }
+    });
+    failIfAny('forget', failures);
+    return changed;
+  }
+}
+
+/** What a crash left behind of a file that is written through a link lies where the link leads. */
+async function removeBesideTarget(path: string): Promise<void> {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  const target = await followLinks(path);
+  await removeLeftOvers(dirname(target), (name) => name === basename(target));
+}
+
+function failIfAny(what: string, failures: unknown[]): void {
+  if (failures.length === 0) return;
+  const shown = failures.slice(0, MOST_SHOWN).map(describe).join('; ');
+  const more = failures.length > MOST_SHOWN ? `; and ${failures.length - MOST_SHOWN} more` : '';
+  throw new Fault('memory_unavailable', `Cannot ${what} in every file. The others are done. ${shown}${more}`);
+}

@@ -1,0 +1,66 @@
+/** Which files of a chat hold what is remembered: every MEMORY.md, the daily logs, the archives. */
+import { join } from 'node:path';
+import type { ChatId } from '../core/ids.js';
+import type { MemoryFile, MemoryOwner } from '../core/memory.js';
+import { archiveName, oldestFirst, parseArchiveName } from './archive-name.js';
+import { isDailyName } from './daily-log.js';
+import { isFolder, namesIn, statIfThere } from './file-access.js';
+import type { Kind } from './forget-in-file.js';
+import { archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
+import { isReserved } from './slug.js';
+
+/** A folder that such files lie in. */
+export interface MemoryFolder {
+  path: string;
+  /** Below the chat's folder. */
+  name: string;
+  kind: Kind;
+  holds(file: string): boolean;
+}
+
+/** Those of all personas, deleted ones too, then the daily log's and the archives'. */
+export async function memoryFolders(groupsDir: string, chatId: ChatId): Promise<MemoryFolder[]> {
+  const chat = chatFolder(groupsDir, chatId);
+  const names = (await namesIn(chat)).filter((name) => !name.startsWith('.') && !isReserved(name)).sort();
+  const isMemory = (file: string) => file === 'MEMORY.md';
+  const isText = (file: string) => file.endsWith('.md') && !file.startsWith('.');
+  return [
+    ...names
+      .map((name): MemoryFolder => ({ path: join(chat, name), name, kind: 'memory', holds: isMemory }))
+      // What cannot be told counts as one: whoever looks into it will say what is wrong.
+      .filter(({ path }) => isFolder(path, true)),
+    { path: dailyFolder(groupsDir, chatId), name: 'memory', kind: 'daily', holds: isText },
+    { path: archiveFolder(groupsDir, chatId), name: 'archive', kind: 'archive', holds: isText },
+  ];
+}
+
+/** Of one folder, the newest first where names begin with a date. */
+export async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[]> {
+  const files = (await namesIn(path)).filter(holds).sort().reverse();
+  return files.map((file) => ({ file: `${name}/${file}`, path: join(path, file) }));
+}
+
+/** What one persona's memory in a chat consists of, as far as it is there and says anything. */
+export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
+  const { chatId, personaId } = owner;
+  const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDailyName).sort().reverse();
+  const archives = (await archivesOf(groupsDir, owner)).reverse();
+  const rest = [...days.map((name) => `memory/${name}`), ...archives.map((name) => `archive/${name}`)];
+  return [
+    { file: `${personaId}/MEMORY.md`, path: memoryFile(groupsDir, owner) },
+    ...rest.map((file) => ({ file, path: join(chatFolder(groupsDir, chatId), file) })),
+  ].filter(({ path }) => {
+    const found = statIfThere(path);
+    return found?.isFile() && found.size > 0;
+  });
+}
+
+/** The names of files that are archives of one persona by their name, oldest first. */
+export async function archivesOf(groupsDir: string, { chatId, personaId }: MemoryOwner): Promise<string[]> {
+  return (await namesIn(archiveFolder(groupsDir, chatId)))
+    .map(parseArchiveName)
+    .filter((name) => name !== null)
+    .filter((name) => name.personaId === personaId)
+    .sort(oldestFirst)
+    .map(archiveName);
+}

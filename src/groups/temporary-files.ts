@@ -1,0 +1,39 @@
+/**
+ * Files in the making, beside those that they will replace: `.MEMORY.md.<process>-<number>.tmp`. A crash leaves
+ * them behind, with what stood in them.
+ */
+import { type FileHandle, lstat, open, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { codeOf, isMissing, namesIn, unavailable } from './file-access.js';
+
+export interface Temporary {
+  path: string;
+  file: FileHandle;
+}
+
+/** A new file that nobody else writes, in the folder of the one that it will become. */
+export async function openTemporary(target: string): Promise<Temporary> {
+  for (let number = 1; ; number++) {
+    const path = join(dirname(target), `.${basename(target)}.${process.pid}-${number}.tmp`);
+    try {
+      return { path, file: await open(path, 'wx+') };
+    } catch (error) {
+      // Another writer's, or what a crash left.
+      if (codeOf(error) !== 'EEXIST') throw error;
+    }
+  }
+}
+
+/** Removes what earlier processes left behind in a folder, of those files that `isMeant` names. */
+export async function removeLeftOvers(folder: string, isMeant: (name: string) => boolean): Promise<void> {
+  for (const name of await namesIn(folder)) {
+    const target = /^\.(.+)\.\d+-\d+\.tmp$/.exec(name)?.[1];
+    if (target === undefined || !isMeant(target)) continue;
+    const path = join(folder, name);
+    try {
+      if ((await lstat(path)).mtimeMs < performance.timeOrigin) await rm(path, { force: true });
+    } catch (error) {
+      if (!isMissing(error)) throw unavailable('write', path, error);
+    }
+  }
+}

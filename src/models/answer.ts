@@ -1,0 +1,138 @@
+/**
+ * Puts the chunks of one answer together: text, tool calls from their pieces, usage, why it ended. Takes what
+ * real servers send: calls without index or id, whole calls in one piece, arguments as objects, content in
+ * parts. Reasoning fields are passed over.
+ */
+import type { ToolCall, Usage } from '../core/model.js';
+import { parse, record, word } from './json.js';
+import { visibleSoFar, withoutReasoning } from './reasoning.js';
+
+export interface Answer {
+  text: string;
+  calls: ToolCall[];
+  usage: Usage | null;
+  /** As the server names it; null where it does not. */
+  model: string | null;
+  /** null when it never said why it ended: then the stream was cut. */
+  finish: string | null;
+}
+
+interface PartialCall {
+  id: string;
+  name: string;
+  arguments: string;
+}
+
+export function createAnswer() {
+  let text = '';
+  let usage: Usage | null = null;
+  let model: string | null = null;
+  let finish: string | null = null;
+  const calls: PartialCall[] = [];
+  const byIndex = new Map<number, PartialCall>();
+
+  function addCall(piece: Record<string, unknown>) {
+    const named = record(piece.function) ?? piece;
+    const index = typeof piece.index === 'number' ? piece.index : null;
+    const id = word(piece.id) ?? '';
+    const name = word(named.name)?.trim() ?? '';
+    const whole = record(named.arguments) !== null;
+    const args = whole ? JSON.stringify(named.arguments) : (word(named.arguments) ?? '');
+
+    let call = index === null ? calls.at(-1) : byIndex.get(index);
+    if (call === undefined || beginsAnother(call, { id, name, args, index })) {
+      call = { id: '', name: '', arguments: '' };
+      calls.push(call);
+      if (index !== null) byIndex.set(index, call);
+    }
+    if (call.id === '') call.id = id;
+    if (call.name !== name) call.name += name;
+    call.arguments = whole ? args : call.arguments + args;
+  }
+
+  return {
+    /** True where the text has grown. */
+    add(value: unknown): boolean {
+      const chunk = record(value) ?? {};
+      model = word(chunk.model) ?? model;
+      usage = usageOf(chunk.usage) ?? usage;
+
+      const choice = record(Array.isArray(chunk.choices) ? chunk.choices[0] : null);
+      if (choice === null) return false;
+      const whole = record(choice.delta) === null ? record(choice.message) : null;
+      const said = record(choice.delta) ?? whole;
+      // A whole message is complete, whether its server says why it ended or not.
+      finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
+      if (said === null) return false;
+      const piece = textOf(said.content) + (word(said.refusal) ?? '');
+      text += piece;
+      for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(call) ?? {});
+      const legacy = record(said.function_call);
+      if (legacy !== null) addCall({ index: 0, function: legacy });
+      return piece !== '';
+    },
+
+    /** What of the text can be seen already. */
+    visible: () => visibleSoFar(text),
+
+    finish: () => finish,
+
+    /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
+    complete(takenIds: () => ReadonlySet<string>): Answer {
+      const callable = calls.length === 0 ? [] : callableOf(calls, takenIds());
+      return { text: withoutReasoning(text), calls: callable, usage, model, finish };
+    },
+  };
+}
+
+/**
+ * Some servers give every call the index 0, or none: then a new id together with a name begins another call,
+ * and so does a name after a call that is complete.
+ */
+function beginsAnother(
+  call: PartialCall,
+  next: { id: string; name: string; args: string; index: number | null },
+): boolean {
+  if (next.name === '') return false;
+  if (next.id !== '' && call.id !== '') return next.id !== call.id;
+  if (next.index === null) return call.name !== '';
+  return next.args !== '' && record(parse(call.arguments)) !== null;
+}
+
+/** Calls that can be made: with a name, an id of their own, and arguments. */
+function callableOf(calls: PartialCall[], takenIds: ReadonlySet<string>): ToolCall[] {
+  const taken = new Set(takenIds);
+  return calls
+    .filter((call) => call.name !== '')
+    .map((call) => {
+      const id = call.id === '' || taken.has(call.id) ? freeId(taken) : call.id;
+      taken.add(id);
+      return { id, name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
+    });
+}
+
+/** Nine letters and digits: the one form that every server takes (Mistral takes no other). */
+function freeId(taken: ReadonlySet<string>): string {
+  let number = taken.size + 1;
+  const form = () => `call${String(number).padStart(5, '0')}`;
+  while (taken.has(form())) number++;
+  return form();
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content
+    .map((part) => record(part))
+    .map((part) => (part?.type === 'text' ? (word(part.text) ?? '') : ''))
+    .join('');
+}
+
+function usageOf(value: unknown): Usage | null {
+  const usage = record(value);
+  const inputTokens = usage?.prompt_tokens;
+  const outputTokens = usage?.completion_tokens ?? 0;
+  return typeof inputTokens === 'number' && typeof outputTokens === 'number'
+    ? { inputTokens, outputTokens }
+    : null;
+}

@@ -1,0 +1,98 @@
+/**
+ * The nightly upkeep: what is kept too long leaves the disk, and what `/reset` forgot with it. In steps of milliseconds
+ * with pauses between them, so that nobody waits for it; a night that was missed is made up for after the start.
+ */
+import { type Clock, OVER } from '../core/clock.js';
+import type { Zone } from '../core/dates.js';
+import type { Log } from '../core/log.js';
+import { FORGOTTEN_FILES, type SettingStore, type UpkeepStore } from '../core/store.js';
+
+export interface UpkeepParts {
+  store: UpkeepStore & SettingStore;
+  /** How long delivered, finished and superseded things are kept, days. */
+  days: number | 'never';
+  /** Removes these files; none is missed where it is gone already. */
+  removeFiles(files: string[]): Promise<void>;
+  /** Removes files that are beyond the limits. */
+  trimMedia(signal: AbortSignal): Promise<{ files: number; bytes: number }>;
+  zone: Zone;
+  clock: Clock;
+  log: Log;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** The hour of the night, in the configured zone. */
+const HOUR = 4;
+/** After a start there are other things to do first. */
+const FIRST_AFTER_MS = 10 * 60_000;
+/** Where the store could not be read, it is tried again so soon. */
+const RETRY_MS = HOUR_MS;
+const ROWS_A_STEP = 200;
+const PAGES_A_STEP = 100;
+const PAUSE_MS = 50;
+const LAST_KEY = 'upkeep.last';
+
+/** Begins waiting for the night; returns how to end it. */
+export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
+  const over = new AbortController();
+  const running = everyNight(parts, over.signal);
+  return async () => {
+    over.abort(OVER);
+    await running;
+  };
+}
+
+async function everyNight(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
+  const { store, clock, log } = parts;
+  while (!signal.aborted) {
+    try {
+      const last = Number((await store.setting(LAST_KEY)) ?? 0);
+      await clock.sleep(untilNext(parts, last), signal);
+      if (signal.aborted) return;
+      await upkeep(parts, signal);
+      if (signal.aborted) return;
+      await store.setSetting(LAST_KEY, String(clock.now()));
+    } catch (error) {
+      log.error({ err: error }, 'the nightly upkeep could not be finished; it is tried again in an hour');
+      await clock.sleep(RETRY_MS, signal);
+    }
+  }
+}
+
+/** One whole upkeep. Ends early when the signal aborts; the next one does what is left. */
+async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
+  const { store, clock, log, days } = parts;
+  const now = clock.now();
+  const before = days === 'never' ? 0 : now - days * DAY_MS;
+  let rows = 0;
+  for (let more = true; more && !signal.aborted; ) {
+    const removed = await store.prune({ before, now, most: ROWS_A_STEP });
+    await removeForgottenFiles(parts);
+    rows += removed;
+    more = removed >= ROWS_A_STEP;
+    await clock.sleep(PAUSE_MS, signal);
+  }
+  const media = await parts.trimMedia(signal);
+  while (!signal.aborted && (await store.shrink(PAGES_A_STEP))) await clock.sleep(PAUSE_MS, signal);
+  if (signal.aborted) return;
+  log.info({ rows, files: media.files, bytes: media.bytes }, 'the nightly upkeep is done');
+}
+
+/** Those that an earlier upkeep did not get to are among them. */
+async function removeForgottenFiles({ store, removeFiles }: UpkeepParts): Promise<void> {
+  const files: string[] = JSON.parse((await store.setting(FORGOTTEN_FILES)) ?? '[]');
+  if (files.length === 0) return;
+  await removeFiles(files);
+  await store.setSetting(FORGOTTEN_FILES, '[]');
+}
+
+/** How long until the next night, ms; soon, where more than a day has gone by without one. */
+function untilNext({ zone, clock }: Pick<UpkeepParts, 'zone' | 'clock'>, last: number): number {
+  const now = clock.now();
+  if (now - last > DAY_MS + HOUR_MS) return FIRST_AFTER_MS;
+  const [hour = 0, minute = 0] = zone.time(now).slice(11).split(':').map(Number);
+  const minutes = (HOUR * 60 - hour * 60 - minute + 24 * 60) % (24 * 60);
+  // At the very minute it has just been done.
+  return (minutes === 0 ? 24 * 60 : minutes) * 60_000;
+}

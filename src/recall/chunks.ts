@@ -1,0 +1,286 @@
+/**
+ * What stands in the index, and what changes it. Everything belongs to an origin (a room or a file) of a scope; what is
+ * removed is invisible at once, and cleared away a little at a time.
+ */
+import type { Scope } from '../core/recall.js';
+import type { FileChunk } from './file-chunks.js';
+import { BUILDING, DEAD, FIRST_LINE, type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
+import type { IndexedView, MessagePage } from './index-port.js';
+import { indexTerms } from './terms.js';
+
+export interface Origin {
+  number: number;
+  scope: number;
+  kind: 'room' | 'file';
+  name: string;
+  version: string;
+  addressed_after: number;
+  addressed_id: number;
+  overheard_after: number;
+  overheard_id: number;
+}
+
+export interface NewChunk {
+  id: number;
+  scope: number;
+  origin: number;
+  at: number | null;
+  author: string;
+  length: number;
+  heardAfter: number;
+}
+
+/** So much is cleared in one go: a search may wait behind it. */
+const CLEARED_AT_ONCE = 500;
+/** Pages of the index of words that are merged in one go. */
+const MERGED_AT_ONCE = 200;
+const PURGE = 'purge';
+
+export type Chunks = ReturnType<typeof createChunks>;
+
+export function createChunks(db: IndexDatabase) {
+  const { row, rows, change, write } = db;
+
+  function scopeNumber(scope: Scope): number | null {
+    const sql = 'SELECT number FROM scope WHERE chat = ? AND persona = ? AND dead = 0';
+    return row<{ number: number }>(sql, scope.chatId, scope.personaId)?.number ?? null;
+  }
+
+  function scopeFor(scope: Scope): number {
+    const sql = 'INSERT INTO scope (chat, persona) VALUES (?, ?)';
+    return scopeNumber(scope) ?? Number(change(sql, scope.chatId, scope.personaId).lastInsertRowid);
+  }
+
+  function originIn(scope: number, kind: Origin['kind'], name: string): Origin | null {
+    const sql = `SELECT * FROM origin WHERE scope = ? AND kind = ? AND name = ? AND state = ${WHOLE}`;
+    return row<Origin>(sql, scope, kind, name) ?? null;
+  }
+
+  function newOrigin(
+    scope: number,
+    kind: Origin['kind'],
+    name: string,
+    version: string,
+    state: number,
+  ): Origin {
+    const sql = 'INSERT INTO origin (scope, kind, name, version, state) VALUES (?, ?, ?, ?, ?) RETURNING *';
+    const made = row<Origin>(sql, scope, kind, name, version, state);
+    if (made === undefined) throw new Error('the index returned no row for what was inserted');
+    return made;
+  }
+
+  function isBuilding({ number }: Origin): boolean {
+    return row<{ state: number }>('SELECT state FROM origin WHERE number = ?', number)?.state === BUILDING;
+  }
+
+  function addChunk(chunk: NewChunk, terms: string[], file: FileChunk | null): boolean {
+    const added = change(
+      `INSERT OR IGNORE INTO chunk (id, origin, at, author, length, heard_after, text, line, tier, message)
+       VALUES (@id, @origin, @at, @author, @length, @heardAfter, @text, @line, @tier, @message)`,
+      { text: null, line: null, tier: null, message: null, ...file, ...chunk },
+    );
+    if (added.changes === 0) {
+      // A dropped chunk with the same number may not be cleared away yet: the store may use a number again.
+      const sql = `SELECT 1 FROM chunk JOIN origin ON origin.number = chunk.origin
+                   WHERE chunk.id = ? AND origin.state = ${DEAD}`;
+      if (row(sql, chunk.id) === undefined) return false;
+      clearChunk(chunk.id);
+      return addChunk(chunk, terms, file);
+    }
+    // Every term begins with its scope, so that a search reads the entries of one scope and nothing else.
+    const text = terms.map((term) => `${chunk.scope}x${term}`).join(' ');
+    change('INSERT INTO words (rowid, terms) VALUES (CAST(? AS INTEGER), ?)', chunk.id, text);
+    return true;
+  }
+
+  function drop(origin: Origin): void {
+    change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE number = ?`, origin.number);
+  }
+
+  /** Whether the store's message of that id, said in that minute, stands in the index itself. */
+  function isIndexed(scope: number, message: number, at: number | null): boolean {
+    if (message >= FIRST_LINE) return false;
+    const found = row<{ at: number }>('SELECT at FROM chunk WHERE id = ?', scope * SCOPE_SPAN + message);
+    return found !== undefined && (at === null || Math.abs(found.at - at) < 60_000);
+  }
+
+  function clearOrigin(origin: number): void {
+    const ids = rows<{ id: number }>(
+      'SELECT id FROM chunk WHERE origin = ? LIMIT ?',
+      origin,
+      CLEARED_AT_ONCE,
+    );
+    for (const { id } of ids) clearChunk(id);
+    if (ids.length > 0) change('INSERT OR IGNORE INTO chore (what) VALUES (?)', PURGE);
+    if (ids.length < CLEARED_AT_ONCE) change('DELETE FROM origin WHERE number = ?', origin);
+  }
+
+  function clearChunk(id: number): void {
+    change('DELETE FROM words WHERE rowid = CAST(? AS INTEGER)', id);
+    change('DELETE FROM vector WHERE chunk = ?', id);
+    change('DELETE FROM chunk WHERE id = ?', id);
+  }
+
+  /** The index of words only marks what is deleted; after it is merged into one, nothing of that is left. */
+  function merge(): boolean {
+    const pending = row<{ what: string }>('SELECT what FROM chore');
+    if (pending === undefined) return false;
+    const changes = () => db.number('SELECT total_changes() AS n');
+    const before = changes();
+    // A negative number begins to merge everything there is; a positive one goes on with it.
+    const pages = pending.what === PURGE ? -MERGED_AT_ONCE : MERGED_AT_ONCE;
+    change("INSERT INTO words (words, rank) VALUES ('merge', ?)", pages);
+    if (pending.what !== PURGE && changes() - before >= 2) return true;
+    change('DELETE FROM chore');
+    if (pending.what === PURGE) change("INSERT INTO chore (what) VALUES ('merging')");
+    return pending.what === PURGE;
+  }
+
+  return {
+    scopeNumber,
+    drop,
+
+    scopes: () =>
+      rows<Scope & { number: number }>(
+        'SELECT number, chat AS chatId, persona AS personaId FROM scope WHERE dead = 0',
+      ),
+
+    origin(scope: Scope, kind: Origin['kind'], name: string): Origin | null {
+      const number = scopeNumber(scope);
+      return number === null ? null : originIn(number, kind, name);
+    },
+
+    origins(scope: Scope, kind: Origin['kind']): Origin[] {
+      const sql = `SELECT * FROM origin WHERE scope = ? AND kind = ? AND state = ${WHOLE}`;
+      return rows<Origin>(sql, scopeNumber(scope), kind);
+    },
+
+    newest(origin: Origin): { messageId: number; at: number } | null {
+      const sql = 'SELECT id, at FROM chunk WHERE origin = ? ORDER BY id DESC LIMIT 1';
+      const found = row<{ id: number; at: number }>(sql, origin.number);
+      return found === undefined ? null : { messageId: found.id - origin.scope * SCOPE_SPAN, at: found.at };
+    },
+
+    /** A line of a file by its number in the index. */
+    line(
+      id: number,
+    ): (Pick<FileChunk, 'text' | 'line' | 'tier' | 'at' | 'author'> & { file: string }) | null {
+      const sql = `SELECT text, line, tier, at, author, name AS file
+                   FROM chunk JOIN origin ON origin.number = chunk.origin WHERE id = ? AND text IS NOT NULL`;
+      return row<FileChunk & { file: string }>(sql, id) ?? null;
+    },
+
+    /** How many chunks can be found. */
+    count: () => db.number(`SELECT coalesce(sum(chunks), 0) AS n FROM origin WHERE state = ${WHOLE}`),
+
+    /** Its file is read again as if it had changed. */
+    markStale(origin: Origin): void {
+      change("UPDATE origin SET version = '' WHERE number = ?", origin.number);
+    },
+
+    /** Where the view stands; one of another reset is dropped. */
+    view(scope: Scope, room: string, resetAt: number): { view: IndexedView; dropped: Origin | null } {
+      return write(() => {
+        const number = scopeFor(scope);
+        const before = originIn(number, 'room', room);
+        const isCurrent = before?.version === String(resetAt);
+        const dropped = isCurrent ? null : before;
+        if (dropped !== null) drop(dropped);
+        const origin = isCurrent && before ? before : newOrigin(number, 'room', room, String(resetAt), WHOLE);
+        const view = {
+          addressed: { heardAfter: origin.addressed_after, messageId: origin.addressed_id },
+          overheard: { heardAfter: origin.overheard_after, messageId: origin.overheard_id },
+        };
+        return { view, dropped };
+      });
+    },
+
+    /** null: the view stands elsewhere by now, and the page was not taken. */
+    addMessages(page: MessagePage): NewChunk[] | null {
+      return write(() => {
+        const scope = scopeNumber(page.scope);
+        const origin = scope === null ? null : originIn(scope, 'room', page.room);
+        const last = page.messages.at(-1);
+        if (scope === null || origin === null || origin.version !== String(page.resetAt)) return null;
+        const kind = page.addressed ? 'addressed' : 'overheard';
+        const { heardAfter, messageId } = page.after;
+        if (origin[`${kind}_after`] !== heardAfter || origin[`${kind}_id`] !== messageId) return null;
+        const added = page.messages.flatMap(({ id, text, ...message }): NewChunk[] => {
+          if (id < 1 || id >= FIRST_LINE) return [];
+          const terms = indexTerms(text);
+          const place = { id: scope * SCOPE_SPAN + id, scope, origin: origin.number };
+          const chunk = { ...message, ...place, length: terms.length };
+          return addChunk(chunk, terms, null) ? [chunk] : [];
+        });
+        if (last !== undefined) {
+          change(
+            `UPDATE origin SET ${kind}_after = ?, ${kind}_id = ?, chunks = chunks + ? WHERE number = ?`,
+            last.heardAfter,
+            last.id,
+            added.length,
+            origin.number,
+          );
+        }
+        return added;
+      });
+    },
+
+    beginFile(scope: Scope, file: string, stamp: string): Origin {
+      return write(() => {
+        const number = scopeFor(scope);
+        const sql = `UPDATE origin SET state = ${DEAD}
+                     WHERE scope = ? AND kind = 'file' AND name = ? AND state = ${BUILDING}`;
+        change(sql, number, file);
+        return newOrigin(number, 'file', file, stamp, BUILDING);
+      });
+    },
+
+    addLines(origin: Origin, lines: FileChunk[]): void {
+      write(() => {
+        if (!isBuilding(origin)) return;
+        const { scope, number } = origin;
+        let added = 0;
+        for (const file of lines) {
+          if (file.message !== null && isIndexed(scope, file.message, file.at)) continue;
+          const sql = 'UPDATE scope SET lines = lines + 1 WHERE number = ? RETURNING lines';
+          const line = row<{ lines: number }>(sql, scope)?.lines;
+          if (line === undefined || line >= FIRST_LINE) return;
+          const terms = indexTerms(file.text);
+          const id = scope * SCOPE_SPAN + FIRST_LINE + line;
+          const { at, author } = file;
+          const chunk = { id, scope, origin: number, at, author, length: terms.length, heardAfter: 0 };
+          if (addChunk(chunk, terms, file)) added++;
+        }
+        change('UPDATE origin SET chunks = chunks + ? WHERE number = ?', added, number);
+      });
+    },
+
+    /** The new text takes the place of the old; false when a newer one has begun. */
+    finishFile(origin: Origin): boolean {
+      return write(() => {
+        if (!isBuilding(origin)) return false;
+        const before = originIn(origin.scope, 'file', origin.name);
+        if (before !== null) drop(before);
+        change(`UPDATE origin SET state = ${WHOLE} WHERE number = ?`, origin.number);
+        return true;
+      });
+    },
+
+    dropScope(scope: number): void {
+      write(() => {
+        change('UPDATE scope SET dead = 1, chat = ?, persona = ? WHERE number = ?', '', '', scope);
+        change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE scope = ?`, scope);
+      });
+    },
+
+    /** Clears a part of what was dropped; false when nothing is left to do. */
+    clear(): boolean {
+      return write(() => {
+        const dead = row<{ number: number }>(`SELECT number FROM origin WHERE state = ${DEAD} LIMIT 1`);
+        if (dead !== undefined) clearOrigin(dead.number);
+        else change('DELETE FROM scope WHERE dead = 1');
+        return dead !== undefined || merge();
+      });
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * Memory files as chunks to search: the lines of MEMORY.md with their tier, the lines of daily logs with their day,
+ * the messages of archives. Pure, and chunk by chunk: a file may be large.
+ */
+import { localMidnight, type Zone } from '../core/dates.js';
+
+export interface FileChunk {
+  text: string;
+  line: number;
+  tier: 1 | 2 | 3 | null;
+  at: number | null;
+  /** Of an archived message: who said it, and which one of the store it was. */
+  author: string;
+  message: number | null;
+}
+
+const NOON_MS = 12 * 3_600_000;
+/** Longer lines become several chunks, so that a hit stays short enough to read. */
+const LONGEST_CHUNK = 1_500;
+const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
+const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)\.md$/;
+const TIER = /^#{1,2}\s+Tier\s+([123])\b/i;
+
+export function fileChunks(file: string, text: string, zone: Zone): Generator<FileChunk> {
+  if (file.startsWith('archive/')) return archiveChunks(text, zone);
+  const [, year, month, date] = DAY.exec(file) ?? [];
+  const at =
+    year === undefined ? null : localMidnight(Number(year), Number(month), Number(date), zone) + NOON_MS;
+  return lineChunks(text, Number.isFinite(at) ? at : null, file.endsWith('MEMORY.md'));
+}
+
+function* lineChunks(text: string, at: number | null, tiered: boolean): Generator<FileChunk> {
+  let tier: FileChunk['tier'] = null;
+  for (const { line, number } of lines(text)) {
+    if (/^#{1,2}\s/.test(line)) {
+      const named = TIER.exec(line)?.[1];
+      tier = tiered && named !== undefined ? (Number(named) as 1 | 2 | 3) : null;
+    }
+    // Headings only give structure; the content is below them.
+    const said = line.trim();
+    if (!/[\p{L}\p{N}]/u.test(said) || /^#{1,2}\s/.test(said)) continue;
+    yield* cut({ text: said, line: number, tier, at, author: '', message: null });
+  }
+}
+
+function* archiveChunks(text: string, zone: Zone): Generator<FileChunk> {
+  let current: FileChunk | null = null;
+  for (const { line, number } of lines(text)) {
+    const [, author = '', year, month, date, hour, minute, message] = HEADING.exec(line) ?? [];
+    if (message !== undefined) {
+      if (current !== null) yield* cut(current);
+      const midnight = localMidnight(Number(year), Number(month), Number(date), zone);
+      const at = midnight + (Number(hour) * 60 + Number(minute)) * 60_000;
+      current = { text: '', line: number, tier: null, at, author, message: Number(message) };
+    } else if (current !== null) {
+      current.text += `${current.text === '' ? '' : '\n'}${line}`;
+    }
+  }
+  if (current !== null) yield* cut(current);
+}
+
+function* lines(text: string): Generator<{ line: string; number: number }> {
+  let number = 0;
+  for (let from = 0; from < text.length; ) {
+    const end = text.indexOf('\n', from);
+    const until = end < 0 ? text.length : end;
+    yield { line: text.slice(from, text[until - 1] === '\r' ? until - 1 : until), number: ++number };
+    from = until + 1;
+  }
+}
+
+function* cut(chunk: FileChunk): Generator<FileChunk> {
+  const text = chunk.text.trim();
+  for (let from = 0; from < text.length; ) {
+    let until = Math.min(text.length, from + LONGEST_CHUNK);
+    if (until < text.length) {
+      const space = text.lastIndexOf(' ', until);
+      if (space > from + LONGEST_CHUNK / 2) until = space;
+      else if (/[\uD800-\uDBFF]/.test(text[until - 1] ?? '')) until--;
+    }
+    yield { ...chunk, text: text.slice(from, until).trim() };
+    from = until;
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * The index's file. Everything in it is derived: one that cannot be read, or that another version made, is removed
+ * and made anew. Chunks are numbered by scope, so that one scope's stand together wherever they are sorted.
+ */
+import { rmSync, statSync } from 'node:fs';
+import Database from 'better-sqlite3';
+
+export type IndexDatabase = ReturnType<typeof open>;
+
+/** Grows with every change of the tables and of how text becomes terms. */
+export const VERSION = 2;
+
+/** A scope's chunks are numbered from its number times this: messages by their ids, then lines of files. */
+export const SCOPE_SPAN = 2 ** 32;
+export const FIRST_LINE = 2 ** 31;
+
+export const BUILDING = 0;
+export const WHOLE = 1;
+export const DEAD = 2;
+
+const TABLES = `
+  CREATE TABLE scope (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    chat TEXT NOT NULL,
+    persona TEXT NOT NULL,
+    lines INTEGER NOT NULL DEFAULT 0,
+    dead INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE UNIQUE INDEX scope_name ON scope (chat, persona) WHERE dead = 0;
+  CREATE TABLE origin (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    addressed_after INTEGER NOT NULL DEFAULT 0,
+    addressed_id INTEGER NOT NULL DEFAULT 0,
+    overheard_after INTEGER NOT NULL DEFAULT 0,
+    overheard_id INTEGER NOT NULL DEFAULT 0,
+    chunks INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX origin_name ON origin (scope, kind, name);
+  CREATE INDEX origin_state ON origin (state) WHERE state <> ${WHOLE};
+  CREATE TABLE chunk (
+    id INTEGER PRIMARY KEY,
+    origin INTEGER NOT NULL,
+    at INTEGER,
+    author TEXT NOT NULL,
+    length INTEGER NOT NULL,
+    heard_after INTEGER NOT NULL DEFAULT 0,
+    embedded INTEGER NOT NULL DEFAULT 0,
+    text TEXT,
+    line INTEGER,
+    tier INTEGER,
+    message INTEGER
+  );
+  CREATE INDEX chunk_embedded ON chunk (embedded);
+  CREATE INDEX chunk_origin ON chunk (origin);
+  CREATE TABLE model (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
+  CREATE TABLE vector (chunk INTEGER NOT NULL, model INTEGER NOT NULL, value BLOB NOT NULL);
+  CREATE UNIQUE INDEX vector_chunk ON vector (chunk, model);
+  CREATE VIRTUAL TABLE words USING fts5(terms, content = '', contentless_delete = 1, tokenize = 'ascii');
+  CREATE TABLE chore (what TEXT PRIMARY KEY);
+`;
+
+/**
+ * `removed` is told why a file had to go. Throws when the folder cannot be written. What is put into `held` has to stay
+ * there for as long as the thread lives: Node 24 aborts when the garbage collector takes a statement, of a closed
+ * database too.
+ */
+export function openIndex(file: string, held: unknown[], removed: (reason: string) => void): IndexDatabase {
+  try {
+    return open(file, held);
+  } catch (error) {
+    if (!isUnusable(error)) throw error;
+    removed(error instanceof Error ? error.message : String(error));
+    removeIndex(file);
+    return open(file, held);
+  }
+}
+
+export function removeIndex(file: string): void {
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(file + suffix, { force: true });
+}
+
+/** The file, not the disk or a lock, is at fault. */
+export function isUnusable(error: unknown): boolean {
+  if (error instanceof OtherVersion) return true;
+  const code = error instanceof Database.SqliteError ? error.code : '';
+  return /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|SCHEMA|MISMATCH|ERROR|CANTOPEN_CORRUPT)/.test(code);
+}
+
+class OtherVersion extends Error {}
+
+function open(file: string, held: unknown[]) {
+  const raw = new Database(file, { timeout: 10_000 });
+  const statements = new Map<string, Database.Statement>();
+  held.push(raw, statements);
+
+  /** Each statement is made once and kept. */
+  function prepare(sql: string): Database.Statement {
+    const statement = statements.get(sql) ?? raw.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  }
+  const row = <T>(sql: string, ...values: unknown[]) => prepare(sql).get(...values) as T | undefined;
+  const rows = <T>(sql: string, ...values: unknown[]) => prepare(sql).all(...values) as T[];
+  const change = (sql: string, ...values: unknown[]) => prepare(sql).run(...values);
+  const number = (sql: string, ...values: unknown[]) => row<{ n: number }>(sql, ...values)?.n ?? 0;
+  const transaction = raw.transaction((work: () => unknown) => work());
+  /** All or nothing; waits for another process that writes. */
+  const write = <T>(work: () => T) => transaction.immediate(work) as T;
+  const version = () => number('SELECT user_version AS n FROM pragma_user_version');
+  /** By whoever keeps something in memory, what it has seen. */
+  const seen = new WeakMap<object, number>();
+
+  try {
+    raw.exec(`
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = NORMAL;
+      PRAGMA secure_delete = ON;
+      PRAGMA cache_size = -65536;
+      PRAGMA journal_size_limit = 67108864;
+    `);
+    if (version() === 0) {
+      write(() => {
+        if (version() === 0) raw.exec(`${TABLES}; PRAGMA user_version = ${VERSION};`);
+      });
+    }
+    if (version() !== VERSION) {
+      throw new OtherVersion(`it was made by version ${version()}, this is ${VERSION}`);
+    }
+    raw.exec(
+      `CREATE VIRTUAL TABLE IF NOT EXISTS temp.occurrence USING fts5vocab('main', 'words', 'instance')`,
+    );
+    row('SELECT count(*) FROM (SELECT 1 FROM origin, chunk, vector, words LIMIT 1)');
+    const opened = statSync(file).ino;
+    return {
+      raw,
+      prepare,
+      row,
+      rows,
+      change,
+      number,
+      write,
+      /** Whether the path still leads to the file that is open. */
+      inPlace: () => statSync(file, { throwIfNoEntry: false })?.ino === opened,
+      /** Whether another process has written since this was asked for last: then nothing kept in memory is certain. */
+      writtenElsewhere(keeper: object): boolean {
+        const now = number('SELECT data_version AS n FROM pragma_data_version');
+        const before = seen.get(keeper);
+        seen.set(keeper, now);
+        return before !== now;
+      },
+      close: () => raw.close(),
+    };
+  } catch (error) {
+    raw.close();
+    throw error;
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * What ranking needs to know of every chunk of one scope, in columns in memory: who said it, when, and what stands
+ * before and after it. Loaded when a scope is searched, then kept up with what is added.
+ */
+import { indexTerms } from './terms.js';
+
+export interface ChunkFacts {
+  /** In the scope; messages by their ids, then lines of files. */
+  chunk: number;
+  /** The room or file it stands in. */
+  origin: number;
+  /** null where nobody knows. */
+  at: number | null;
+  author: string;
+  /** In terms. */
+  length: number;
+  /** Of a message: after which one it was heard. */
+  heardAfter: number;
+}
+
+/** After so long a silence, a conversation is a new session. */
+const SESSION_GAP_MS = 3 * 3_600_000;
+/** Busy groups never fall silent, and files know no time: a session is no longer than this. */
+const SESSION_CHUNKS = 40;
+/** How far to look for a neighbour among chunks of other rooms. */
+const NEIGHBOUR_REACH = 12;
+const MOST_AUTHORS = 60_000;
+
+export class ScopeTable {
+  size = 0;
+  /** Of all chunks together. */
+  terms = 0;
+  chunks: Float64Array;
+  origins: Int32Array;
+  /** NaN where nobody knows. */
+  times: Float64Array;
+  lengths: Uint16Array;
+  heardAfter: Float64Array;
+  /** Numbers of authors. */
+  authors: Uint16Array;
+  /** The same number for chunks of one session. */
+  sessions: Int32Array;
+  /** How many terms a session has. */
+  readonly sessionLengths: number[] = [];
+  /** Who is meant by a term that stands in a name. */
+  readonly authorsByTerm = new Map<string, number[]>();
+  private readonly authorNumbers = new Map<string, number>();
+  private readonly sessionSizes: number[] = [];
+
+  constructor(expected: number) {
+    const capacity = Math.max(64, Math.ceil(expected * 1.1));
+    this.chunks = new Float64Array(capacity);
+    this.origins = new Int32Array(capacity);
+    this.times = new Float64Array(capacity);
+    this.lengths = new Uint16Array(capacity);
+    this.heardAfter = new Float64Array(capacity);
+    this.authors = new Uint16Array(capacity);
+    this.sessions = new Int32Array(capacity);
+  }
+
+  get authorCount(): number {
+    return this.authorNumbers.size;
+  }
+
+  add({ chunk, origin, at, author, length, heardAfter }: ChunkFacts): void {
+    const index = this.firstFrom(chunk);
+    if (index < this.size && this.chunks[index] === chunk) return;
+    if (this.size === this.chunks.length) this.grow();
+    for (const column of this.columns()) column.copyWithin(index + 1, index, this.size);
+    this.size++;
+    const counted = Math.min(length, 65_535);
+    this.chunks[index] = chunk;
+    this.origins[index] = origin;
+    this.times[index] = at ?? Number.NaN;
+    this.lengths[index] = counted;
+    this.heardAfter[index] = heardAfter;
+    this.authors[index] = this.authorNumber(author);
+    const session = this.sessionOf(index);
+    this.sessions[index] = session;
+    this.sessionLengths[session] = (this.sessionLengths[session] ?? 0) + counted;
+    this.sessionSizes[session] = (this.sessionSizes[session] ?? 0) + 1;
+    this.terms += counted;
+  }
+
+  /** Takes out what stands in a room or file. */
+  remove(origin: number): void {
+    let kept = 0;
+    for (let index = 0; index < this.size; index++) {
+      if (this.origins[index] === origin) {
+        const session = this.sessions[index] ?? 0;
+        const length = this.lengths[index] ?? 0;
+        this.sessionLengths[session] = (this.sessionLengths[session] ?? 0) - length;
+        this.terms -= length;
+        continue;
+      }
+      if (kept < index) for (const column of this.columns()) column.copyWithin(kept, index, index + 1);
+      kept++;
+    }
+    this.size = kept;
+  }
+
+  /** Its position in the columns; -1 for none. */
+  indexOf(chunk: number): number {
+    const index = this.firstFrom(chunk);
+    return index < this.size && this.chunks[index] === chunk ? index : -1;
+  }
+
+  /** The one before or after it in its room or file; -1 where it is the first or last. */
+  beside(index: number, direction: 1 | -1): number {
+    const origin = this.origins[index];
+    for (let step = 1; step <= NEIGHBOUR_REACH; step++) {
+      const other = index + step * direction;
+      if (other < 0 || other >= this.size) return -1;
+      if (this.origins[other] === origin) return other;
+    }
+    return -1;
+  }
+
+  private columns() {
+    const { chunks, origins, times, lengths, heardAfter, authors, sessions } = this;
+    return [chunks, origins, times, lengths, heardAfter, authors, sessions];
+  }
+
+  private grow(): void {
+    const grown = <T extends { set(from: T): void }>(column: T, to: T): T => {
+      to.set(column);
+      return to;
+    };
+    const capacity = this.chunks.length * 2;
+    this.chunks = grown(this.chunks, new Float64Array(capacity));
+    this.origins = grown(this.origins, new Int32Array(capacity));
+    this.times = grown(this.times, new Float64Array(capacity));
+    this.lengths = grown(this.lengths, new Uint16Array(capacity));
+    this.heardAfter = grown(this.heardAfter, new Float64Array(capacity));
+    this.authors = grown(this.authors, new Uint16Array(capacity));
+    this.sessions = grown(this.sessions, new Int32Array(capacity));
+  }
+
+  /** The first position whose chunk is not lower; mostly the end, because chunks come in their order. */
+  private firstFrom(chunk: number): number {
+    let low = 0;
+    let high = this.size;
+    if (high > 0 && (this.chunks[high - 1] ?? 0) < chunk) return high;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.chunks[middle] ?? 0) < chunk) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  private authorNumber(name: string): number {
+    const known = this.authorNumbers.get(name);
+    if (known !== undefined) return known;
+    const number = this.authorNumbers.size;
+    if (number >= MOST_AUTHORS) return 0;
+    this.authorNumbers.set(name, number);
+    for (const term of new Set(indexTerms(name))) {
+      this.authorsByTerm.set(term, [...(this.authorsByTerm.get(term) ?? []), number]);
+    }
+    return number;
+  }
+
+  /** That of the one before, unless much time has passed since. */
+  private sessionOf(index: number): number {
+    const before = this.beside(index, -1);
+    if (before >= 0) {
+      const session = this.sessions[before] ?? 0;
+      const silence = (this.times[index] ?? Number.NaN) - (this.times[before] ?? Number.NaN);
+      if (!(silence > SESSION_GAP_MS) && (this.sessionSizes[session] ?? 0) < SESSION_CHUNKS) return session;
+    }
+    this.sessionSizes.push(0);
+    return this.sessionLengths.push(0) - 1;
+  }
+}

@@ -1,0 +1,85 @@
+/** The tables of the scopes that were searched last, and where in them the terms of a question occur. */
+import type { NewChunk } from './chunks.js';
+import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
+import { createLru } from './lru.js';
+import { ScopeTable } from './scope-table.js';
+import type { Term } from './terms.js';
+
+/** Of all tables together; a chunk takes some 50 bytes. */
+const MOST_CHUNKS = 2_000_000;
+/**
+ * A term with more occurrences tells little, and reading them takes longer than a search may: it is passed over where
+ * the question has others.
+ */
+const MOST_OCCURRENCES = 20_000;
+
+const COLUMNS = 'id, origin, at, author, length, heard_after AS heardAfter';
+type Row = Omit<NewChunk, 'scope'>;
+
+export type ScopeTables = ReturnType<typeof createScopeTables>;
+
+export function createScopeTables(db: IndexDatabase) {
+  const kept = createLru<number, ScopeTable>(MOST_CHUNKS);
+
+  function addRow(table: ScopeTable, scope: number, row: Row): void {
+    table.add({ ...row, chunk: row.id - scope * SCOPE_SPAN });
+  }
+
+  return {
+    of(scope: number): ScopeTable {
+      if (db.writtenElsewhere(kept)) kept.clear();
+      const known = kept.get(scope);
+      if (known !== undefined) return known;
+      const whole = `SELECT number FROM origin WHERE scope = ? AND state = ${WHOLE}`;
+      const sql = `SELECT ${COLUMNS} FROM chunk WHERE id >= ? AND id < ? AND origin IN (${whole}) ORDER BY id`;
+      const rows = db.rows<Row>(sql, scope * SCOPE_SPAN, (scope + 1) * SCOPE_SPAN, scope);
+      const table = new ScopeTable(rows.length);
+      for (const row of rows) addRow(table, scope, row);
+      kept.set(scope, table, table.size + 1);
+      return table;
+    },
+
+    added(chunks: NewChunk[]): void {
+      for (const chunk of chunks) {
+        const table = kept.get(chunk.scope);
+        if (table !== undefined) addRow(table, chunk.scope, chunk);
+      }
+    },
+
+    /** A room or file is gone. */
+    removed(scope: number, origin: number): void {
+      kept.get(scope)?.remove(origin);
+    },
+
+    /** A file has become whole. */
+    addedFile(scope: number, origin: number): void {
+      const table = kept.get(scope);
+      if (table === undefined) return;
+      const rows = db.rows<Row>(`SELECT ${COLUMNS} FROM chunk WHERE origin = ? ORDER BY id`, origin);
+      for (const row of rows) addRow(table, scope, row);
+    },
+
+    forget: (scope: number) => kept.delete(scope),
+
+    /** In ascending order, each as often as the term stands there; null for a term that nearly everything holds. */
+    occurrences(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
+      const from = `${scope}x${text}`;
+      const where = begins ? 'term >= ? AND term < ?' : 'term = ?';
+      const statement = db.prepare(`SELECT doc FROM temp.occurrence WHERE ${where} LIMIT ?`).pluck();
+      const bounds = begins ? [from, `${from}\u{10FFFF}`] : [from];
+      const ids = statement.all(...bounds, MOST_OCCURRENCES + 1) as number[];
+      if (ids.length > MOST_OCCURRENCES) return null;
+      if (begins) ids.sort((a, b) => a - b);
+      const positions = new Int32Array(ids.length);
+      let count = 0;
+      let last = -1;
+      let position = -1;
+      for (const id of ids) {
+        if (id !== last) position = table.indexOf(id - scope * SCOPE_SPAN);
+        last = id;
+        if (position >= 0) positions[count++] = position;
+      }
+      return positions.subarray(0, count);
+    },
+  };
+}

@@ -1,0 +1,274 @@
+/** The index on one database file, for the thread that owns it. A broken file is removed and filled again. */
+import { createZone } from '../core/dates.js';
+import type { RecallQuery, Scope } from '../core/recall.js';
+import { isAfter } from '../core/view.js';
+import { type Chunks, createChunks, type Origin } from './chunks.js';
+import { datesIn } from './dates.js';
+import { type FileChunk, fileChunks } from './file-chunks.js';
+import {
+  FIRST_LINE,
+  type IndexDatabase,
+  isUnusable,
+  openIndex,
+  removeIndex,
+  SCOPE_SPAN,
+} from './index-database.js';
+import type { IndexPort, Ranked } from './index-port.js';
+import { rank, relevanceOf, type Scored } from './rank.js';
+import type { ScopeTable } from './scope-table.js';
+import { createScopeTables, type ScopeTables } from './scope-tables.js';
+import { queryTerms, type Term } from './terms.js';
+import { createVectors, type Vectors } from './vectors.js';
+
+export interface SearchIndex extends IndexPort {
+  /** Does a part of what is left to clear away; false when nothing is. */
+  tidy(): boolean;
+  /** Rewrites the file: the unused parts of its pages and its log still hold what was deleted. */
+  scrub(): void;
+}
+
+interface Open {
+  db: IndexDatabase;
+  chunks: Chunks;
+  tables: ScopeTables;
+  vectors: Vectors;
+}
+
+/** A question of more terms is a pasted text: its first ones are looked for. */
+const MOST_TERMS = 64;
+/** Chunks of a file that are written in one go: a search may wait behind them. */
+const LINES_AT_ONCE = 200;
+
+/** `anew` is told when what was indexed is gone, with the reason. `pause` lets waiting searches go first. */
+export function createSearchIndex(
+  file: string,
+  zoneName: string,
+  anew: (reason: string) => void,
+  pause: () => Promise<void>,
+): SearchIndex {
+  const zone = createZone(zoneName);
+  let open: Open | null = null;
+  const held: unknown[] = [];
+  let closed = false;
+  let model: string | null = null;
+
+  function opened(): Open {
+    if (closed) throw new Error('the index was closed');
+    if (open !== null && !open.db.inPlace()) {
+      shut();
+      anew('its file was deleted');
+    }
+    if (open === null) {
+      const db = openIndex(file, held, anew);
+      open = { db, chunks: createChunks(db), tables: createScopeTables(db), vectors: createVectors(db) };
+    }
+    return open;
+  }
+
+  function shut(): void {
+    open?.db.close();
+    open = null;
+  }
+
+  /** What cannot be done on a broken file is done on an empty one. */
+  function run<T>(work: (index: Open) => T): T {
+    try {
+      return work(opened());
+    } catch (error) {
+      if (!isUnusable(error)) throw error;
+      shut();
+      removeIndex(file);
+      anew(error instanceof Error ? error.message : String(error));
+      return work(opened());
+    }
+  }
+
+  function drop({ chunks, tables }: Open, origin: Origin | null): void {
+    if (origin === null) return;
+    chunks.drop(origin);
+    tables.removed(origin.scope, origin.number);
+  }
+
+  function dropScope({ chunks, tables }: Open, scope: number): void {
+    tables.forget(scope);
+    chunks.dropScope(scope);
+  }
+
+  return {
+    views: (views) =>
+      run(({ chunks, tables }) =>
+        views.map(({ scope, room, resetAt }) => {
+          const { view, dropped } = chunks.view(scope, room, resetAt);
+          if (dropped !== null) tables.removed(dropped.scope, dropped.number);
+          return view;
+        }),
+      ),
+
+    dropView: (scope, room) =>
+      run((index) => {
+        const origin = index.chunks.origin(scope, 'room', room);
+        if (origin === null) return;
+        drop(index, origin);
+        // Archives may hold what the store has lost. They are read again, because their copies of its messages were skipped.
+        const archives = index.chunks
+          .origins(scope, 'file')
+          .filter(({ name }) => name.startsWith('archive/'));
+        for (const archive of archives) index.chunks.markStale(archive);
+      }),
+
+    keepOnly: (views, scopes) =>
+      run((index) => {
+        const nameOf = ({ chatId, personaId }: Scope, room = '') => JSON.stringify([chatId, personaId, room]);
+        const rooms = new Set(views.map((view) => nameOf(view, view.room)));
+        const known = new Set([...views, ...scopes].map((scope) => nameOf(scope)));
+        for (const scope of index.chunks.scopes()) {
+          if (!known.has(nameOf(scope))) dropScope(index, scope.number);
+          else
+            for (const origin of index.chunks.origins(scope, 'room')) {
+              if (!rooms.has(nameOf(scope, origin.name))) drop(index, origin);
+            }
+        }
+      }),
+
+    newest: (views) =>
+      run(({ chunks }) =>
+        views.map(({ scope, room }) => {
+          const origin = chunks.origin(scope, 'room', room);
+          return origin === null ? null : chunks.newest(origin);
+        }),
+      ),
+
+    addMessages: (pages) =>
+      pages.map((page) =>
+        run(({ chunks, tables }) => {
+          const added = chunks.addMessages(page);
+          if (added !== null) tables.added(added);
+          return added !== null;
+        }),
+      ),
+
+    files: (scope) =>
+      run(({ chunks }) =>
+        chunks.origins(scope, 'file').map(({ name, version }) => ({ file: name, stamp: version })),
+      ),
+
+    dropFile: (scope, name) => run((index) => drop(index, index.chunks.origin(scope, 'file', name))),
+
+    async addFile({ scope, file: name, stamp, text }) {
+      const origin = run(({ chunks }) => chunks.beginFile(scope, name, stamp));
+      let lines: FileChunk[] = [];
+      for (const line of fileChunks(name, text, zone)) {
+        lines.push(line);
+        if (lines.length < LINES_AT_ONCE) continue;
+        const full = lines;
+        lines = [];
+        run(({ chunks }) => chunks.addLines(origin, full));
+        await pause();
+      }
+      return run(({ chunks, tables }) => {
+        chunks.addLines(origin, lines);
+        const before = chunks.origin(scope, 'file', name);
+        if (!chunks.finishFile(origin)) return false;
+        if (before !== null) tables.removed(before.scope, before.number);
+        tables.addedFile(origin.scope, origin.number);
+        return true;
+      });
+    },
+
+    search: ({ scope, query, most, vector }) =>
+      run((index) => {
+        const number = index.chunks.scopeNumber(scope);
+        if (number === null) return { ranked: [], byVectors: false };
+        const table = index.tables.of(number);
+        const similar = vector && index.vectors.similar(number, table, vector.model, vector.value);
+        const wanted = wantedIn(index, scope, table, query);
+        const scored = rank(table, { ...wordsOf(index, number, table, query), wanted, similar });
+        const ranked = scored.slice(0, most).flatMap((hit) => hitOf(index, number, table, hit));
+        return { ranked, byVectors: similar !== null };
+      }),
+
+    forget: (chatId) =>
+      run((index) => {
+        for (const scope of index.chunks.scopes())
+          if (scope.chatId === chatId) dropScope(index, scope.number);
+      }),
+
+    withoutVector: (name, most) =>
+      run(({ vectors }) => {
+        model = name;
+        return vectors.waiting(name, most);
+      }),
+
+    addVectors: (name, made) => run(({ vectors }) => vectors.add(name, made)),
+
+    counts: (name) =>
+      run(({ chunks, vectors }) => ({
+        indexed: chunks.count(),
+        vectorsWaiting: name === null ? 0 : vectors.countWaiting(name),
+      })),
+
+    tidy: () => run(({ chunks, vectors }) => chunks.clear() || (model !== null && vectors.clear(model))),
+
+    scrub() {
+      const { raw } = opened().db;
+      raw.exec('VACUUM');
+      raw.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    },
+
+    close() {
+      closed = true;
+      shut();
+    },
+  };
+
+  function wordsOf({ tables }: Open, scope: number, table: ScopeTable, query: RecallQuery) {
+    const all = queryTerms(query.text, MOST_TERMS);
+    // A name says who spoke, and is in every greeting: it is only searched for where the question has no other words.
+    const names = all.filter(({ text }) => table.authorsByTerm.has(text));
+    const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
+    const found = (others.length > 0 ? others : all).map((term) => {
+      const positions = tables.occurrences(scope, table, term);
+      const alike = positions?.length === 0 ? wordsLike(term) : null;
+      return alike === null ? positions : tables.occurrences(scope, table, alike);
+    });
+    const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
+    return {
+      terms: found.filter((positions) => positions !== null),
+      // A question that names everybody prefers nobody.
+      asked: asked.size < table.authorCount ? asked : new Set<number>(),
+      dates: datesIn(query.text, query.now, zone),
+    };
+  }
+}
+
+/** Whether the chunk at a position may be found at all. */
+function wantedIn({ chunks }: Open, scope: Scope, table: ScopeTable, { since, until, except }: RecallQuery) {
+  const shownRoom = except && chunks.origin(scope, 'room', except.room)?.number;
+  return (position: number): boolean => {
+    const at = table.times[position] ?? Number.NaN;
+    if (since !== undefined && !(at >= since)) return false;
+    if (until !== undefined && !(at < until)) return false;
+    if (!except || table.origins[position] !== shownRoom) return true;
+    const here = { heardAfter: table.heardAfter[position] ?? 0, messageId: table.chunks[position] ?? 0 };
+    return !isAfter(here, except.after);
+  };
+}
+
+function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored): Ranked[] {
+  const chunk = table.chunks[hit.index] ?? 0;
+  const relevance = relevanceOf(hit.share);
+  if (chunk < FIRST_LINE) return [{ kind: 'message', messageId: chunk, relevance }];
+  const found = chunks.line(scope * SCOPE_SPAN + chunk);
+  if (found === null) return [];
+  const { text, at, file, author, line, tier } = found;
+  const source = file.startsWith('archive/')
+    ? { kind: 'archive' as const, file, author }
+    : { kind: 'file' as const, file, line, tier };
+  return [{ kind: 'line', recalled: { text, at, source, relevance } }];
+}
+
+/** For a word that nobody said: words that begin like it, which finds unknown endings and slips at the end. */
+function wordsLike({ text, begins }: Term): Term | null {
+  if (begins || text.length < 6 || !/^\p{L}+$/u.test(text)) return null;
+  return { text: text.slice(0, Math.max(5, text.length - 3)), begins: true };
+}

@@ -1,0 +1,109 @@
+/**
+ * Splits text of any script into the terms it is found by: words where the script separates them, overlapping groups of
+ * characters where it does not. The same for what is indexed and for what is asked. Pure.
+ */
+import { isStopWord, stem } from './english.js';
+
+export interface Term {
+  /** Never holds a space or ASCII punctuation. */
+  text: string;
+  /** Shorter than the groups of its script: stands for all that begin with it. */
+  begins: boolean;
+}
+
+/** Longer terms are noise and are cut here. */
+const LONGEST_TERM = 40;
+/** So much of one text is looked at: a pasted book is found by its beginning. */
+const LONGEST_TEXT = 200_000;
+
+/** Runs of letters (with their marks) or digits. An apostrophe separates: "Mary's" is "mary". */
+const RUN = /[\p{L}\p{M}]+|\p{N}+/gu;
+/** Scripts without spaces, or that attach what other languages write separately. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}ー\p{sc=Hangul}\p{sc=Bopomofo}]+/u;
+const SYLLABIC = /[\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]+/u;
+const PARTS = new RegExp(
+  `${UNSPACED.source}|${SYLLABIC.source}|(?:(?!${UNSPACED.source}|${SYLLABIC.source}).)+`,
+  'gu',
+);
+const LATIN = /^[a-z]+$/;
+
+/** What is indexed of a text: every term, as often as it occurs. */
+export function indexTerms(text: string): string[] {
+  return Array.from(terms(text, 'index'), (term) => term.text);
+}
+
+/** What a question asks for: each term once, in its order. Words that everybody says all the time are in neither. */
+export function queryTerms(text: string, most: number): Term[] {
+  const seen = new Map<string, Term>();
+  for (const term of terms(text, 'query')) {
+    if (!seen.has(term.text)) seen.set(term.text, term);
+    if (seen.size >= most) break;
+  }
+  return [...seen.values()];
+}
+
+function* terms(text: string, purpose: 'index' | 'query'): Generator<Term> {
+  const plain = text.slice(0, LONGEST_TEXT).normalize('NFKC').toLowerCase();
+  for (const [run] of plain.matchAll(RUN)) {
+    if (LATIN.test(run)) {
+      if (run.length > 1 && !isStopWord(run)) yield whole(stem(run));
+    } else if (!/[^\p{N}]/u.test(run)) yield whole(run);
+    else
+      for (const [part] of run.matchAll(PARTS)) {
+        if (UNSPACED.test(part)) yield* groups(part, 2, purpose);
+        else if (SYLLABIC.test(part)) yield* groups(part, 3, purpose);
+        else {
+          const word = lightStem(folded(part));
+          if (word !== '') yield whole(word);
+        }
+      }
+  }
+}
+
+function whole(term: string): Term {
+  return {
+    text: term.length <= LONGEST_TERM ? term : [...term.slice(0, LONGEST_TERM)].join(''),
+    begins: false,
+  };
+}
+
+/** "東京都" is 東京 and 京都; at the end of an indexed run also what is shorter, so that one character finds it. */
+function* groups(part: string, size: number, purpose: 'index' | 'query'): Generator<Term> {
+  const characters = [...part];
+  const last = purpose === 'index' ? characters.length - 1 : Math.max(0, characters.length - size);
+  for (let at = 0; at <= last; at++) {
+    const group = characters.slice(at, at + size);
+    yield { text: group.join(''), begins: purpose === 'query' && group.length < size };
+  }
+}
+
+/** Accents, vowel signs of Arabic and Hebrew and the like are left out: people leave them out. */
+function folded(word: string): string {
+  // й is a letter of its own, although it can be written as и with a mark.
+  if (CYRILLIC.test(word)) return word.replace(/\u0301/g, '').replace(/ё/g, 'е');
+  const bare = word
+    .normalize('NFD')
+    .replace(/\p{Mn}+|ـ/gu, '')
+    .normalize('NFC');
+  return bare
+    .replace(/[أإآٱ]/g, 'ا')
+    .replace(/ى/g, 'ي')
+    .replace(/ة/g, 'ه')
+    .replace(/ё/g, 'е')
+    .replace(/ß/g, 'ss');
+}
+
+const ARABIC = /^\p{sc=Arabic}+$/u;
+const CYRILLIC = /^(?:\p{sc=Cyrillic}|\u0301)+$/u;
+/** "and", "with the", "for the" and "the" are written onto a word; so are plurals and "my", "your". */
+const ARABIC_BEGINNING = /^(?:وال|بال|كال|فال|لل|ال)(?=..)/;
+const ARABIC_END = /(?<=...)(?:ها|ان|ات|ون|ين|يه|ه|ي)$/;
+const CYRILLIC_END =
+  /(?<=...)(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ией|ить|ать|ять|еть|ла|ло|ли|ых|их|ах|ях|ам|ям|ом|ем|ов|ев|ей|ой|ый|ий|ая|яя|ое|ее|ую|юю|ия|ию|ии|ть|л|а|я|о|е|и|ы|у|ю|й|ь)$/;
+
+function lightStem(word: string): string {
+  if (LATIN.test(word)) return stem(word);
+  if (ARABIC.test(word)) return word.replace(ARABIC_BEGINNING, '').replace(ARABIC_END, '');
+  if (CYRILLIC.test(word)) return word.replace(CYRILLIC_END, '');
+  return word;
+}

@@ -1,0 +1,94 @@
+/**
+ * Vectors for what is indexed and for what is asked. Chunks get theirs in the background; what fails is tried again
+ * later. A question waits a moment at most, and not at all while the embedder is failing.
+ */
+import { type Clock, OVER } from '../core/clock.js';
+import type { Embedder } from '../core/embedder.js';
+import { describe } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { RecallFeed } from '../core/recall.js';
+import type { WaitingChunk } from './index-port.js';
+import type { RemoteIndex } from './index-thread.js';
+import { authorName } from './message-indexing.js';
+
+const QUESTION_MS = 800;
+const BATCH = 64;
+/** More than models read; the beginning of a long text says what it is about. */
+const LONGEST_TEXT = 2_000;
+
+/** null when there is none in time. */
+export async function questionVector(
+  embedder: Embedder,
+  text: string,
+  clock: Clock,
+  log: Log,
+  signal: AbortSignal,
+): Promise<{ model: string; value: Float32Array } | null> {
+  if (embedder.state().kind === 'failing' || text.trim() === '') return null;
+  const over = new AbortController();
+  const both = AbortSignal.any([signal, over.signal]);
+  const late = clock.sleep(QUESTION_MS, both).then(() => null);
+  const asked = embedder
+    .embed([text.slice(0, LONGEST_TEXT)], { purpose: 'query', signal: both })
+    .then(([value]) => (value && isUsable(value) ? { model: embedder.model, value } : null))
+    .catch((error: unknown) => {
+      log.debug({ error: describe(error) }, 'a question got no vector: keywords answer it');
+      return null;
+    });
+  const answer = await Promise.race([asked, late]);
+  over.abort(OVER);
+  return answer;
+}
+
+/** Makes vectors until none is missing. Throws when the embedder fails. */
+export async function addMissingVectors(
+  embedder: Embedder,
+  feed: RecallFeed,
+  index: RemoteIndex,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  const { model } = embedder;
+  while (!signal.aborted) {
+    const chunks = await index.withoutVector(model, BATCH);
+    if (chunks.length === 0) return;
+    const texts = await textsOf(chunks, feed);
+    const asked = texts.filter((text) => text !== null);
+    const made = asked.length === 0 ? [] : await embedder.embed(asked, { purpose: 'document', signal });
+    let next = 0;
+    const vectors = chunks.map(({ chunk }, n) => {
+      const value = texts[n] === null ? null : (made[next++] ?? null);
+      return { chunk, value: value !== null && isUsable(value) ? value : null };
+    });
+    const without = vectors.filter(({ value }) => value === null).length - (chunks.length - asked.length);
+    if (without > 0) {
+      log.warn({ model, chunks: without }, 'the embedding server gave no usable vector for some texts');
+    }
+    await index.addVectors(model, vectors);
+  }
+}
+
+/** The index holds no text of messages: the store has it. null: nothing to make a vector of. */
+async function textsOf(chunks: WaitingChunk[], feed: RecallFeed): Promise<(string | null)[]> {
+  const keyOf = ({ scope }: WaitingChunk) => JSON.stringify([scope.chatId, scope.personaId]);
+  const messageTexts = new Map<string, string>();
+  for (const key of new Set(chunks.map(keyOf))) {
+    const some = chunks.filter((chunk) => keyOf(chunk) === key);
+    const ids = some.flatMap(({ messageId }) => messageId ?? []);
+    const scope = some[0]?.scope;
+    if (scope === undefined || ids.length === 0) continue;
+    for (const message of await feed.visible(scope, ids)) {
+      messageTexts.set(`${key}${message.id}`, `${authorName(message)}: ${message.text}`);
+    }
+  }
+  return chunks.map((chunk) => {
+    const { author, messageId } = chunk;
+    const line = author === '' || chunk.text === null ? chunk.text : `${author}: ${chunk.text}`;
+    const text = line ?? messageTexts.get(`${keyOf(chunk)}${messageId}`);
+    return text === undefined || text.trim() === '' ? null : text.slice(0, LONGEST_TEXT);
+  });
+}
+
+function isUsable(vector: Float32Array): boolean {
+  return vector.length > 0 && vector.every(Number.isFinite);
+}

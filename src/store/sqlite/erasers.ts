@@ -1,0 +1,137 @@
+/**
+ * How a phrase is taken out of the words of a row, whatever they are wrapped in: plain text, our own JSON (of which
+ * only the fields that hold words are touched), and what models and tools wrote, which is JSON as often as not.
+ */
+import type { Part } from '../../core/channel.js';
+import type { StoredAttachment } from '../../core/media.js';
+import type { Phrase } from '../../core/phrase.js';
+import type { ShownPart } from '../../core/store.js';
+import type { Step, StoredReply } from '../../core/transcript.js';
+
+/** One phrase on its way out. */
+export interface Eraser {
+  instead: string;
+  isIn(words: string): boolean;
+  /** The very string where the phrase does not stand in it. */
+  without(words: string): string;
+}
+
+/** Takes the phrase out of one column's text; the very string where it does not stand there. */
+export type Clean = (source: string, eraser: Eraser) => string;
+
+/** What is left of the words around a phrase may make it up anew, seldom more than once. */
+const MOST_PASSES = 20;
+
+export function eraserOf(phrase: Phrase, by: string): Eraser {
+  const instead = phrase.isIn(by) ? '' : by;
+  return {
+    instead,
+    isIn: (words) => phrase.isIn(words),
+    without(words) {
+      let rest = words;
+      for (let pass = 0; phrase.isIn(rest); pass++) {
+        rest = phrase.replacedIn(rest, pass < MOST_PASSES ? instead : '');
+      }
+      return rest;
+    },
+  };
+}
+
+export const fromText: Clean = (source, eraser) => eraser.without(source);
+
+export const fromReply = json<StoredReply>((reply, eraser) => ({
+  ...reply,
+  text: eraser.without(reply.text),
+}));
+
+export const fromAttachments = json<StoredAttachment[]>((attachments, eraser) =>
+  attachments.map((attachment) => {
+    const name = attachment.name === null ? null : eraser.without(attachment.name);
+    const { outcome } = attachment;
+    if (outcome?.kind !== 'kept' || outcome.read === undefined) return { ...attachment, name };
+    return { ...attachment, name, outcome: { ...outcome, read: eraser.without(outcome.read) } };
+  }),
+);
+
+export const fromPart = json<Part>(withoutInPart);
+
+export const fromShown = json<ShownPart[]>((parts, eraser) =>
+  parts.map((part) => ({ ...part, body: withoutInPart(part.body, eraser) })),
+);
+
+function withoutInPart(part: Part, eraser: Eraser): Part {
+  const text = eraser.without(part.text);
+  const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
+  // Marks name places in a text that is another now.
+  return { ...part, text, marks: inLink || text !== part.text ? [] : part.marks };
+}
+
+export const fromStep = json<Step>((step, eraser) => {
+  switch (step.kind) {
+    case 'answer':
+      return {
+        ...step,
+        text: eraser.without(step.text),
+        calls: step.calls.map((call) => ({ ...call, arguments: fromForeign(call.arguments, eraser) })),
+      };
+    case 'call':
+    case 'waiting':
+      return step;
+    case 'result':
+      return { ...step, content: fromForeign(step.content, eraser) };
+  }
+});
+
+/** Our JSON, as `JSON.stringify` wrote it: unchanged, it becomes the same text again. */
+function json<T>(clean: (value: T, eraser: Eraser) => T): Clean {
+  return (source, eraser) => JSON.stringify(clean(JSON.parse(source), eraser));
+}
+
+/** Of what others wrote. In JSON the phrase may stand with escapes, as a key, as a number. */
+function fromForeign(words: string, eraser: Eraser): string {
+  const value = asJson(words);
+  if (value !== undefined) {
+    const without = fromValue(value, eraser);
+    return eraser.without(without === value ? words : JSON.stringify(without));
+  }
+  const rest = eraser.without(words);
+  // Broken JSON, or a quotation of some: what cannot be taken apart goes whole.
+  return rest.includes('\\') && eraser.isIn(withoutEscapes(rest)) ? eraser.instead : rest;
+}
+
+/** The very value where the phrase does not stand in it. */
+function fromValue(value: unknown, eraser: Eraser): unknown {
+  if (typeof value === 'string') return fromForeign(value, eraser);
+  if (Array.isArray(value)) {
+    const items = value.map((item) => fromValue(item, eraser));
+    return items.some((item, n) => item !== value[n]) ? items : value;
+  }
+  if (typeof value === 'object' && value !== null) {
+    const entries = Object.entries(value);
+    const without = entries.map(([key, item]) => [eraser.without(key), fromValue(item, eraser)] as const);
+    const same = entries.every(([key, item], n) => without[n]?.[0] === key && without[n][1] === item);
+    return same ? value : Object.fromEntries(without);
+  }
+  return eraser.isIn(String(value)) ? eraser.instead : value;
+}
+
+function asJson(words: string): object | undefined {
+  if (!/^\s*[[{]/.test(words)) return undefined;
+  try {
+    const value: unknown = JSON.parse(words);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `\n`, `\"` and `\u00e9` as what they stand for, however often they were escaped. */
+function withoutEscapes(words: string): string {
+  return words.replaceAll(
+    /\\+(?:u([0-9a-f]{4})|([nrtbf])|)/gi,
+    (_, code: string | undefined, blank: string | undefined) => {
+      if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
+      return blank === undefined ? '' : ' ';
+    },
+  );
+}

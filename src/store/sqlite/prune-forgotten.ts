@@ -1,0 +1,192 @@
+/**
+ * What `/reset` made personas forget, and nobody else may still see, leaves the database whenever it was said: texts,
+ * replies as they were sent, what tools were asked and answered. The ids of what a platform may hand in once more stay for
+ * as long as it may, without their words.
+ */
+import { setImmediate as nextPass } from 'node:timers/promises';
+import type { PersonaId, RoomId } from '../../core/ids.js';
+import type { StoredAttachment } from '../../core/media.js';
+import { FORGOTTEN_FILES, type UpkeepStore } from '../../core/store.js';
+import type { Connection } from './connection.js';
+import { beganBefore, NO_WORDS } from './rows.js';
+
+/** So many rows are looked through before others may go on. */
+export const STRIDE = 2_000;
+
+/** Removes or changes at most `most` rows; fewer when nothing is left. */
+export type PrunePart = (ask: Parameters<UpkeepStore['prune']>[0]) => Promise<number>;
+
+/** Platforms hand in again what was not acknowledged for about a day. */
+const REDELIVERED_FOR_MS = 2 * 86_400_000;
+
+interface Candidate {
+  id: number;
+  room: RoomId;
+  attachments: string | null;
+  /** It still has words. */
+  speaks: number;
+  /** Its row is not needed to know it again. */
+  mayGo: number;
+}
+
+export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
+  const lastReset = raw.prepare<[], number | null>('select max(reset_at) from view').pluck();
+  const removeHearings = raw.prepare<[object]>(`
+    delete from heard where (room_id, persona_id, addressed, heard_after, message_id) in (
+      select heard.room_id, heard.persona_id, addressed, heard_after, message_id
+      from view cross join heard on heard.room_id = view.room_id and heard.persona_id = view.persona_id
+        and addressed in (0, 1) and heard_after < view.reset_at
+      where view.reset_at > 0 limit @most + 0)`);
+
+  const nextTurn = raw
+    .prepare<[object], string | null>(`
+      select max(id) from (select id from turn where id > @after order by id limit ${STRIDE})`)
+    .pluck();
+  const forgottenTurns = raw
+    .prepare<[object], string>(`
+      select turn.id from turn
+        cross join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
+      where turn.id > @after and turn.id <= @upTo and turn.state not in ('running', 'suspended', 'ready')
+        and ${beganBefore('view.reset_at')}`)
+    .pluck();
+  const removeSteps = raw.prepare<[object]>(`
+    delete from step where (turn_id, n) in (
+      select turn_id, n from json_each(@turns) cross join step on step.turn_id = json_each.value
+      limit @most + 0)`);
+  // Whoever replies to it on the platform is still understood to talk to whoever said it.
+  const silence = (isOf: string) =>
+    raw.prepare<[object]>(`
+      update outbox set body = '${NO_WORDS}' where id in (
+        select outbox.id from json_each(@turns) cross join outbox on ${isOf}
+        where finished_at is not null and body <> '${NO_WORDS}' limit @most + 0)`);
+  const silenceAnswers = silence(`outbox.origin = 'turn:' || json_each.value`);
+  const silenceAsides = silence(`
+    outbox.origin > 'tool:' || json_each.value || ':' and outbox.origin < 'tool:' || json_each.value || ';'`);
+
+  const nextMessage = raw
+    .prepare<[object], number | null>(`
+      select max(id) from (select id from message where id > @after order by id limit ${STRIDE})`)
+    .pluck();
+  const candidates = raw.prepare<[object], Candidate>(`
+    select id, room_id as room, attachments,
+      text <> '' or words is not null or attachments is not null or reply_to is not null as speaks,
+      (platform_message_id is null or received_at < @redeliveredSince)
+        and id < (select max(id) from message) as mayGo
+    from message
+    where id > @after and id <= @upTo and state = 'done'
+      and id <= (select max(reset_at) from view where view.room_id = message.room_id)`);
+  const resetsOf = raw.prepare<[RoomId], { personaId: PersonaId; resetAt: number }>(
+    'select persona_id as personaId, reset_at as resetAt from view where room_id = ?',
+  );
+  const nextHearer = raw
+    .prepare<[RoomId, PersonaId], PersonaId>(
+      'select persona_id from heard where room_id = ? and persona_id > ? order by persona_id limit 1',
+    )
+    .pluck();
+  const heardBetween = raw
+    .prepare<[object], number>(`
+      select message_id from heard
+      where room_id = @room and persona_id = @personaId and addressed in (0, 1)
+        and heard_after >= @first - 1 and message_id between @first and @last`)
+    .pluck();
+  const removeMessages = raw.prepare<[string]>(
+    'delete from message where id in (select value from json_each(?))',
+  );
+  const silenceMessages = raw.prepare<[string]>(`
+    update message set text = '', words = null, attachments = null, reply_to = null
+    where id in (select value from json_each(?))`);
+  const noted = raw.prepare<[], string>(`select value from setting where key = '${FORGOTTEN_FILES}'`).pluck();
+  const noteFiles = raw.prepare<[string]>(`
+    insert into setting (key, value) values ('${FORGOTTEN_FILES}', ?)
+    on conflict do update set value = excluded.value`);
+
+  let lookedToTurn = '';
+  let lookedToMessage = 0;
+
+  /** Which messages of a room somebody heard whom no reset has made forget them. */
+  function stillHeard(room: RoomId, ids: number[]): Set<number> {
+    const [first, last] = [ids[0], ids.at(-1)];
+    const resets = new Map(resetsOf.all(room).map(({ personaId, resetAt }) => [personaId, resetAt]));
+    const heard = new Set<number>();
+    let personaId = nextHearer.get(room, '');
+    for (; personaId !== undefined; personaId = nextHearer.get(room, personaId)) {
+      const resetAt = resets.get(personaId) ?? 0;
+      for (const id of heardBetween.all({ room, personaId, first, last })) if (id > resetAt) heard.add(id);
+    }
+    return heard;
+  }
+
+  function forgottenBetween(ask: object): Candidate[] {
+    const byRoom = new Map<RoomId, Candidate[]>();
+    for (const each of candidates.all(ask)) byRoom.set(each.room, [...(byRoom.get(each.room) ?? []), each]);
+    return [...byRoom].flatMap(([room, ofRoom]) => {
+      const heard = stillHeard(
+        room,
+        ofRoom.map(({ id }) => id),
+      );
+      return ofRoom.filter(({ id, mayGo, speaks }) => (mayGo || speaks) && !heard.has(id));
+    });
+  }
+
+  function forgetMessages(forgotten: Candidate[]): number {
+    const ids = (which: (each: Candidate) => boolean) =>
+      JSON.stringify(forgotten.filter(which).map(({ id }) => id));
+    const files = forgotten.flatMap(({ attachments }) => filesOf(attachments));
+    if (files.length > 0) noteFiles.run(JSON.stringify([...JSON.parse(noted.get() ?? '[]'), ...files]));
+    silenceMessages.run(ids(({ mayGo }) => !mayGo));
+    removeMessages.run(ids(({ mayGo }) => mayGo === 1));
+    return forgotten.length;
+  }
+
+  return [
+    ({ most }) => write(() => removeHearings.run({ most }).changes, 'single'),
+
+    async ({ most }) => {
+      let gone = 0;
+      while (gone < most) {
+        const after = lookedToTurn;
+        const upTo = await read(() => ((lastReset.get() ?? 0) > 0 ? nextTurn.get({ after }) : null));
+        lookedToTurn = upTo ?? '';
+        if (upTo === null || upTo === undefined) break;
+        const left = most - gone;
+        const changed = await write(() => {
+          const turns = JSON.stringify(forgottenTurns.all({ after, upTo }));
+          return [removeSteps, silenceAnswers, silenceAsides].reduce(
+            (sum, statement) => sum + statement.run({ turns, most: left - sum }).changes,
+            0,
+          );
+        });
+        gone += changed;
+        if (changed >= left) lookedToTurn = after;
+        await nextPass();
+      }
+      return gone;
+    },
+
+    async ({ most, now }) => {
+      const redeliveredSince = now - REDELIVERED_FOR_MS;
+      let gone = 0;
+      while (gone < most) {
+        const after = lookedToMessage;
+        const upTo = await read(() => (after < (lastReset.get() ?? 0) ? nextMessage.get({ after }) : null));
+        lookedToMessage = upTo ?? 0;
+        if (upTo === null || upTo === undefined) break;
+        const left = most - gone;
+        const changed = await write(() =>
+          forgetMessages(forgottenBetween({ after, upTo, redeliveredSince }).slice(0, left)),
+        );
+        gone += changed;
+        if (changed >= left) lookedToMessage = after;
+        await nextPass();
+      }
+      return gone;
+    },
+  ];
+}
+
+function filesOf(attachments: string | null): string[] {
+  if (attachments === null) return [];
+  return (JSON.parse(attachments) as StoredAttachment[]).flatMap(({ outcome }) =>
+    outcome?.kind === 'kept' ? [outcome.file] : [],
+  );
+}

@@ -1,0 +1,227 @@
+/**
+ * Steps 2 and 3 of the route: what is to be done in a room, and who does it. A claim is held while the room has an owner
+ * and the claim's fence, which moves on with every claim and abort, and when what waits is not what it was.
+ */
+import { Fault } from '../../core/errors.js';
+import type { PersonaId, RoomId } from '../../core/ids.js';
+import type { Lease, RouteStore } from '../../core/store.js';
+import type { Step } from '../../core/transcript.js';
+import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
+import type { Connection } from './connection.js';
+import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './messages.js';
+import type { ShownRecords } from './shown.js';
+import type { AddUsage } from './usage.js';
+
+type RoomVerbs = Pick<RouteStore, 'look' | 'claim' | 'renew' | 'release' | 'begin' | 'note' | 'keepFiles'>;
+type Begin = Parameters<RouteStore['begin']>[0];
+
+/** A turn of more messages than this would not fit a prompt; the rest goes to the next. */
+const MOST_WAITING = 500;
+
+/** The room is nobody's, or ours, or whoever held it is late; `@owner`, `@now`. */
+const IS_FREE = '(lease_owner is null or lease_owner = @owner or lease_until <= @now)';
+/** `@room`, `@fence` are a claim that is held. */
+export const IS_HELD = 'room.id = @room and room.fence = @fence and room.lease_owner is not null';
+/** The turn to go on with in a room: it ran in an earlier life, or what it waited for has come. */
+const UNFINISHED = `coalesce(
+  (select id from turn where room_id = room.id and state = 'running'),
+  (select id from turn where room_id = room.id and state in ('suspended', 'ready') and state = 'ready'
+    order by started_at limit 1))`;
+
+interface LookRow extends ChatRow {
+  fence: number;
+  revision: number;
+  exchange: string | null;
+  turnsForBots: number;
+  turnId: string | null;
+  crashes: number | null;
+}
+
+interface TurnRow {
+  id: string;
+  personaId: PersonaId;
+  startedAt: number;
+  attempts: number;
+  crashes: number;
+  batch: string;
+}
+
+export function roomStore(connection: Connection, shown: ShownRecords, addUsage: AddUsage): RoomVerbs {
+  const { raw, patiently, write } = connection;
+  const look = raw.prepare<[object], LookRow>(`
+    select fence, revision, exchange, turns_for_bots as turnsForBots, turn.id as turnId, turn.crashes, ${CHAT_COLUMNS}
+    from room join chat on chat.id = room.chat_id left join turn on turn.id = ${UNFINISHED}
+    where room.id = @room and ${IS_FREE}`);
+  // The limit is written out: SQLite compiles a statement anew whenever a limit is bound.
+  const waiting = raw
+    .prepare<[RoomId], MessageRow>(`
+      select ${MESSAGE_COLUMNS} from message where room_id = ? and state = 'waiting' order by id
+      limit ${MOST_WAITING + 1}`)
+    .raw();
+  const lease = raw.prepare<[object]>(`
+    update room set lease_owner = @owner, lease_until = @until, fence = fence + 1
+    where id = @room and fence = @fence and ${IS_FREE}`);
+  const unfinished = raw.prepare<[RoomId], TurnRow>(`
+    select turn.id, persona_id as personaId, started_at as startedAt, attempts, crashes, batch
+    from room join turn on turn.id = ${UNFINISHED} where room.id = ?`);
+  const goOn = raw.prepare<[string]>(`
+    update turn set state = 'running', waits_for = null, waits_until = null where id = ? and state = 'ready'`);
+  const steps = raw.prepare<[string], string>('select body from step where turn_id = ? order by n').pluck();
+  const batchOf = raw
+    .prepare<[string], MessageRow>(`
+      select ${MESSAGE_COLUMNS} from message
+      where id in (select value from json_each(?)) and state <> 'waiting' order by id`)
+    .raw();
+  const renew = raw.prepare<[object]>(`update room set lease_until = @until where ${IS_HELD}`);
+  const release = raw.prepare<[object]>(`update room set lease_owner = null where ${IS_HELD}`);
+
+  const occupy = (owner: string) =>
+    raw
+      .prepare<[object], number>(`
+        update room set lease_owner = ${owner}, lease_until = @until, fence = fence + 1, exchange = @exchange,
+          turns_for_bots = case @forBots when 1 then turns_for_bots + 1 when 0 then 0 else turns_for_bots end
+        where id = @room and fence = @fence and ${IS_FREE} returning newest_message`)
+      .pluck();
+  const occupyForTurn = occupy('@owner');
+  const occupyBriefly = occupy('null');
+  const addTurn = raw.prepare<[object]>(`
+    insert into turn (id, room_id, persona_id, state, started_at, batch)
+    values (@id, @room, @personaId, 'running', @now, @batch)`);
+  const take = raw.prepare<[object]>(`
+    update message set state = 'done',
+      turn_id = case when id in (select value from json_each(@taken)) then @turnId else turn_id end
+    where id in (select value from json_each(@ids)) and room_id = @room and state = 'waiting'`);
+  const hear = raw.prepare<[object]>(`
+    insert into heard (room_id, persona_id, addressed, heard_after, message_id)
+    select @room, value->>0, value->>1, @heardAfter, value->>2 from json_each(@rows) where true
+    on conflict do nothing`);
+  const setFiles = raw
+    .prepare<[object], string>(`
+      update message set text = @text, attachments = @attachments
+      where id = @id and room_id = @room and exists (select 1 from room where ${IS_HELD})
+      returning state`)
+    .pluck();
+  const reviseRoom = raw.prepare<[RoomId]>('update room set revision = revision + 1 where id = ?');
+
+  /** What `begin` and `note` do to messages: all of them must wait, and whoever is there hears them. */
+  function takeAndHear(
+    room: RoomId,
+    heardAfter: number,
+    { turn, noted, hearers }: { turn: Begin['turn'] | null; noted: number[]; hearers: PersonaId[] },
+  ): void {
+    const taken = turn?.taken ?? [];
+    const all = [...taken, ...noted];
+    if (all.length > 0) {
+      const ids = { taken: JSON.stringify(taken), ids: JSON.stringify(all) };
+      if (take.run({ room, turnId: turn?.id ?? null, ...ids }).changes !== all.length)
+        throw new Fault('internal', `of the messages ${all.join(', ')} not all wait in ${room}`);
+    }
+    const addressed = turn ? new Set([turn.personaId, ...turn.addressed]) : new Set<PersonaId>();
+    const rows: [PersonaId, 0 | 1, number][] = [];
+    for (const hearer of addressed) for (const id of taken) rows.push([hearer, 1, id]);
+    for (const hearer of hearers) {
+      for (const id of addressed.has(hearer) ? noted : all) rows.push([hearer, 0, id]);
+    }
+    if (rows.length > 0) hear.run({ room, heardAfter, rows: JSON.stringify(rows) });
+  }
+
+  function occupied(
+    statement: typeof occupyForTurn,
+    {
+      seen,
+      lease,
+      exchange,
+      forBots,
+    }: Pick<Begin, 'seen' | 'lease' | 'exchange'> & { forBots: number | null },
+  ): number | undefined {
+    const { room, fence } = seen;
+    const asked = { room, fence, ...until(lease), forBots };
+    return statement.get({ ...asked, exchange: exchange === null ? null : JSON.stringify(exchange) });
+  }
+
+  return {
+    look: (room, owner, now) =>
+      patiently(() => {
+        // Read first, with the fence: what changes afterwards moves that on.
+        const row = look.get({ room, owner, now });
+        if (!row) return null;
+        const { fence, revision, exchange, turnsForBots, turnId, crashes } = row;
+        const found = turnId === null ? waiting.all(room) : [];
+        if (turnId === null && found.length === 0 && exchange === null) return null;
+        return {
+          room,
+          fence,
+          revision,
+          chat: toChat(row),
+          unfinished: turnId === null ? null : { turnId, crashes: crashes ?? 0 },
+          waiting: found.slice(0, MOST_WAITING).map(toMessage),
+          more: found.length > MOST_WAITING,
+          exchange: exchange === null ? null : JSON.parse(exchange),
+          turnsForBots,
+        };
+      }),
+
+    claim: ({ room, fence }, asked) =>
+      write(() => {
+        if (lease.run({ room, fence, ...until(asked) }).changes === 0) return null;
+        const claim = { room, fence: fence + 1 };
+        const row = unfinished.get(room);
+        if (!row) return { claim, turn: null, batch: [] };
+        goOn.run(row.id);
+        const { batch, ...turn } = row;
+        const done: Step[] = steps.all(row.id).map((body) => JSON.parse(body));
+        return {
+          claim,
+          turn: { ...turn, steps: done, shown: shown.find(row.id).parts },
+          batch: batchOf.all(batch).map(toMessage),
+        };
+      }),
+
+    renew: ({ room, fence }, now, leaseMs) =>
+      write(() => renew.run({ room, fence, until: now + leaseMs }).changes === 1, 'single'),
+
+    release: ({ room, fence }) => write(() => void release.run({ room, fence }), 'single'),
+
+    begin: ({ seen, lease, turn, noted, hearers, exchange, forBots, spent }) =>
+      write(() => {
+        const { room, fence } = seen;
+        const counted = forBots === undefined ? null : Number(forBots);
+        const heardAfter = occupied(occupyForTurn, { seen, lease, exchange, forBots: counted });
+        if (heardAfter === undefined) return null;
+        const { id, personaId } = turn;
+        if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} would answer nothing`);
+        const batch = JSON.stringify([...turn.batch].sort((a, b) => a - b));
+        addTurn.run({ id, room, personaId, batch, now: lease.now });
+        takeAndHear(room, heardAfter, { turn, noted, hearers });
+        if (spent) addUsage({ room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, lease.now);
+        return { room, fence: fence + 1 };
+      }),
+
+    note: ({ seen, lease, noted, hearers, exchange, forBots, spent }) =>
+      write(() => {
+        const { room } = seen;
+        // Programs are counted by the turns that answer them.
+        const heardAfter = occupied(occupyBriefly, {
+          seen,
+          lease,
+          exchange,
+          forBots: forBots === false ? 0 : null,
+        });
+        if (heardAfter === undefined) return false;
+        takeAndHear(room, heardAfter, { turn: null, noted, hearers });
+        if (spent) addUsage({ room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, lease.now);
+        return true;
+      }),
+
+    keepFiles: ({ room, fence }, { id, text, attachments }) =>
+      write(() => {
+        const state = setFiles.get({ room, fence, id, text, attachments: JSON.stringify(attachments) });
+        if (state === 'done') reviseRoom.run(room);
+        return state !== undefined;
+      }),
+  };
+}
+
+function until({ owner, now, leaseMs }: Lease) {
+  return { owner, now, until: now + leaseMs };
+}

@@ -1,0 +1,161 @@
+/** The lane of commands: what fails in one of them, however often, holds up nothing behind it and loses nothing. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Store } from '../../src/core/store.js';
+import { type ManualClock, manualClock } from '../fakes/clock.js';
+import { type Workbench, workbench } from '../harness/conversation.js';
+
+let on: Workbench;
+let clock: ManualClock;
+afterEach(() => on.close());
+
+const CLEARED = 'Conversation cleared. Principles and per-persona memory are unchanged.';
+
+/** Lets time go by until nothing is under way any more. */
+async function settled(): Promise<void> {
+  let isOver = false;
+  void on.settled().then(() => {
+    isOver = true;
+  });
+  for (let n = 0; !isOver && n < 200; n++) {
+    await clock.advance(500);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  expect(isOver).toBe(true);
+}
+
+/** What stands in the store is taken up again, as it is every minute. */
+async function lookAgain(): Promise<void> {
+  on.conversation.takeUp(await on.store.pending({ owner: 'test', channels: ['test'], now: clock.now() }));
+  await settled();
+}
+
+/** A store that cannot finish commands of these names, as long as `failing` says so. */
+function notFinishing(names: string[], failing: { times: number }): (store: Store) => Store {
+  const ids = new Set<number>();
+  return (store) => ({
+    ...store,
+    async takeCommand(id, lease) {
+      const command = await store.takeCommand(id, lease);
+      if (command && names.includes(command.name)) ids.add(id);
+      return command;
+    },
+    async finishCommand(finish) {
+      if (ids.has(finish.id) && failing.times-- > 0) throw new Error('the disk is full');
+      return store.finishCommand(finish);
+    },
+  });
+}
+
+describe('a command that fails for ever', () => {
+  it('for a folder of a persona that cannot be read holds up neither /reset nor the room', async () => {
+    clock = manualClock();
+    on = await workbench({ clock });
+    await on.say('my word is swordfish');
+    await settled();
+    // Where the folder of the persona should be is a file.
+    await mkdir(join(on.folder, 'groups/test_1'), { recursive: true });
+    await writeFile(join(on.folder, 'groups/test_1/luna'), 'in the way');
+    await on.say('/memory', { addresses: ['luna'] });
+    await on.say('/reset');
+    await on.say('what is my word?');
+    await settled();
+    const texts = on.texts().slice(1);
+    expect(texts).toHaveLength(3);
+    expect(texts.slice(1)).toEqual([CLEARED, 'fine']);
+    expect(JSON.stringify(on.asked.at(-1))).not.toContain('swordfish');
+    // It has its one answer, and is not begun again.
+    await lookAgain();
+    expect(on.texts()).toHaveLength(4);
+  });
+
+  it('since it cannot be finished holds up neither /reset nor the room, and is finished when that is possible', async () => {
+    clock = manualClock();
+    const failing = { times: Number.POSITIVE_INFINITY };
+    on = await workbench({ clock, around: notFinishing(['whoami'], failing) });
+    await on.say('my word is swordfish');
+    await settled();
+    await on.say('/whoami');
+    await on.say('/reset');
+    await on.say('what is my word?');
+    await settled();
+    expect(on.texts().slice(1)).toEqual([CLEARED, 'fine']);
+    expect(JSON.stringify(on.asked.at(-1))).not.toContain('swordfish');
+    await lookAgain();
+    expect(on.texts()).toHaveLength(3);
+    failing.times = 0;
+    await lookAgain();
+    await lookAgain();
+    expect(on.texts()).toHaveLength(4);
+    expect(on.texts().at(-1)).toContain('test_1');
+  });
+
+  it('does not keep /stop from ending a turn', async () => {
+    clock = manualClock();
+    on = await workbench({
+      clock,
+      around: notFinishing(['whoami'], { times: Number.POSITIVE_INFINITY }),
+    });
+    on.answer(
+      (_request, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(''))),
+    );
+    await on.say('a long story, please');
+    await expect.poll(() => on.asked.length).toBe(1);
+    await on.say('/whoami');
+    await on.say('/stop');
+    await settled();
+    expect(on.texts()).toEqual(['Stopped.']);
+  });
+});
+
+describe('a /reset that cannot be stored', () => {
+  it('is not given up, however often that fails: failures are no ends of the process', async () => {
+    clock = manualClock();
+    const failing = { times: Number.POSITIVE_INFINITY };
+    on = await workbench({ clock, around: notFinishing(['reset'], failing) });
+    await on.say('my word is swordfish');
+    await settled();
+    await on.say('/reset');
+    await settled();
+    for (let times = 0; times < 6; times++) await lookAgain();
+    expect(on.texts()).toEqual(['fine']);
+    failing.times = 0;
+    await lookAgain();
+    expect(on.texts()).toEqual(['fine', CLEARED]);
+    await on.say('what is my word?');
+    await settled();
+    expect(JSON.stringify(on.asked.at(-1))).not.toContain('swordfish');
+  });
+});
+
+describe('commands of a room', () => {
+  it('are run once, though they are taken up while they wait or run', async () => {
+    clock = manualClock();
+    on = await workbench({ clock });
+    await on.say('/whoami');
+    for (let times = 0; times < 3; times++) {
+      on.conversation.takeUp(await on.store.pending({ owner: 'test', channels: ['test'], now: clock.now() }));
+    }
+    await settled();
+    expect(on.texts()).toHaveLength(1);
+  });
+
+  it('are run by one of two gateways that both see them', async () => {
+    clock = manualClock();
+    on = await workbench({ clock });
+    await on.say('hello');
+    await settled();
+    const other = await on.beside('other');
+    try {
+      await on.say('/whoami');
+      const ask = { channels: ['test'], now: clock.now() };
+      other.conversation.takeUp(await other.store.pending({ owner: 'other', ...ask }));
+      await settled();
+      await other.settled();
+      expect([...on.texts(), ...other.texts()].filter((text) => text !== 'fine')).toHaveLength(1);
+    } finally {
+      await other.end();
+    }
+  });
+});
