@@ -100,7 +100,13 @@ export async function compose({
   const zone = createZone(config.timezone);
   const exclusive = locks();
   const memory = createMemory({
-    ...{ groupsDir, budgets: config.memory, versions: store, exclusive, clock, newId, log },
+    groupsDir,
+    budgets: config.memory,
+    versions: store,
+    exclusive,
+    clock,
+    newId,
+    log,
   });
   const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log });
@@ -108,7 +114,12 @@ export async function compose({
   const model = await createModel(config, store, log);
   const embedder = await createEmbedder(config, metrics, log);
   const recall = createRecall({
-    ...{ file: join(config.dataDir, 'recall.db'), feed: store, embedder, clock, zone, log },
+    file: join(config.dataDir, 'recall.db'),
+    feed: store,
+    embedder,
+    clock,
+    zone,
+    log,
     files: createRecallFiles({ groupsDir, archives, log }),
   });
   const serving = platforms ? await createPlatforms(config, { store, personas, log, show }) : [];
@@ -193,7 +204,12 @@ export async function compose({
   };
 
   return createGateway({
-    ...{ store, owner, channels, conversation, clock, log },
+    store,
+    owner,
+    channels,
+    conversation,
+    clock,
+    log,
     background: [
       async () => {
         void chatFiles.prepare();
@@ -231,11 +247,17 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
   const { transcription, media } = config;
   const transcriber = transcription
     ? (await import('./models/transcription.js')).createTranscriber({
-        ...{ server: transcription, timeoutSeconds: config.model.timeoutSeconds, log },
+        server: transcription,
+        timeoutSeconds: config.model.timeoutSeconds,
+        log,
       })
     : null;
   return createMedia({
-    ...{ files, transcriber, log, clock: systemClock, maxBytes: media.maxBytes },
+    files,
+    transcriber,
+    log,
+    clock: systemClock,
+    maxBytes: media.maxBytes,
     images: createImages({ log }),
   });
 }

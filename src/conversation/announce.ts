@@ -18,7 +18,9 @@ export function announceCommands(parts: {
 }): () => Promise<void> {
   const over = new AbortController();
   const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
-    ...{ name, aliases, description },
+    name,
+    aliases,
+    description,
     ...(verbs === undefined ? {} : { verbs }),
   }));
   const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');

@@ -25,7 +25,12 @@ export async function copySpan(
     let { after } = span;
     for (let more = true; more; ) {
       const page = await services.store.span({
-        ...{ room, personaId, after, upTo: span.upTo, limit: PAGE, overheard: 0 },
+        room,
+        personaId,
+        after,
+        upTo: span.upTo,
+        limit: PAGE,
+        overheard: 0,
       });
       written += page.messages.length;
       yield page.messages.map((message) => ({

@@ -32,7 +32,11 @@ export async function nextChunk(
   const { room, personaId } = view;
   const span = (after: Position) =>
     services.store.span({
-      ...{ room, personaId, after, upTo: to, limit: MOST_ROWS },
+      room,
+      personaId,
+      after,
+      upTo: to,
+      limit: MOST_ROWS,
       overheard: services.settings.overheardMessages,
     });
   const isFresh = ({ addressed, position }: HeardMessage) => addressed && isAfter(position, view.flushedTo);

@@ -53,7 +53,10 @@ export async function compact(
   const { store, clock } = services;
   const { room, personaId } = subject;
   const all = await store.window({
-    ...{ room, personaId, except: [], limit: MOST_ROWS },
+    room,
+    personaId,
+    except: [],
+    limit: MOST_ROWS,
     overheard: services.settings.overheardMessages,
   });
   const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
@@ -145,7 +148,11 @@ async function summaryOf(
   if (signal.aborted) return null;
   const { room, personaId } = view;
   const span = await services.store.span({
-    ...{ room, personaId, after: view.windowAfter, upTo, limit: MOST_ROWS },
+    room,
+    personaId,
+    after: view.windowAfter,
+    upTo,
+    limit: MOST_ROWS,
     overheard: services.settings.overheardMessages,
   });
   return summarise(services, { view, span, persona: known.persona, perspective: known.perspective }, signal);
@@ -189,7 +196,11 @@ async function move(
   archiveFile: string | null,
 ): Promise<CompactionEnd> {
   const moved = await services.store.moveWindow({
-    ...{ view, to, archive: archiveFile, summary: summary.text, usage: summary.usage },
+    view,
+    to,
+    archive: archiveFile,
+    summary: summary.text,
+    usage: summary.usage,
     now: services.clock.now(),
   });
   services.metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });

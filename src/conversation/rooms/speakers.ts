@@ -87,7 +87,10 @@ export function opened(
   const due = [...new Set([...waiting, ...to])];
   return {
     said: [...earlier, ...batch.map(({ id }) => ({ id, by: null }))],
-    ...{ due, next: [], round: 1, replies: 0 },
+    due,
+    next: [],
+    round: 1,
+    replies: 0,
     party: [...new Set([...(waiting.length > 0 ? (before?.party ?? []) : []), ...due])],
   };
 }
