@@ -184,10 +184,7 @@ export function createScheduler(
       const held =
         claim === null ||
         (await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
-          log.warn(
-            { err: error, room: run.room },
-            'the lease of a room could not be renewed; it is tried again',
-          );
+          log.warn({ err: error, room: run.room }, 'the lease of a room could not be renewed; retrying');
           return true;
         }));
       // Meanwhile the run may have taken a new claim; then the old result does not matter.
