@@ -221,7 +221,8 @@ export async function compose({
 /** Without access rules of its own, a channel would admit nobody. */
 function optionsOf({ channels }: Config, name: string) {
   const configured = { ...channels }[name as keyof Config['channels']];
-  if (!configured) throw new Fault('internal', `channel ${name} is not configured, and yet somebody came in`);
+  if (!configured)
+    throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
   return configured;
 }
 

@@ -99,10 +99,7 @@ async function run(order: {
       log.error({ err }, 'the library of a channel failed');
       return;
     }
-    log.error(
-      { err },
-      'an error that nothing handles; the process ends, and the next start goes on from here',
-    );
+    log.error({ err }, 'an uncaught error; the process exits, and the next start resumes unfinished work');
     process.exit(1);
   };
   process.on('uncaughtException', uncaught);

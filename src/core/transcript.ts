@@ -7,7 +7,7 @@ import type { ToolCall } from './model.js';
 export interface StoredMessage {
   id: number;
   room: RoomId;
-  author: /** `bot`: a program. */
+  author: /** `bot`: written by a bot. */
     | { kind: 'person'; id: ChatId; name: string; administrator: boolean; bot?: true }
     | { kind: 'persona'; id: PersonaId }
     /** An event from inside the gateway: a schedule that fired, a digest. */

@@ -80,7 +80,7 @@ export function memoryWrites(
         versions.dropVersion(id).catch((error) => {
           log.warn(
             { version: id, file, error: describe(error) },
-            'a version stays of a change that was not made',
+            'the version of a change that was not made could not be removed',
           );
         }),
     };

@@ -64,7 +64,8 @@ async function update(path: string, change: Change, signal?: AbortSignal): Promi
 }
 
 function stopIfAborted(target: string, signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new Fault('memory_unavailable', `${target} was not written: the turn was ended`);
+  if (signal?.aborted)
+    throw new Fault('memory_unavailable', `${target} was not written: the turn was aborted`);
 }
 
 /** Writes the new file beside the old one, synced; null if the folder or the old file disappeared meanwhile. */

@@ -151,7 +151,7 @@ export function createRecall(options: {
     const failed = (error: unknown) =>
       log.warn(
         { ...scope, error: describe(error) },
-        'what is new could not be indexed: the rest is searched',
+        'new content could not be indexed; the rest is searched',
       );
     const [filesChanged] = await Promise.all([
       files.refresh(scope).catch(failed),

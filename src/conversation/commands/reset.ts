@@ -29,7 +29,7 @@ async function markArchives(
   const all = await archives.list(chat.id, chat.activePersona).catch((error) => {
     log.error(
       { err: error, chat: chat.id },
-      'the archives of a conversation that was reset could not be looked at; none is marked',
+      'the archives of a reset conversation could not be read; none is marked',
     );
     return [];
   });

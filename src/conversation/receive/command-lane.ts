@@ -121,7 +121,7 @@ async function answerTo(services: LaneServices, command: StoredCommand): Promise
   if (command.crashes >= MOST_CRASHES) {
     log.error(
       { command: command.name, chat: command.chat.id },
-      'a command ended the process too often; it is given up',
+      'a command crashed the process too often and is given up',
     );
     return { text: sentenceOf(null) };
   }

@@ -130,7 +130,7 @@ export async function noteGroup(
   if (await store.noteGroup({ chatId, title: message.chat.title, now })) {
     log.warn(
       { chat: chatId, title: message.chat.title },
-      `called in a group that is not listed; to allow it: coterie pair approve ${chatId}`,
+      `mentioned in a group that is not listed; to allow it: coterie pair approve ${chatId}`,
     );
   }
 }

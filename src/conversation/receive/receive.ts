@@ -124,7 +124,7 @@ async function turnAway(
     strangers.add(senderId);
     services.log.info(
       { chat: chatId, sender: senderId, name: message.sender.name },
-      'somebody who may not talk here wrote; it is not kept',
+      'a message from somebody who may not talk here was discarded',
     );
   }
 }

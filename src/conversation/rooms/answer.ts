@@ -164,8 +164,8 @@ interface Ending extends Pick<Context, 'promptMemory'> {
 }
 
 /**
- * Step 6, one transaction: marks the messages as answered, adds the reply to the transcript and the outbox, passes the
- * word to the personas it addresses, and frees the room. This is the only place that decides what is delivered.
+ * Step 6, one transaction: marks the messages as answered, adds the reply to the transcript and the outbox, makes the
+ * personas it addresses the next speakers, and releases the room. This is the only place that decides what is delivered.
  */
 async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<AnswerEnd> {
   const { store, deliver, clock, metrics } = services;

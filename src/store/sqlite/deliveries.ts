@@ -87,7 +87,7 @@ export function deliverOf({ raw }: Connection): Deliver {
       if (first === undefined) return null;
       const ids = insertRows(to, deliveries, send);
       if (ids.length < deliveries.length) {
-        throw new Fault('internal', `something of ${first.origin} is in the outbox already`);
+        throw new Fault('internal', `the outbox already has an entry of ${first.origin}`);
       }
       return send ? asDelivery(ids[0] ?? 0, to, first) : null;
     },

@@ -32,7 +32,7 @@ export async function migrate(
     const copy = `${connection.file}.before-${Number.parseInt(first, 10)}`;
     await copyDatabase(connection, copy);
     await removeOldCopies(connection.file);
-    log.info({ copy, migrations: pending }, 'The database is brought up to this version; a copy was kept');
+    log.info({ copy, migrations: pending }, 'migrating the database to this version; a copy was kept');
   }
   await connection.writeDurably(() => {
     // Another process may have migrated it during the copy.
@@ -79,7 +79,7 @@ export function refuseNewer(file: string, known: Tag[], applied: Tag[]): void {
   if (newest === undefined) return;
   throw new Fault(
     'store_newer',
-    `${file} was written by a newer coterie: it stands at ${newest}, this version knows it up to ` +
+    `${file} was written by a newer coterie: its last migration is ${newest}, the last one this version knows is ` +
       `${known.at(-1)}. Start the newer version again, or restore a backup that this version made`,
   );
 }

@@ -114,7 +114,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     if (all.length > 0) {
       const ids = { taken: JSON.stringify(taken), ids: JSON.stringify(all) };
       if (take.run({ room, turnId: turn?.id ?? null, ...ids }).changes !== all.length)
-        throw new Fault('internal', `of the messages ${all.join(', ')} not all wait in ${room}`);
+        throw new Fault('internal', `not all of the messages ${all.join(', ')} are waiting in ${room}`);
     }
     const addressed = turn ? new Set([turn.personaId, ...turn.addressed]) : new Set<PersonaId>();
     const rows: [PersonaId, 0 | 1, number][] = [];
@@ -189,7 +189,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
         const heardAfter = occupied(occupyForTurn, { seen, lease, exchange, forBots: counted });
         if (heardAfter === undefined) return null;
         const { id, personaId } = turn;
-        if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} would answer nothing`);
+        if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} has no messages to answer`);
         const batch = JSON.stringify([...turn.batch].sort((a, b) => a - b));
         addTurn.run({ id, room, personaId, batch, now: lease.now });
         takeAndHear(room, heardAfter, { turn, noted, hearers });
