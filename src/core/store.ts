@@ -1,15 +1,15 @@
 /**
- * The store. `RouteStore` is the port of the route: a verb a step, each atomic by itself and each taking plain data; none
- * takes a callback, so that SQLite and Postgres both fit behind it. What is not the route (who may talk, windows, memory
- * versions, recall's feed, what channels keep) has small ports of its own.
+ * The store's ports. `RouteStore` is the port of the route: one verb per step, each atomic and taking plain data; none
+ * takes a callback, so that both SQLite and Postgres can implement it. What does not belong to the route (access,
+ * windows, memory versions, recall's feed, channels' state) has small ports of its own.
  *
- * Times are milliseconds; ids are strings the caller made; message ids are numbers that grow within a room. Several
- * processes may share a store. Each has an `owner` name that no other living process uses, and everything that must be
- * done once is claimed under it for a while: rooms (with a fence: whoever holds an older one changes nothing), commands,
- * entries of the outbox. A claim that was lost answers `false`, null or 'lost' and changes nothing.
+ * Times are milliseconds; ids are strings made by the caller; message ids are numbers that grow within a room. Several
+ * processes may share a store. Each has an `owner` name, unique among living processes, and work that must be done only
+ * once is claimed under it by a lease: rooms (with a fencing token: a claim with an older one changes nothing),
+ * commands, outbox entries. A verb whose claim was lost returns `false`, null or 'lost' and changes nothing.
  *
- * Every verb waits (without stopping the event loop) while another process holds the database, and throws
- * Fault `store_unavailable` when that lasts, the disk is full, or the file is broken.
+ * Every verb waits (without blocking the event loop) while another process holds the database, and throws Fault
+ * `store_unavailable` when that takes too long, the disk is full, or the file is damaged.
  */
 import type { Appearance, Part } from './channel.js';
 import type { Exchange } from './exchange.js';
@@ -22,18 +22,18 @@ import type { RecallFeed } from './recall.js';
 import type { Step, StoredMessage } from './transcript.js';
 import type { Measured, Position, Span, ViewRecord, ViewStore } from './view.js';
 
-// ── What stands in it ──────────────────────────────────────────────────────────────────────────────────────
+// ── Records ────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface StoredTurn {
   id: string;
   personaId: PersonaId;
   startedAt: number;
-  /** Tries that a fault of our own ended. */
+  /** Attempts that ended with an internal error. */
   attempts: number;
-  /** Ends of the process while this turn was running. */
+  /** Crashes of the process while this turn was running. */
   crashes: number;
   steps: Step[];
-  /** What of its reply is shown already, in parts. */
+  /** The parts of its reply that are shown already. */
   shown: ShownPart[];
 }
 
@@ -42,7 +42,7 @@ export interface Claim {
   fence: number;
 }
 
-/** Who claims something, and for how long unless it is prolonged. */
+/** Who claims something, and for how long unless it is renewed. */
 export interface Lease {
   owner: string;
   now: number;
@@ -53,29 +53,29 @@ export interface ChatRecord {
   id: ChatId;
   channel: string;
   account: string;
-  /** Where it lives now; changes when the platform moves it. */
+  /** The current address; changes when the platform moves the chat. */
   address: Address;
   kind: 'direct' | 'group';
   title: string;
   activePersona: PersonaId;
-  /** Who was invited beside the active one, in that order; left out where nobody was. */
+  /** The personas invited besides the active one, in order; left out if there are none. */
   invited?: PersonaId[];
-  /** Who was sent away and is not addressed any more; left out where nobody was. */
+  /** The personas sent away, which can no longer be addressed; left out if there are none. */
   away?: PersonaId[];
 }
 
-/** What is to be delivered. Unique by (origin, persona, part). */
+/** An entry for the outbox. Unique by (origin, persona, part). */
 export interface NewDelivery {
   /** `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`. */
   origin: string;
   personaId: PersonaId | null;
-  /** The name it is said in, for channels that show one. */
+  /** The name of the speaker, for channels that show one. */
   speaker: string;
   part: number;
   body: Part;
-  /** Where it is to be seen who of several speaks. */
+  /** Set when it must be visible which of several personas speaks. */
   appearance?: Appearance;
-  /** The platform message it answers, where it should be shown as a reply. */
+  /** The platform message it answers, if it is to be shown as a reply. */
   replyTo: string | null;
 }
 
@@ -87,16 +87,16 @@ export interface Delivery extends NewDelivery {
   threadId: string | null;
   kind: 'direct' | 'group';
   createdAt: number;
-  /** Tries so far. */
+  /** Attempts so far. */
   attempts: number;
-  /** Tries after which nobody knows whether the platform has it: by a cut connection, by an end of the process. */
+  /** Attempts with an unknown outcome: after a broken connection, and after a crash. */
   uncertainCuts: number;
   uncertainCrashes: number;
-  /** Not to be tried before this. */
+  /** The time of the next attempt at the earliest. */
   notBefore: number;
   /**
-   * Something of it was sent before its text was final, with this key, and may stand there: under this id, or null where
-   * nobody knows. Left out where nothing was.
+   * Set if part of it was sent with this key before the text was final: the id under which it may still be shown, or
+   * null if the id is unknown.
    */
   shown?: { platformMessageId: string | null; key: string };
 }
@@ -109,18 +109,18 @@ export interface ShownPart {
   appearance?: Appearance;
   /** `SendOptions.key` of the message that shows it. */
   key: string;
-  /** null while it is being sent, and where nobody knows. */
+  /** null while it is being sent, and if the id is unknown. */
   platformMessageId: string | null;
-  /** When it was first sent. */
+  /** The time of the first send. */
   sentAt: number;
 }
 
 // ── Facets ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A command as received: never transcript, never sent to a model. */
+/** A command as received: never part of the transcript, never sent to a model. */
 export interface NewCommand {
   name: string;
-  /** What follows the name, trimmed. */
+  /** The text after the name, trimmed. */
   argument: string;
 }
 
@@ -130,64 +130,64 @@ export interface StoredCommand extends NewCommand {
   chat: ChatRecord;
   sender: { id: ChatId; name: string; administrator: boolean };
   platformMessageId: string;
-  /** Whose own account it was given to; left out: the active persona's. */
+  /** The persona whose own account it was sent to; left out: the active persona. */
   persona?: PersonaId;
-  /** Messages up to and including this id were said before it. */
+  /** Messages up to and including this id came before it. */
   afterMessage: number;
-  /** This try counted: above 1, its effect on files may be there already. */
+  /** Attempts including this one: above 1, its effects on files may exist already. */
   tries: number;
-  /** Ends of the process while it ran. */
+  /** Crashes of the process while it ran. */
   crashes: number;
 }
 
-/** One accepted event, decided and parsed by step 1. */
+/** One accepted event, decided and parsed in step 1. */
 export type Receipt =
   | ({
       kind: 'message';
       text: string;
       sentAt: number;
-      /** Since when it waits for us, if not since now. */
+      /** Since when it has been waiting, if not since now. */
       receivedAt?: number;
       mentionsBot: boolean;
       addresses?: PersonaId[];
       replyTo: ReplyTo | null;
-      /** Files that came with it: `text` tells of them, `words` are the sender's own. */
+      /** Files that came with it: `text` describes them, `words` is what the sender wrote. */
       attachments?: Attachment[];
       words?: string;
-      /** To be heard and never answered. */
+      /** To be heard but never answered. */
       quiet?: true;
-      /** The question that it ends the waiting for; left out: none. */
+      /** The pending question that it ends; left out: none. */
       endsQuestion?: number;
     } & Origin)
   | ({
       kind: 'command';
       command: NewCommand;
-      /** Whose own account it was given to; left out: the active persona's. */
+      /** The persona whose own account it was sent to; left out: the active persona. */
       persona?: PersonaId;
-      /** The question that it ends the waiting for; left out: none. */
+      /** The pending question that it ends; left out: none. */
       endsQuestion?: number;
-      /** The question that it is the yes to: it is nothing where that is over. Left out: none. */
+      /** The question that it says yes to; ignored if that question has ended. Left out: none. */
       answers?: number;
     } & Origin)
   | {
       /**
-       * Something from inside: a schedule that fires, a digest. It becomes a message of the room, once for each id, and is
-       * answered like any other; nothing, where the chat is unknown.
+       * An event from inside the gateway: a schedule that fired, a digest. It becomes a message of the room, once per
+       * id, and is answered like any other. Ignored if the chat is unknown.
        */
       kind: 'event';
       id: string;
       room: RoomId;
-      /** What it is: `schedule`, `digest`. */
+      /** Its type: `schedule`, `digest`. */
       about: string;
       text: string;
-      /** Whom it is for; null: the active persona. */
+      /** The persona it is for; null: the active one. */
       personaId: PersonaId | null;
       at: number;
     }
   | {
       /**
-       * What a suspended turn waited for, once for each key: the result of its call. The turn goes on; where none waits
-       * yet, it does so when it is suspended.
+       * The result that a suspended turn waits for, once per key. The turn resumes; if it is not suspended yet, it
+       * resumes as soon as it is.
        */
       kind: 'resume';
       waitsFor: string;
@@ -197,7 +197,7 @@ export type Receipt =
   | {
       kind: 'edit';
       chatId: ChatId;
-      /** Only the author changes a message. */
+      /** Only the author can change a message. */
       senderId: ChatId;
       platformMessageId: string;
       text: string;
@@ -210,11 +210,11 @@ export type Receipt =
       kind: 'deleted';
       chatId: ChatId;
       platformMessageIds: string[];
-      /** Only what this person wrote; left out: whoever wrote it. */
+      /** Only messages by this person; left out: by anybody. */
       senderId?: ChatId;
     }
   | {
-      /** Becomes a quiet message in the room where a persona said what has it now; nothing, where none did. */
+      /** Becomes a quiet message in the room of the persona's message that it is about; ignored if there is none. */
       kind: 'reaction';
       chatId: ChatId;
       sender: { id: ChatId; name: string | null };
@@ -224,45 +224,45 @@ export type Receipt =
     }
   | { kind: 'moved'; chatId: ChatId; address: Address };
 
-/** Where something was said, and by whom. */
+/** Where and by whom something was said. */
 export interface Origin {
   chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
   threadId: string | null;
   platformMessageId: string;
-  /** The same for every copy of it that reaches us under other ids. */
+  /** The same for every copy of it that arrives under other ids. */
   twin?: string;
   sender: { id: ChatId; name: string; administrator: boolean; bot?: true };
 }
 
-/** A command that waits to be run, by id, and where it was given. */
+/** A command waiting to run: its id and its room. */
 export interface PendingCommand {
   id: number;
   room: RoomId;
 }
 
-/** What is to be taken up, without what another living process holds. */
+/** Work to take up, excluding what another living process holds. */
 export interface Pending {
-  /** Rooms in which something waits or is unfinished. */
+  /** Rooms with waiting messages or unfinished turns. */
   rooms: RoomId[];
   commands: PendingCommand[];
-  /** Chats with something to deliver. */
+  /** Chats with undelivered entries. */
   chats: ChatId[];
-  /** Suspended turns that are to go on at a time. */
+  /** Time limits of suspended turns. */
   alarms: Alarm[];
 }
 
-/** When the waiting of a suspended turn ends at the latest. */
+/** When a suspended turn resumes at the latest. */
 export interface Alarm {
   waitsFor: string;
   at: number;
 }
 
 export interface Received {
-  /** Rooms in which something waits now, each once. */
+  /** Rooms with waiting messages, each once. */
   rooms: RoomId[];
-  /** The commands that were new, in order. */
+  /** The new commands, in order. */
   commands: PendingCommand[];
-  /** How many messages were new, and how many messages or commands were there already. */
+  /** The number of new messages, and of messages or commands that were duplicates. */
   messages: number;
   duplicates: number;
 }
@@ -271,47 +271,51 @@ export interface Received {
 export interface RouteStore {
   // ── 1 receive
   /**
-   * Everything of one batch with its cursor, which survives the end of the process when it resolves, and that of
-   * the machine as soon as `durable` does. A message or command already there by (channel, account, chat, platform id or
-   * twin; since the chat's last move) is passed over. An edit replaces the text of a message that waits; of one in a
-   * running turn it becomes a new waiting message (`edited`), and a further edit replaces that one; otherwise it changes
-   * the transcript only; of an unknown message it is nothing. Of deleted messages those that wait are never answered, nor
-   * heard; any other stays. `moved` changes the chat's address, also of what is still to be delivered. Creates chats and
-   * rooms, keeps title and address current.
+   * Stores a batch with its cursor in one transaction. When it resolves, the batch survives a crash of the process;
+   * once `durable` resolves, a power cut, too. Duplicates of a message or command, by (channel, account, chat, platform
+   * id or twin; since the chat's last move), are ignored. An edit replaces the text of a waiting message; if a running
+   * turn is answering it, the edit becomes a new waiting message (`edited`), which a further edit replaces; otherwise
+   * only the transcript changes. Edits of unknown messages are ignored. Deleted messages that are waiting are neither
+   * answered nor heard; others are not affected. `moved` changes the chat's address, also in undelivered entries.
+   * Creates chats and rooms; keeps title and address current.
    */
   receive(batch: {
     channel: string;
     account: string;
     now: number;
     cursor?: string;
-    /** Whose cursor it is; left out: the account's. */
+    /** The owner of the cursor; left out: the account. */
     cursorFor?: string;
     receipts: Receipt[];
   }): Promise<Received>;
   /**
-   * Resolves when everything received until now is on the disk: before that, no platform may hear of it. Rejects
-   * when it could not be brought there, and tries again when asked again.
+   * Resolves when everything received so far is on the disk; only then may a platform get its acknowledgement. Rejects
+   * when syncing failed; the next call tries again.
    */
   durable(): Promise<void>;
 
   // ── 2 and 3 take
-  /** What is to be done in a room, nothing changed. null when nothing is, or another living process holds it. */
+  /**
+   * What there is to do in a room; changes nothing. null when there is nothing, or another living process holds the
+   * room.
+   */
   look(room: RoomId, owner: string, now: number): Promise<RoomState | null>;
   /**
-   * Takes a room as it was seen: to go on with its unfinished turn (which then runs), or to prepare a new one for long.
-   * null when the fence has moved on or another holds it.
+   * Claims a room as it was seen: to resume its unfinished turn (which is then running), or for slow work before a new
+   * one. null when the fence has moved on or another process holds it.
    */
   claim(seen: { room: RoomId; fence: number }, lease: Lease): Promise<Claimed | null>;
-  /** Prolongs the lease. */
+  /** Renews the lease. */
   renew(claim: Claim, now: number, leaseMs: number): Promise<boolean>;
-  /** Gives the room back with nothing else changed. */
+  /** Releases the room and changes nothing else. */
   release(claim: Claim): Promise<void>;
   /**
-   * Takes a room as it was seen, or claimed, and starts a turn over `batch`, of which `taken` waited and the rest was said
-   * before; its persona, and whoever else it was said to (`addressed`), hear `taken` as said to them. `noted` are done.
-   * Whoever else is present (`hearers`, those may be among them) hears `taken` and `noted` as overheard. Of what waits,
-   * older messages are to be taken before newer ones: a flush cursor relies on positions that grow. null when the fence
-   * has moved on or another holds the room; an edit or deletion of what waits moves it, so what was seen is current.
+   * Claims a room as it was seen (or uses a claim on it) and starts a turn over `batch`. `taken` are those of the batch
+   * that were waiting; the others were said before. The turn's persona and everybody in `addressed` hear `taken` as
+   * addressed to them. `noted` messages are done. The other `hearers` (which may include those personas) overhear
+   * `taken` and `noted`. Older waiting messages must be taken before newer ones, because a flush cursor relies on
+   * growing positions. null when the fence has moved on or another process holds the room; an edit or deletion of a
+   * waiting message moves the fence, so the caller's view is current.
    */
   begin(begin: {
     seen: { room: RoomId; fence: number };
@@ -320,11 +324,11 @@ export interface RouteStore {
     noted: number[];
     hearers: PersonaId[];
     exchange: Exchange | null;
-    /** Whether only programs said what is new: such turns are counted. Left out: nothing is new. */
+    /** Whether all new messages are from bots: such turns are counted. Left out: there are no new messages. */
     forBots?: boolean;
     spent?: Spent;
   }): Promise<Claim | null>;
-  /** As `begin`, but nothing is answered: `noted` are done. A room that was claimed for it is given back. */
+  /** As `begin`, but nothing is answered: `noted` are done. A claim on the room is released. */
   note(note: {
     seen: { room: RoomId; fence: number };
     lease: Lease;
@@ -334,7 +338,7 @@ export interface RouteStore {
     forBots?: boolean;
     spent?: Spent;
   }): Promise<boolean>;
-  /** What came of a message's files: its text with what was read from them, and where they lie. */
+  /** Stores the outcome of a message's files: its text with what was read from them, and their paths. */
   keepFiles(
     claim: Claim,
     message: { id: number; text: string; attachments: StoredAttachment[] },
@@ -342,35 +346,35 @@ export interface RouteStore {
 
   // ── 4 context
   /**
-   * The window as it stands: the newest messages behind `windowAfter` and the reset mark, at most `limit` that
-   * were said to the persona or by it, and beside them at most `overheard` that were not. What is named in `except`
-   * (message ids: what is being answered) is left out. With `after`, only what was heard behind that position, for a
-   * caller that has kept the rest since the same `RoomState.revision`. Costs the same however long the transcript is.
+   * The current window: the newest messages after `windowAfter` and the reset mark, at most `limit` addressed to the
+   * persona or by it, and at most `overheard` others. Leaves out `except` (ids of the messages being answered). With
+   * `after`, returns only what was heard after that position, for a caller that has cached the rest since the same
+   * `RoomState.revision`. The cost does not depend on the length of the transcript.
    */
   window(ask: WindowAsk): Promise<Span & { view: ViewRecord }>;
 
   // ── 5 turn
-  /** Appends a step to the claim's running turn. */
+  /** Appends a step to the claimed running turn. */
   addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
   /**
-   * The turn waits for something outside of it: `step` is appended, its messages count as heard, the room is given back.
-   * `resume` or `until` brings it back.
+   * Suspends the turn: appends `step`, counts its messages as heard, and releases the room. A `resume` receipt or the
+   * time limit resumes it.
    */
   suspend(claim: Claim, turnId: string, step: Step & { kind: 'waiting' }, now: number): Promise<boolean>;
   /**
-   * Notes what of a running turn's reply is about to be shown, or is, before it is final: all parts, each time. False when
-   * the turn does not run any more: then nothing more may be shown, but an id that was not known yet is noted all the same.
-   * When the turn ends, its deliveries take over what is shown and are edited instead of sent; what is shown beyond them
-   * is taken back. When it is aborted, what is shown is completed as stopped.
+   * Records which parts of a running turn's reply are, or are about to be, shown before the reply is final; takes the
+   * complete list each time. False when the turn is no longer running: then nothing more may be shown, but newly known
+   * ids are still recorded. When the turn ends, its deliveries take over the shown parts and are edited instead of
+   * sent; surplus parts are removed. When it is aborted, the shown text is completed as stopped.
    */
   show(turnId: string, parts: ShownPart[]): Promise<boolean>;
 
   // ── 6 finish
   /**
-   * Ends a turn: its messages count as answered, `reply` becomes transcript (addressed for its persona and for those
-   * it was said to, overheard by the other `hearers`) and the last thing said in the exchange, deliveries go into the
-   * outbox, usage is added, the room is given back. All or nothing. 'lost' when the claim is. `first`: with `send`, the
-   * first delivery, where nothing of the chat waits before it: it is claimed and counts as being sent.
+   * Ends a turn, all or nothing: its messages count as answered; `reply` is added to the transcript (addressed for its
+   * persona and for `addressed`, overheard by the other `hearers`) and to the exchange; deliveries go into the outbox;
+   * usage is added; the room is released. 'lost' when the claim is. With `send`, `first` is the first delivery, claimed
+   * and marked as being sent, unless an earlier entry of the chat is waiting.
    */
   finish(finish: {
     claim: Claim;
@@ -378,51 +382,54 @@ export interface RouteStore {
     outcome: 'answered' | 'failed' | 'parked';
     reply: string | null;
     hearers: PersonaId[];
-    /** Who else the reply is said to. */
+    /** Other personas that the reply addresses. */
     addressed: PersonaId[];
-    /** What goes on; null when nobody is to speak any more. */
+    /** The exchange that continues; null when nobody is left to speak. */
     exchange: Exchange | null;
     deliveries: NewDelivery[];
     send: Lease | null;
     usage: Usage | null;
-    /** The size of its last request, where a server counted it. */
+    /** The size of its last request, if a server counted it. */
     measured: Measured | null;
-    /** What of memory it was given; kept until the next answer. null keeps what is there. */
+    /** The memory it was given; kept until the next answer. null: unchanged. */
     given: PromptMemory | null;
     now: number;
   }): Promise<{ first: Delivery | null } | 'lost'>;
-  /** Counts a fault of our own and gives the room back; returns the attempts now counted. */
+  /** Counts an internal error and releases the room; returns the number of attempts so far. */
   fail(claim: Claim, turnId: string): Promise<number>;
 
   // ── 7 deliver
-  /** The oldest undelivered entry of a chat, due or not; null when there is none, or another living process sends it. */
+  /**
+   * The oldest undelivered entry of a chat, due or not; null when there is none, or another living process is sending
+   * it.
+   */
   next(chatId: ChatId, owner: string, now: number): Promise<Delivery | null>;
   /**
-   * Claims the entry and notes that a try begins: if the process ends now, the outcome is unknown. False when it was
-   * dropped, is not the chat's next, or another living process has it.
+   * Claims the entry and records that an attempt begins: after a crash its outcome is unknown. False when it was
+   * dropped, is not the chat's next, or is held by another living process.
    */
   sending(id: number, lease: Lease): Promise<boolean>;
   sent(id: number, platformMessageId: string, now: number): Promise<void>;
-  /** Not sent; again after `notBefore`. `uncertain`: the platform may have it. */
+  /** Not sent; try again after `notBefore`. `uncertain`: the platform may have it. */
   retry(id: number, retry: { notBefore: number; uncertain: boolean; error: string }): Promise<void>;
-  /** Never to be sent: refused, or nobody can tell any more (`unconfirmed`). */
+  /** Ends the entry without sending it: refused, dropped, or its outcome can no longer be known (`unconfirmed`). */
   giveUp(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
-  /** Further parts of the same text that are shown and not final yet. */
+  /** Later parts of the same text that are shown and not final yet. */
   shownAfter(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
-  /** Nothing of these entries stands there any more: as if nothing of them had ever been sent. */
+  /** The shown messages of these entries were deleted: resets the entries as if never sent. */
   retract(ids: number[], now: number): Promise<void>;
-  /** The chat lives elsewhere now. */
+  /** Changes the chat's address. */
   moveChat(chatId: ChatId, address: Address): Promise<void>;
   /**
-   * Something outside any turn: to a chat we may not even keep (pairing). Duplicate origins are passed over: then false.
-   * `precedes`: it is delivered before that entry.
+   * Adds an outbox entry outside any turn, even for a chat that is not stored (pairing). False for a duplicate origin,
+   * which is ignored. `precedes`: it is delivered before that entry.
    */
   post(post: Post): Promise<boolean>;
 
-  // ── the lane of commands
-  /** Claims it and returns it; null when it is done already, or another living process has it. */
+  // ── command lane
+  /** Claims a command and returns it; null when it is done, or another living process holds it. */
   takeCommand(id: number, lease: Lease): Promise<StoredCommand | null>;
-  /** Marks it done, with its effects and its answer, in one transaction. Returns the turn it aborted, if any. */
+  /** Marks it as done, with its effects and its answer, in one transaction. Returns the turn it aborted, if any. */
   finishCommand(finish: {
     id: number;
     now: number;
@@ -430,36 +437,36 @@ export interface RouteStore {
     effects: CommandEffect[];
   }): Promise<{ abortedTurn: string | null }>;
 
-  // ── what an earlier life left
+  // ── recovery
   /**
-   * At the start of a process: what an earlier one of the same `owner` name held is free again (it is dead, since this
-   * one has its name), and what ran out. Turns that were running there count one crash each (from the fourth on only if
-   * no other turn was answered in the life of the dead process, or five were forgiven so; and back to three when the
-   * process ended with others in flight, and not these), commands too; deliveries that were being sent become uncertain by
-   * one crash. Returns what is to be taken up in these channels.
+   * Called when a process starts. Releases what an earlier process with the same `owner` name held (that process is
+   * dead, since this one has its name), and expired leases. Each turn that was running there counts one crash; from the
+   * fourth on only if the dead process had answered no other turn, or five were forgiven for that reason; and the count
+   * returns to three if the process crashed while others were running and these were not. Commands count a crash, too;
+   * deliveries that were being sent become uncertain by one crash. Returns the work to take up in these channels.
    */
   recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
-  /** What is to be taken up in these channels now; frees what ran out. */
+  /** The work to take up in these channels now; also releases expired leases. */
   pending(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;
 }
 
-/** A room as it stands. */
+/** A room's current state. */
 export interface RoomState {
   room: RoomId;
-  /** Moves on with every claim, and whenever what waits is not what it was. */
+  /** Fencing token: increases with every claim, and whenever the waiting messages change. */
   fence: number;
-  /** Moves on whenever something that was heard in the room is not what it was: a copy of another revision is void. */
+  /** Increases whenever something that was heard in the room changes: cached copies of another revision are void. */
   revision: number;
   chat: ChatRecord;
-  /** A turn to go on with: it ran in an earlier life, or what it waited for has come. */
+  /** A turn to resume: it was interrupted, or the result it waited for has come. */
   unfinished: { turnId: string; crashes: number } | null;
-  /** The messages to be answered or noted, oldest first (at most 500); none beside an unfinished turn. */
+  /** The messages to answer or note, oldest first (at most 500); empty if there is an unfinished turn. */
   waiting: StoredMessage[];
-  /** More waits than was given. */
+  /** More messages are waiting than were returned. */
   more: boolean;
-  /** What goes on between personas. */
+  /** The current exchange between personas. */
   exchange: Exchange | null;
-  /** How many turns in a row have answered nobody but programs. */
+  /** How many turns in a row have answered only bots. */
   turnsForBots: number;
 }
 
@@ -470,7 +477,7 @@ export interface Claimed {
   batch: StoredMessage[];
 }
 
-/** What it has cost to decide who speaks, and on whose account it goes. */
+/** What it cost to decide who speaks, and the persona to which it is charged. */
 export interface Spent {
   personaId: PersonaId;
   usage: Usage;
@@ -485,7 +492,7 @@ export interface WindowAsk {
   after?: Position;
 }
 
-/** An entry of the outbox that belongs to no turn. */
+/** An outbox entry that belongs to no turn. */
 export interface Post {
   chatId: ChatId;
   channel: string;
@@ -499,46 +506,47 @@ export interface Post {
 
 export type CommandEffect =
   /**
-   * Forgets the room's conversation with a persona up to and including a message: waiting messages up to there
-   * count as answered, its running turn is aborted (the fence moves on), undelivered replies of it in this room
-   * are dropped, its suspended turns are aborted, and its view begins behind them for good, without a summary; no flush is
-   * owed of it any more.
+   * Permanently forgets the room's conversation with a persona up to and including a message: waiting messages up to
+   * there count as answered, its running and suspended turns are aborted (the fence moves on), its undelivered replies
+   * in this room are dropped, and its view begins after them, without a summary. Their flush is no longer pending.
    */
   | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
-  /** Makes one the active persona; it is not away any more. */
+  /** Makes a persona the active one; it is no longer away. */
   | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
-  /** Nobody is invited or away twice, or both. */
+  /** A persona is listed as invited or as away at most once, never as both. */
   | { kind: 'invite' | 'leave'; chatId: ChatId; personaId: PersonaId }
-  /** Aborts this turn if it runs or is suspended; its messages count as answered, and nobody else speaks after it. */
+  /** Aborts this turn if it is running or suspended; its messages count as answered, and its exchange ends. */
   | { kind: 'stop'; room: RoomId; turnId: string }
   /**
-   * What waits in a room up to a message is heard and not answered: whoever is about to finds the claim lost, and a turn
-   * over it that has begun meanwhile is aborted.
+   * Waiting messages of a room up to this one count as heard and are not answered. A run about to begin a turn over
+   * them loses its claim; a turn already begun over them is aborted.
    */
   | { kind: 'suppress'; room: RoomId; upTo: number }
-  /** A version of memory that was taken back, or never came to be: the next `versions` leaves it out. */
+  /** A version of memory that was undone, or whose write never happened: `versions` leaves it out from now on. */
   | { kind: 'undone'; versionId: string }
-  /** Asks somebody something: a plain yes of theirs in this room is a command. Replaces what they were asked before. */
+  /**
+   * Asks somebody a question: a plain yes from them in this room becomes a command. Replaces their previous question.
+   */
   | { kind: 'ask'; room: RoomId; senderId: ChatId; askedBy: string; ifYes: NewCommand; until: number };
 
 export interface ChatStore {
   chat(id: ChatId): Promise<ChatRecord | null>;
-  /** When and by whom a persona spoke last in a room; null when none has. For `/status`. */
+  /** When a persona last spoke in a room, and which; null if none has. For `/status`. */
   lastReply(room: RoomId): Promise<{ personaId: PersonaId; at: number } | null>;
-  /** The turn that runs in a room, and who sent the messages that led to it; null when none runs. */
+  /** The running turn of a room, and who sent the messages that led to it; null if none is running. */
   running(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
-  /** Whether anything up to a message waits in a room, and may be answered. */
+  /** Whether a message up to this one is waiting in a room and may be answered. */
   waits(room: RoomId, upTo: number): Promise<boolean>;
-  /** The newest suspended turn of a room; null when none is. */
+  /** The newest suspended turn of a room; null if there is none. */
   suspended(room: RoomId): Promise<{ turnId: string; personaId: PersonaId; askers: ChatId[] } | null>;
 }
 
-/** What somebody was asked, and not answered yet. */
+/** A question that somebody has not answered yet. */
 export interface Question {
   id: number;
-  /** The message that led to it: when a platform hands that in once more, it is no answer. */
+  /** The message that led to it: if the platform delivers it again, it does not count as an answer. */
   askedBy: string;
-  /** What a plain yes becomes. */
+  /** The command that a plain yes becomes. */
   ifYes: NewCommand;
 }
 
@@ -551,19 +559,19 @@ export interface PairingRequest {
   expiresAt: number | null;
 }
 
-/** Who may talk, beside what the configuration lists. */
+/** Who may talk, in addition to the configuration. */
 export interface AccessStore {
-  /** Whether this sender or chat was approved, and whether the sender was made an owner. */
+  /** Whether this sender or chat was approved, and whether the sender is an owner. */
   standing(ask: {
     chatId: ChatId;
     senderId: ChatId;
   }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;
-  /** What this sender is asked in a room and may still answer. */
+  /** The pending question to this sender in a room. */
   question(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Question | null>;
   /**
-   * An unknown sender of a direct message: at most `most` wait in a channel, each sender is answered at most once
-   * an hour (`answerEveryMs`), a code lives until `expiresAt`. 'asked' when the code was stored and its answer
-   * posted (one transaction); 'quiet' otherwise.
+   * Stores a pairing request of an unknown sender: at most `most` are pending per channel, a sender is answered at most
+   * once per `answerEveryMs`, a code is valid until `expiresAt`. 'asked' when the code was stored and its answer posted
+   * (one transaction); 'quiet' otherwise.
    */
   requestPairing(request: {
     channel: string;
@@ -576,77 +584,77 @@ export interface AccessStore {
     most: number;
     answer: Post;
   }): Promise<'asked' | 'quiet'>;
-  /** A mention in a group that is not listed. True the first time: then it is worth a log line. */
+  /** The bot was mentioned in an unlisted group. True the first time, so that it is logged once. */
   noteGroup(group: { chatId: ChatId; title: string; now: number }): Promise<boolean>;
-  /** What waits, oldest first; what expired is left out. */
+  /** Pending requests, oldest first, without expired ones. */
   waiting(now: number): Promise<PairingRequest[]>;
   /**
-   * By code, or by the id of a group that waits or of any chat. A sender's approval is told to them by
-   * `answer(owner)`; the first sender ever approved becomes owner. null when the code is unknown or expired.
+   * Approves a code, the id of a pending group, or the id of any chat. A sender is told with `member` or `owner`; the
+   * first sender ever approved becomes owner. null when the code is unknown or expired.
    */
   approve(ask: {
     codeOrId: string;
     now: number;
     told: { member: Part; owner: Part };
   }): Promise<{ id: ChatId; kind: 'sender' | 'group'; owner: boolean } | null>;
-  /** Takes an approval or a request back. False when there was none. */
+  /** Revokes an approval or a request. False if there was none. */
   revoke(id: ChatId): Promise<boolean>;
 }
 
-/** Names that lead to a chat under another id. The truth is chat.yaml; this is the quick copy. */
+/** Aliases: further ids of a chat. chat.yaml is the source of truth; this is a copy for fast lookup. */
 export interface AliasStore {
   aliasOf(id: ChatId): Promise<ChatId | null>;
   addAlias(id: ChatId, chatId: ChatId): Promise<void>;
 }
 
 export interface UsageStore {
-  /** Sums of a chat since a time, by persona. */
+  /** A chat's totals since a time, by persona. */
   usage(chatId: ChatId, since: number): Promise<{ personaId: PersonaId; turns: number; usage: Usage }[]>;
 }
 
-/** Small facts that outlive a restart: the hash of a command set, what a model server refuses. */
+/** Small values that outlive a restart: the hash of the command set, what a model server rejects. */
 export interface SettingStore {
   setting(key: string): Promise<string | null>;
   setSetting(key: string, value: string): Promise<void>;
 }
 
-/** What a channel needs to know when it begins, and what it keeps for itself (credentials, session keys), by name. */
+/** What a channel needs when it starts, and values of its own by name (credentials, session keys). */
 export interface ChannelStore {
   /** The last cursor of this account; null before the first. */
   cursor(channel: string, account: string): Promise<string | null>;
-  /** Where people talked in a channel, and the last message or command of each room, by platform id. */
+  /** The rooms people have used in a channel, each with the platform id of its last message or command. */
   newest(
     channel: string,
   ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
-  /** What is, or was, to be sent, by its id; null where there is none. */
+  /** An outbox entry by its id, delivered or not; null if there is none. */
   delivery(id: number): Promise<Delivery | null>;
-  /** Those of the names that are there. Gone after `quieten`: it is of one machine. */
+  /** Returns only the names that exist. Deleted by `quieten`, because it belongs to one machine. */
   channelState(channel: string, names: string[]): Promise<Map<string, string>>;
-  /** All of them or none; null removes. Survives the end of the process when it resolves. */
+  /** Writes all values or none; null removes one. When it resolves, the values survive a crash of the process. */
   setChannelState(channel: string, values: ReadonlyMap<string, string | null>): Promise<void>;
   clearChannelState(channel: string): Promise<void>;
 }
 
-/** A setting: files below the media folder that are to be removed, as JSON. */
+/** Setting: files below the media folder that are to be deleted, as JSON. */
 export const FORGOTTEN_FILES = 'upkeep.files';
 
-/** What is kept too long leaves the disk, in steps of milliseconds. */
+/** Deletes what has exceeded its retention, in steps of milliseconds. */
 export interface UpkeepStore {
   /**
-   * Removes at most `most` rows of what is older than `before`: delivered entries of the outbox, finished turns and their
-   * steps (save those that a window shows), finished commands, expired pairing requests, versions of memory; and of what a
-   * reset has forgotten and nobody else may still see, whenever it was said. Where a row is still needed to know a message
-   * again, its words go. Files of what is forgotten are noted in the setting `FORGOTTEN_FILES`. Returns how many rows were
-   * removed or changed: fewer than `most` when nothing is left.
+   * Removes at most `most` rows that are older than `before`: delivered outbox entries, finished turns and their steps
+   * (unless a window shows them), finished commands, expired pairing requests, versions of memory. Also removes, at any
+   * age, what a reset has forgotten and nobody else may still see. A row still needed for deduplication loses only its
+   * text. Files of what is removed are listed in the setting `FORGOTTEN_FILES`. Returns how many rows were removed or
+   * changed: fewer than `most` when nothing is left.
    */
   prune(ask: { before: number; now: number; most: number }): Promise<number>;
-  /** Gives some free pages of the database back to the disk. True when there are more; at last it empties the log. */
+  /** Returns some free pages of the database to the disk. True when there are more; finally truncates the log. */
   shrink(pages: number): Promise<boolean>;
-  /** Bytes on the disk, and rows of what grows. */
+  /** Bytes on the disk, and row counts of the growing tables. */
   sizes(): Promise<Sizes['store']>;
 }
 
-/** How much is kept, bytes: the database (`free` of it can be used again) and the files that came with messages. */
+/** Stored bytes: the database (`free` of it can be reused) and the files that came with messages. */
 export interface Sizes {
   store: { bytes: number; free: number; rows: Record<string, number> };
   media: number;
@@ -664,16 +672,16 @@ export interface Store
     UsageStore,
     SettingStore,
     UpkeepStore {
-  /** Calls `changed` soon after another process wrote to the store. Returns how to stop. */
+  /** Calls `changed` soon after another process has written to the store. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
-  /** A consistent copy of everything into a new file, while running. */
+  /** Writes a consistent copy of everything to a new file while running. */
   copyTo(file: string): Promise<void>;
   /**
-   * Makes a restored copy safe: what was undelivered is parked, what was unanswered counts as answered, claims
-   * are gone. Returns how many of each.
+   * Makes a restored copy safe to start: undelivered entries are parked, unanswered messages count as answered, claims
+   * are removed. Returns how many of each.
    */
   quieten(): Promise<{ deliveries: number; messages: number }>;
-  /** For `doctor` and `/status`: what stands where. */
+  /** Counts for `doctor` and `/status`. */
   census(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
   close(): Promise<void>;
 }

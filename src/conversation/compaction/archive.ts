@@ -1,4 +1,6 @@
-/** Copies a stretch of a persona's view into an archive file, verbatim, page by page. */
+/**
+ * Copies a span of a persona's view into an archive file, verbatim, page by page. Used by compaction and by `/archive`.
+ */
 import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
@@ -9,7 +11,7 @@ import type { Subject } from './subject.js';
 
 const PAGE = 500;
 
-/** Answers how many messages were written. What was only overheard stands in the store and is left out. */
+/** Returns how many messages were written. Overheard messages are left out; the store keeps them. */
 export async function copySpan(
   services: Services,
   subject: Subject,

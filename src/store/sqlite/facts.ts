@@ -1,4 +1,4 @@
-/** The small facets: further ids of chats, sums of usage, settings. */
+/** The small ports: aliases of chats, usage totals, settings. */
 import { and, asc, eq, gte, sql } from 'drizzle-orm';
 import type { AliasStore, SettingStore, UsageStore } from '../../core/store.js';
 import type { Connection } from './connection.js';

@@ -1,4 +1,6 @@
-/** What operators need: copies, the calming of a restored copy, counts; and the news of other processes' writes. */
+/**
+ * For operators: copies, making a restored copy safe, counts; and the notification that another process has written.
+ */
 import { sql } from 'drizzle-orm';
 import type { Clock } from '../../core/clock.js';
 import type { Store } from '../../core/store.js';
@@ -23,7 +25,7 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
     .pluck();
   const watches = new Set<NodeJS.Timeout>();
 
-  /** Changes when another connection has written; null while that cannot be read. */
+  /** Changes when another connection has written; null if it cannot be read at the moment. */
   function version(): unknown {
     try {
       return dataVersion.get();
@@ -77,7 +79,7 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
           .set({ state: 'done', finishedAt })
           .where(sql`${command.finishedAt} is null`)
           .run();
-        // A login of another time, or of another machine, would be refused or fought over.
+        // A login from another time or machine would be rejected, or conflict with the current one.
         query.delete(channelState).run();
         query.update(room).set({ leaseOwner: null }).where(sql`${room.leaseOwner} is not null`).run();
         return { deliveries, messages: waiting + answering };
