@@ -6,7 +6,8 @@
  */
 import type { Receive } from '../core/channel.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
-import type { Alarm, Pending, Receipt, Received } from '../core/store.js';
+import type { Receipt, Received } from '../core/receipt.js';
+import type { Alarm, Pending } from '../core/route-store.js';
 import { createWindows } from './compaction/windows.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';

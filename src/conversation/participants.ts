@@ -1,8 +1,8 @@
 /** Who takes part in a chat, for steps 3 to 6: the active persona and those invited. Pure. */
 import type { Appearance } from '../core/channel.js';
+import type { ChatRecord } from '../core/chat-record.js';
 import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { type Persona, personaName } from '../core/persona.js';
-import type { ChatRecord } from '../core/store.js';
 
 type Chat = Pick<ChatRecord, 'activePersona' | 'invited' | 'away'>;
 

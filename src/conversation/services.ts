@@ -12,7 +12,8 @@ import type { Memory } from '../core/memory.js';
 import type { ModelClient } from '../core/model.js';
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
-import type { Lease, Sizes, Store } from '../core/store.js';
+import type { Lease } from '../core/route-store.js';
+import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor } from '../core/tool.js';
 import type { AccessRules } from './access.js';
 

@@ -1,6 +1,7 @@
 /** The interface of a chat command. To add one, add a file and a line in `list.ts`. */
 import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
-import type { CommandEffect, StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { WindowControl } from '../compaction/windows.js';
 import type { Services } from '../services.js';
 

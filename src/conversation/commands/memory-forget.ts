@@ -5,7 +5,8 @@
  */
 import type { FoundLine } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
-import type { CommandEffect, StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
 import { code, counted, oneLine, withoutBullet } from './quoting.js';

@@ -1,6 +1,6 @@
 /** `/memory undo`: reverts the last change of a persona's memory; repeated, it reverts the one before. */
 import type { Version } from '../../core/memory.js';
-import type { CommandEffect } from '../../core/store.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { changedLines, placeOf } from './memory-change.js';

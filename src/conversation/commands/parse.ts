@@ -1,5 +1,5 @@
 /** Recognises commands: turns what a person typed into a command's name and argument, or null. Pure. */
-import type { NewCommand } from '../../core/store.js';
+import type { NewCommand } from '../../core/receipt.js';
 
 /** Invisible characters that phones and copied text put before a slash. */
 const INVISIBLE = /[\u200b-\u200f\u202a-\u202e\u2060\ufeff]/g;

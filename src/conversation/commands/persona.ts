@@ -4,7 +4,7 @@
  */
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { type Persona, personaName } from '../../core/persona.js';
-import type { CommandEffect } from '../../core/store.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import { presentIn } from '../participants.js';
 import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { words } from './parse.js';

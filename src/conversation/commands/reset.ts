@@ -1,6 +1,6 @@
 /** `/reset`: permanently forgets the conversation with the active persona in this room. Memory stays. */
 import { roomParts } from '../../core/ids.js';
-import type { StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
 import { type Command, type CommandServices, changesAlways } from './command.js';
 
 export const reset: Command = {

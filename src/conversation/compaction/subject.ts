@@ -1,7 +1,8 @@
 /** What a flush or compaction works on: one persona's window in one room. */
+
+import type { ChatRecord } from '../../core/chat-record.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
-import type { ChatRecord } from '../../core/store.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Services, Settings } from '../services.js';
 

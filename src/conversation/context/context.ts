@@ -2,13 +2,14 @@
  * Step 4 of the route: builds the model request of a turn from what the persona knows, the summary of what left its
  * window, the window, and the messages to be answered.
  */
+
+import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt, cutMarker } from '../../core/cut.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
-import type { ChatRecord } from '../../core/store.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';

@@ -5,7 +5,7 @@
 import type { Media } from '../../core/attachments.js';
 import type { Channel } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Claim } from '../../core/store.js';
+import type { Claim } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 

@@ -7,7 +7,7 @@
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { ModelImage } from '../../core/model.js';
-import type { RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
 import { tokensOf } from '../turn/tokens.js';

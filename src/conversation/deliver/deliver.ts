@@ -7,8 +7,8 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Channel, Recipient } from '../../core/channel.js';
+import type { Delivery } from '../../core/delivery.js';
 import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
-import type { Delivery } from '../../core/store.js';
 import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
 import { type Budget, createBudget } from './budget.js';

@@ -3,8 +3,9 @@
  * and the appearance. Used for final replies, for replies still being written, and for side messages.
  */
 import type { Appearance, Channel, OutgoingFile, Recipient } from '../../core/channel.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import type { NewDelivery } from '../../core/delivery.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { ChatRecord, NewDelivery } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 
 export interface Said {

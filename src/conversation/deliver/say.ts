@@ -3,9 +3,10 @@
  * a file it did not take. They go into the outbox at once and are sent like everything else. Posting one twice has no
  * effect.
  */
+
+import type { ChatRecord } from '../../core/chat-record.js';
 import { type ChatId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
-import type { ChatRecord } from '../../core/store.js';
 import type { SideMessage } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { appearanceOf } from '../participants.js';

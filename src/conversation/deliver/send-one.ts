@@ -3,8 +3,8 @@
  * the outcome.
  */
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Delivery } from '../../core/delivery.js';
 import { platformId } from '../../core/ids.js';
-import type { Delivery } from '../../core/store.js';
 import { linkChat } from '../identity.js';
 import type { Services } from '../services.js';
 import { type Showing, toldOf } from './showing.js';

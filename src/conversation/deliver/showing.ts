@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { OVER } from '../../core/clock.js';
+import type { Delivery, NewDelivery, ShownPart } from '../../core/delivery.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Delivery, NewDelivery, ShownPart } from '../../core/store.js';
 import type { Services } from '../services.js';
 import type { Budget } from './budget.js';
 

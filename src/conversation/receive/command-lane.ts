@@ -6,7 +6,7 @@
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
 import { addressOf, type RoomId } from '../../core/ids.js';
-import type { PendingCommand, StoredCommand } from '../../core/store.js';
+import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { isOwner } from '../access.js';
 import type { Command, CommandAnswer } from '../commands/command.js';
 import { COMMANDS } from '../commands/list.js';

@@ -14,7 +14,7 @@ import type {
   InboundMove,
   InboundReaction,
 } from '../../core/message.js';
-import type { Origin, Receipt, Received } from '../../core/store.js';
+import type { Origin, Receipt, Received } from '../../core/receipt.js';
 import { COMMAND_NAMES } from '../commands/list.js';
 import { isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';

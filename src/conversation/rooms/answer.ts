@@ -6,7 +6,7 @@ import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import { personaName } from '../../core/persona.js';
-import type { Alarm } from '../../core/store.js';
+import type { Alarm } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';

@@ -7,7 +7,7 @@ import { setMaxListeners } from 'node:events';
 import { type Clock, OVER } from '../../core/clock.js';
 import { type ChatId, channelOf, type RoomId, roomParts } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import type { Claim, RouteStore } from '../../core/store.js';
+import type { Claim, RouteStore } from '../../core/route-store.js';
 import { createIdle } from '../idle.js';
 import { LEASE_MS } from '../services.js';
 

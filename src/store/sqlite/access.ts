@@ -1,7 +1,7 @@
 /** Step 1 of the route: who may talk: pairing requests of senders, groups that mentioned us, and approvals. */
 import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
+import type { AccessStore } from '../../core/access.js';
 import { channelOf } from '../../core/ids.js';
-import type { AccessStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';

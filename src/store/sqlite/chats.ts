@@ -3,8 +3,9 @@
  * its chat had moved (`moves`); this also identifies a late message from a former address.
  */
 import { and, eq } from 'drizzle-orm';
+import type { ChatRecord, ChatStore } from '../../core/chat-record.js';
 import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { ChatRecord, ChatStore, Receipt } from '../../core/store.js';
+import type { Receipt } from '../../core/receipt.js';
 import type { Connection } from './connection.js';
 import { chat, leftAddress } from './schema.js';
 

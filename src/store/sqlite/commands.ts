@@ -2,7 +2,8 @@
 import { eq } from 'drizzle-orm';
 import { Fault } from '../../core/errors.js';
 import { type PersonaId, roomParts } from '../../core/ids.js';
-import type { CommandEffect, RouteStore, StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
+import type { CommandEffect, RouteStore } from '../../core/route-store.js';
 import { type Chats, toChat } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';

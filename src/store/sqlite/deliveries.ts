@@ -1,8 +1,10 @@
 /** Adds entries to the outbox (the only way in), and maps its rows. */
+
+import type { Delivery, NewDelivery, ShownPart } from '../../core/delivery.js';
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
-import type { Delivery, Lease, NewDelivery, ShownPart } from '../../core/store.js';
+import type { Lease } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 
 /** The destination of a delivery, and when it was created. */

@@ -3,9 +3,9 @@
  * that hold text), and what models and tools wrote, which is often JSON, too.
  */
 import type { Part } from '../../core/channel.js';
+import type { ShownPart } from '../../core/delivery.js';
 import type { StoredAttachment } from '../../core/media.js';
 import type { Phrase } from '../../core/phrase.js';
-import type { ShownPart } from '../../core/store.js';
 import type { Step, StoredReply } from '../../core/transcript.js';
 
 /** The phrase to remove, and its replacement. */

@@ -1,7 +1,10 @@
 /** Step 7 of the route: the outbox, in order per chat. Only one process at a time sends for a chat. */
+
+import type { Delivery } from '../../core/delivery.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
-import type { ChannelStore, Delivery, RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
+import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import {

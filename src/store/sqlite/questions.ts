@@ -1,6 +1,8 @@
 /** Pending questions to people: a plain yes becomes a command. */
+
+import type { AccessStore, Question } from '../../core/access.js';
 import type { ChatId, RoomId } from '../../core/ids.js';
-import type { AccessStore, CommandEffect, Question } from '../../core/store.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 
 export interface Questions {

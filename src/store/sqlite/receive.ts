@@ -1,7 +1,9 @@
 /** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
 import type { Appearance } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
-import type { ChannelStore, PendingCommand, Receipt, RouteStore } from '../../core/store.js';
+import type { PendingCommand, Receipt } from '../../core/receipt.js';
+import type { RouteStore } from '../../core/route-store.js';
+import type { ChannelStore } from '../../core/store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';

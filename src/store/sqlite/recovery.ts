@@ -1,6 +1,7 @@
 /** Recovery: finds all pending work when a process starts, or when another one has written. */
 import { channelOf, type RoomId } from '../../core/ids.js';
-import type { Alarm, Pending, PendingCommand, RouteStore } from '../../core/store.js';
+import type { PendingCommand } from '../../core/receipt.js';
+import type { Alarm, Pending, RouteStore } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 
 /**

@@ -4,7 +4,7 @@
  */
 import { Fault } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { Lease, RouteStore } from '../../core/store.js';
+import type { Lease, RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import type { Connection } from './connection.js';

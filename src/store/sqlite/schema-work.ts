@@ -1,8 +1,9 @@
 /** The tables of the store on SQLite: work on messages, access, and small values. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
+import type { PairingRequest } from '../../core/access.js';
 import type { Appearance, Part } from '../../core/channel.js';
-import type { PairingRequest, ShownPart } from '../../core/store.js';
+import type { ShownPart } from '../../core/delivery.js';
 import type { Step } from '../../core/transcript.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });

@@ -3,7 +3,8 @@
  * ends, it passes into the outbox: to the deliveries of the same parts, or as entries that remove the shown part or
  * complete it as stopped.
  */
-import type { NewDelivery, RouteStore, ShownPart } from '../../core/store.js';
+import type { NewDelivery, ShownPart } from '../../core/delivery.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 import type { Deliver, Destination, Standing } from './deliveries.js';
 import { UNKNOWN } from './deliveries.js';

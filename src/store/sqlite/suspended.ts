@@ -1,6 +1,6 @@
 /** Step 5 of the route: suspended turns, and how they resume. */
 import type { RoomId } from '../../core/ids.js';
-import type { Receipt } from '../../core/store.js';
+import type { Receipt } from '../../core/receipt.js';
 import type { Step } from '../../core/transcript.js';
 import type { Connection } from './connection.js';
 

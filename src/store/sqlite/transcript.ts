@@ -3,7 +3,7 @@
  * spans, for flushes and archives. Reads only what is shown.
  */
 import type { PersonaId } from '../../core/ids.js';
-import type { RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import {
   BEGINNING,

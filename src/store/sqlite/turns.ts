@@ -2,7 +2,7 @@
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
-import type { RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import type { Connection } from './connection.js';
