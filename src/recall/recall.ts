@@ -143,7 +143,12 @@ export function createRecall(options: {
       Promise.race([refreshed(scope, query), clock.sleep(REFRESH_MS, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
-    const { ranked, byVectors } = await index.search({ scope, query, most: limit * 3 + SPARE, vector });
+    const { ranked, byVectors } = await index
+      .search({ scope, query, most: limit * 3 + SPARE, vector })
+      .finally(() => {
+        // What was heard while the thread was starting need not wait: it runs now.
+        if (stopWaiting !== null) indexLater();
+      });
     return { hits: (await shown(scope, query, ranked)).slice(0, limit), by: byVectors ? 'both' : 'keywords' };
   }
 

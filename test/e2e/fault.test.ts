@@ -47,7 +47,7 @@ describe('an error that nothing handles', () => {
       });
       expect(await first.exited).toBe(1);
       expect(first.err()).toContain('nobody expected this');
-      expect(first.err()).toContain('an error that nothing handles');
+      expect(first.err()).toContain('an uncaught error; the process exits');
 
       await on.start();
       await on.replies(ANNA, 2);
