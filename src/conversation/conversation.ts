@@ -104,7 +104,8 @@ export function createConversation(services: Services & { deliver: Deliver }): C
     const ring = () => {
       alarms.delete(waitsFor);
       if (clock.now() < at) return setAlarm({ waitsFor, at });
-      void resume({ waitsFor, content: NO_RESULT_IN_TIME, failed: true }).catch((error) => {
+      const timeout = { kind: 'resume', waitsFor, content: NO_RESULT_IN_TIME, failed: true } as const;
+      void fromInside({ ...timeout, isTimeout: true }).catch((error) => {
         log.error(
           { err: error, waitsFor },
           'a suspended turn timed out but could not be resumed; it will be retried',

@@ -79,6 +79,8 @@ export type Receipt =
       waitsFor: string;
       content: string;
       failed: boolean;
+      /** The waiting is over for its time: nothing, where none waits any more. Left out: a result. */
+      isTimeout?: true;
     }
   | {
       kind: 'edit';

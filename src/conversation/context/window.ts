@@ -58,6 +58,8 @@ export interface WindowCopies {
 const RECENT = LOOK_AHEAD + 4;
 /** The limit for all copies together, in characters: some tens of megabytes. */
 const MOST_CHARS = 16_000_000;
+/** What a rendered message and its objects take beside its text, roughly. */
+const CHARS_AROUND_EACH = 400;
 
 interface Recent {
   message: HeardMessage;
@@ -170,10 +172,13 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
   copy.view = news.view;
   copy.addressed += addressed;
   copy.overheard += overheard;
-  for (const [turnId, steps] of news.steps) copy.steps.set(turnId, steps);
+  for (const [turnId, steps] of news.steps) {
+    copy.steps.set(turnId, steps);
+    for (const step of steps) copy.chars += step.kind === 'result' ? step.content.length : CHARS_AROUND_EACH;
+  }
   for (const message of news.messages) {
     copy.recent.push({ message, rendered: null });
-    copy.chars += message.text.length;
+    copy.chars += message.text.length + CHARS_AROUND_EACH;
   }
   copy.end = news.messages.at(-1)?.position ?? copy.end;
   settle(copy, ask);

@@ -25,8 +25,9 @@ export async function sendOne(sender: Sender, delivery: Delivery, channel: Chann
     return complete(sender, delivery, shown.platformMessageId, channel);
   }
   const result = await channel.send(recipientOf(delivery), delivery.body, optionsOf(sender, delivery));
-  // An earlier attempt may have arrived with an older text, and the platform may have recognised the resend.
-  if (channel.edit && shown && result.kind === 'sent') {
+  // A platform that recognises resends may have returned an earlier message, whose text was not final yet. Elsewhere this
+  // text was sent just now.
+  if (channel.recognisesResends && channel.edit && shown && result.kind === 'sent') {
     return complete(sender, delivery, result.platformMessageId, channel);
   }
   return note(sender, () => settle(sender, delivery, result));

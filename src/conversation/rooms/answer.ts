@@ -84,6 +84,8 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       signal,
     });
 
+  // While it was suspended, its question became part of the history that the window copies hold.
+  if (turn.steps.some(({ kind }) => kind === 'waiting')) services.windowCopies.forget(room);
   let context = await gather();
   if (windows.isFull(context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
@@ -182,9 +184,9 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
     batch,
     lateByHours: isAnswered ? ending.lateByHours : null,
   };
+  const deliveries = replyOf(channel, said, ending.text);
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
-  const deliveries = replyOf(channel, said, ending.text);
   try {
     const finished = await store.finish({
       claim,

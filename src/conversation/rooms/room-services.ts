@@ -33,8 +33,8 @@ export interface Turn {
   turn: StoredTurn;
   /** The messages it answers, oldest first. */
   batch: StoredMessage[];
-  /** How many messages were noted in the same transaction. */
-  noted: number;
+  /** How many waiting messages it took or noted; an exchange also answers earlier ones. */
+  settled: number;
   /** The exchange between personas that continues after this turn; null for none. */
   exchange: Exchange | null;
 }

@@ -41,8 +41,8 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
   const begun = seen.unfinished
     ? await goOn(services, run, seen, channel)
     : await beginNext(services, run, seen, channel);
-  if (begun === 'nothing to answer') return seen.more ? AGAIN : DONE;
-  if (begun === 'overtaken') return AGAIN;
+  if (begun === 'nothing to answer') return DONE;
+  if (begun === 'look again') return AGAIN;
   if (run.signal.aborted) return leave(services, begun.claim);
 
   const { turn } = begun;
@@ -61,7 +61,7 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
     if (end.kind === 'dropped') return DONE;
     if (end.kind === 'suspended') return end.alarm ? { ...AGAIN, alarm: end.alarm } : AGAIN;
     // Messages that arrive meanwhile wake the room themselves; this checks for those that were there before.
-    const isMoreLeft = seen.unfinished !== null || end.isSomebodyNext || waitsBehind(seen, begun);
+    const isMoreLeft = seen.unfinished !== null || end.isSomebodyNext || waitsBehind(seen, begun.settled);
     return isMoreLeft ? AGAIN : DONE;
   } catch (error) {
     if (run.signal.aborted) throw error;
@@ -77,15 +77,15 @@ async function goOn(
   run: RoomRun,
   seen: RoomState,
   channel: Channel,
-): Promise<Turn | 'overtaken'> {
+): Promise<Turn | 'look again'> {
   const claimed = await services.store.claim(seen, leaseOf(services));
-  if (!claimed?.turn) return 'overtaken';
+  if (!claimed?.turn) return 'look again';
   const { claim, turn, batch } = claimed;
   run.claim = claim;
   run.turnId = turn.id;
   const personas = await services.personas.list(seen.chat.id);
   const { chat, exchange, revision } = seen;
-  return { chat, room: run.room, revision, channel, claim, personas, turn, batch, noted: 0, exchange };
+  return { chat, room: run.room, revision, channel, claim, personas, turn, batch, settled: 0, exchange };
 }
 
 /** Decides who answers what, and begins that turn. Messages for nobody are noted in the same transaction. */
@@ -94,10 +94,10 @@ async function beginNext(
   run: RoomRun,
   state: RoomState,
   channel: Channel,
-): Promise<Turn | 'nothing to answer' | 'overtaken'> {
+): Promise<Turn | 'nothing to answer' | 'look again'> {
   const { store, clock, newId } = services;
   const heard = await withSpokenWords(services, run, state, channel);
-  if (heard === null) return 'overtaken';
+  if (heard === null) return 'look again';
   const { seen, notices } = heard;
   const { chat } = seen;
   const personas = await personasIn(services, seen);
@@ -107,7 +107,7 @@ async function beginNext(
     tiredOfBots: seen.turnsForBots >= services.settings.caps.replies,
   });
   const decided = await decideWhoAnswers(services, run, { seen, admission, personas });
-  if (decided === null) return 'overtaken';
+  if (decided === null) return 'look again';
 
   const { turn, noted, exchange, forBots } = speakersOf(seen, decided.admission, personas);
   const spent = decided.usage && { personaId: turn?.personaId ?? chat.activePersona, usage: decided.usage };
@@ -124,11 +124,11 @@ async function beginNext(
     const isNoted = await store.note(begin);
     run.claim = null;
     services.recall.heard(run.room);
-    return isNoted ? 'nothing to answer' : 'overtaken';
+    return isNoted && !waitsBehind(seen, noted.length) ? 'nothing to answer' : 'look again';
   }
   const id = newId();
   const claim = await store.begin({ ...begin, turn: { id, ...turn } });
-  if (claim === null) return 'overtaken';
+  if (claim === null) return 'look again';
   run.claim = claim;
   run.turnId = id;
   const batch = await batchOf(services, id, turn.batch, seen.waiting);
@@ -149,7 +149,7 @@ async function beginNext(
     personas,
     turn: { id, personaId, startedAt: clock.now(), attempts: 0, crashes: 0, steps: [], shown: [] },
     batch,
-    noted: noted.length,
+    settled: turn.taken.length + noted.length,
     exchange,
   };
 }
@@ -285,6 +285,6 @@ function isSuspect({ crashes }: { crashes: number }): boolean {
 }
 
 /** Whether messages that were waiting are left for another turn. */
-function waitsBehind({ waiting, more }: RoomState, { batch, noted }: Turn): boolean {
-  return more || waiting.length > batch.length + noted;
+function waitsBehind({ waiting, more }: RoomState, settled: number): boolean {
+  return more || waiting.length > settled;
 }

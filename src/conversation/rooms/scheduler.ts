@@ -169,10 +169,10 @@ export function createScheduler(
     }
   }
 
-  /** Whoever aborted the run has ended its turn in the store; a run that was cut off only releases its claim. */
+  /** The turn was ended by whoever aborted it, or is only released where it was cut off; the room may hold more. */
   async function afterAbort({ cutOff, claim }: Run): Promise<RoomEnd> {
     if (cutOff && claim) await store.release(claim);
-    return cutOff ? { kind: 'again', afterMs: 0 } : { kind: 'done' };
+    return { kind: 'again', afterMs: 0 };
   }
 
   /** Renews the run's lease; aborts the run when the lease is lost. */

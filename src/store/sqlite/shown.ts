@@ -95,8 +95,12 @@ function entryOf(turnId: string, personaId: string, { speaker, appearance, body 
 
 export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'> {
   const note = raw.prepare<[object]>(`
-    insert into shown (turn_id, parts) select id, @parts from turn where id = @turnId and state = 'running'
+    insert into shown (turn_id, parts)
+    select id, @parts from turn where id = @turnId and state in ('running', 'suspended', 'ready')
     on conflict do update set parts = excluded.parts`);
+  const isRunning = raw
+    .prepare<[string], number>("select 1 from turn where id = ? and state = 'running'")
+    .pluck();
   const noteId = raw.prepare<[object]>(`
     update outbox set platform_message_id = @platformMessageId, error = null, lease_owner = null,
       state = case state when 'sending' then 'waiting' else state end
@@ -108,7 +112,10 @@ export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'>
   return {
     show: (turnId, parts) =>
       write(() => {
-        if (note.run({ turnId, parts: JSON.stringify(parts) }).changes === 1) return true;
+        // A suspended turn shows nothing more, but keeps what is known of what it has shown.
+        if (note.run({ turnId, parts: JSON.stringify(parts) }).changes === 1) {
+          return isRunning.get(turnId) !== undefined;
+        }
         const origin = `turn:${turnId}`;
         for (const { key, platformMessageId } of parts) {
           if (platformMessageId !== null) noteId.run({ origin, key, platformMessageId });

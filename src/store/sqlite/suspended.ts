@@ -47,9 +47,9 @@ export function suspendedOf({ raw }: Connection): Suspended {
   }
 
   return {
-    resume({ waitsFor, content, failed }, now) {
+    resume({ waitsFor, content, failed, isTimeout }, now) {
       const room = goOn(waitsFor, content, failed);
-      if (room === null) keepEarly.run({ waitsFor, content, failed: Number(failed), now });
+      if (room === null && !isTimeout) keepEarly.run({ waitsFor, content, failed: Number(failed), now });
       return room;
     },
     resumeWithEarly(waitsFor) {
