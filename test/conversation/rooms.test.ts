@@ -159,6 +159,21 @@ describe('who answers', () => {
     expect(heard(before)).toEqual(['Nova: fine']);
   });
 
+  it('is found for every message, however many the arbiter gives to nobody', async () => {
+    const before = await company({
+      rules: { requireMention: false },
+      settings: { natural: true, caps: CAPS },
+    });
+    on.answer(async (request) => {
+      if (!isArbiter(request)) return 'fine';
+      if (!String(request.messages.at(-1)?.content).includes('lunch')) return 'Max';
+      return 'nobody';
+    });
+    await Promise.all([say('I go to lunch'), say('a bird flew by'), say('Nova, hello')]);
+    await on.settled();
+    expect(heard(before)).toContain('Nova: fine');
+  });
+
   it('costs what the arbiter was asked, whether or not somebody answers', async () => {
     await company({ settings: { natural: true }, rules: { requireMention: false } });
     const usage = { inputTokens: 40, outputTokens: 2 };
@@ -270,6 +285,30 @@ describe('a quarrel', () => {
     await say('/stop', { sender: anna });
     await on.settled();
     expect(heard(before)).toEqual(['Luna: @Max no!', '-: Stopped.']);
+  });
+
+  it('leaves nothing unanswered that people say meanwhile', async () => {
+    const before = await company();
+    let interrupted = false;
+    on.answer(async (request) => {
+      if (askedOf(request) === 'Luna' && !interrupted) {
+        interrupted = true;
+        await say('Nova, what is one and one?', {
+          sender: { address: '2', name: 'Ben', administrator: false },
+        });
+        await say('Luna, and what is two and two?');
+        await say('Nova, and three and three?');
+      }
+      return `I am ${askedOf(request)}`;
+    });
+    await say('Luna and Max, how are you?');
+    await on.settled();
+    const said = heard(before);
+    expect(said.slice(0, 2)).toEqual(['Luna: I am Luna', 'Max: I am Max']);
+    const shown = on.asked.map(shownTo).join('\n');
+    for (const asked of ['one and one', 'two and two', 'three and three']) expect(shown).toContain(asked);
+    expect(said.slice(2).toSorted()).toContain('Nova: I am Nova');
+    expect(said.at(-1)).toBe('Nova: I am Nova');
   });
 
   it('with a program ends, too', async () => {

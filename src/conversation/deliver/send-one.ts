@@ -24,6 +24,7 @@ export async function sendOne(sender: Sender, delivery: Delivery, channel: Chann
   if (channel.edit && shown && shown.platformMessageId !== null) {
     return complete(sender, delivery, shown.platformMessageId, channel);
   }
+  sender.showing.forget(delivery);
   const result = await channel.send(recipientOf(delivery), delivery.body, optionsOf(sender, delivery));
   // A platform that recognises resends may have returned an earlier message, whose text was not final yet. Elsewhere this
   // text was sent just now.
