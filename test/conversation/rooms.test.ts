@@ -159,19 +159,24 @@ describe('who answers', () => {
     expect(heard(before)).toEqual(['Nova: fine']);
   });
 
-  it('is found for every message, however many the arbiter gives to nobody', async () => {
+  it('is still whoever is called after a message that the arbiter gives to nobody', async () => {
     const before = await company({
       rules: { requireMention: false },
       settings: { natural: true, caps: CAPS },
     });
+    let interrupted = false;
     on.answer(async (request) => {
-      if (!isArbiter(request)) return 'fine';
-      if (!String(request.messages.at(-1)?.content).includes('lunch')) return 'Max';
-      return 'nobody';
+      if (isArbiter(request)) return 'nobody';
+      if (!interrupted) {
+        interrupted = true;
+        await say('a bird just flew by');
+        await say('Nova, hello');
+      }
+      return 'fine';
     });
-    await Promise.all([say('I go to lunch'), say('a bird flew by'), say('Nova, hello')]);
+    await say('Luna, hello');
     await on.settled();
-    expect(heard(before)).toContain('Nova: fine');
+    expect(heard(before)).toEqual(['Luna: fine', 'Nova: fine']);
   });
 
   it('costs what the arbiter was asked, whether or not somebody answers', async () => {
@@ -291,24 +296,16 @@ describe('a quarrel', () => {
     const before = await company();
     let interrupted = false;
     on.answer(async (request) => {
-      if (askedOf(request) === 'Luna' && !interrupted) {
+      if (!interrupted) {
         interrupted = true;
-        await say('Nova, what is one and one?', {
-          sender: { address: '2', name: 'Ben', administrator: false },
-        });
-        await say('Luna, and what is two and two?');
-        await say('Nova, and three and three?');
+        await say('Max, and what is one and one?');
+        await say('Nova, what is two and two?');
       }
       return `I am ${askedOf(request)}`;
     });
     await say('Luna and Max, how are you?');
     await on.settled();
-    const said = heard(before);
-    expect(said.slice(0, 2)).toEqual(['Luna: I am Luna', 'Max: I am Max']);
-    const shown = on.asked.map(shownTo).join('\n');
-    for (const asked of ['one and one', 'two and two', 'three and three']) expect(shown).toContain(asked);
-    expect(said.slice(2).toSorted()).toContain('Nova: I am Nova');
-    expect(said.at(-1)).toBe('Nova: I am Nova');
+    expect(heard(before)).toEqual(['Luna: I am Luna', 'Max: I am Max', 'Nova: I am Nova']);
   });
 
   it('with a program ends, too', async () => {
