@@ -175,6 +175,18 @@ export function suspendedContract(under: StoreUnderTest): void {
       },
     );
 
+    it('keeps what is known of it as shown, also where that becomes known while it waits', async () => {
+      await suspended('t1', 'k1');
+      const part = { body: { text: 'so far', marks: [] }, speaker: 'Default', key: 'k', sentAt: NOW };
+      const shown = [{ ...part, platformMessageId: '900' }];
+      expect(await under.store.show('t1', shown), 'nothing more may be shown').toBe(false);
+      await run({ kind: 'stop', room: CHAT, turnId: 't1' });
+      expect(await nextOf(under.store)).toMatchObject({
+        body: { text: 'so far …\n(stopped)' },
+        shown: { key: 'k', platformMessageId: '900' },
+      });
+    });
+
     it('is stopped without touching the turn that runs beside it', async () => {
       await suspended('t1', 'k1');
       await receive(under.store, [message('2', 'more')]);
