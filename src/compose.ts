@@ -1,6 +1,6 @@
 /**
- * What wires every part: a list, no logic. What a run does not need is not loaded, because a gateway should
- * answer its first message half a second after it was started.
+ * Wires all parts together: a list, no logic. What a run does not need is not loaded, so that a gateway can answer its
+ * first message half a second after its start.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
@@ -54,18 +54,18 @@ export interface Wishes {
   version: string;
   /** null: no terminal chat. */
   terminal: TerminalWishes | null;
-  /** Shows something to whoever looks at the terminal: a QR code. */
+  /** Prints something to the terminal: a QR code. */
   show(picture: string): void;
-  /** Whether the configured platforms and the HTTP listener run, or the terminal chat alone. */
+  /** Whether to run the configured platforms and the HTTP listener, or only the terminal chat. */
   platforms: boolean;
-  /** Under which name it claims things in the store: of the lock it holds, so that no other living process has it. */
+  /** The lease owner name in the store. It belongs to the lock this process holds, so no other living process has it. */
   owner: string;
 }
 
 export interface TerminalWishes {
   interactive: boolean;
   onEnd(failure: unknown): void;
-  /** How the log may write beside what is being typed. */
+  /** Lets the prompt take over log output, so that log lines do not disturb what is being typed. */
   lendTo(interject: (write: () => void) => void): void;
 }
 
@@ -100,7 +100,13 @@ export async function compose({
   const zone = createZone(config.timezone);
   const exclusive = locks();
   const memory = createMemory({
-    ...{ groupsDir, budgets: config.memory, versions: store, exclusive, clock, newId, log },
+    groupsDir,
+    budgets: config.memory,
+    versions: store,
+    exclusive,
+    clock,
+    newId,
+    log,
   });
   const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log });
@@ -108,7 +114,12 @@ export async function compose({
   const model = await createModel(config, store, log);
   const embedder = await createEmbedder(config, metrics, log);
   const recall = createRecall({
-    ...{ file: join(config.dataDir, 'recall.db'), feed: store, embedder, clock, zone, log },
+    file: join(config.dataDir, 'recall.db'),
+    feed: store,
+    embedder,
+    clock,
+    zone,
+    log,
     files: createRecallFiles({ groupsDir, archives, log }),
   });
   const serving = platforms ? await createPlatforms(config, { store, personas, log, show }) : [];
@@ -167,7 +178,7 @@ export async function compose({
     const { startBoard } = await import('./board/listener.js');
     const listener = await startBoard({
       ...config.board,
-      // Whoever leaves the prompt has not made the gateway unready.
+      // Leaving the prompt does not make the gateway unready.
       ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
       metrics: async () => ({
         body: await metrics.render(sizeGauges(await sizes())),
@@ -193,7 +204,12 @@ export async function compose({
   };
 
   return createGateway({
-    ...{ store, owner, channels, conversation, clock, log },
+    store,
+    owner,
+    channels,
+    conversation,
+    clock,
+    log,
     background: [
       async () => {
         void chatFiles.prepare();
@@ -218,29 +234,36 @@ export async function compose({
   });
 }
 
-/** A channel without rules of its own would be open to nobody. */
+/** Without access rules of its own, a channel would admit nobody. */
 function optionsOf({ channels }: Config, name: string) {
   const configured = { ...channels }[name as keyof Config['channels']];
-  if (!configured) throw new Fault('internal', `channel ${name} is not configured, and yet somebody came in`);
+  if (!configured)
+    throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
   return configured;
 }
 
-/** Pictures, voice notes, documents. What reads them is loaded when one comes. */
+/** Images, voice notes, documents. Their readers are loaded when the first one arrives. */
 async function createMediaOf(config: Config, folder: string, log: Log): Promise<Media> {
   const files = createMediaFiles({ folder, newId: randomUUID });
   const { transcription, media } = config;
   const transcriber = transcription
     ? (await import('./models/transcription.js')).createTranscriber({
-        ...{ server: transcription, timeoutSeconds: config.model.timeoutSeconds, log },
+        server: transcription,
+        timeoutSeconds: config.model.timeoutSeconds,
+        log,
       })
     : null;
   return createMedia({
-    ...{ files, transcriber, log, clock: systemClock, maxBytes: media.maxBytes },
+    files,
+    transcriber,
+    log,
+    clock: systemClock,
+    maxBytes: media.maxBytes,
     images: createImages({ log }),
   });
 }
 
-/** null where `embeddings.backend` is off. */
+/** null if `embeddings.backend` is off. */
 export async function createEmbedder(config: Config, metrics: Metrics, log: Log): Promise<Embedder | null> {
   const { backend, baseUrl, apiKey, model, redisUrl, queue, timeoutSeconds } = config.embeddings;
   const common = { timeoutSeconds, clock: systemClock, log, newId: randomUUID };
@@ -304,14 +327,14 @@ function userName(): string {
   }
 }
 
-/** Which tools a turn has: a memory flush the memory tools, every other turn all. */
+/** Selects a turn's tools: a memory flush gets the memory tools, every other turn all. */
 function toolsOf(memory: AnyTool[], others: AnyTool[]): ToolsFor {
   const forFlushes = toolSet(memory);
   const forAnswers = toolSet([...memory, ...others]);
   return ({ kind }) => (kind === 'flush' ? forFlushes : forAnswers);
 }
 
-/** 8 upper-case letters without I and O, which people take for digits. */
+/** 8 upper-case letters without I and O, which look like digits. */
 function newPairingCode(): string {
   const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
   return Array.from({ length: 8 }, () => letters[randomInt(letters.length)]).join('');

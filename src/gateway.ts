@@ -1,6 +1,6 @@
 /**
- * The order in which a gateway starts and stops. What the store holds unfinished is taken up before any channel
- * takes in more; at the end intake stops first, then turns, then sends, and what is not done stays stored.
+ * The order in which a gateway starts and stops. Unfinished work in the store is taken up before any channel accepts
+ * more. At the end intake stops first, then turns, then sends; what is unfinished stays in the store.
  */
 
 import type { Conversation } from './conversation/conversation.js';
@@ -12,11 +12,11 @@ import type { Store } from './core/store.js';
 
 export interface GatewayParts {
   store: Store;
-  /** Under which name it claims things in the store. */
+  /** The lease owner name in the store. */
   owner: string;
   channels: ReadonlyMap<string, Channel>;
   conversation: Conversation;
-  /** What may start later than the first message: the HTTP listener, the platforms' command menus. */
+  /** What may start after the first messages: the HTTP listener, the platforms' command menus. */
   background: (() => Promise<() => Promise<void>>)[];
   clock: Clock;
   log: Log;
@@ -25,16 +25,16 @@ export interface GatewayParts {
 
 export interface Gateway {
   start(): Promise<void>;
-  /** An error that nobody caught: true when a channel knows it as its library's, and begins its connection anew. */
+  /** Handles an uncaught error: true if a channel recognises it as its library's; the channel then reconnects. */
   survives(error: unknown): boolean;
   /** Ends within `shutdown_seconds` and a moment. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** By then a channel has received what waited for it while the gateway was away. */
+/** By then, a channel has received the messages that were waiting while the gateway was away. */
 const FIRST_MESSAGES_MS = 250;
 const BACKGROUND_WITHIN_MS = 1_000;
-/** As long as a claim lasts: what a process that died has held is taken over. */
+/** The duration of a lease: what a dead process held is taken over. */
 const LOOK_EVERY_MS = 60_000;
 
 export function createGateway(parts: GatewayParts): Gateway {
@@ -53,8 +53,8 @@ export function createGateway(parts: GatewayParts): Gateway {
     await Promise.all(
       [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
     );
-    // Beginning them stops the event loop for some hundredths of a second: not while somebody waits for a reply, or
-    // the answer of a platform for being noted.
+    // Starting them blocks the event loop for tens of milliseconds, so it waits until nobody is waiting for a reply or
+    // an acknowledgement.
     await clock.sleep(FIRST_MESSAGES_MS);
     const patience = new AbortController();
     const idle = Promise.all(names.map(conversation.idle));
@@ -64,12 +64,14 @@ export function createGateway(parts: GatewayParts): Gateway {
     log.info({ channels: names }, 'coterie is up');
   }
 
-  /** What another process has stored or left, and what could not be finished before. */
+  /** Takes up what another process has stored or left, and what could not be finished before. */
   function lookAround(): void {
     store
       .pending({ owner, channels: names, now: clock.now() })
       .then(conversation.takeUp)
-      .catch((error) => log.warn({ err: error }, 'what waits in the store could not be read; again later'));
+      .catch((error) =>
+        log.warn({ err: error }, 'pending work could not be read from the store; it will be retried'),
+      );
   }
 
   function lookAgain(): void {
@@ -96,7 +98,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     start,
     survives(error) {
       const channel = [...channels.values()].find((each) => each.survives?.(error));
-      if (channel) log.warn({ channel: channel.name }, 'a channel begins its connection anew');
+      if (channel) log.warn({ channel: channel.name }, 'a channel reconnects after an error in its library');
       return channel !== undefined;
     },
     stop() {

@@ -1,4 +1,4 @@
-/** `coterie start` and `coterie chat`: a gateway from its configuration to its end. */
+/** `coterie start` and `coterie chat`: runs a gateway from its configuration to its end. */
 import { join } from 'node:path';
 import { compose, type TerminalWishes } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
@@ -30,7 +30,7 @@ export async function start(configFile: string | undefined, version: string): Pr
     owner: 'gateway',
     platforms: true,
     terminal: terminalLock && { interactive: true, lendTo },
-    // With platforms to serve, leaving the prompt is no reason to stop.
+    // If platforms are being served, leaving the prompt does not stop the gateway.
     endsWithTerminal: !hasPlatforms(config),
   });
 }
@@ -60,7 +60,7 @@ export async function chat(configFile: string | undefined, version: string): Pro
 
 async function open(configFile: string | undefined) {
   const { config, warnings } = await processConfig(configFile, process.stderr.isTTY === true);
-  // At a prompt, log lines go through it, so that they do not tear what is being typed.
+  // At a prompt, log lines go through it, so that they do not disturb what is being typed.
   const stderr = standardError();
   let interject = (write: () => void) => write();
   const log = createLog({
@@ -84,25 +84,22 @@ async function run(order: {
   version: string;
   show(picture: string): void;
   locks: (DataLock | null)[];
-  /** Whoever holds the locks goes by this name in the store. */
+  /** The lease owner name in the store; it belongs to the locks that this process holds. */
   owner: string;
   platforms: boolean;
   terminal: Omit<TerminalWishes, 'onEnd'> | null;
   endsWithTerminal: boolean;
 }): Promise<void> {
   const { config, log, version, platforms, show, owner } = order;
-  // What a platform's library throws from a listener of its own must not end everybody's chats. After a fault of our own
-  // nobody knows what state we are in, and a start takes up everything that was accepted.
+  // An error that a platform's library throws in a listener of its own must not end the process. After an uncaught
+  // error of our own the state is unknown, so the process exits; the next start takes up everything that was accepted.
   let survives: (error: unknown) => boolean = () => false;
   const uncaught = (err: unknown) => {
     if (survives(err)) {
       log.error({ err }, 'the library of a channel failed');
       return;
     }
-    log.error(
-      { err },
-      'an error that nothing handles; the process ends, and the next start goes on from here',
-    );
+    log.error({ err }, 'an uncaught error; the process exits, and the next start resumes unfinished work');
     process.exit(1);
   };
   process.on('uncaughtException', uncaught);
@@ -112,7 +109,7 @@ async function run(order: {
   const ended = new Promise<number>((resolve) => {
     end = resolve;
   });
-  // Not once: a second signal (npm passes one on, too) must not cut off what is ending in order.
+  // `on`, not `once`: a second signal (npm forwards one, too) must not interrupt an orderly shutdown.
   process.on('SIGTERM', () => end(0));
   process.on('SIGINT', () => end(0));
   const terminal = order.terminal && {

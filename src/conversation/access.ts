@@ -1,5 +1,6 @@
 /**
- * Who may talk, as a pure decision for step 1: nothing of what stays outside is stored or reaches a model.
+ * Step 1 of the route: decides who may talk. Pure. Messages from anybody who may not are neither stored nor shown to a
+ * model.
  */
 import type { ChatId } from '../core/ids.js';
 
@@ -22,15 +23,15 @@ export interface Standing {
 
 export type Entry =
   | 'enter'
-  /** An unknown sender: offer a pairing code. */
+  /** The sender is unknown: offer a pairing code. */
   | 'pair'
-  /** A group that nobody listed: if we were called there, the operator is told once. */
+  /** The group is not listed: if the bot was addressed there, tell the operator once. */
   | 'unlisted'
   | 'stay-out';
 
 /**
- * `chatIds` are all ids of the chat: its own and the one the platform uses now, so that a listing of either
- * counts after a group has moved.
+ * `chatIds` are all ids of the chat: its own and the one that the platform uses now. A listing of either counts, so
+ * access survives a group's migration.
  */
 export function decideEntry(
   rules: AccessRules,

@@ -1,4 +1,7 @@
-/** Makes the commands known to each platform's own menu: only when the set changed, and until it has worked. */
+/**
+ * Registers the commands in each platform's own command menu: only when the set has changed, and with retries until it
+ * succeeds.
+ */
 import { createHash } from 'node:crypto';
 import type { Channel } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
@@ -9,7 +12,7 @@ import { COMMANDS } from './commands/list.js';
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 600_000;
 
-/** Returns at once; what it returns ends the trying. */
+/** Returns at once. Call the function it returns to stop retrying. */
 export function announceCommands(parts: {
   channels: ReadonlyMap<string, Channel>;
   store: SettingStore;
@@ -18,7 +21,9 @@ export function announceCommands(parts: {
 }): () => Promise<void> {
   const over = new AbortController();
   const commands = COMMANDS.map(({ name, aliases, description, verbs }) => ({
-    ...{ name, aliases, description },
+    name,
+    aliases,
+    description,
     ...(verbs === undefined ? {} : { verbs }),
   }));
   const digest = createHash('sha256').update(JSON.stringify(commands)).digest('hex');
@@ -32,7 +37,10 @@ export function announceCommands(parts: {
         await parts.store.setSetting(key, digest);
         return;
       } catch (error) {
-        parts.log.debug({ err: error, channel: channel.name }, 'the command menu could not be set yet');
+        parts.log.debug(
+          { err: error, channel: channel.name },
+          'the command menu could not be set; it will be retried',
+        );
         await parts.clock.sleep(wait, over.signal);
       }
     }

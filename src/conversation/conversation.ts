@@ -1,11 +1,13 @@
 /**
- * The route's steps joined: what step 1 accepted wakes the lane of commands and the rooms, what a turn or a command leaves
- * in the outbox is delivered. Starting means taking up what the store says is unfinished; there is no second code for
- * recovery, and no second way in: what comes from inside goes through step 1, too.
+ * Joins the steps of the route. Accepted commands wake the command lane and accepted messages wake their rooms (step 1
+ * → 2); whatever a turn or a command put into the outbox is delivered (step 7). At startup it takes up what the store
+ * lists as unfinished: recovery uses the same code. Events from inside the gateway enter through step 1 like everything
+ * else.
  */
 import type { Receive } from '../core/channel.js';
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
-import type { Alarm, Pending, Receipt, Received } from '../core/store.js';
+import type { Receipt, Received } from '../core/receipt.js';
+import type { Alarm, Pending } from '../core/route-store.js';
 import { createWindows } from './compaction/windows.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
@@ -19,35 +21,40 @@ import type { Services } from './services.js';
 
 export interface Conversation {
   receive: Receive;
-  /** Something from inside enters a room as a message of its own, once for each id. Resolves when it is on the disk. */
+  /**
+   * Adds an event from inside the gateway to a room as a message, once per event id. Resolves when it is on the disk.
+   */
   tell(event: InsideEvent): Promise<void>;
-  /** What a suspended turn waited for has come: it goes on. Nothing, where none waits for that (any more). */
+  /** Continues the turn that is suspended on `waitsFor` with this result. Does nothing if no turn waits for it. */
   resume(result: { waitsFor: string; content: string; failed: boolean }): Promise<void>;
-  /** Takes up what stands in the store: after a crash, and when another process wrote to it. */
+  /** Takes up unfinished work from the store: after a crash, and when another process wrote to it. */
   takeUp(pending: Pending): void;
-  /** Makes up for the flushes that these channels' chats still wait for. */
+  /** Runs the memory flushes that are still pending in these channels' chats. */
   takeUpWindows(channels: string[]): void;
   /** Resolves when no flush or compaction is under way. */
   resting(): Promise<void>;
-  /** Resolves when nothing of this channel waits, runs or is to be sent. */
+  /** Resolves when nothing in this channel is waiting, running or being sent. */
   idle(channel: string): Promise<void>;
-  /** Ends turns and sends within the time given; what is not over by then is parked and taken up next time. */
+  /**
+   * Lets turns and sends finish within the given time. What is unfinished by then stays in the store and is taken up at
+   * the next start.
+   */
   stop(withinMs: number): Promise<void>;
 }
 
-/** What comes from inside: a schedule that fires, a digest, the result of other work. */
+/** Something from inside the gateway: a schedule that fired, a digest, the result of other work. */
 export interface InsideEvent {
   id: string;
   room: RoomId;
   about: string;
   text: string;
-  /** Whom it is for; null: the active persona. */
+  /** The persona it is for; null means the active persona. */
   personaId: PersonaId | null;
 }
 
-/** What is cut off at the deadline has this long to come to rest. */
+/** After the deadline, aborted work gets this long to settle. */
 const REST_MS = 2_000;
-/** The most that a timer of Node can wait. */
+/** The longest delay that a Node timer accepts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
@@ -78,7 +85,7 @@ export function createConversation(services: Services & { deliver: Deliver }): C
     for (const room of woken) scheduler.wake(room, 'fresh');
   }
 
-  /** Through step 1, as what a platform hands in: durable and in order. */
+  /** Goes through step 1 like a batch from a platform, so it is durable and in order. */
   async function fromInside(receipt: Receipt): Promise<void> {
     const batch = { channel: 'inside', account: 'inside', now: clock.now(), receipts: [receipt] };
     wake(await store.receive(batch));
@@ -91,16 +98,17 @@ export function createConversation(services: Services & { deliver: Deliver }): C
     await fromInside({ kind: 'resume', ...result });
   }
 
-  /** A turn does not wait for longer than it said. */
+  /** Resumes a suspended turn with a failure once its time limit has passed. */
   function setAlarm({ waitsFor, at }: Alarm): void {
     if (stopping || alarms.has(waitsFor)) return;
     const ring = () => {
       alarms.delete(waitsFor);
       if (clock.now() < at) return setAlarm({ waitsFor, at });
-      void resume({ waitsFor, content: NO_RESULT_IN_TIME, failed: true }).catch((error) => {
+      const timeout = { kind: 'resume', waitsFor, content: NO_RESULT_IN_TIME, failed: true } as const;
+      void fromInside({ ...timeout, isTimeout: true }).catch((error) => {
         log.error(
           { err: error, waitsFor },
-          'a turn that has waited long enough could not go on; again later',
+          'a suspended turn timed out but could not be resumed; it will be retried',
         );
         setAlarm({ waitsFor, at: clock.now() + REST_MS });
       });
@@ -139,7 +147,7 @@ export function createConversation(services: Services & { deliver: Deliver }): C
       const enough = new AbortController();
       const deadline = clock.sleep(withinMs, enough.signal);
       const turns = scheduler.stop();
-      // Nothing is flushed in a hurry: the windows are as full at the next start.
+      // Running flushes are abandoned: a full window is found again at the next start.
       const rest = windows.stop();
       await Promise.race([Promise.all([commands.stop(), turns.done]), deadline]);
       turns.force();

@@ -1,6 +1,6 @@
 /**
- * Which of our ids a chat or a person goes by, for step 1: the one they were first known under, whatever address the
- * platform uses now. The truth is chat.yaml; the store holds a quick copy of it.
+ * Step 1 of the route: finds our id for a chat or a person, which is the id they were first known under, whatever
+ * address the platform uses now. chat.yaml is the source of truth; the store holds a copy for fast lookup.
  */
 import { type ChatId, platformId } from '../core/ids.js';
 import type { Address } from '../core/message.js';
@@ -8,7 +8,7 @@ import type { Services } from './services.js';
 
 export interface Identified {
   id: ChatId;
-  /** Another id that does not lead to this one yet; null where all of them do. */
+  /** Another id of theirs that is not yet an alias of `id`; null when there is none. */
   further: ChatId | null;
 }
 
@@ -19,7 +19,7 @@ interface Addresses {
 
 type IdentityServices = Pick<Services, 'store' | 'chatFiles' | 'log'>;
 
-/** Which chat it is. Notes nothing: whoever asks may not be let in. */
+/** Identifies a chat. Records no alias for it: access has not been decided yet. */
 export function identifyChat(
   services: IdentityServices,
   channel: string,
@@ -28,18 +28,18 @@ export function identifyChat(
   return identify(services, channel, addresses, [inStore, inFolder]);
 }
 
-/** Which person it is. Notes nothing, either. */
+/** Identifies a person. Records no alias either. */
 export function identifyPerson(
   services: IdentityServices,
   channel: string,
   addresses: Addresses,
 ): Promise<Identified> {
-  // Whoever has one address only is looked for no further than a glance: it happens in every message.
+  // This runs for every message, so a person with a single address costs only one alias lookup.
   const looks = addresses.otherAddress === undefined ? [asAlias] : [inStore, inFolder];
   return identify(services, channel, addresses, looks);
 }
 
-/** From now on the further id leads to the chat, in the store and in the chat's folder. */
+/** Makes `further` an alias of the chat, in the store and in chat.yaml. */
 export async function linkChat(
   { store, chatFiles, log }: IdentityServices,
   chatId: ChatId,
@@ -47,11 +47,11 @@ export async function linkChat(
 ): Promise<void> {
   if (chatId === further) return;
   await store.addAlias(further, chatId);
-  // The store's word is enough to go on; the file is for the day when the store is gone.
+  // The alias in the store is sufficient; the one in the file matters only if the database is lost.
   await chatFiles
     .addAlias(chatId, further)
-    .catch((error) => log.warn({ err: error, chat: chatId }, 'chat.yaml could not be given the further id'));
-  log.info({ chat: chatId, further }, 'a further id leads to a chat; its folder and access stay');
+    .catch((error) => log.warn({ err: error, chat: chatId }, 'the new id could not be added to chat.yaml'));
+  log.info({ chat: chatId, further }, 'a chat has got a new id; it keeps its folder and its access');
 }
 
 type Look = (services: IdentityServices, id: ChatId) => Promise<ChatId | null>;
@@ -61,10 +61,10 @@ const asAlias: Look = ({ store }, id) => store.aliasOf(id);
 const inStore: Look = async ({ store }, id) =>
   (await store.aliasOf(id)) ?? ((await store.chat(id)) ? id : null);
 
-/** A chat that the store does not know may still have a folder that names it, when the database is gone. */
+/** If the database was lost, a chat that the store does not know may still have a folder that names this id. */
 const inFolder: Look = async ({ store, chatFiles, log }, id) => {
   const found = await chatFiles.resolve(id).catch((error) => {
-    log.warn({ err: error, chat: id }, 'groups/ could not be searched for a chat; it counts as new');
+    log.warn({ err: error, chat: id }, 'groups/ could not be searched for a chat; it is treated as new');
     return null;
   });
   if (found === null || found === id) return null;
@@ -72,7 +72,7 @@ const inFolder: Look = async ({ store, chatFiles, log }, id) => {
   return found;
 };
 
-/** `looks` in their order, each for all of the ids. */
+/** Tries each lookup in order, for all of the ids. */
 async function identify(
   services: IdentityServices,
   channel: string,

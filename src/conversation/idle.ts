@@ -1,8 +1,8 @@
-/** Waiting for work to run out, for those who stop: whoever works tells when something ended. */
+/** Lets shutdown code wait until all work of one kind is done. The worker calls `changed` whenever some of it ends. */
 export interface Idle {
-  /** Something ended: whoever waits looks again. */
+  /** Some work ended: re-check what callers of `until` wait for. */
   changed(): void;
-  /** Resolves as soon as the condition holds, looked at whenever something ended. */
+  /** Resolves once the condition holds; it is re-checked at every `changed`. */
   until(holds: () => boolean): Promise<void>;
 }
 

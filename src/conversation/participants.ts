@@ -1,24 +1,27 @@
-/** Who is in a chat, for steps 3 to 6: the active persona and whoever was invited. Pure. */
+/** Who takes part in a chat, for steps 3 to 6: the active persona and those invited. Pure. */
 import type { Appearance } from '../core/channel.js';
+import type { ChatRecord } from '../core/chat-record.js';
 import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { type Persona, personaName } from '../core/persona.js';
-import type { ChatRecord } from '../core/store.js';
 
 type Chat = Pick<ChatRecord, 'activePersona' | 'invited' | 'away'>;
 
-/** The active persona first. Somebody may have removed its file; then it is `default`. */
+/** The active persona comes first. If its file has been removed, `default` takes its place. */
 export function presentIn(chat: Chat, personas: readonly Pick<Persona, 'id'>[]): PersonaId[] {
   const exists = (id: PersonaId) => personas.some((persona) => persona.id === id);
   const active = exists(chat.activePersona) ? chat.activePersona : DEFAULT_PERSONA;
   return [active, ...(chat.invited ?? []).filter((id) => id !== active && exists(id))];
 }
 
-/** Whether several personas talk here, so that it has to be seen who does. */
+/** Whether several personas take part, so that replies must show which one is speaking. */
 export function hasSeveral(chat: Chat, personas: readonly Pick<Persona, 'id'>[]): boolean {
   return presentIn(chat, personas).length > 1;
 }
 
-/** What a persona is seen by in company; undefined where nobody else could be meant, or it has no name of its own. */
+/**
+ * The name and picture a persona is shown with when several take part; undefined when it is alone or is `default`,
+ * which has no name of its own.
+ */
 export function appearanceOf(chat: Chat, personas: Persona[], personaId: PersonaId): Appearance | undefined {
   if (!hasSeveral(chat, personas)) return undefined;
   const name = personaName(personas, personaId);

@@ -1,6 +1,6 @@
 /**
- * What every step of the route may use: the ports that others implement, and the settings. One bag for all of them, made
- * in one place; a step says in its arguments what it works on, and not what it works with.
+ * What every step of the route may use: the ports that other folders implement, and the settings. Made once, in
+ * compose.ts. What a step works on is passed as arguments instead.
  */
 import type { Archives } from '../core/archive.js';
 import type { Media } from '../core/attachments.js';
@@ -12,13 +12,14 @@ import type { Memory } from '../core/memory.js';
 import type { ModelClient } from '../core/model.js';
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
-import type { Lease, Sizes, Store } from '../core/store.js';
+import type { Lease } from '../core/route-store.js';
+import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor } from '../core/tool.js';
 import type { AccessRules } from './access.js';
 
 export interface Services {
   store: Store;
-  /** Under which name this process claims things in the store: no other living process uses it. */
+  /** The lease owner name of this process; unique among living processes. */
   owner: string;
   channels: ReadonlyMap<string, Channel>;
   personas: Personas;
@@ -32,9 +33,9 @@ export interface Services {
   settings: Settings;
   /** Who may talk in a channel. */
   rulesFor(channel: string): AccessRules;
-  /** What a channel is called, as people read it. */
+  /** The channel's name as shown to people. */
   labelOf(channel: string): string;
-  /** Whether replies are shown in a channel while they are written, where it can do that. */
+  /** Whether replies in a channel may be shown while they are being written, if the channel supports it. */
   streams(channel: string): boolean;
   zone: Zone;
   clock: Clock;
@@ -43,14 +44,14 @@ export interface Services {
   newPairingCode(): string;
   log: Log;
   metrics: Metrics;
-  /** What is running, for `/status`. */
+  /** Facts about this process, for `/status`. */
   facts: { version: string; model: string; startedAt: number };
-  /** How much is kept on the disk, for `/status`. */
+  /** What the stored data takes on the disk, for `/status`. */
   sizes(): Promise<Sizes>;
 }
 
 export interface Settings {
-  /** The model's window, and what is kept free in it for the answer, tokens. */
+  /** The model's context window, and the part of it reserved for the answer, in tokens. */
   contextTokens: number;
   maxOutputTokens: number;
   maxToolRounds: number;
@@ -58,14 +59,14 @@ export interface Settings {
   compactAfterMessages: number;
   keepRecentMessages: number;
   overheardMessages: number;
-  /** `delivery.max_age_hours`: what waited longer is said to be late, ms. */
+  /** `delivery.max_age_hours` in ms: an answer to a message that waited longer says that it is late. */
   maxAgeMs: number;
-  /** Whether a model is asked who answers where nobody was named, and how long personas talk among themselves. */
+  /** Whether a model decides who answers when nobody was named; and the caps on personas talking among themselves. */
   natural: boolean;
   caps: { rounds: number; replies: number };
 }
 
-/** A claim lasts this long unless it is prolonged. */
+/** A lease expires after this time unless it is renewed. */
 export const LEASE_MS = 60_000;
 
 export function leaseOf({ owner, clock }: Pick<Services, 'owner' | 'clock'>): Lease {

@@ -1,6 +1,6 @@
 /**
- * Conversations copied into `groups/<chat_id>/archive/<time>-<persona_id>.md`: verbatim, to be read by people and
- * found again by recall. Their front matter says what became of them, since files outlive the database.
+ * Archives: conversations copied verbatim into `groups/<chat_id>/archive/<time>-<persona_id>.md`, for people to read
+ * and for recall to search. The front matter records the archive's state, because the files outlive the database.
  */
 import type { ChatId, PersonaId } from './ids.js';
 
@@ -9,16 +9,16 @@ export interface ArchiveHead {
   threadId: string | null;
   personaId: PersonaId;
   personaName: string;
-  /** Why it was made, in a few words for people. */
+  /** The reason for the archive, in a few words for people. */
   reason: string;
-  /** Whether a memory flush has seen all of it: false is made up for later. */
+  /** Whether a memory flush has seen all of it; if not, a flush of it is pending. */
   flushed: boolean;
-  /** When it is made; names the file, in the configured zone. */
+  /** Creation time; the file name contains it, in the configured zone. */
   at: number;
 }
 
 export interface ArchivedMessage {
-  /** In the store. */
+  /** The message's id in the store. */
   id: number;
   name: string;
   text: string;
@@ -26,27 +26,30 @@ export interface ArchivedMessage {
 }
 
 export interface ArchiveFile {
-  /** The name in the folder, `2026-11-22T10-15-00-luna.md`. */
+  /** The file name in the archive folder, `2026-11-22T10-15-00-luna.md`. */
   file: string;
   threadId: string | null;
   personaId: PersonaId;
   flushed: boolean;
-  /** Its conversation was reset: no index may bring it back. */
+  /** Its conversation was reset, so no index may include it. */
   reset: boolean;
 }
 
-/** Throws Fault `memory_unavailable` where a file cannot be written or read. */
+/** Throws Fault `memory_unavailable` when a file cannot be written or read. */
 export interface Archives {
-  /** A name that no file has yet. */
+  /** A name that no existing file has. */
   newName(head: ArchiveHead): Promise<string>;
-  /** Whole or not at all, and on the disk when it resolves; replaces a file of that name. Pages as they come. */
+  /**
+   * Writes the file atomically, replacing one of the same name; it is on the disk when this resolves. Pages are written
+   * as they come.
+   */
   write(head: ArchiveHead, file: string, pages: AsyncIterable<ArchivedMessage[]>): Promise<void>;
-  /** Changes the front matter. A file that an operator has removed is no fault. */
+  /** Updates the front matter. Does nothing if an operator has removed the file. */
   mark(chatId: ChatId, file: string, mark: 'flushed' | 'reset'): Promise<void>;
-  /** Removes a file, if it is there. */
+  /** Removes a file if it exists. */
   remove(chatId: ChatId, file: string): Promise<void>;
-  /** Of one persona in one chat, oldest first. Files that are no archives of ours are passed over. */
+  /** The archives of one persona in one chat, oldest first. Other files are ignored. */
   list(chatId: ChatId, personaId: PersonaId): Promise<ArchiveFile[]>;
-  /** As shown to people: relative where that is shorter. */
+  /** The path as shown to people: relative where that is shorter. */
   shownPath(chatId: ChatId, file: string): string;
 }

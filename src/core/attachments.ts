@@ -1,41 +1,44 @@
-/** Looking at files that came with messages, as the route sees it: fetching, reading, and telling of them in words. */
+/** The port for files that came with messages: fetching them, reading them, and describing them in a message's text. */
 import type { Channel } from './channel.js';
 import type { ChatId } from './ids.js';
 import type { StoredAttachment } from './media.js';
 import type { ModelImage } from './model.js';
 
 export interface Media {
-  /** How a message reads, with what is known of its files so far: the words, then a line for each file. Pure. */
+  /**
+   * A message's text as the model sees it: the sender's words, then one line per file with what is known of it. Pure.
+   */
   tell(words: string, attachments: StoredAttachment[]): string;
-  /** Whether looking may yet show whom a message addresses: somebody spoke, and nobody has listened. Pure. */
+  /** Whether a voice note that is not transcribed yet might name the message's addressee. Pure. */
   mayAddress(attachments: StoredAttachment[]): boolean;
   /**
-   * Fetches and reads what has no outcome yet; with `only` nothing but what was spoken. Never throws, and takes at
-   * most about a minute: what cannot be had by then is told in the text. null when `signal` aborted: nothing is decided.
+   * Fetches and reads the files that have no outcome yet; with `only: 'voice'`, only voice notes. Never throws. Takes
+   * about a minute at most; the text says what was not available by then. null when `signal` aborted: nothing is
+   * decided then.
    */
   take(ask: TakeAsk): Promise<Taken | null>;
-  /** The pictures among them, for a model. What cannot be read any more is left out and logged; never throws. */
+  /** The images among them, for a model. Unreadable ones are left out and logged; never throws. */
   images(attachments: StoredAttachment[]): Promise<ModelImage[]>;
-  /** Of files that are to be forgotten: removes them from the disk. Throws where it cannot. */
+  /** Deletes files from the disk. Throws when it cannot. */
   remove(files: string[]): Promise<void>;
 }
 
 export interface TakeAsk {
   chatId: ChatId;
-  /** The sender's own. */
+  /** What the sender wrote, without descriptions of files. */
   words: string;
   attachments: StoredAttachment[];
   only?: 'voice';
-  /** The channel's; undefined where it has none. */
+  /** The channel's `fetch`; undefined if it has none. */
   fetch: Channel['fetch'] | undefined;
   signal: AbortSignal;
 }
 
 export interface Taken {
-  /** How the message reads now. */
+  /** The message's text with what was read. */
   text: string;
-  /** With outcomes: all of them, or those of what was asked for. */
+  /** With their outcomes: all attachments, or those that `only` asked for. */
   attachments: StoredAttachment[];
-  /** A plain sentence or more for the sender, where something was not taken just now. */
+  /** One or more plain sentences for the sender about files that could not be taken this time; null for none. */
   notice: string | null;
 }

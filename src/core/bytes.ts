@@ -1,4 +1,4 @@
-/** An amount of bytes as people read it. */
+/** A number of bytes in readable form. */
 export function sizeInWords(bytes: number): string {
   if (bytes < 1000) return `${bytes} bytes`;
   if (bytes < 999_500) return `${Math.round(bytes / 1000)} kB`;

@@ -1,22 +1,22 @@
 /**
- * The connection to one platform account. A capability is a method that is there: whoever calls asks for it
- * with `channel.setTyping?.(…)`. No base class, no capability flags.
+ * The port of a channel: the connection to one platform account. An optional method is a capability, called as
+ * `channel.setTyping?.(…)`. No base class, no capability flags.
  */
 import type { PersonaId } from './ids.js';
 import type { Address, Attachment, InboundBatch } from './message.js';
 
-/** Resolves when everything in the batch is on disk; only then may the platform hear that we have it. */
+/** Resolves when the whole batch is on disk; only then may the channel acknowledge it to the platform. */
 export type Receive = (batch: InboundBatch) => Promise<Reception>;
 
-/** What became of a batch, for platforms on which somebody waits to be told. */
+/** The result of a batch, for platforms on which somebody waits for it. */
 export interface Reception {
-  /** Messages that were not let in, by platform id, and why: nothing of them is kept. */
+  /** Messages that were not admitted, by platform id, with the reason. Nothing of them is stored. */
   turnedAway: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
-  /** Resolves when everything that was taken in on this channel is answered and sent. */
+  /** Resolves when everything accepted on this channel is answered and sent. */
   settled(): Promise<void>;
 }
 
-/** Where something is sent. */
+/** Where a message is sent. */
 export interface Recipient {
   address: Address;
   threadId: string | null;
@@ -27,140 +27,142 @@ export interface Recipient {
 export interface Part {
   text: string;
   marks: Mark[];
-  /** A file to be sent with the text below it, as it is on the disk when it is sent. */
+  /** A file to send with the text below it. It is read from the disk when it is sent. */
   file?: OutgoingFile;
 }
 
 export interface OutgoingFile {
-  /** Made by the gateway, never by a sender or a model. */
+  /** Chosen by the gateway, never by a sender or a model. */
   path: string;
-  /** What the receiver sees. */
+  /** The file name that the receiver sees. */
   name: string;
 }
 
-/** Marks may nest, never cross; `code` and `pre` hold no others. */
+/** Marks may nest but not overlap partially; `code` and `pre` contain no others. */
 export type Mark = { offset: number; length: number } & (
   | { kind: 'bold' | 'italic' | 'strike' | 'code' | 'quote' }
   | { kind: 'pre'; language: string }
   | { kind: 'link'; url: string }
 );
 
-/** The name and picture of the persona that speaks, shown as far as the platform can. */
+/** The name and picture of the speaking persona, shown as far as the platform can. */
 export interface Appearance {
   personaId: PersonaId;
   name: string;
-  /** The address of a picture. */
+  /** The URL of a picture. */
   avatar: string | null;
 }
 
 export interface SendOptions {
   /** A platform message id in the same chat. */
   replyTo: string | null;
-  /** Who speaks, for channels that show it. */
+  /** The name of the speaker, for channels that show it. */
   personaName: string;
-  /** The persona that speaks; left out for the gateway's own words. */
+  /** The speaking persona; left out for the gateway's own messages. */
   speaker?: PersonaId;
   /**
-   * Given where several personas are in the chat: the platform shows this name and picture if it can, else the name
+   * Set when the chat has several personas: the platform shows this name and picture if it can; otherwise the name
    * stands in bold before the text of the part that `leads`.
    */
   appearance?: Appearance;
-  /** The first part of what is said. */
+  /** Whether this is the first part of a message. */
   leads?: boolean;
-  /** The same for every try of this message, and for no other: letters, digits and `-`, at most 24. */
+  /**
+   * Idempotency key: the same for every attempt at this message, and for no other. Letters, digits and `-`, at most 24.
+   */
   key: string;
-  /** Tries before this one, and when the message was made, ms: an earlier try may have arrived. */
+  /** Attempts before this one, and when the message was created (ms). An earlier attempt may have arrived. */
   earlierTries: number;
   createdAt: number;
   signal: AbortSignal;
 }
 
-/** What became of fetching a file. */
+/** The result of fetching a file. */
 export type FetchResult =
   | { kind: 'fetched'; bytes: Buffer }
-  /** More than was asked for; the rest was not read. */
+  /** Larger than asked for; the rest was not read. */
   | { kind: 'too large' }
-  /** Not there, or not any more. `reason` is for the operator. */
+  /** The file does not exist or has expired. `reason` is for the operator. */
   | { kind: 'gone'; reason: string }
-  /** It may work later. */
+  /** A temporary failure. */
   | { kind: 'unreachable'; reason: string };
 
 export type SendResult =
   | { kind: 'sent'; platformMessageId: string }
-  /** The platform will never take it (blocked, kicked, malformed): do not retry. */
+  /** The platform will never accept it (blocked, kicked, malformed): do not retry. */
   | { kind: 'refused'; reason: string }
   /**
-   * It may work later. `taken` says whether sending again may show the message twice: `no` where the platform refused,
-   * was never reached, or recognises the message by its key; `unknown` where the connection broke after the request was
+   * A temporary failure. `taken` says whether a retry may show the message twice: `no` if the platform refused it, was
+   * never reached, or recognises the message by its key; `unknown` if the connection broke after the request was
    * written.
    */
   | { kind: 'unreachable'; reason: string; taken: 'no' | 'unknown'; retryAfterMs?: number }
-  /** The chat lives at another address now: note it and send again there. */
+  /** The chat has a new address: record it and send again there. */
   | { kind: 'moved'; address: Address };
 
 export interface ChannelLimits {
-  /** Outbound messages a second for the whole account. */
+  /** Outbound messages per second for the whole account. */
   messagesPerSecond: number;
-  /** How many messages to one chat may go at once, before its refill rate holds. */
+  /** How many messages may go to one chat at once before its refill rate applies. */
   perChatBurst: number;
-  /** Refill of one chat's budget, messages a second. */
+  /** Refill rate of one chat's budget, in messages per second. */
   perChatPerSecond: { direct: number; group: number };
-  /** Replaces `conversation.debounce_ms` where bursts cannot happen (a pipe). */
+  /** Replaces `conversation.debounce_ms` on channels where bursts cannot happen (a pipe). */
   debounceMs?: number;
 }
 
 export interface ChannelStatus {
   connected: boolean;
-  /** Since when it is in this state, ms. */
+  /** When it entered this state, ms. */
   since: number;
   lastError: string | null;
 }
 
-/** A chat command as a platform's own menu shows it. */
+/** A chat command as the platform's own menu shows it. */
 export interface CommandDescription {
   name: string;
   aliases: string[];
   description: string;
-  /** The words its argument may begin with; left out where it takes any text or none. */
+  /** The words its argument may start with; left out if it takes free text or nothing. */
   verbs?: CommandVerb[];
 }
 
 export interface CommandVerb {
   name: string;
   description: string;
-  /** What follows the verb; left out where nothing does. */
+  /** The text after the verb; left out if there is none. */
   rest?: { name: string; description: string; required: boolean; suggest?: 'persona' };
 }
 
-/** Where a platform calls us, for the HTTP listener. */
+/** Where the platform calls us, for the HTTP listener. */
 export interface Webhook {
   /** `/telegram/webhook` */
   path: string;
-  /** The header in which a call brings its secret. */
+  /** The header that carries the call's secret. */
   secretHeader: string;
-  /** Takes one call when the secret is right. Resolves to the HTTP status to answer with. */
+  /** Handles one call if the secret is right. Resolves to the HTTP status of the response. */
   handle(body: unknown, secret: string | null): Promise<number>;
 }
 
 export interface Channel {
-  /** Letters only; the first part of every id of this channel. */
+  /** Letters only; the prefix of every id of this channel. */
   readonly name: string;
   readonly limits: ChannelLimits;
 
-  /** The platform recognises a message that is sent again and never shows it twice: it may be tried more often. */
+  /** The platform deduplicates messages that are sent again, so sending may be retried more often. */
   readonly recognisesResends?: true;
 
   /**
-   * Pure: Markdown to the messages that this platform can show, each within its limits, no character of the
-   * visible text lost. Never empty for text that is not blank. `spare` characters are kept free in each (a name may
-   * come before the text).
+   * Pure: turns Markdown into messages that this platform can show, each within its limits, without losing a character
+   * of the visible text. Never empty for text that is not blank. `spare` characters are left free in each (for a name
+   * before the text).
    */
   compose(markdown: string, spare?: number): Part[];
 
   /**
-   * Begins taking in and returns soon. Outages, refused logins and conflicts are states that `status` shows and
-   * that the channel gets out of by itself; they never reject. When `signal` aborts, intake ends: what was
-   * handed to `receive` is awaited, nothing more is taken in. Sending works until `stop`.
+   * Starts intake and returns soon. Outages, rejected logins and conflicts never reject: `status` shows them and the
+   * channel recovers by itself. When `signal` aborts, intake ends: pending `receive` calls are awaited, nothing new is
+   * accepted. Sending works until `stop`.
    */
   start(receive: Receive, signal: AbortSignal): Promise<void>;
 
@@ -169,14 +171,14 @@ export interface Channel {
    */
   send(to: Recipient, part: Part, options: SendOptions): Promise<SendResult>;
 
-  /** Ends intake and frees what the channel holds. Never rejects; may be called twice. */
+  /** Ends intake and releases all resources. Never rejects; may be called twice. */
   stop(): Promise<void>;
 
   status(): ChannelStatus;
 
   /**
-   * Puts another part in the place of one that was sent with the same options. `sent`, with the same id, when the
-   * platform shows exactly this part now; `refused` when it never will there (it is gone, or too old). Never throws.
+   * Replaces a part that was sent with the same options. Returns `sent`, with the same id, when the platform now shows
+   * exactly this part; `refused` when it never will (the message is gone or too old). Never throws.
    */
   edit?(to: Recipient, platformMessageId: string, part: Part, options: SendOptions): Promise<SendResult>;
 
@@ -184,38 +186,39 @@ export interface Channel {
   remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<void>;
 
   /**
-   * Shows what is being written, as a preview that is no message and disappears by itself when the message comes or
-   * nothing follows. False where this chat has no previews: then an edited message may do. Never throws, never retries.
+   * Shows text that is being written as a preview: not a message, and it disappears by itself when the message is sent
+   * or nothing follows. False when this chat has no previews; an edited message can be used instead. Never throws,
+   * never retries.
    */
   preview?(to: Recipient, part: Part, options: SendOptions): Promise<boolean>;
 
-  /** Shows that a persona is writing, for some seconds. Best effort: never throws, never retries. */
+  /** Shows a typing indicator for some seconds. Best effort: never throws, never retries. */
   setTyping?(to: Recipient, personaId?: PersonaId): Promise<void>;
 
-  /** Fetches a file that came with a message. Never throws; ends soon after the signal aborts. */
+  /** Fetches a file that came with a message. Never throws; returns soon after the signal aborts. */
   fetch?(attachment: Attachment, ask: { maxBytes: number; signal: AbortSignal }): Promise<FetchResult>;
 
   /**
-   * Whether the platform shows somebody that this message of theirs (a native command) waits for its answer: then
-   * the answer is sent as a reply to it also in a direct chat.
+   * Whether the platform shows the sender that this message (a native command) awaits an answer. If so, the answer is
+   * sent as a reply to it, in direct chats, too.
    */
   awaitsAnswer?(platformMessageId: string): boolean;
 
   /** Whether a person may manage that group. Throws when the platform cannot be asked. */
   isAdministrator?(chat: Address, sender: Address): Promise<boolean>;
 
-  /** Makes the chat commands known to the platform's own menu. Throws when the platform cannot be reached. */
+  /** Registers the chat commands in the platform's own menu. Throws when the platform cannot be reached. */
   announceCommands?(commands: CommandDescription[]): Promise<void>;
 
   /**
-   * An uncaught error: true if it was thrown inside this platform's library. The channel then makes a new connection, and
-   * the process goes on.
+   * Handles an uncaught error: true if it was thrown inside this platform's library. The channel then reconnects, and
+   * the process continues.
    */
   survives?(error: unknown): boolean;
 
-  /** Left out where the platform does not call us. */
+  /** Left out if the platform does not call us. */
   readonly webhook?: Webhook;
 
-  /** For `doctor`: logs in and returns what an operator should know. Throws with the reason when it cannot. */
+  /** For `doctor`: logs in and returns what an operator should know. Throws with the reason on failure. */
   check?(): Promise<{ identity: string; warnings: string[] }>;
 }

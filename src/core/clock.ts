@@ -1,18 +1,18 @@
-/** Time as an argument, so that tests need not wait to be right. Times are milliseconds since 1970 (UTC). */
+/** Time as an argument, so that tests need not wait. Times are milliseconds since 1970 (UTC). */
 export interface Clock {
   now(): number;
   /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /**
-   * Calls `act` after `ms`, unless what it returns is called before. For what is watched in every message and
-   * hardly ever happens: a signal for it would cost more than all else about the timer.
+   * Calls `act` after `ms`, unless the returned function cancels it before. For timers that are set for every message
+   * and hardly ever fire: an abort signal would cost more than the timer itself.
    */
   after(ms: number, act: () => void): () => void;
 }
 
 /**
- * Why a timer is aborted that is not needed any more. Without a reason, every `abort()` makes an error with a stack,
- * which costs more than all else about a timer.
+ * The abort reason for timers that are no longer needed. Without a reason, `abort()` creates an error with a stack,
+ * which costs more than the timer itself.
  */
 export const OVER = 'over';
 

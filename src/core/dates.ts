@@ -1,4 +1,4 @@
-/** Dates and times in one zone. Made once, because formatters are costly to make, and slow to use. */
+/** Dates and times in one zone. Create it once: formatters are costly to create. */
 export interface Zone {
   /** IANA name. */
   readonly name: string;
@@ -11,9 +11,9 @@ export interface Zone {
 const MINUTE_MS = 60_000;
 const MOST_KNOWN = 10_000;
 
-/** `name` must be a zone that Intl knows; the configuration has checked that. */
+/** `name` must be a zone that Intl knows; the configuration checks that. */
 export function createZone(name: string): Zone {
-  // The Swedish form is the ISO one, in every version of ICU.
+  // The Swedish format is the ISO format, in every version of ICU.
   const format = new Intl.DateTimeFormat('sv-SE', {
     timeZone: name,
     year: 'numeric',
@@ -22,7 +22,7 @@ export function createZone(name: string): Zone {
     hour: '2-digit',
     minute: '2-digit',
   });
-  /** By minute: a prompt shows the times of the same messages again and again. */
+  /** Cached by minute, because formatting is slow and prompts show the same times again and again. */
   const known = new Map<number, string>();
   const time = (at: number) => {
     const minute = Math.floor(at / MINUTE_MS);
@@ -37,7 +37,10 @@ export function createZone(name: string): Zone {
   return { name, time, date: (at) => time(at).slice(0, 10) };
 }
 
-/** When a day begins in a zone; within an hour where the clocks are put forward just then. NaN for no day at all. */
+/**
+ * When a day begins in a zone; up to an hour off if the clocks change at that very time. NaN for a date that does not
+ * exist.
+ */
 export function localMidnight(year: number, month: number, date: number, zone: Zone): number {
   const asUtc = Date.UTC(year, month - 1, date);
   if (!Number.isFinite(asUtc)) return Number.NaN;

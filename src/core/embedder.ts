@@ -1,17 +1,19 @@
-/** Texts to vectors, by a server on a GPU machine: called over HTTP, or through the queue in Redis. */
+/**
+ * The port that turns texts into vectors, with a server on a GPU machine: called over HTTP or through a queue in Redis.
+ */
 
 /**
- * Throws Fault `embedding_unavailable` when there is no answer in time, or none that can be used. One that is down
- * must say so at once: a breaker inside stays open for a while after failures.
+ * Throws Fault `embedding_unavailable` when there is no usable answer in time. When the server is down, calls must fail
+ * at once: a circuit breaker stays open for a while after failures.
  */
 export interface Embedder {
-  /** Names what made the vectors; vectors of another model are never compared. */
+  /** Identifies the model; vectors of different models are never compared. */
   readonly model: string;
   /** Length of the vectors; null until the first answer. */
   dimensions(): number | null;
   /**
-   * One unit vector for each text, in order. `purpose` orders work: a query is somebody waiting and goes before
-   * documents. null in the place of a text that the server refuses for good (too long, malformed).
+   * One unit vector per text, in order; null for a text that the server rejects for good (too long, malformed).
+   * `purpose` sets the priority: somebody waits for a query, so queries go before documents.
    */
   embed(
     texts: string[],

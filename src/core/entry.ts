@@ -1,9 +1,9 @@
-/** An entry of the daily log as the one line that is written: for the file, and for telling what was written. */
+/** Turns an entry of the daily log into the single line that is written: used by the file and by messages about it. */
 
-/** Every character that some program takes for a line end. */
+/** Every character that some program treats as a line end. */
 export const LINE_END = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** The entry's lines joined into one; halves of surrogate pairs, which UTF-8 cannot hold, are replaced. */
+/** Joins the entry's lines into one; lone surrogates, which UTF-8 cannot encode, are replaced. */
 export function entryLine(entry: string): string {
   return entry
     .replace(/\p{Surrogate}/gu, '\uFFFD')

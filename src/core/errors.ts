@@ -1,9 +1,9 @@
 /**
- * What goes wrong, by code. The operator's message stands where the fault is raised and says what happened,
- * where, and what to do; the chat user's sentence stands here, once for each code. Secrets are in neither.
+ * Errors by code. The operator's message is given where the fault is raised and says what happened, where, and what to
+ * do; the chat user's sentence is listed here, one per code. Neither contains secrets.
  */
 
-/** The one plain sentence a chat sees. What is not listed says the general sentence. */
+/** The one plain sentence that the chat sees. A code with an empty one uses the general sentence. */
 const SENTENCES = {
   model_unreachable: 'I could not reach my language model just now. Please try again in a moment.',
   model_refused: 'My language model refused this request, so I have no answer. Please tell whoever runs me.',
@@ -39,7 +39,7 @@ export class Fault extends Error {
   }
 }
 
-/** What a chat is told of any thrown thing: an unexpected one says nothing of its inside. */
+/** What a chat is told about any error: unexpected errors reveal no details. */
 export function sentenceOf(error: unknown): string {
   return error instanceof Fault ? error.sentence : SENTENCES.internal;
 }

@@ -1,20 +1,20 @@
 /**
- * What follows a human message in a chat of several personas: everybody whom it addresses speaks in turn, and so may
- * those whom they address, in further passes, until nobody is addressed or the caps are reached.
+ * An exchange: what follows a human message in a chat of several personas. Everybody it addresses speaks in turn, then
+ * those they address, in further rounds, until nobody is addressed or the caps are reached.
  */
 import type { PersonaId } from './ids.js';
 
 export interface Exchange {
-  /** What was said in it, oldest first: message ids, and which persona's words they are; null for people's. */
+  /** What was said in it, oldest first: message ids and the persona who spoke, null for people. */
   said: { id: number; by: PersonaId | null }[];
-  /** Who is still to speak in this pass, in order. */
+  /** Who is still to speak in this round, in order. */
   due: PersonaId[];
-  /** Whom a persona has addressed in this pass: they speak in the next. */
+  /** Whom personas have addressed in this round; they speak in the next. */
   next: PersonaId[];
-  /** Of the passes, from 1 on. */
+  /** Number of this round, from 1. */
   round: number;
-  /** How many times a persona has spoken. */
+  /** How often a persona has spoken. */
   replies: number;
-  /** Everybody who was addressed in it: they hear what is said, though they may not be present. */
+  /** Everybody who was addressed in it: they hear what is said even if they are not present. */
   party: PersonaId[];
 }

@@ -1,12 +1,12 @@
 /**
- * How things are named. Every id is a string, made by the channel that knows the platform's own id and
- * opaque to everybody else; every id is also a safe folder name, because `groups/` is laid out by them.
+ * Ids. Every id is a string built by the channel from the platform's own id and opaque to everybody else. Every id is
+ * also a safe folder name, because `groups/` is organised by ids.
  */
 
-/** `<channel>_<platform's id>`: `telegram_-1001234567890`, `terminal_local`. Also the form of a sender's id. */
+/** `<channel>_<platform's id>`: `telegram_-1001234567890`, `terminal_local`. Ids of senders have the same form. */
 export type ChatId = string;
 
-/** A chat and, where there is one, a thread in it: `telegram_-100123` or `telegram_-100123/45`. Has one lease. */
+/** A chat and, optionally, a thread in it: `telegram_-100123` or `telegram_-100123/45`. Each room has one lease. */
 export type RoomId = string;
 
 /** The slug of a persona's name; `default` always exists. */
@@ -14,7 +14,7 @@ export type PersonaId = string;
 
 export const DEFAULT_PERSONA: PersonaId = 'default';
 
-/** Characters other than ASCII letters, digits, `.`, `_`, `-` and `@` are percent-encoded (UTF-8), upper case. */
+/** Percent-encodes (UTF-8, upper case) all characters but ASCII letters, digits, `.`, `_`, `-` and `@`. */
 export function platformId(channel: string, address: string): ChatId {
   let safe = '';
   for (const byte of Buffer.from(address, 'utf8')) {
@@ -26,12 +26,12 @@ export function platformId(channel: string, address: string): ChatId {
   return `${channel}_${safe}`;
 }
 
-/** The channel's name in an id. Channel names hold no underscore. */
+/** The channel's name in an id. Channel names contain no underscore. */
 export function channelOf(id: ChatId): string {
   return id.slice(0, id.indexOf('_'));
 }
 
-/** A chat id never holds a slash, so the pair can be read back. */
+/** A chat id never contains a slash, so `roomParts` can split it again. */
 export function roomId(chatId: ChatId, threadId: string | null): RoomId {
   return threadId === null ? chatId : `${chatId}/${threadId}`;
 }
@@ -43,7 +43,7 @@ export function roomParts(room: RoomId): { chatId: ChatId; threadId: string | nu
     : { chatId: room.slice(0, slash), threadId: room.slice(slash + 1) };
 }
 
-/** What the platform calls it: the inverse of `platformId`. */
+/** The platform's own id: the inverse of `platformId`. */
 export function addressOf(id: ChatId): string {
   return decodeURIComponent(id.slice(id.indexOf('_') + 1));
 }

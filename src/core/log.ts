@@ -1,4 +1,4 @@
-/** What the gateway tells its operator. pino's shape, so that pino is one; secrets are cut out behind it. */
+/** The operator's log. It has pino's shape, so that a pino logger fits; secrets are redacted in the implementation. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -6,7 +6,7 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** What the gateway counts. Names and labels are Prometheus's; an implementation must not throw. */
+/** Metrics, with Prometheus names and labels. An implementation must not throw. */
 export interface Metrics {
   /** Adds to a counter. */
   count(name: CounterName, labels?: Record<string, string>, by?: number): void;

@@ -1,34 +1,34 @@
 /**
- * What the store keeps for those whom memory is about: what was given to the model, which change stood there
- * before, where a message went, and how something is forgotten for good.
+ * What the store keeps for the people whom memory is about: what the model was given, the history of changes, what
+ * became of a message, and how something is erased for good.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Version, VersionKeeper } from './memory.js';
 import type { Phrase } from './phrase.js';
 import type { StoredMessage } from './transcript.js';
 
-/** What of memory was in the prompt of a persona's last answer in a room. */
+/** The memory included in the prompt of a persona's last answer in a room. */
 export interface PromptMemory {
-  /** MEMORY.md as it was shown. */
+  /** MEMORY.md as shown. */
   memory: string;
   dailyLog: string;
-  /** The lines that were recalled for it, as they were shown. */
+  /** The recalled lines, as shown. */
   recalled: string;
 }
 
-/** Where a message is for one persona. */
+/** What has become of a message for one persona. */
 export type Fate =
-  /** Not yet answered or noted. */
+  /** Not answered or noted yet. */
   | { kind: 'waiting' }
-  /** In the window: every request shows it. */
+  /** In the window: every request includes it. */
   | { kind: 'window'; flushed: boolean }
-  /** Behind the window, after a flush had seen it. */
+  /** Left the window after a flush had seen it. */
   | { kind: 'flushed' }
-  /** Behind the window, verbatim in an archive; a flush of it is owed. */
+  /** Left the window; verbatim in an archive, and a flush of it is pending. */
   | { kind: 'archived'; file: string }
-  /** Said to somebody else in its presence: no flush is needed. */
+  /** Said to somebody else in its presence: needs no flush. */
   | { kind: 'overheard' }
-  /** Forgotten by `/reset`, or answered without being shown to it. */
+  /** Forgotten by `/reset`, or answered without being shown to this persona. */
   | { kind: 'reset' };
 
 export interface Trace {
@@ -38,38 +38,40 @@ export interface Trace {
 }
 
 export interface MemoryHistoryStore extends VersionKeeper {
-  /** The newest versions of memory that were not taken back, newest first: a persona's, or (null) all of the chat. */
+  /** The versions of memory that were not undone, newest first: of one persona, or (null) of the whole chat. */
   versions(ask: { chatId: ChatId; personaId: PersonaId | null; most: number }): Promise<Version[]>;
-  /** The messages that a turn answered; none for an unknown turn. */
+  /** The messages that a turn answered; empty for an unknown turn. */
   turnMessages(turnId: string): Promise<StoredMessage[]>;
-  /** null before the first answer, and after a reset. */
+  /** null before the first answer and after a reset. */
   promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
 
-  /** Where messages of a chat went: the newest in which a phrase stands, or the one of a platform's id. */
+  /** What has become of messages of a chat: the newest that contain a phrase, or the one with a platform id. */
   trace(ask: {
     chatId: ChatId;
     wanted: { phrase: Phrase; personaId: PersonaId } | { platformMessageId: string };
     most: number;
   }): Promise<Trace[]>;
-  /** Over the views of a room and of a persona (null: of all), how many messages that were said to one are where. */
+  /**
+   * For the views of a room and a persona (null: all), how many of the messages addressed to a persona are in each
+   * state.
+   */
   whereabouts(
     room: RoomId | null,
     personaId: PersonaId | null,
   ): Promise<{ window: number; flushed: number; archived: number }>;
 
-  /** How much of a chat holds a phrase: lines of the transcript, and other things (summaries, versions, what tools said). */
+  /** How much of a chat contains a phrase: transcript lines, and other rows (summaries, versions, tool results). */
   findWords(chatId: ChatId, phrase: Phrase): Promise<{ messages: number; others: number }>;
-  /** Files that came with messages of a chat, and in which the phrase was read: below the media folder. */
+  /** Files from a chat's messages in whose text the phrase was found; paths are relative to the media folder. */
   filesWithWords(chatId: ChatId, phrase: Phrase): Promise<string[]>;
   /**
-   * Puts `by` in the phrase's place wherever it stands in the chat's rows, save in the commands that are under way, and
-   * overwrites what stood there in the database file. Versions in which it stands are removed whole. May be called
-   * again after a crash.
+   * Replaces the phrase by `by` in all of the chat's rows, except in unfinished commands, and overwrites the old text
+   * in the database file. Versions that contain it are removed entirely. May be repeated after a crash.
    */
   eraseWords(chatId: ChatId, phrase: Phrase, by: string): Promise<void>;
   /**
-   * When all else is erased: the commands under way lose the phrase, too, and nothing of it is left in the database's
-   * log. `phrase` is null after a crash that came between the two.
+   * The last step of erasing: replaces the phrase in unfinished commands as well, and removes it from the database's
+   * log. `phrase` is null after a crash between the two steps.
    */
   endErasing(chatId: ChatId, phrase: Phrase | null, by: string): Promise<void>;
 }

@@ -1,25 +1,25 @@
 /**
- * What is remembered, as files that operators edit: principles for all, three tiers per persona and chat, one
- * daily log per chat. An operator's edit is in the very next read, every write keeps the version before it. Lengths
- * are JavaScript string lengths.
+ * Memory as files that operators edit: principles for all, three tiers per persona and chat, one daily log per chat. An
+ * operator's edit is visible to the very next read, and every write keeps the previous version. Lengths are JavaScript
+ * string lengths.
  */
 import type { ChatId, PersonaId } from './ids.js';
 import type { Phrase } from './phrase.js';
 
 export type Tier = 1 | 2 | 3;
 
-/** Whose MEMORY.md. */
+/** Identifies one MEMORY.md. */
 export interface MemoryOwner {
   chatId: ChatId;
   personaId: PersonaId;
 }
 
-/** What a turn knew of a tier: its text as shown, or that it was shown cut. Absent: it has not seen it. */
+/** What a turn was shown of a tier: its text, or `cut` if it was shown shortened. Absent: it has not seen the tier. */
 export type SeenTier = { text: string } | { cut: true };
 
-/** MEMORY.md as it goes into a prompt. */
+/** MEMORY.md as included in a prompt. */
 export interface MemorySnapshot {
-  /** Trimmed and cut to the budget with its marker; empty when nothing stands under the headings. */
+  /** Trimmed, and cut to the budget with a marker; empty when there is no text under the headings. */
   text: string;
   /** What that text shows of each tier. */
   seen: Record<Tier, SeenTier>;
@@ -27,12 +27,12 @@ export interface MemorySnapshot {
 
 export type TierWrite =
   | { kind: 'written'; text: string }
-  /** The tier is not what the writer saw; `current` is its text now. Nothing was written. */
+  /** The tier differs from what the writer saw; `current` is its text now. Nothing was written. */
   | { kind: 'changed'; current: string }
-  /** The content itself cannot be taken; `reason` is a sentence for the model. Nothing was written. */
+  /** The content is not acceptable; `reason` is a sentence for the model. Nothing was written. */
   | { kind: 'refused'; reason: string };
 
-/** Who changes memory, and in what: kept with the version before the change. */
+/** Who changed memory, and in which context; stored with each version. */
 export interface Cause {
   kind: 'turn' | 'flush';
   personaId: PersonaId;
@@ -40,24 +40,24 @@ export interface Cause {
   turnId: string | null;
 }
 
-/** One change of a file of memory: what stood there before and after. */
+/** One change of a memory file: the text before and after. */
 export interface Version {
   id: string;
   chatId: ChatId;
-  /** Whose memory it is: the owner of MEMORY.md, or who wrote the line of the daily log. */
+  /** The owner of MEMORY.md, or the persona that wrote the line of the daily log. */
   personaId: PersonaId;
-  /** Below the chat's folder, with `/`: `luna/MEMORY.md`, `memory/2026-11-22.md`. */
+  /** Relative to the chat's folder, with `/`: `luna/MEMORY.md`, `memory/2026-11-22.md`. */
   file: string;
-  /** null for the daily log: then `before` is empty and `after` the line that was added. */
+  /** null for the daily log: then `before` is empty and `after` is the added line. */
   tier: Tier | null;
-  /** The tier's text, as `readTier` gives it. */
+  /** The tier's text, as `readTier` returns it. */
   before: string;
   after: string;
   at: number;
   cause: Cause;
 }
 
-/** Where versions are kept. A write keeps its version first; one that did not happen after all is dropped. */
+/** Where versions are stored. A write stores its version first and drops it if the write fails. */
 export interface VersionKeeper {
   keepVersion(version: Version): Promise<void>;
   dropVersion(id: string): Promise<void>;
@@ -65,40 +65,40 @@ export interface VersionKeeper {
 
 export interface WriteOptions {
   cause: Cause;
-  /** Throws, and writes nothing, when it aborts before the file is replaced. */
+  /** If it aborts before the file is replaced, the write throws and changes nothing. */
   signal?: AbortSignal;
 }
 
-/** A line of a chat's files in which a phrase stands. */
+/** A line of a chat's files that contains a phrase. */
 export interface FoundLine {
   /** As in `Version`. */
   file: string;
   text: string;
 }
 
-/** A file that a persona's memory in a chat consists of. */
+/** One of the files of a persona's memory in a chat. */
 export interface MemoryFile {
   /** As in `Version`. */
   file: string;
   path: string;
 }
 
-/** Throws Fault `memory_unavailable` where a file cannot be read or written (a directory, a link loop, no space). */
+/** Throws Fault `memory_unavailable` when a file cannot be read or written (a directory, a link loop, no space). */
 export interface Memory {
-  /** groups/AGENTS.md, trimmed; empty when there is none. Unreadable counts as empty and is logged. */
+  /** groups/AGENTS.md, trimmed; empty if it does not exist. If unreadable, it counts as empty and that is logged. */
   principles(): Promise<string>;
-  /** Where the principles stand, as shown to the model and to operators. */
+  /** The path of the principles, as shown to the model and to operators. */
   readonly principlesPath: string;
 
-  /** For a prompt: unreadable counts as empty and is logged, so that a broken file never stops a reply. */
+  /** For a prompt: an unreadable file counts as empty and is logged, so that it never prevents a reply. */
   snapshot(owner: MemoryOwner): Promise<MemorySnapshot>;
-  /** The whole file as it stands; empty when there is none. */
+  /** The whole file; empty if it does not exist. */
   readAll(owner: MemoryOwner): Promise<string>;
-  /** One tier's text, trimmed, equal headings joined; empty when there is none. */
+  /** One tier's text, trimmed, repeated headings joined; empty if there is none. */
   readTier(owner: MemoryOwner, tier: Tier): Promise<string>;
   /**
-   * Replaces one tier; every other byte of the file stays. Compares with `seen` under the file's lock. What was
-   * there before is kept as a version; a write that changes nothing keeps none.
+   * Replaces one tier and leaves every other byte of the file as it is. Compares with `seen` while holding the file's
+   * lock. The previous text is kept as a version; a write without a change keeps none.
    */
   writeTier(
     owner: MemoryOwner,
@@ -108,30 +108,30 @@ export interface Memory {
     options: WriteOptions,
   ): Promise<TierWrite>;
 
-  /** The latest daily files dated today or earlier, newest first, within the budgets, with markers. */
+  /** The latest daily files dated today or earlier, newest first, within the budgets, with markers where cut. */
   recentDaily(chatId: ChatId, today: string): Promise<string>;
-  /** Whether files of this persona's memory hold more than a prompt shows: older days, what was cut, archives. */
+  /** Whether this persona's memory files contain more than a prompt shows: older days, cut text, archives. */
   holdsMore(owner: MemoryOwner, shown: { memory: string; dailyLog: string }): Promise<boolean>;
-  /** One day's log; empty when there is none. `date` is YYYY-MM-DD. */
+  /** One day's log; empty if there is none. `date` is YYYY-MM-DD. */
   readDaily(chatId: ChatId, date: string): Promise<string>;
   /**
-   * Adds one entry as one line. 'there' when that very line stands in that day's log already: a flush that was
-   * interrupted and made again says things twice.
+   * Appends one entry as one line. 'there' when that day's log already contains this very line: a flush that was
+   * interrupted and repeated writes the same things again.
    */
   appendDaily(chatId: ChatId, date: string, entry: string, options: WriteOptions): Promise<'added' | 'there'>;
 
   /**
-   * Takes one change back. 'changed' when what it wrote is not what stands there now (somebody wrote since): then
-   * nothing is written. 'already' when what stood there before does now.
+   * Reverts one change. 'changed' when the text was changed again since: then nothing is written. 'already' when the
+   * text is already what it was before the change.
    */
   takeBack(version: Version, signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
-  /** The lines that hold the phrase in every MEMORY.md, daily log and archive of a chat; at most `most`. */
+  /** The lines that contain the phrase in every MEMORY.md, daily log and archive of a chat; at most `most`. */
   find(chatId: ChatId, phrase: Phrase, most: number): Promise<FoundLine[]>;
   /**
-   * Removes the phrase from the same files for good, keeping no version: from MEMORY.md and the daily log each
-   * line it stands in, from archives the words alone. Returns the files that changed.
+   * Removes the phrase from the same files permanently, without keeping a version: in MEMORY.md and the daily log the
+   * whole line, in archives only the words. Returns the files that changed.
    */
   erase(chatId: ChatId, phrase: Phrase): Promise<string[]>;
-  /** What `/memory export` sends, first MEMORY.md, then the daily logs and this persona's archives, newest first. */
+  /** What `/memory export` sends: MEMORY.md, then the daily logs and this persona's archives, newest first. */
   files(owner: MemoryOwner): Promise<MemoryFile[]>;
 }

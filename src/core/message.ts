@@ -1,37 +1,37 @@
-/** What comes in from a platform, in the form that the channel's `inbound` gives it. */
+/** Inbound events of a platform, in the form that a channel's `inbound` produces (step 1 of the route). */
 
 import type { PersonaId } from './ids.js';
 
-/** An address is the platform's own id for a chat or a person, as the channel wants it back when sending. */
+/** The platform's own id of a chat or a person, as the channel needs it for sending. */
 export type Address = string;
 
 export interface InboundMessage {
   kind: 'message';
   chat: InboundChat & { title: string };
-  /** Topic or thread; null for the chat itself. */
+  /** Topic or thread; null for the main chat. */
   threadId: string | null;
   platformMessageId: string;
   sender: InboundSender & {
     name: string;
-    /** True where the message itself proves it (an anonymous administrator); else the channel must be asked. */
+    /** True if the message itself proves it (an anonymous administrator); otherwise the channel must be asked. */
     administrator: boolean;
   };
   /**
-   * All that was said; the mention of our own bot may be in it. Empty where only files came. For what is neither words
-   * nor a file (a sticker, a place) there is a label in brackets.
+   * The full text; it may include the mention of our bot. Empty if there were only files. Content that is neither text
+   * nor a file (a sticker, a location) is a label in brackets.
    */
   text: string;
-  /** Files that came with it; left out where there are none. */
+  /** Left out if there are none. */
   attachments?: Attachment[];
-  /** The platform's time, ms; 0 where it gives none. */
+  /** The platform's time, ms; 0 if it gives none. */
   sentAt: number;
-  /** Our account was named by the platform's own mention. */
+  /** Our account was mentioned with the platform's own mention. */
   mentionsBot: boolean;
-  /** Personas whose own account or name on the platform was mentioned, or written to; left out where there is none. */
+  /** Personas whose own account or platform name was mentioned or written to; left out if there are none. */
   addresses?: PersonaId[];
   /**
-   * The same for every copy of this message, where several bots of ours receive it under different ids. Left out where
-   * the id is enough.
+   * The same for every copy of this message when several of our bots receive it under different ids. Left out if the
+   * message id suffices.
    */
   twin?: string;
   replyTo: ReplyTo | null;
@@ -40,9 +40,9 @@ export interface InboundMessage {
 export interface InboundChat {
   address: Address;
   kind: 'direct' | 'group';
-  /** Another address of the same chat (WhatsApp's other form). Whichever was seen first names the chat for good. */
+  /** Another address of the same chat (WhatsApp's other form). The chat keeps the id of whichever was seen first. */
   otherAddress?: Address;
-  /** What the chat is part of (a Discord server): where that is let in, so is the chat. */
+  /** The parent of the chat (a Discord server): if that is admitted, so is the chat. */
   within?: Address;
 }
 
@@ -50,11 +50,11 @@ export interface InboundSender {
   address: Address;
   otherAddress?: Address;
   /**
-   * The owner of the account that we use, on another device (WhatsApp). They may talk; outside their chat with
-   * themselves what they write is noted and never answered.
+   * The owner of the account we use, on another device (WhatsApp). They may talk; outside the chat with themselves,
+   * their messages are noted and never answered.
    */
   self?: true;
-  /** A program, not a person: there is a limit to how often it is answered. */
+  /** A bot: there is a limit to how often it is answered. */
   bot?: true;
 }
 
@@ -62,61 +62,61 @@ export interface InboundSender {
 export interface Attachment {
   /** `voice` was spoken for this chat; `audio` is music or a recording. */
   kind: 'image' | 'voice' | 'audio' | 'video' | 'document';
-  /** What the channel needs to fetch it, at any later time, also after a restart. Opaque to everybody else. */
+  /** What the channel needs to fetch it at any later time, even after a restart. Opaque to everybody else. */
   source: string;
-  /** As the sender called it: for showing, never to be used as a path. */
+  /** The sender's name for it: for display only, never used as a path. */
   name: string | null;
   mimeType: string | null;
-  /** As the platform says; null where it does not. */
+  /** As the platform states; null if it does not. */
   bytes: number | null;
   seconds: number | null;
 }
 
-/** The message that this one answers. */
+/** The message that this one replies to. */
 export interface ReplyTo {
   platformMessageId: string;
   senderName: string;
   text: string;
-  /** Sent by our own account: then replying to it counts as a mention, and addresses the persona that wrote it. */
+  /** Sent by our own account: a reply to it counts as a mention and addresses the persona that wrote it. */
   ours: boolean;
-  /** The persona that wrote it, where the account that sent it shows that. */
+  /** The persona that wrote it, if the sending account reveals that. */
   personaId?: PersonaId;
 }
 
-/** A person changed a message. Unknown ids are ignored. */
+/** A person edited a message. Unknown ids are ignored. */
 export interface InboundEdit {
   kind: 'edit';
   chat: InboundChat;
   sender: InboundSender;
   platformMessageId: string;
-  /** All of it as it is now, in the form of `InboundMessage.text`. */
+  /** The complete new text, in the form of `InboundMessage.text`. */
   text: string;
-  /** All files it has now. */
+  /** All files that it has now. */
   attachments?: Attachment[];
   mentionsBot: boolean;
   editedAt: number;
 }
 
-/** Messages that somebody deleted. One that still waits is not answered; any other stays as it was. */
+/** Messages were deleted. One that is still waiting is not answered; others are not affected. */
 export interface InboundDeletion {
   kind: 'deleted';
   chat: InboundChat;
-  /** Who deleted them, where only their author may; left out where the platform has checked it. */
+  /** Who deleted them, if only the author may; left out when the platform has checked it. */
   sender?: InboundSender;
   platformMessageIds: string[];
 }
 
-/** A person reacted to a message. To one of ours it is noted, and never answered; to any other it is passed over. */
+/** A person reacted to a message. A reaction to one of our messages is noted and never answered; others are ignored. */
 export interface InboundReaction {
   kind: 'reaction';
   chat: InboundChat;
-  /** `name` is null where the platform does not give it. */
+  /** `name` is null if the platform does not give it. */
   sender: InboundSender & { name: string | null };
-  /** The message's id; several where it may be known by one of several. */
+  /** The message's id; several if it may be known under one of several. */
   platformMessageIds: string[];
-  /** The emoji as people see it, or `:its name:`. */
+  /** The emoji as shown, or `:its name:`. */
   sign: string;
-  /** The platform's time, ms; 0 where it tells none. */
+  /** The platform's time, ms; 0 if it gives none. */
   sentAt: number;
 }
 
@@ -129,16 +129,16 @@ export interface InboundMove {
 
 export type InboundEvent = InboundMessage | InboundEdit | InboundDeletion | InboundReaction | InboundMove;
 
-/** What the platform gave at once. Stored with its cursor in one transaction. */
+/** What the platform delivered at once. Stored in one transaction, together with its cursor. */
 export interface InboundBatch {
   channel: string;
-  /** Which account of the platform received it; messages are unique per account. */
+  /** The receiving account of the platform; message ids are unique per account. */
   account: string;
   events: InboundEvent[];
-  /** Where to go on after a restart (Telegram's next offset); opaque to the store. */
+  /** Where to continue after a restart (Telegram's next offset); opaque to the store. */
   cursor?: string;
-  /** Whose cursor it is, if not the account's: each of several bots of one account has its own. */
+  /** The owner of the cursor, if not the account: with several bots in one account, each has its own. */
   cursorFor?: string;
-  /** It came in while the channel was away, so it has waited since it was sent. */
+  /** It arrived while the channel was away, so its waiting time counts from when it was sent. */
   piledUp?: boolean;
 }

@@ -1,28 +1,28 @@
-/** Language models, as the route sees them: one function that yields events. */
+/** The port of language models: one function that yields events. */
 import type { Fault } from './errors.js';
 
 export interface ToolCall {
   id: string;
   name: string;
-  /** As the model wrote it: mostly JSON, not always. */
+  /** As the model wrote it: usually JSON, not always. */
   arguments: string;
 }
 
-/** Never changed once it was part of a request: a client keeps its text for the next request with the same object. */
+/** Immutable once it was part of a request: a client caches its serialised form by object. */
 export type ModelMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string; images?: ModelImage[] }
-  /** Every call is followed by its `tool` message: requests are built so that none can be missing. */
+  /** Every call is followed by its `tool` message; requests are built so that none can be missing. */
   | { role: 'assistant'; content: string; calls: ToolCall[] }
   | { role: 'tool'; callId: string; content: string };
 
-/** A picture that goes with a user's words, for models that take them; `content` names it all the same. */
+/** A picture in a user's message, for models that accept images; `content` mentions it in any case. */
 export interface ModelImage {
   mimeType: 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp';
   bytes: Buffer;
 }
 
-/** A tool as described to a model; never changed either. `parameters` is a JSON schema. */
+/** A tool as described to a model; immutable, too. `parameters` is a JSON schema. */
 export interface ToolDescription {
   name: string;
   description: string;
@@ -32,44 +32,50 @@ export interface ToolDescription {
 export interface ModelRequest {
   messages: ModelMessage[];
   tools: ToolDescription[];
-  /** The persona's own choice; else the configured model. */
+  /** The persona's own choice; default: the configured model. */
   model?: string;
   temperature?: number;
-  /** Less than the configured most, for a short answer. */
+  /** A lower limit than the configured one, for short answers. */
   maxOutputTokens?: number;
 }
 
-/** Tokens as the server counted them. */
+/** Tokens as counted by the server. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
 }
 
 export type ModelEvent =
-  /** While the model writes. Visible text only: reasoning never becomes an event. */
+  /** Text as the model writes it. Visible text only: reasoning never becomes an event. */
   | { kind: 'text'; delta: string }
-  /** What was told so far is void: it came from an attempt that was given up, or was no visible text after all. */
+  /** Discard the text so far: it came from an attempt that was given up, or was not visible text after all. */
   | { kind: 'restart' }
   /**
-   * Ends a stream that went well. `text` is all deltas since the last `restart` joined; `usage` is null where the server
-   * told none.
+   * Ends a successful stream. `text` is all deltas since the last `restart` joined; `usage` is null if the server gave
+   * none.
    */
   | { kind: 'done'; text: string; calls: ToolCall[]; usage: Usage | null; model: string; truncated: boolean }
-  /** Ends a stream that did not, after every retry and fallback the client makes. */
+  /** Ends a failed stream, after all retries and fallbacks of the client. */
   | { kind: 'failed'; fault: Fault };
 
 /**
- * Must end with exactly one `done` or `failed`, must never throw, must stop soon after the signal aborts (the
- * last event is then `failed`). Where an attempt that has yielded text is given up and another begins, a `restart` comes
- * before the first text of that one. Read on without long pauses: how long a server was silent is counted between reads.
+ * Must end with exactly one `done` or `failed`, must never throw, and must stop soon after the signal aborts (the last
+ * event is then `failed`). When an attempt that has yielded text is given up for another, a `restart` precedes the new
+ * text. Consume it without long pauses: the client measures the server's silence between reads.
  */
 export interface ModelClient {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
-  /** For `doctor`: one small real request. Throws with the reason. Returns warnings (a cut window, no tools). */
+  /**
+   * For `doctor`: makes one small real request. Returns warnings (a truncated window, no tools). Throws with the
+   * reason.
+   */
   check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
 }
 
-/** A guess where no server counted: about four characters a token, one for each character beyond Latin-1. */
+/**
+ * An estimate for when no server has counted: about four characters per token, and one token per character beyond
+ * Latin.
+ */
 export function estimateTokens(text: string): number {
   let wide = 0;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x2ff) wide++;

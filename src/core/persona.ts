@@ -1,60 +1,60 @@
-/** Who answers. PERSONA.md in a chat's folder is the truth; what it leaves out comes from the library. */
+/** Personas. PERSONA.md in a chat's folder is authoritative; what it leaves out is taken from the library. */
 import type { ChatId, PersonaId } from './ids.js';
 
 export interface Persona {
   id: PersonaId;
-  /** As people write it; the id is its slug. */
+  /** The display name; the id is its slug. */
   name: string;
-  /** The persona's own model or temperature, where it has one. */
+  /** The persona's own model and temperature, if it sets them. */
   model: string | null;
   temperature: number | null;
   avatar: string | null;
   /** Other names it answers to. */
   aliases: string[];
-  /** The id of the library persona it inherits from, where the front matter says `from:`. */
+  /** The library persona it inherits from, if the front matter says `from:`. */
   from: string | null;
-  /** The character, Markdown; empty for a persona without one. */
+  /** The character description, Markdown; empty if there is none. */
   character: string;
 }
 
-/** As people know it; the id where it is gone. */
+/** The display name; the id if the persona no longer exists. */
 export function personaName(personas: Persona[], id: PersonaId): string {
   return personas.find((persona) => persona.id === id)?.name ?? id;
 }
 
-/** A wish about a persona that cannot be met; `reason` is one sentence for the chat. */
+/** A request about a persona that was refused; `reason` is one sentence for the chat. */
 export type PersonaRefusal = { ok: false; reason: string };
 
 /**
- * Personas as files under `groups/<chat_id>/<persona_id>/`. An operator's edit is in the very next reply. A broken
- * front matter never throws: fields that cannot be read count as left out, and the operator is warned in the log.
+ * Personas as files under `groups/<chat_id>/<persona_id>/`. An operator's edit applies to the very next reply. Broken
+ * front matter never throws: unreadable fields count as left out, and a warning is logged.
  */
 export interface Personas {
-  /** Sorted, `default` first. `default` is listed whether its file exists or not. */
+  /** Sorted, `default` first. `default` is always listed, even without a file. */
   list(chatId: ChatId): Promise<Persona[]>;
   /** null when it does not exist in this chat. */
   get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null>;
-  /** Finds by name, id or alias, as a person wrote it; null when there is none. */
+  /** Finds by name, id or alias as a person typed it; null if there is none. */
   find(chatId: ChatId, name: string): Promise<Persona | null>;
   /**
-   * Makes MEMORY.md where it is missing (first contact), and for `default` PERSONA.md, too: every other persona
-   * is there because somebody made it. Never overwrites.
+   * Creates MEMORY.md if it is missing (first contact), and for `default` PERSONA.md as well; other personas exist only
+   * because somebody created them. Never overwrites.
    */
   ensure(chatId: ChatId, personaId: PersonaId): Promise<void>;
   /**
-   * Somebody wrote to a persona's own account in a chat where it does not exist yet: makes it, named as in the library,
-   * else by its id, unless it was deleted there. Answers whether it was made.
+   * Somebody wrote to a persona's own account in a chat that does not have it: creates it, named as in the library or
+   * else by its id, unless it was deleted there. Returns whether it was created.
    */
   meet(chatId: ChatId, personaId: PersonaId): Promise<boolean>;
-  /** `name` as a person wrote it; `from` names a library persona. Refuses empty, taken and reserved names. */
+  /** `name` as a person typed it; `from` names a library persona. Refuses empty, taken and reserved names. */
   create(
     chatId: ChatId,
     name: string,
     from: string | null,
   ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
-  /** Moves PERSONA.md aside, keeps MEMORY.md. Refuses `default` and unknown names. */
+  /** Moves PERSONA.md aside and keeps MEMORY.md. Refuses `default` and unknown names. */
   remove(chatId: ChatId, name: string): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
-  /** Edits `model` in the front matter; everything else in the file stays byte for byte. */
+  /** Sets `model` in the front matter; every other byte of the file is preserved. */
   setModel(
     chatId: ChatId,
     name: string,
@@ -62,14 +62,14 @@ export interface Personas {
   ): Promise<{ ok: true; persona: Persona } | PersonaRefusal>;
 }
 
-/** `groups/<chat_id>/chat.yaml`: the title, and further platform ids that lead to this chat. */
+/** `groups/<chat_id>/chat.yaml`: the title, and alias ids of this chat. */
 export interface ChatFiles {
-  /** Writes the title when it changed; keeps what else stands in the file. */
+  /** Writes the title if it changed; preserves everything else in the file. */
   setTitle(chatId: ChatId, title: string): Promise<void>;
-  /** Adds an id that leads to this chat. */
+  /** Adds an alias id. */
   addAlias(chatId: ChatId, alias: ChatId): Promise<void>;
-  /** Which chat's folder names this id among its further ids; null when none does. */
+  /** The chat whose folder lists this id as an alias; null if none does. */
   resolve(alias: ChatId): Promise<ChatId | null>;
-  /** Looks through the folders beforehand, so that the first chat nobody knows need not wait for it. Never rejects. */
+  /** Reads the folders in advance, so that the first unknown chat does not have to wait for it. Never rejects. */
   prepare(): Promise<void>;
 }

@@ -1,14 +1,14 @@
 /**
- * What somebody wants forgotten, as words to be found again in files and in the store: letter case, the kind and
- * amount of white space and the form of composed letters make no difference.
+ * A phrase that somebody wants forgotten, and how to find it in files and in the store: letter case, white space and
+ * Unicode composition are ignored.
  */
 
-/** Replaces forgotten words. No phrase is found in it or across it, so that forgetting "forgotten" changes nothing. */
+/** Replaces forgotten words. No phrase matches in it or across it, so forgetting "forgotten" changes nothing. */
 export const FORGOTTEN = '[forgotten]';
 
 /** A piece of a text. */
 export interface TextRange {
-  /** Offsets of its first character and of the first one behind it. */
+  /** Offset of its first character, and of the first one after it. */
   start: number;
   end: number;
 }
@@ -17,15 +17,15 @@ export interface Phrase {
   /** As the person wrote it, trimmed. */
   text: string;
   isIn(words: string): boolean;
-  /** Where it stands in the words, in their order. */
+  /** Its occurrences in the words, in order. */
   rangesIn(words: string): TextRange[];
-  /** The same words with something else in the phrase's place; the very string where it does not stand in it. */
+  /** The words with the phrase replaced by `by`; the identical string if it does not occur. */
   replacedIn(words: string, by: string): string;
 }
 
 const SPACE = '[\\s\\u0085]';
 
-/** Throws RangeError for a text without anything to look for. */
+/** Throws RangeError for a text without any words. */
 export function phraseOf(text: string): Phrase {
   const parts = text
     .normalize('NFC')
@@ -55,7 +55,7 @@ export function phraseOf(text: string): Phrase {
     for (const found of find(composed)) {
       const range = original(found);
       const last = ranges.at(-1);
-      // Two that stand in one composed letter.
+      // Two matches inside one composed letter.
       if (last !== undefined && range.start < last.end) last.end = Math.max(last.end, range.end);
       else ranges.push(range);
     }
@@ -77,16 +77,16 @@ function literal(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, '\\$&');
 }
 
-/** A letter with the marks or parts of a Hangul syllable that composing joins to it; plain text a run at a time. */
+/** One letter with the marks or Hangul parts that composition joins to it; plain ASCII text in longer runs. */
 const LATER = '[\\p{M}\\u1160-\\u11ff\\u{16d67}]';
 const PIECE = new RegExp(`[\\0-\\x7f]+(?!${LATER})|[^]${LATER}*`, 'gu');
 
-/** The words in their composed form, and how a range of it is found in the words themselves. */
+/** The composed form of the words, and a function that maps its ranges back to the original. */
 function compose(words: string): { composed: string; original(range: TextRange): TextRange } {
   if (words.normalize('NFC') === words) return { composed: words, original: (range) => range };
   let composed = '';
   let at = 0;
-  /** The pieces that differ: where they stand in the words, and in the composed form. */
+  /** The pieces that composition changes: their ranges in the original and in the composed form. */
   const differing: { was: TextRange; is: TextRange }[] = [];
   for (const [piece] of words.matchAll(PIECE)) {
     const form = piece.normalize('NFC');
@@ -101,7 +101,7 @@ function compose(words: string): { composed: string; original(range: TextRange):
     composed,
     original: ({ start, end }) => ({
       start: moved(start, (piece) => piece.was.start),
-      // One behind the last character, whose own piece counts.
+      // Maps the last character, not the one after it, which may belong to another piece.
       end: moved(end - 1, (piece) => piece.was.end - 1) + 1,
     }),
   };

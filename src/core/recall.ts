@@ -1,81 +1,81 @@
 /**
- * Recall: finding again what a persona knows. Everything here carries a scope; nothing searches without one. The
- * index behind it is derived: it may lag, be deleted or be broken, and then less is found, never something else's.
+ * Recall: searching what a persona knows. Every search has a scope. The index is derived: it may lag, be deleted or be
+ * broken; then less is found, but never anything of another scope.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { HeardMessage, Position } from './view.js';
 
-/** One persona in one chat: its own memory, the chat's daily log, and what it heard in any room of that chat. */
+/** One persona in one chat: its own memory, the chat's daily log, and what it heard in all rooms of that chat. */
 export interface Scope {
   readonly chatId: ChatId;
   readonly personaId: PersonaId;
 }
 
 export interface RecallQuery {
-  /** What somebody said or asked, in their words: no query language. */
+  /** What somebody said or asked, verbatim: not a query language. */
   text: string;
-  /** At most so many, best first. */
+  /** The most hits to return, best first. */
   limit: number;
-  /** Only what was said or noted from this time on, and before that one; ms. */
+  /** Only what was said or noted from `since` (inclusive) to `until` (exclusive); ms. */
   since?: number;
   until?: number;
-  /** Who asks and when, for words like "yesterday" and "I". */
+  /** The time of asking, to resolve words like "yesterday". */
   now: number;
-  /** Messages that the prompt shows anyway are left out. */
+  /** Excludes messages that the prompt shows anyway. */
   except?: { room: RoomId; after: Position };
 }
 
 export type Source =
   | { kind: 'message'; room: RoomId; messageId: number; author: string; own: boolean }
-  /** Below the chat's folder; `line` from 1. `tier` of MEMORY.md, where the line stands in one. */
+  /** Path relative to the chat's folder; `line` counts from 1. `tier`: which one in MEMORY.md, else null. */
   | { kind: 'file'; file: string; line: number; tier: 1 | 2 | 3 | null }
-  /** A message of which only an archive is left. */
+  /** A message that only exists in an archive. */
   | { kind: 'archive'; file: string; author: string };
 
 export interface Recalled {
   text: string;
-  /** When it was said, or the day of the log (its noon); null where nobody knows. */
+  /** When it was said, or noon of the log's day; null if unknown. */
   at: number | null;
   source: Source;
-  /** From 0 (no better than chance) to 1; comparable within and between queries as far as that goes. */
+  /** From 0 (no better than chance) to 1; roughly comparable within and between queries. */
   relevance: number;
 }
 
 export interface RecallResult {
   hits: Recalled[];
-  /** `keywords`: vectors are off, or could not be asked just now. */
+  /** `keywords`: vectors are off or were unavailable. */
   by: 'keywords' | 'both';
 }
 
 export interface RecallStatus {
-  /** Pieces that stand in the index, and messages and files that are known to wait for it. */
+  /** Chunks in the index; messages and files known to wait for indexing. */
   indexed: number;
   waiting: number;
-  /** Vectors: off, in order, or failing since a time with the reason; how many pieces wait for theirs. */
+  /** Vectors: off, working, or failing since a time with the reason; and how many chunks wait for theirs. */
   vectors: { state: 'off' | 'ok' } | { state: 'failing'; since: number; reason: string };
   vectorsWaiting: number;
 }
 
 export interface Recall {
-  /** Never throws for a broken index: what can be found is, the rest is logged. */
+  /** Never throws for a broken index: returns what it finds and logs the error. */
   search(scope: Scope, query: RecallQuery, signal?: AbortSignal): Promise<RecallResult>;
-  /** Something was heard in a room: to be indexed soon, in the background. */
+  /** Something was heard in a room: index it soon, in the background. */
   heard(room: RoomId): void;
-  /** Something of a chat was forgotten for good: what is derived from it goes at once and is made anew. */
+  /** Something in a chat was erased for good: drops everything derived from the chat at once and rebuilds it. */
   forget(chatId: ChatId): Promise<void>;
   status(): RecallStatus;
-  /** Begins indexing in the background; resolves at once. */
+  /** Starts indexing in the background; resolves at once. */
   start(): void;
   stop(): Promise<void>;
 }
 
-/** The store, as recall reads it. It alone says what a persona may still see. */
+/** The store as recall reads it. The store alone decides what a persona may still see. */
 export interface RecallFeed {
-  /** Every view in which anything was heard, a page at a time in the order of (room, personaId). */
+  /** Every view in which anything was heard, in pages ordered by (room, personaId). */
   heardViews(after: { room: RoomId; personaId: PersonaId } | null, most: number): Promise<HeardView[]>;
   /**
-   * What a persona heard in a room behind a place, of one kind (said to it and by it, or overheard), oldest first.
-   * What a reset forgot and what a running turn answers is left out.
+   * What a persona heard in a room after a position, oldest first: either messages addressed to it and its own, or
+   * overheard ones. Leaves out what was forgotten by a reset and what a running turn is answering.
    */
   heardSince(ask: {
     room: RoomId;
@@ -84,31 +84,31 @@ export interface RecallFeed {
     after: Position;
     most: number;
   }): Promise<HeardMessage[]>;
-  /** Of these messages those that the scope's persona heard in that chat and may still see, as they are now. */
+  /** Those of the messages that the scope's persona heard in that chat and may still see, with their current text. */
   visible(scope: Scope, messageIds: number[]): Promise<HeardMessage[]>;
 }
 
 export interface HeardView {
   room: RoomId;
   personaId: PersonaId;
-  /** Grows with every reset: an index made under another number is void for this view. */
+  /** Grows with every reset: indexed data with another number is void for this view. */
   resetAt: number;
 }
 
-/** The files of a scope, as recall reads them. Unreadable ones are left out and logged. */
+/** The files of a scope as recall reads them. Unreadable ones are left out and logged. */
 export interface RecallFiles {
   /** Every chat and persona that has a folder. */
   scopes(): Promise<Scope[]>;
-  /** MEMORY.md of the persona, the chat's daily logs, and the persona's archives that were not reset. */
+  /** The persona's MEMORY.md, the chat's daily logs, and the persona's archives that were not reset. */
   list(scope: Scope): Promise<RecallFile[]>;
-  /** The text; null when it is gone meanwhile. */
+  /** The text; null if the file no longer exists. */
   read(scope: Scope, file: string): Promise<string | null>;
 }
 
 export interface RecallFile {
   /** As in `Source`: `luna/MEMORY.md`, `memory/2026-11-22.md`, `archive/…`. */
   file: string;
-  /** Changes when the file does. */
+  /** Changes whenever the file does. */
   stamp: string;
   bytes: number;
 }

@@ -1,12 +1,12 @@
-/** Recalled pieces as lines for a model: in a turn's prompt, and in the answers of `search_memory`. */
+/** Formats recalled pieces as lines for a model: in a turn's prompt and in answers of `search_memory`. */
 import { cutAt } from './cut.js';
 import type { Zone } from './dates.js';
 import type { Recalled } from './recall.js';
 
-/** One line of somebody's is not to fill the whole answer. */
+/** Limits one line, so that it cannot fill the whole answer. */
 const MOST_CHARS = 1_000;
 
-/** `- 2026-03-04 10:15, Ann: text`. One line each, so that nothing said can pose as another line. */
+/** `- 2026-03-04 10:15, Ann: text`. Always a single line, so that no text can pose as another entry. */
 export function recalledLine({ text, at, source }: Recalled, zone: Zone): string {
   const line = text.replaceAll(/\s+/g, ' ').trim();
   const words = line.length <= MOST_CHARS ? line : `${cutAt(line, MOST_CHARS)} …`;

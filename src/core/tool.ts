@@ -1,4 +1,4 @@
-/** What a model may do beside talking. Tools are an array; each gets a context that holds what it may touch. */
+/** The port of tools: what a model can do besides talking. Each call gets a context with everything it may use. */
 import type { ZodType } from 'zod';
 import type { OutgoingFile } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
@@ -6,46 +6,46 @@ import type { Log } from './log.js';
 import type { Cause, SeenTier } from './memory.js';
 import type { ToolDescription } from './model.js';
 
-/** Made by the gateway for one turn, never by the model. Without one, every tool refuses. */
+/** Created by the gateway for one turn, never by the model. Without one, every tool refuses. */
 export interface Authorisation {
   chatId: ChatId;
   personaId: PersonaId;
   senderId: ChatId;
   channel: string;
-  /** Chats that may act on any other. */
+  /** Chats that may act on any other chat. */
   controlChats: ChatId[];
 }
 
 export interface ToolContext {
-  /** Undefined only where a caller forgot it: then tools refuse. */
+  /** Undefined only if the caller forgot it: tools then refuse. */
   authorisation: Authorisation | undefined;
   /** Where the turn runs. */
   room: RoomId;
-  /** Which turn it is, and which of its calls: the same when the turn is taken up again. */
+  /** The turn and the call; both stay the same when the turn is resumed. */
   turnId: string;
   callId: string;
-  /** Aborted by `/stop`, `/reset` and shutdown: nothing may be written after it. */
+  /** Aborted by `/stop`, `/reset` and shutdown: nothing may be written afterwards. */
   signal: AbortSignal;
   now: number;
-  /** The zone of file dates, IANA. */
+  /** The IANA zone for dates in files. */
   timezone: string;
   log: Log;
-  /** Who writes, and in what: kept with each version of memory. */
+  /** Who writes and in which context; stored with each version of memory. */
   cause: Cause;
-  /** What this turn has seen of tiers, by `seenKey`. Reading and writing a tier updates it. */
+  /** What this turn has seen of tiers, by `seenKey`. Reading or writing a tier updates it. */
   seen: Map<string, SeenTier>;
 }
 
-/** What a persona says beside its answer, through a tool. */
+/** A message that a persona sends in addition to its answer, through a tool. */
 export interface SideMessage {
   chatId: ChatId;
   personaId: PersonaId;
-  /** In which turn it is said, and in which room that runs: it leads to the thread, where the chat is the turn's own. */
+  /** The turn that sends it, and the turn's room, which determines the thread if the target is the turn's own chat. */
   turnId: string;
   room: RoomId;
-  /** The same for the same message of the same turn: letters and digits, 24 of them. */
+  /** Idempotency key: stable for the same message of the same turn; 24 letters and digits. */
   key: string;
-  /** Markdown; may be empty where there is a file. */
+  /** Markdown; may be empty if there is a file. */
   text: string;
   file: OutgoingFile | null;
 }
@@ -54,52 +54,52 @@ export function seenKey(chatId: ChatId, personaId: PersonaId, tier: number): str
   return `${chatId}/${personaId}/${tier}`;
 }
 
-/** `content` goes to the model as it is. `failed` marks an answer that says what went wrong. */
+/** `content` goes to the model unchanged. `failed` marks a content that describes an error. */
 export interface ToolResult {
   content: string;
   failed: boolean;
-  /** A write that did not happen for no fault of its content: the file had changed, or could not be written. */
+  /** A write that failed for a reason other than its content: the file had changed, or could not be written. */
   unsaved?: true;
 }
 
-/** The turn is suspended until something brings the result of this call (a receipt `resume`), or until then. */
+/** Suspends the turn until the result of this call arrives (a `resume` receipt), or until the time limit. */
 export interface Wait {
   waitsFor: string;
-  /** ms; null: for ever. */
+  /** ms; null means no limit. */
   until: number | null;
 }
 
-/** What may differ from turn to turn, and with it the set of tools. */
+/** What the set of tools may depend on. */
 export interface TurnKind {
   kind: 'answer' | 'flush';
   chatId: ChatId;
   personaId: PersonaId;
-  /** Whose words the turn answers; empty for a flush. */
+  /** The sender whom the turn answers; empty for a flush. */
   senderId: ChatId;
   channel: string;
 }
 
-/** The tools of one turn, and how a model is told of them. */
+/** The tools of one turn and their descriptions for the model. */
 export interface ToolSet {
   tools: readonly AnyTool[];
   descriptions: ToolDescription[];
-  /** About what these take of the model's window, tokens. */
+  /** Roughly what the descriptions take of the model's context window, in tokens. */
   tokens: number;
 }
 
-/** Chooses the tools of a turn. It is asked in every turn: sets are made once. */
+/** Selects the tools of a turn. Called in every turn, so sets should be prepared once. */
 export type ToolsFor = (turn: TurnKind) => ToolSet;
 
 export interface Tool<Parameters> {
   name: string;
   description: string;
-  /** What it is good for, in a few words, for "what you can do" in the prompt; left out: the description. */
+  /** A few words for "what you can do" in the prompt; default: the description. */
   hint?: string;
-  /** A zod schema, or a JSON schema of an object whose owner checks what it is given (MCP). */
+  /** A zod schema, or a JSON schema whose tool validates its own input (MCP). */
   parameters: ZodType<Parameters> | JsonSchema;
   /**
-   * low: reads, and may run again where a crash left the outcome unknown; medium: writes or sends; high: runs foreign code
-   * and waits for a person.
+   * low: only reads, and may be repeated when a crash left the outcome unknown; medium: writes or sends; high: runs
+   * foreign code and needs a person's approval.
    */
   risk: 'low' | 'medium' | 'high';
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult | Wait>;
@@ -110,5 +110,5 @@ export interface JsonSchema {
   [key: string]: unknown;
 }
 
-/** A tool in a list: whoever calls it checks the parameters with its schema first. */
+/** A tool in a list: the caller validates parameters with its schema first. */
 export type AnyTool = Omit<Tool<never>, 'parameters'> & { parameters: ZodType<unknown> | JsonSchema };

@@ -1,4 +1,4 @@
-/** What was said in a room, and what a turn did before it answered, as the store keeps them. */
+/** What was said in a room, and the steps of a turn before its answer, as stored. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { StoredAttachment } from './media.js';
 import type { ToolCall } from './model.js';
@@ -7,30 +7,30 @@ import type { ToolCall } from './model.js';
 export interface StoredMessage {
   id: number;
   room: RoomId;
-  author: /** `bot`: a program. */
+  author: /** `bot`: written by a bot. */
     | { kind: 'person'; id: ChatId; name: string; administrator: boolean; bot?: true }
     | { kind: 'persona'; id: PersonaId }
-    /** Something from inside: a schedule that fired, a digest. */
+    /** An event from inside the gateway: a schedule that fired, a digest. */
     | { kind: 'gateway'; about: string };
   text: string;
   sentAt: number;
-  /** Since when it waits for us: when it was received, or sent, if it piled up while the gateway was away. */
+  /** Since when it has been waiting for us: its receipt, or its sending if it piled up while the gateway was away. */
   receivedAt: number;
   platformMessageId: string | null;
   mentionsBot: boolean;
-  /** Personas whose own account or name on the platform it names, or was written to; left out where there is none. */
+  /** Personas whose own account or platform name it mentions or was written to; left out if there are none. */
   addresses?: PersonaId[];
   replyTo: StoredReply | null;
   /** True for the new text of a message whose old text is being, or was just, answered. */
   edited: boolean;
   turnId: string | null;
-  /** Files that came with it; left out where there are none. */
+  /** Files that came with it; left out if there are none. */
   attachments?: StoredAttachment[];
-  /** Their sender's own words, where `text` tells of the files, too, and they were asked for. */
+  /** The sender's own words, in case `text` also describes files; only if they were requested. */
   words?: string;
-  /** To be heard and never answered; left out where it may be. */
+  /** To be heard but never answered; left out otherwise. */
   quiet?: true;
-  /** A sign put to what a persona said, not words: it interrupts nobody. Left out where it is none. */
+  /** A reaction to a persona's message: it interrupts nobody. Left out otherwise. */
   reaction?: true;
 }
 
@@ -38,11 +38,11 @@ export interface StoredReply {
   senderName: string;
   text: string;
   ours: boolean;
-  /** Which persona wrote the message replied to, where it is one of ours and known. */
+  /** The persona that wrote the replied-to message, if it is one of ours and known. */
   personaId: PersonaId | null;
 }
 
-/** What an author is called, for people. */
+/** An author's name as shown to people. */
 export function authorName(
   author: StoredMessage['author'],
   nameOf: (personaId: PersonaId) => string = (id) => id,
@@ -51,15 +51,15 @@ export function authorName(
   return author.kind === 'person' ? author.name : nameOf(author.id);
 }
 
-/** How a reaction stands in the transcript: a quiet message, as a reply to what a persona said. */
+/** The transcript text of a reaction, which is a quiet reply to a persona's message. */
 export function reactionText(sign: string): string {
   return `(reacts with ${sign})`;
 }
 
-/** A turn's progress, in order. A call without a result was interrupted: its outcome is unknown. */
+/** A turn's steps, in order. A call without a result was interrupted: its outcome is unknown. */
 export type Step =
   | { kind: 'answer'; text: string; calls: ToolCall[] }
   | { kind: 'call'; callId: string }
   | { kind: 'result'; callId: string; content: string; failed: boolean }
-  /** The call waits for something outside of the turn, by this key, and until then at the latest (null: for ever). */
+  /** The call waits for an outside result under this key, until this time at the latest (null: no limit). */
   | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null };

@@ -1,6 +1,6 @@
 /**
- * What one persona has of a room, as the store keeps it: a window on the transcript that only ever moves past
- * messages that a memory flush has seen or an archive holds. Nothing here deletes a message.
+ * A view: what one persona heard of a room, as stored. Its window on the transcript only moves past messages that a
+ * memory flush has seen or an archive contains. Nothing here deletes a message.
  */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Usage } from './model.js';
@@ -19,7 +19,7 @@ export function isAfter(a: Position, b: Position): boolean {
   return a.heardAfter === b.heardAfter ? a.messageId > b.messageId : a.heardAfter > b.heardAfter;
 }
 
-/** The size of a request in tokens: as the server counted it, and as we had estimated the same request. */
+/** The size of a request in tokens: as the server counted it, and as we estimated the same request. */
 export interface Measured {
   counted: number;
   estimated: number;
@@ -28,34 +28,34 @@ export interface Measured {
 export interface ViewRecord {
   room: RoomId;
   personaId: PersonaId;
-  /** Nothing up to and including this message is shown to the persona again. */
+  /** Set by `/reset`: nothing up to and including this message is shown to the persona again. */
   resetAt: number;
-  /** The window begins behind it. */
+  /** The window begins after this position. */
   windowAfter: Position;
-  /** Everything that was said to the persona up to here was seen by a flush that finished. */
+  /** A finished flush has seen everything said to the persona up to here. */
   flushedTo: Position;
-  /** Of what the window has left behind. */
+  /** Summary of what has left the window. */
   summary: string | null;
-  /** Of the last request that a server counted since the window moved. */
+  /** Size of the last request that a server counted since the window moved. */
   measured: Measured | null;
 }
 
 export interface HeardMessage extends StoredMessage {
   position: Position;
-  /** False for what was only overheard. */
+  /** False for a message that was only overheard. */
   addressed: boolean;
 }
 
 export interface Span {
-  /** In the order of their places. */
+  /** In order of position. */
   messages: HeardMessage[];
-  /** Of those of their turns that used tools, by turn id. */
+  /** The steps of those of their turns that used tools, by turn id. */
   steps: Map<string, Step[]>;
-  /** More was addressed to the persona there than was asked for. */
+  /** Whether there were more addressed messages than `limit`. */
   more: boolean;
 }
 
-/** The stretch of a view that an archive file holds. */
+/** The span of a view that an archive file contains. */
 export interface ArchivedSpan {
   chatId: ChatId;
   room: RoomId;
@@ -65,23 +65,26 @@ export interface ArchivedSpan {
   after: Position;
   to: Position;
   /**
-   * `writing`: the window has not moved past it yet, and the file may be half a story; `unflushed`: a flush of it
-   * is still owed; `settled`: nothing is.
+   * `writing`: the window has not moved past it yet, and the file may be incomplete; `unflushed`: its flush is pending;
+   * `settled`: done.
    */
   state: 'writing' | 'unflushed' | 'settled';
 }
 
-/** A view as it was read; a verb that finds another one changes nothing and answers false. */
+/** A view as it was read. A verb that finds a different one changes nothing and returns false. */
 export type SeenView = Pick<ViewRecord, 'room' | 'personaId' | 'resetAt' | 'windowAfter' | 'flushedTo'>;
 
 export interface ViewStore {
   view(room: RoomId, personaId: PersonaId): Promise<ViewRecord>;
   /** The rooms of a chat in which a persona has heard anything. */
   roomsHeard(chatId: ChatId, personaId: PersonaId): Promise<RoomId[]>;
-  /** Whether a chat has rooms beside this one. */
+  /** Whether a chat has rooms other than this one. */
   hasOtherRooms(room: RoomId): Promise<boolean>;
 
-  /** As `RouteStore.window`, but the oldest between two places (`after` exclusive, `upTo` inclusive), whatever the window is. */
+  /**
+   * Like `RouteStore.window`, but the oldest messages between two positions (`after` exclusive, `upTo` inclusive),
+   * regardless of the window.
+   */
   span(ask: {
     room: RoomId;
     personaId: PersonaId;
@@ -91,14 +94,14 @@ export interface ViewStore {
     overheard: number;
   }): Promise<Span>;
 
-  /** A flush has seen everything up to `to` and finished. Its usage counts for the chat. */
+  /** Records that a flush has seen everything up to `to` and finished. Its usage is added to the chat's. */
   commitFlush(flush: { view: SeenView; to: Position; usage: Usage | null; now: number }): Promise<boolean>;
-  /** Notes that an archive of a span is about to be written; nothing is moved by it. */
+  /** Records that an archive of a span is about to be written; moves nothing. */
   beginArchive(span: Omit<ArchivedSpan, 'state'>): Promise<void>;
   /**
-   * The one verb that moves a window. Demands that `to` lies within what was flushed, or within `archive`, which
-   * holds everything from where the window began and becomes `unflushed` (`settled` where a flush has seen it all).
-   * Throws Fault `internal` otherwise.
+   * The only verb that moves a window. Requires `to` to lie within what was flushed or within `archive`, which must
+   * begin where the window began and becomes `unflushed` (or `settled` if a flush has seen all of it). Otherwise throws
+   * Fault `internal`.
    */
   moveWindow(move: {
     view: SeenView;
@@ -109,10 +112,10 @@ export interface ViewStore {
     now: number;
   }): Promise<boolean>;
 
-  /** Archives that are not settled: of one view, or of these channels' chats. */
+  /** Archives that are not settled: of one view, or of all chats in these channels. */
   openArchives(of: { room: RoomId; personaId: PersonaId } | { channels: string[] }): Promise<ArchivedSpan[]>;
-  /** The file says now what the store does. */
+  /** The archive's front matter now agrees with the store. */
   settleArchive(chatId: ChatId, file: string): Promise<void>;
-  /** Of an archive whose window never moved: its row goes, the file is the caller's to remove. */
+  /** Removes the row of an archive whose window never moved; the caller removes the file. */
   dropArchive(chatId: ChatId, file: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * Archived conversations on disk: the port behind compaction and `/archive`. A file appears whole or not at all,
- * however long the conversation is; afterwards only its front matter changes.
+ * Archives on disk: implements the port behind compaction and `/archive`. A file is written atomically, however long
+ * the conversation is; afterwards only its front matter changes.
  */
 import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -24,22 +24,22 @@ import { fileUpdater } from './update-file.js';
 export interface ArchivesOptions {
   groupsDir: string;
   zone: Zone;
-  /** Shared with memory, which erases in the same files. */
+  /** Shared with memory, which erases text in the same files. */
   exclusive: Exclusive;
   log: Log;
 }
 
 const HEAD_BYTES = 16 * 1024;
-/** How many heads are read in one pass of the event loop. */
+/** How many front matters are read per pass of the event loop. */
 const AT_ONCE = 50;
-/** How many names that were given out are kept in memory; two of one moment come close together. */
+/** How many reserved names are remembered; two of the same second come close together. */
 const KNOWN_NAMES = 1_000;
 
 export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOptions): Archives {
   const update = fileUpdater(exclusive);
-  /** Paths that were given out; their files may not be there yet. */
+  /** Paths that were handed out; their files may not exist yet. */
   const reserved = new Set<string>();
-  /** null where it is not the beginning of an archive. */
+  /** null if it is not the beginning of an archive. */
   const headAt = readUnlessUnchanged<ReadHead | 'missing' | null>('missing', async (path) => {
     const bytes = await readIfThere(path, HEAD_BYTES);
     return bytes === null ? 'missing' : readHeadText(bytes.toString('utf8'));
@@ -60,9 +60,9 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
 
     async write(head, file, pages) {
       const path = pathOf(head.chatId, file);
-      // Under the folder's lock: what is forgotten meanwhile must not stand in a file that appears afterwards.
+      // Under the folder's lock, so that text erased meanwhile does not reappear in a new file.
       await exclusive(archiveFolder(groupsDir, head.chatId), async () => {
-        // No later write would know of a copy that a crash cut off: its name is never used again.
+        // No later write would find a temporary file left by a crash, because its name is never used again.
         await removeLeftOvers(dirname(path), (name) => parseArchiveName(name) !== null);
         await writeArchive(path, head, pages, zone);
       });
@@ -74,7 +74,7 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
         if (bytes === null) return null;
         const marked = withFrontMatterKey(bytes, mark, true);
         if (marked === null)
-          log.warn({ path, mark }, 'an archive is not marked, for its front matter cannot be read');
+          log.warn({ path, mark }, 'an archive was not marked, because its front matter cannot be read');
         return marked;
       });
     },
@@ -84,7 +84,7 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
       await exclusive(archiveFolder(groupsDir, chatId), async () => {
         await removeLeftOvers(dirname(path), (name) => name === file);
         try {
-          // Synchronous: nobody marks the file between looking at it and writing it back.
+          // Synchronous, so that nobody changes the file between reading and writing it.
           rmSync(path, { force: true });
         } catch (error) {
           throw unavailable('write', path, error);
@@ -107,7 +107,7 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
   async function headOf(path: string): Promise<ReadHead | null> {
     const message = 'an archive is passed over, for it cannot be read';
     const head = await readOr('missing', path, headAt, log, message);
-    if (head === null) log.warn({ path }, 'an archive is passed over, for its front matter cannot be read');
+    if (head === null) log.warn({ path }, 'an archive is ignored, because its front matter cannot be read');
     return head === 'missing' ? null : head;
   }
 

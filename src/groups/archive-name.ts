@@ -1,6 +1,6 @@
 /**
- * What archive files are called: `2026-11-22T10-15-00-luna.md`, local time and persona; the second of the same
- * moment `2026-11-22T10-15-00_2-luna.md`. No id of a persona holds an underscore, so every name can be read back.
+ * Names of archive files: `2026-11-22T10-15-00-luna.md`, local time and persona; the second of the same moment is
+ * `2026-11-22T10-15-00_2-luna.md`. Persona ids contain no underscore, so every name can be parsed.
  */
 import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
@@ -8,7 +8,7 @@ import { isPersonaId } from './slug.js';
 
 export interface ArchiveName {
   time: string;
-  /** Which of those of the same moment. */
+  /** The number among those of the same moment. */
   number: number;
   personaId: PersonaId;
 }
@@ -22,7 +22,7 @@ export function archiveName({ time, number, personaId }: ArchiveName): string {
   return `${time}${number === 1 ? '' : `_${number}`}-${personaId}.md`;
 }
 
-/** null for any other name, also for one that would lead out of the folder. */
+/** null for any other name, including one that would lead out of the folder. */
 export function parseArchiveName(file: string): ArchiveName | null {
   const parts = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)(?:_([1-9]\d{0,8}))?-(.+)\.md$/u.exec(file);
   const [, time, number = '1', personaId] = parts ?? [];

@@ -1,6 +1,6 @@
 /**
- * An archive file as text: the front matter, a title, then every message below a heading line with who said it,
- * when, and which message of the store it was. Pure.
+ * The text of an archive file: the front matter, a title, then every message under a heading with its author, its time
+ * and its id in the store. Pure.
  */
 import { isMap, parseDocument, stringify } from 'yaml';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
@@ -8,7 +8,7 @@ import type { Zone } from '../core/dates.js';
 import type { PersonaId } from '../core/ids.js';
 import { splitFrontMatter } from './front-matter.js';
 
-/** What is known of an archive only at its end. */
+/** What is known only after the whole archive was written. */
 export interface Extent {
   messages: number;
   from: number;
@@ -22,7 +22,7 @@ export interface ReadHead {
   reset: boolean;
 }
 
-/** The whole heading line; `name` is somebody's words, the rest is ours. */
+/** The whole heading line; `name` was chosen by a person, the rest is ours. */
 export const MESSAGE_HEADING = /^(?<mark>## )(?<name>.*)(?<rest> · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->)$/;
 const FORGED_HEADING = /^(?=\\*## .* · \d{4}-\d\d-\d\d \d\d:\d\d <!-- m\d+ -->[ \t]*$)/gm;
 
@@ -39,13 +39,13 @@ export function headText(head: ArchiveHead, extent: Extent | null, zone: Zone): 
   return `---\n${stringify(matter, { lineWidth: 0 })}---\n\n# Conversation with ${oneLine(head.personaName) || head.personaId}\n`;
 }
 
-/** The text stays as it was said; only a line that would pass for a heading of ours gets a backslash before it. */
+/** The text as it was said; only a line that looks like one of our headings is escaped with a backslash. */
 export function messageText(message: ArchivedMessage, zone: Zone): string {
   const heading = `## ${oneLine(message.name) || '?'} · ${zone.time(message.sentAt)} <!-- m${message.id} -->`;
   return `\n${heading}\n\n${message.text.replace(FORGED_HEADING, '\\')}\n`;
 }
 
-/** null when it is not the beginning of an archive of ours. */
+/** null if it is not the beginning of an archive. */
 export function readHeadText(beginning: string): ReadHead | null {
   const parts = splitFrontMatter(beginning);
   if (parts === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Writing an archive without holding it: the messages go into one temporary file as they come; then the head,
- * which counts them, and that file go into another, which becomes the archive.
+ * Writes an archive without holding it in memory: the messages are streamed into a temporary file; then the head, which
+ * contains their number, and that file are written to another, which becomes the archive.
  */
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -57,7 +57,7 @@ async function writeWhole(path: string, head: string, body: Temporary): Promise<
     throw error;
   }
   await whole.file.close();
-  // The name of a new file is on the disk only when its folder is; of a new folder, when that above is.
+  // A new file's name is on the disk only once its folder is synced; a new folder's, once its parent is.
   await syncFolder(dirname(path));
   await syncFolder(dirname(dirname(path)));
 }
@@ -67,7 +67,7 @@ async function syncFolder(folder: string): Promise<void> {
     const handle = await open(folder, 'r');
     await handle.sync().finally(() => handle.close());
   } catch (error) {
-    // Some file systems cannot do this for folders; there is nothing more to be had of them.
+    // Some file systems cannot sync folders; nothing more can be done there.
     if (!['EINVAL', 'EPERM', 'EISDIR', 'ENOTSUP'].includes(codeOf(error))) throw error;
   }
 }

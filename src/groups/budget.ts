@@ -1,13 +1,13 @@
-/** How much of a file goes into a prompt, and the marker that says so: nothing is ever cut without one. */
+/** Cuts a file's text for a prompt and marks the cut: text is never shortened silently. */
 import { cutAt, cutWithMarker } from '../core/cut.js';
 
 export interface Cut {
   text: string;
-  /** How many characters of the trimmed text are shown. */
+  /** The number of characters of the trimmed text that are shown. */
   kept: number;
 }
 
-/** At most `max` characters of the trimmed text, and behind it which limit cut it. */
+/** At most `max` characters of the trimmed text, followed by a marker that names the limit. */
 export function cut(text: string, max: number, limit: string): Cut {
   const trimmed = text.trim();
   return {
@@ -16,7 +16,7 @@ export function cut(text: string, max: number, limit: string): Cut {
   };
 }
 
-/** Whether a text carries such a marker: then it is a copy of something cut, and must not replace the whole. */
+/** Whether a text contains such a marker: then it is a shortened copy and must not replace the original. */
 export function hasMarker(text: string): boolean {
   return /<<truncated due to [a-z-]+=\d+>>/.test(text);
 }

@@ -1,6 +1,6 @@
 /**
- * Text as a string of one character for each of its UTF-8 bytes: what is cut out of it and put together again
- * is the same to the byte, also where somebody's file is not quite UTF-8.
+ * Represents UTF-8 bytes as a string with one character per byte, so that cutting and joining preserves every byte,
+ * even of invalid UTF-8.
  */
 
 export const BOM = '\xef\xbb\xbf';
@@ -13,7 +13,7 @@ export function decode(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Whether what comes behind this stands at the beginning of a line. */
+/** Whether text appended to this starts at the beginning of a line. */
 export function endsLine(bytes: string): boolean {
   return bytes === '' || bytes.endsWith('\n') || bytes.endsWith('\r');
 }

@@ -1,6 +1,6 @@
 /**
- * `chat.yaml` of each chat: its title, and further ids that lead to it. The files alone are enough to find a
- * chat again that moved on its platform.
+ * `chat.yaml` of each chat: its title and its alias ids. The files alone suffice to find a chat that moved on its
+ * platform.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,9 +14,9 @@ import { chatFolder, isChatId } from './paths.js';
 import { fileUpdater } from './update-file.js';
 import { withKey } from './yaml-edit.js';
 
-/** How many files are read in one pass of the event loop while all are looked through: about a millisecond. */
+/** How many files are read per pass of the event loop while all are scanned: about a millisecond. */
 const AT_ONCE = 100;
-/** How many titles are kept in memory. */
+/** How many titles are cached. */
 const KNOWN_TITLES = 10_000;
 
 export interface ChatFilesOptions {
@@ -26,9 +26,9 @@ export interface ChatFilesOptions {
 
 export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles {
   const update = fileUpdater();
-  /** Made at the first question, kept current by our own writes. */
+  /** Created at the first lookup, kept current by our own writes. */
   let index: Promise<Map<ChatId, ChatId>> | null = null;
-  /** Titles as this process last wrote or found them: asked for in every turn, changed hardly ever. */
+  /** Titles as last written or read by this process: needed in every turn, hardly ever changed. */
   const titles = new Map<ChatId, string>();
 
   return {
@@ -40,7 +40,8 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
         const source = bytes?.toString('utf8') ?? '';
         if (parseDocument(source).get('title') === title) return null;
         const edited = withKey(source, 'title', title);
-        if (edited === null) log.warn({ path }, 'the title is left as it is, for the file is not plain YAML');
+        if (edited === null)
+          log.warn({ path }, 'the title was not updated, because the file is not plain YAML');
         return edited === null ? null : Buffer.from(edited, 'utf8');
       });
       if (titles.size >= KNOWN_TITLES) titles.clear();
@@ -63,7 +64,7 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
 
     async prepare() {
       await indexed().catch((error) =>
-        log.warn({ error: describe(error) }, 'groups/ could not be looked through for chats that moved'),
+        log.warn({ error: describe(error) }, 'groups/ could not be searched for chats that moved'),
       );
     },
   };

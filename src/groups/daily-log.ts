@@ -1,27 +1,27 @@
-/** The daily log of a chat: one file a day, one line an entry. Here the pure part: dates, entries, the digest. */
+/** The daily log of a chat: one file per day, one line per entry. The pure part: dates, entries, the digest. */
 import { LINE_END } from '../core/entry.js';
 import { cut } from './budget.js';
 import { BOM, decode, linesOf } from './byte-text.js';
 
-/** A day of the log, as far as a prompt shows it. */
+/** A day of the log, as shown in a prompt. */
 export interface Day {
   date: string;
   text: string;
 }
 
-/** `YYYY-MM-DD`, and a day that the calendar has. */
+/** `YYYY-MM-DD`, and a day that exists in the calendar. */
 export function isDate(date: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) return false;
   const time = Date.parse(`${date}T00:00:00Z`);
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(date);
 }
 
-/** The name of a file of the daily log. */
+/** Whether it is the name of a daily log file. */
 export function isDailyName(name: string): boolean {
   return name.endsWith('.md') && isDate(name.slice(0, -'.md'.length));
 }
 
-/** The days that a folder has files of, newest first. */
+/** The days for which a folder has files, newest first. */
 export function datesIn(fileNames: string[]): string[] {
   return fileNames
     .filter(isDailyName)
@@ -30,18 +30,18 @@ export function datesIn(fileNames: string[]): string[] {
     .reverse();
 }
 
-/** The days as they go into a prompt. Headings and the markers of single days count into the whole. */
+/** The days as included in a prompt. `maxChars` includes headings and the markers of single days. */
 export function digest(days: Day[], maxChars: number): string {
   const blocks = days.map(({ date, text }) => `--- ${date} ---\n${text}`);
   return cut(blocks.join('\n\n'), maxChars, 'daily-max-chars').text;
 }
 
-/** Whether an entry stands in the file as a line of its own. */
+/** Whether the file contains the entry as a line. */
 export function hasEntry(file: Buffer | null, line: string): boolean {
   return (file?.toString('utf8') ?? '').split(LINE_END).some((other) => other.trim() === line);
 }
 
-/** The file with one entry more. */
+/** The file with the entry appended. */
 export function withEntry(file: Buffer | null, line: string): Buffer {
   const before = file ?? Buffer.alloc(0);
   const eol = before.includes('\r\n') ? '\r\n' : '\n';
@@ -49,7 +49,7 @@ export function withEntry(file: Buffer | null, line: string): Buffer {
   return Buffer.concat([before, Buffer.from(gap + line + eol, 'utf8')]);
 }
 
-/** The file without the last line that is the entry; null when none is. */
+/** The file without the last line that equals the entry; null if there is none. */
 export function withoutEntry(file: Buffer, line: string): Buffer | null {
   const whole = file.toString('latin1');
   const bom = whole.startsWith(BOM) ? BOM : '';

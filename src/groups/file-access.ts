@@ -1,4 +1,4 @@
-/** Reading files that somebody else may have put there: a directory, a pipe or a link loop is a Fault, not a hang. */
+/** Reads files that anybody may have put there: a directory, a pipe or a link loop causes a Fault instead of a hang. */
 import {
   closeSync,
   constants,
@@ -15,9 +15,9 @@ import { setImmediate as nextPass } from 'node:timers/promises';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 
-/** Larger ones are no memory; reading them for each turn would stop everything else. */
+/** A larger file is no plausible memory file, and reading it for each turn would block everything else. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Of a small file the way to the thread pool and back costs several times what reading does. */
+/** For a small file, the round trip through the thread pool costs several times the read itself. */
 const SMALL_BYTES = 256 * 1024;
 
 const HINTS: Record<string, string> = {
@@ -33,12 +33,12 @@ const HINTS: Record<string, string> = {
 };
 
 /**
- * The bytes of a text file, or only so many of its first; null when there is none. Throws Fault `memory_unavailable`
- * for the rest.
+ * The bytes of a text file, or only its first ones; null if it does not exist. Throws Fault `memory_unavailable` for
+ * other errors.
  */
 export async function readIfThere(path: string, first?: number): Promise<Buffer | null> {
   try {
-    // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer forever.
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const found = fstatSync(file);
@@ -56,13 +56,13 @@ export async function readIfThere(path: string, first?: number): Promise<Buffer 
       closeSync(file);
     }
   } catch (error) {
-    // Below a file there is nothing either; writing there says what is wrong.
+    // A path below a file does not exist either; writing there reports what is wrong.
     if (isMissing(error) || codeOf(error) === 'ENOTDIR') return null;
     throw unavailable('read', path, error);
   }
 }
 
-/** What `read` makes of a path; where it fails, `otherwise`, and the operator hears of it. */
+/** The result of `read` for a path; if it fails, logs a warning and returns `otherwise`. */
 export async function readOr<Value>(
   otherwise: Value,
   path: string,
@@ -78,7 +78,7 @@ export async function readOr<Value>(
   }
 }
 
-/** The names in a folder; none when it is not there. */
+/** The names in a folder; empty if it does not exist. */
 export async function namesIn(folder: string): Promise<string[]> {
   try {
     return readdirSync(folder);
@@ -88,7 +88,7 @@ export async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** What lies where a path leads; null when nothing does. */
+/** The stats of what a path leads to; null if nothing is there. */
 export function statIfThere(path: string): Stats | null {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? null;
@@ -97,7 +97,7 @@ export function statIfThere(path: string): Stats | null {
   }
 }
 
-/** `unclear` where a link loop or missing access keeps us from telling. */
+/** Returns `unclear` if a link loop or missing access prevents an answer. */
 export function isFolder(path: string, unclear: boolean): boolean {
   try {
     return statIfThere(path)?.isDirectory() ?? false;
@@ -106,7 +106,7 @@ export function isFolder(path: string, unclear: boolean): boolean {
   }
 }
 
-/** The items one by one, so that others are served after so many of them. */
+/** Yields to the event loop after every `atOnce` items. */
 export async function* unhurried<Item>(items: Iterable<Item>, atOnce: number): AsyncGenerator<Item> {
   let n = 0;
   for (const item of items) {

@@ -1,14 +1,14 @@
 /**
- * What was made of a file or folder, kept until it changes. Step 4 of the route looks at some ten of them for every
- * message, and hardly one has changed since the message before; an edit is still in the very next reply.
+ * Caches what was parsed from a file or folder until it changes. Step 4 of the route needs some ten of them for every
+ * message, and they hardly ever change; an edit still applies to the very next reply.
  */
 import { type Stats, statSync } from 'node:fs';
 
-/** How much one cache holds, counted by the size of the files: the least recently used go first. */
+/** The capacity of one cache, by size of the files (LRU). */
 const MAX_BYTES = 4 * 1024 * 1024;
-/** What an entry takes beside the text of its file. */
+/** The overhead of an entry beyond its file's text. */
 const ENTRY_BYTES = 2_000;
-/** No file system that we know of has a clock with longer ticks (FAT's are of two seconds). */
+/** The coarsest timestamps of any file system that we know (FAT: two seconds). */
 const TICK_MS = 2_000;
 
 type Stamp = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'size' | 'ino' | 'dev'>;
@@ -20,21 +20,21 @@ interface Entry<Value> {
 }
 
 /**
- * A reader that calls `load` only for what has changed since it last did, and answers `missing` where nothing is.
- * Paths lead through links. What `load` throws is passed on and not kept.
+ * Returns a reader that calls `load` only for a path that has changed since the last call, and returns `missing` if
+ * nothing is there. Follows links. Errors of `load` are thrown and not cached.
  *
- * Whoever changes a file within the tick of the clock in which it was read leaves no trace in its times. So nothing is
- * kept of a file that was changed less than a tick ago, as git does with its index. After that every change shows
- * in the times: those of two seconds later are others, whatever the precision.
+ * A change within the same clock tick as our read does not alter the file's timestamps. So nothing is cached for a file
+ * that was changed less than a tick ago, as git does with its index. After that, every change shows in the timestamps,
+ * whatever their precision.
  *
- * `now` is the clock by which the system stamps files, whatever time the rest of the gateway is told.
+ * `now` must be the clock that stamps files, which may differ from the gateway's clock.
  */
 export function readUnlessUnchanged<Value>(
   missing: Value,
   load: (path: string) => Promise<Value>,
   now: () => number = Date.now,
 ): (path: string) => Promise<Value> {
-  /** In the order of use, the least recent first. */
+  /** In order of use, least recently used first. */
   const entries = new Map<string, Entry<Value>>();
   let total = 0;
 
@@ -57,7 +57,7 @@ export function readUnlessUnchanged<Value>(
   };
 
   function keep(path: string, entry: Entry<Value>): void {
-    // Read twice at the same time.
+    // The same path was read twice concurrently.
     const other = entries.get(path);
     if (other !== undefined) forget(path, other);
     if (entry.bytes > MAX_BYTES) return;
@@ -76,14 +76,14 @@ export function readUnlessUnchanged<Value>(
 }
 
 /**
- * Synchronous, because the kernel mostly knows the answer: that takes a microsecond or two, where the way through the
- * thread pool takes thirty. On a disk that is slow for the moment the event loop waits for one look at an inode.
+ * Synchronous, because the kernel usually has the answer cached: that takes a microsecond or two, against thirty
+ * through the thread pool. On a slow disk, the event loop waits for the lookup of one inode.
  */
 function look(path: string): Stats | 'missing' | 'unknown' {
   try {
     return statSync(path, { throwIfNoEntry: false }) ?? 'missing';
   } catch {
-    // A link loop, a file for a folder, no access: whoever loads it says what that means.
+    // A link loop, a file used as a folder, no access: `load` reports what it means.
     return 'unknown';
   }
 }

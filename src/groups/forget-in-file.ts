@@ -1,6 +1,6 @@
 /**
- * A file of a chat's memory without a phrase: MEMORY.md and the daily log lose the lines that it stands in, archives
- * the words alone. Pure, and on bytes: all else comes out as it went in.
+ * Removes a phrase from a memory file: from MEMORY.md and the daily log every line that contains it, from archives only
+ * the words. Pure, and on bytes: everything else is preserved.
  */
 import { FORGOTTEN, type Phrase } from '../core/phrase.js';
 import { MESSAGE_HEADING } from './archive-text.js';
@@ -11,9 +11,9 @@ import { parseMemory } from './tiers.js';
 export type Kind = 'memory' | 'daily' | 'archive';
 
 interface Forgotten {
-  /** The lines in which the phrase stands; trimmed, as a person would see them. */
+  /** The removed lines, trimmed, as shown to people. */
   lines: string[];
-  /** The very buffer where the phrase does not stand in it. */
+  /** The identical buffer if the phrase does not occur. */
   left: Buffer;
 }
 
@@ -27,7 +27,7 @@ export function forgetIn(file: Buffer, kind: Kind, phrase: Phrase): Forgotten {
   return { lines: lines.map((line) => decode(line).trim()), left: Buffer.from(left, 'latin1') };
 }
 
-/** `headings`: the numbers of lines that stay whatever stands in them. */
+/** `headings`: numbers of lines that are kept whatever they contain. */
 function forgetLines(
   whole: string,
   phrase: Phrase,
@@ -36,7 +36,7 @@ function forgetLines(
   const bom = whole.startsWith(BOM) ? BOM : '';
   const all = linesOf(whole.slice(bom.length));
   const gone = new Set<number>();
-  // Lines that stand together once others are gone may hold the phrase between them: it is to be found nowhere.
+  // Removing lines may bring others together that contain the phrase across them, so this repeats until none is left.
   for (let before = -1; gone.size > before; ) {
     before = gone.size;
     const left = [...all.keys()].filter((n) => !gone.has(n));
@@ -51,7 +51,7 @@ function forgetLines(
   return { lines, left: bom + all.filter((_, n) => !gone.has(n)).join('') };
 }
 
-/** The lines that make the headings of tiers: without one, its tier would belong to the one above. */
+/** The lines of the tier headings: without its heading, a tier would become part of the one above. */
 function tierHeadings(file: Buffer): Set<number> {
   const numbers = new Set<number>();
   const { source, sections } = parseMemory(file);
@@ -65,7 +65,7 @@ function tierHeadings(file: Buffer): Set<number> {
   return numbers;
 }
 
-/** The numbers of the lines that hold the phrase, or a part of one that runs over line ends. */
+/** The numbers of the lines that contain the phrase, or a part of it where it spans lines. */
 function linesWith(lines: string[], phrase: Phrase): number[] {
   const texts = lines.map(decode);
   const found = new Set<number>();
@@ -98,7 +98,7 @@ function forgetWords(whole: string, phrase: Phrase): { lines: string[]; left: st
   return { lines, left };
 }
 
-/** An archive in pieces: what people said and are called, and what is ours and has to stay readable. */
+/** Splits an archive: what people said and their names, and our own parts, which must remain parseable. */
 function archivePieces(whole: string): { bytes: string; ours: boolean }[] {
   const body = splitFrontMatter(whole)?.body ?? whole;
   const pieces = [{ bytes: whole.slice(0, whole.length - body.length), ours: true }];

@@ -1,4 +1,4 @@
-/** `/memory forget` on disk: looks a phrase up in all that is remembered in a chat, and removes it for good. */
+/** `/memory forget` on disk: finds a phrase in all memory files of a chat, and removes it permanently. */
 import { lstatSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';
@@ -15,7 +15,7 @@ import { archiveFolder } from './paths.js';
 import { removeLeftOvers } from './temporary-files.js';
 import { followLinks, type UpdateFile } from './update-file.js';
 
-/** How many files are looked at in one pass of the event loop. */
+/** How many files are examined per pass of the event loop. */
 const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
@@ -41,10 +41,10 @@ export function forgetting(
         found.push(...lines.slice(0, most - found.length).map((text) => ({ file, text })));
       }
     }
-    // Where nothing was found, a file that could not be read may hold it all the same.
+    // If nothing was found, an unreadable file may still contain the phrase.
     if (found.length === 0) failIfAny('look for words to be forgotten', failures);
     for (const error of failures) {
-      log.warn({ error: describe(error) }, 'passed over while looking for words to be forgotten');
+      log.warn({ error: describe(error) }, 'a file was skipped while searching for words to forget');
     }
     return found;
   }
@@ -57,7 +57,7 @@ export function forgetting(
       if (await update(path, (bytes) => bytes && forgetIn(bytes, kind, phrase).left)) changed.push(file);
       await removeBesideTarget(path);
     };
-    // No archive is written meanwhile, so none appears with the words after the folder was looked through.
+    // Under the archives' lock, so that no archive with the phrase appears after the folder was searched.
     await exclusive(archiveFolder(groupsDir, chatId), async () => {
       for (const folder of await memoryFolders(groupsDir, chatId)) {
         for (const each of (await filesIn(folder).catch(failed)) ?? []) {
@@ -71,7 +71,7 @@ export function forgetting(
   }
 }
 
-/** What a crash left behind of a file that is written through a link lies where the link leads. */
+/** Temporary files of a file written through a link are left where the link leads. */
 async function removeBesideTarget(path: string): Promise<void> {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
   const target = await followLinks(path);

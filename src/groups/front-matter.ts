@@ -1,20 +1,20 @@
-/** YAML between two lines of `---` at the beginning of a file, in text as well as in bytes (see `byte-text.ts`). */
+/** Front matter: YAML between two `---` lines at the beginning of a file, as text or as bytes (see `byte-text.ts`). */
 import { decode, encode } from './byte-text.js';
 import { withKey } from './yaml-edit.js';
 
 export interface FrontMatter {
-  /** The line above, with a byte order mark where there is one. */
+  /** The opening line, with a byte order mark if there is one. */
   opening: string;
   matter: string;
-  /** Begins with the line below. */
+  /** Starts with the closing line. */
   rest: string;
-  /** What stands below that. */
+  /** Everything after the closing line. */
   body: string;
 }
 
 const OPENING = /^(?:\uFEFF|\xef\xbb\xbf)?---[ \t]*\r?\n/;
 
-/** null when the file has none, or one that never ends. */
+/** null if the file has none, or it is not closed. */
 export function splitFrontMatter(file: string): FrontMatter | null {
   const opening = OPENING.exec(file)?.[0];
   if (opening === undefined) return null;
@@ -33,7 +33,7 @@ export function beginsFrontMatter(file: string): boolean {
   return OPENING.test(file);
 }
 
-/** The file with one key of its front matter set; null when that cannot be edited with certainty. */
+/** The file with one key of its front matter set; null if that cannot be edited reliably. */
 export function withFrontMatterKey(file: Buffer, key: string, value: string | boolean): Buffer | null {
   const parts = splitFrontMatter(file.toString('latin1'));
   const matter = parts && withKey(decode(parts.matter), key, value);

@@ -1,17 +1,17 @@
 /**
- * The headings of level 1 and 2 in a Markdown text, and the code fences left open in it. Works on UTF-8 bytes as a
- * string of one character each (see `byte-text.ts`), so that every offset is a byte and nothing is decoded twice.
+ * Finds headings of level 1 and 2 and unclosed code fences in Markdown. Works on UTF-8 bytes as a string with one
+ * character per byte (see `byte-text.ts`), so every offset is a byte offset and nothing is decoded twice.
  */
 
 export interface Heading {
-  /** Offsets of its first character and of the first one after its line end. */
+  /** Offset of its first character, and of the first one after its line end. */
   start: number;
   bodyStart: number;
   title: string;
 }
 
 export interface OpenFence {
-  /** Where it ceases to count: the heading that breaks it off, or the end. */
+  /** Where it ends: at the heading that interrupts it, or at the end of the text. */
   at: number;
   /** The line that would have closed it. */
   closer: string;
@@ -24,28 +24,28 @@ export interface Headings {
 
 const HASHES = /^ {0,3}#{1,2}(?=[ \t]|$)/;
 const UNDERLINE = /^ {0,3}(?:=+|-+)[ \t]*$/;
-/** Also in a list item. */
+/** Also within a list item. */
 const FENCE = /^ {0,3}(?<bullets>(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?<fence>`{3,}|~{3,})/;
-/** What a paragraph cannot go on over: a blank line, any heading, or a thematic break. */
+/** What ends a paragraph: a blank line, a heading, or a thematic break. */
 const BREAK = /^(?:[ \t]*$| {0,3}(?:#{1,6}(?:[ \t]|$)|([-*_])[ \t]*(?:\1[ \t]*){2,}$))/;
-/** What opens a quotation or a list item: the text after it belongs to that up to the next break. */
+/** What opens a quotation or a list item: the following text belongs to it up to the next break. */
 const CONTAINER = /^ {0,3}(?:>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))/;
-/** Indented lines are code where no paragraph goes on. */
+/** Indented lines are code unless they continue a paragraph. */
 const CODE = /^(?: {4}| {0,3}\t)/;
-/** Begins like none of all these. */
+/** Cannot start any of the above. */
 const PLAIN = /^[^\s#=`~*+_>\d-]/;
 
 /**
- * A fence hides the headings in it. One that is never closed would hide all the rest; where `breaksOpenFence`
- * is given, the next line that matches it ends such a fence and counts as a heading.
+ * A fence hides the headings in it, and an unclosed one would hide all the rest. If `breaksOpenFence` is given, the
+ * next line that matches it ends such a fence and counts as a heading.
  */
 export function findHeadings(source: string, breaksOpenFence: RegExp | null): Headings {
   const headings: Heading[] = [];
   const openFences: OpenFence[] = [];
   const lineAt = lineReader(source);
-  /** A fence of this length and more was looked for to the end and never closed. */
+  /** Lengths of fences for which no closing line was found up to the end. */
   const neverClosed: Record<string, number> = {};
-  /** Where the paragraph began that a line below could make a heading. */
+  /** The start of a paragraph that an underline could turn into a heading. */
   let paragraph: number | null = null;
   let inContainer = false;
 
@@ -91,7 +91,7 @@ export function findHeadings(source: string, breaksOpenFence: RegExp | null): He
     return at;
   }
 
-  /** A fence in a list item ends with the item, at the latest: at the first text that stands further left. */
+  /** A fence in a list item ends with the item at the latest: at the first text with less indentation. */
   function endOfListFence(from: number, line: string, fence: string): number {
     const column = line.indexOf(fence);
     const indent = ' '.repeat(column);
@@ -107,12 +107,12 @@ export function findHeadings(source: string, breaksOpenFence: RegExp | null): He
   }
 }
 
-/** Whether nothing but headings and blank lines stands in a piece that holds no heading of level 1 or 2. */
+/** Whether a piece without headings of level 1 or 2 contains only lower headings and blank lines. */
 export function isBlank(piece: string): boolean {
   return !/[^ \t\r\n]/.test(piece.replace(/^ {0,3}#{3,6}(?=[ \t\r\n]|$)[^\r\n]*/gm, ''));
 }
 
-/** The line that begins at an offset, without its line end, and where the next begins. */
+/** Returns the line at an offset without its line end, and where the next line starts. */
 function lineReader(source: string): (start: number) => { text: string; next: number } {
   const line = /([^\r\n]*)(?:\r\n|\n|\r)?/y;
   return (start) => {
@@ -122,7 +122,7 @@ function lineReader(source: string): (start: number) => { text: string; next: nu
   };
 }
 
-/** Backticks with another backtick behind them on the line. */
+/** Inline code: backticks followed by another backtick on the same line. */
 function isCodeInSentence(line: string, fence: string): boolean {
   return fence.startsWith('`') && line.includes('`', line.indexOf(fence) + fence.length);
 }
@@ -131,7 +131,7 @@ function hashTitle(line: string): string {
   return trimBlanks(line.replace(/^ *#+/, '').replace(/(^|[ \t])#+[ \t]*$/, ''));
 }
 
-/** Not `trim`: a byte that looks like a no-break space is the end of another character. */
+/** Not `trim`: a byte that looks like a no-break space is part of another character. */
 function trimBlanks(text: string): string {
   return text.replace(/^[ \t]+|[ \t]+$/g, '');
 }

@@ -1,4 +1,4 @@
-/** Which files of a chat hold what is remembered: every MEMORY.md, the daily logs, the archives. */
+/** Lists a chat's memory files: every MEMORY.md, the daily logs, the archives. */
 import { join } from 'node:path';
 import type { ChatId } from '../core/ids.js';
 import type { MemoryFile, MemoryOwner } from '../core/memory.js';
@@ -9,16 +9,16 @@ import type { Kind } from './forget-in-file.js';
 import { archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
 import { isReserved } from './slug.js';
 
-/** A folder that such files lie in. */
+/** A folder that contains such files. */
 export interface MemoryFolder {
   path: string;
-  /** Below the chat's folder. */
+  /** Relative to the chat's folder. */
   name: string;
   kind: Kind;
   holds(file: string): boolean;
 }
 
-/** Those of all personas, deleted ones too, then the daily log's and the archives'. */
+/** The folders of all personas, including deleted ones, then those of the daily log and the archives. */
 export async function memoryFolders(groupsDir: string, chatId: ChatId): Promise<MemoryFolder[]> {
   const chat = chatFolder(groupsDir, chatId);
   const names = (await namesIn(chat)).filter((name) => !name.startsWith('.') && !isReserved(name)).sort();
@@ -27,20 +27,20 @@ export async function memoryFolders(groupsDir: string, chatId: ChatId): Promise<
   return [
     ...names
       .map((name): MemoryFolder => ({ path: join(chat, name), name, kind: 'memory', holds: isMemory }))
-      // What cannot be told counts as one: whoever looks into it will say what is wrong.
+      // If it is unclear whether it is a folder, it counts as one: reading it reports what is wrong.
       .filter(({ path }) => isFolder(path, true)),
     { path: dailyFolder(groupsDir, chatId), name: 'memory', kind: 'daily', holds: isText },
     { path: archiveFolder(groupsDir, chatId), name: 'archive', kind: 'archive', holds: isText },
   ];
 }
 
-/** Of one folder, the newest first where names begin with a date. */
+/** The files of one folder; newest first where names start with a date. */
 export async function filesIn({ path, name, holds }: MemoryFolder): Promise<MemoryFile[]> {
   const files = (await namesIn(path)).filter(holds).sort().reverse();
   return files.map((file) => ({ file: `${name}/${file}`, path: join(path, file) }));
 }
 
-/** What one persona's memory in a chat consists of, as far as it is there and says anything. */
+/** The files of one persona's memory in a chat that exist and are not empty. */
 export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promise<MemoryFile[]> {
   const { chatId, personaId } = owner;
   const days = (await namesIn(dailyFolder(groupsDir, chatId))).filter(isDailyName).sort().reverse();
@@ -55,7 +55,7 @@ export async function filesOfOwner(groupsDir: string, owner: MemoryOwner): Promi
   });
 }
 
-/** The names of files that are archives of one persona by their name, oldest first. */
+/** The names of one persona's archives, oldest first. */
 export async function archivesOf(groupsDir: string, { chatId, personaId }: MemoryOwner): Promise<string[]> {
   return (await namesIn(archiveFolder(groupsDir, chatId)))
     .map(parseArchiveName)

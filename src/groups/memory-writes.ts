@@ -1,6 +1,6 @@
 /**
- * Every change of what is remembered, and the way back. The version before it is kept just before a file is
- * replaced: a crash in between leaves a version of something that never was, and never a change without one.
+ * Every change of memory files, and its undo. The previous version is stored just before the file is replaced: a crash
+ * in between leaves a version of a change that never happened, but never a change without a version.
  */
 import type { Clock } from '../core/clock.js';
 import { entryLine } from '../core/entry.js';
@@ -75,12 +75,12 @@ export function memoryWrites(
     return {
       bytes,
       record: () => versions.keepVersion(version),
-      // One that stays does no harm: whoever takes it back will find that there is nothing to be taken back.
+      // A version that remains is harmless: undoing it finds nothing to undo.
       withdraw: () =>
         versions.dropVersion(id).catch((error) => {
           log.warn(
             { version: id, file, error: describe(error) },
-            'a version stays of a change that was not made',
+            'the version of a change that was not made could not be removed',
           );
         }),
     };
@@ -114,14 +114,14 @@ function orNew(bytes: Buffer | null): Buffer {
   return bytes === null || bytes.length === 0 ? Buffer.from(NEW_MEMORY, 'utf8') : bytes;
 }
 
-/** Only what the writer saw whole may be replaced; an empty tier has nothing to lose. */
+/** Only a tier that the writer has seen completely may be replaced; an empty tier has nothing to lose. */
 function mayReplace(current: string, seen: SeenTier | undefined): boolean {
   return current === (seen !== undefined && 'text' in seen ? seen.text : '');
 }
 
 /**
- * A text that stood in the file may stand there again as it is. Only where it was part of its tier by the indentation
- * of its first line, which reading has trimmed, it is made fit like any other text.
+ * Restores a text that was in the file before, unchanged if possible. Only if it depended on the indentation of its
+ * first line, which reading has trimmed, is it made fit like any other text.
  */
 function asItWas(file: ParsedMemory, tier: Tier, piece: string, whole: string): Buffer {
   const same = withTier(file, tier, piece);

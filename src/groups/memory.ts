@@ -1,7 +1,7 @@
 /**
- * What is remembered, on disk: the port of step 4 (context) and of the memory tools. What goes into prompts is read
- * again as soon as its file changes; all else reads the files themselves, and writes go through the one updater, so
- * that an operator's edit counts at once and is never lost.
+ * Memory on disk: implements the port for step 4 of the route (context) and the memory tools. Text for prompts is
+ * cached until its file changes; everything else reads the files directly. All writes go through one updater, so that
+ * an operator's edit applies at once and is never lost.
  */
 import { join } from 'node:path';
 import type { Memory, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
@@ -27,7 +27,7 @@ export interface MemoryBudgets {
 
 export interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
-  /** Shared with the archives, in which memory erases. */
+  /** Shared with the archives, in which memory erases text. */
   exclusive: Exclusive;
 }
 
@@ -97,7 +97,7 @@ export function createMemory(options: MemoryOptions): Memory {
     ...forgetting(groupsDir, update, exclusive, log),
   };
 
-  /** A file that cannot be read never stops a reply. */
+  /** An unreadable file never prevents a reply. */
   function forPrompt<Value>(
     path: string,
     read: (path: string) => Promise<Value>,

@@ -1,6 +1,6 @@
 /**
- * Where everything lies under `groups/`. Ids become folder names here and nowhere else, so this is where a
- * forged one (`../x`) is stopped, whoever passed it on.
+ * The paths under `groups/`. Ids become folder names only here, so a forged id (`../x`) is stopped here, whatever its
+ * origin.
  */
 import { isAbsolute, join, relative } from 'node:path';
 import { Fault } from '../core/errors.js';
@@ -43,7 +43,7 @@ export function archiveFolder(groupsDir: string, chatId: ChatId): string {
   return join(chatFolder(groupsDir, chatId), 'archive');
 }
 
-/** Relative where that is shorter to read, for the model and for operators. */
+/** Relative where that is shorter, for the model and for operators. */
 export function fromHere(path: string): string {
   const short = relative(process.cwd(), path);
   return short.startsWith('..') || isAbsolute(short) ? path : short;

@@ -1,6 +1,6 @@
 /**
- * PERSONA.md: YAML front matter between two lines of `---`, then the character as Markdown. Reading takes what
- * can be read and says what could not; editing changes one line.
+ * PERSONA.md: YAML front matter, then the character description as Markdown. Reading takes what is valid and reports
+ * what is not; editing changes one line.
  */
 import { isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml';
 import type { Persona } from '../core/persona.js';
@@ -8,7 +8,7 @@ import { BOM, encode } from './byte-text.js';
 import { beginsFrontMatter, splitFrontMatter, withFrontMatterKey } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
 
-/** What a file says itself; null or empty where it leaves something out. */
+/** What a file itself states; null or empty for what it leaves out. */
 export interface PersonaFile {
   name: string | null;
   model: string | null;
@@ -17,7 +17,7 @@ export interface PersonaFile {
   aliases: string[] | null;
   from: string | null;
   character: string;
-  /** What the operator should know of the front matter. */
+  /** Problems in the front matter, for the operator. */
   faults: string[];
 }
 
@@ -83,7 +83,7 @@ export function readPersonaFile(file: string): PersonaFile {
   }
 }
 
-/** Numbers, too: a name such as 007. */
+/** Numbers as well, for a name such as 007. */
 function isText(value: unknown): value is string | number {
   return typeof value === 'string' || typeof value === 'number';
 }
@@ -92,12 +92,12 @@ function oneLine(value: string | number): string {
   return String(value).replace(/\s+/g, ' ').trim();
 }
 
-/** A file that says a name and leaves the rest to the library. */
+/** A file that states only a name and leaves the rest to the library. */
 export function freshPersonaFile(name: string, from: string | null): string {
   return `---\n${stringify(from === null ? { name } : { name, from }, { lineWidth: 0 })}---\n`;
 }
 
-/** The file with another model and every other byte as it was; null when it cannot be edited with certainty. */
+/** The file with a different model and every other byte preserved; null if it cannot be edited reliably. */
 export function withModel(file: Buffer, model: string): Buffer | null {
   const text = file.toString('utf8');
   const edited = beginsFrontMatter(text) ? withFrontMatterKey(file, 'model', model) : withMatter(file, model);
@@ -114,7 +114,7 @@ function withMatter(file: Buffer, model: string): Buffer | null {
   return Buffer.from(top + source.slice(bom.length), 'latin1');
 }
 
-/** What the own file leaves out is the library's; a name that only repeats the id says nothing of its own. */
+/** Values that the file leaves out come from the library; a name that only repeats the id counts as left out. */
 export function inherit(id: string, from: string | null, own: PersonaFile, library: PersonaFile): Persona {
   const ownName = own.name === id && from === null ? null : own.name;
   return {

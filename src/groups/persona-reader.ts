@@ -1,4 +1,4 @@
-/** Reading personas off the disk: one, all of a chat, or the one that a name means. */
+/** Reads personas from the disk: one, all of a chat, or by name. */
 import { join } from 'node:path';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
@@ -15,7 +15,7 @@ export function personaReader(groupsDir: string, log: Log) {
     const bytes = await readIfThere(path);
     return bytes && readPersonaFile(bytes.toString('utf8'));
   });
-  /** Folders that a persona may lie in, by the folder of their chat. */
+  /** Folders that may contain a persona, by the folder of their chat. */
   const idsIn = readUnlessUnchanged<PersonaId[]>([], async (folder) =>
     (await namesIn(folder)).filter((id) => id !== DEFAULT_PERSONA && isPersonaId(id)).sort(),
   );
@@ -52,7 +52,7 @@ export function personaReader(groupsDir: string, log: Log) {
     );
   }
 
-  /** A persona that no chat has said anything of. */
+  /** A persona that has no file in the chat. */
   async function asInLibrary(personaId: PersonaId): Promise<Persona> {
     return inherit(personaId, null, NO_FILE, await libraryFile(personaId));
   }
@@ -71,12 +71,12 @@ export function personaReader(groupsDir: string, log: Log) {
     return file ?? NO_FILE;
   }
 
-  /** null when there is no such file. One that cannot be read says nothing, and the operator hears of it. */
+  /** null if the file does not exist. An unreadable one counts as empty, and a warning is logged. */
   async function read(path: string): Promise<PersonaFile | null> {
     const message = 'a persona file cannot be read; it counts as empty';
     const file = await readOr(NO_FILE, path, fileAt, log, message);
     if (file !== null && file.faults.length > 0) {
-      log.warn({ path, faults: file.faults }, 'left out what cannot be read of a persona');
+      log.warn({ path, faults: file.faults }, 'unreadable parts of a persona file are ignored');
     }
     return file;
   }

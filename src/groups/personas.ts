@@ -1,4 +1,6 @@
-/** Personas on disk: the port of steps 3 and 4 and of `/persona`. PERSONA.md is the truth. */
+/**
+ * Personas on disk: implements the port for steps 3 and 4 of the route and for `/persona`. PERSONA.md is authoritative.
+ */
 import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -20,7 +22,7 @@ export interface PersonasOptions {
   clock: Pick<Clock, 'now'>;
 }
 
-/** How a PERSONA.md begins that was moved aside. */
+/** The prefix of a PERSONA.md that was moved aside. */
 const DELETED = 'PERSONA.deleted-';
 
 type Outcome = { ok: true; persona: Persona } | PersonaRefusal;
@@ -80,7 +82,7 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
     try {
       await rename(path, fileOf(chatId, persona.id, `${DELETED}${time}.md`));
     } catch (error) {
-      // Somebody else deleted it meanwhile.
+      // It was deleted meanwhile.
       if (!isMissing(error)) throw unavailable('write', path, error);
     }
     return { ok: true, persona };
@@ -122,7 +124,7 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
   }
 }
 
-/** False when it is there already. Mostly it is, so its text is made only when it is missing. */
+/** False if it exists. It usually does, so the text is only created if it is missing. */
 async function writeIfMissing(path: string, text: () => string): Promise<boolean> {
   if (existsSync(path)) return false;
   try {

@@ -1,4 +1,4 @@
-/** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing else's. */
+/** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing of any other. */
 import { join } from 'node:path';
 import type { Archives } from '../core/archive.js';
 import type { Log } from '../core/log.js';
@@ -9,7 +9,7 @@ import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from '
 import { archiveFolder, chatFolder, dailyFolder, isChatId } from './paths.js';
 import { isPersonaId } from './slug.js';
 
-/** How many folders or files are looked at in one pass of the event loop. */
+/** How many folders or files are examined per pass of the event loop. */
 const AT_ONCE = 100;
 
 export function createRecallFiles(options: {
@@ -62,7 +62,7 @@ export function createRecallFiles(options: {
 
 const PASSED_OVER = 'passed over by recall, for it cannot be read';
 
-/** Whether `list` may have named it. */
+/** Whether `list` could have returned it. */
 function isOf({ personaId }: Scope, file: string): boolean {
   const [folder, name = '', ...more] = file.split('/');
   if (more.length > 0) return false;
@@ -77,7 +77,7 @@ function stampOf(path: string): { stamp: string; bytes: number } | null {
     if (found === null || found.size === 0) return null;
     return { stamp: `${found.mtimeMs}-${found.size}-${found.ino}`, bytes: found.size };
   } catch {
-    // A link loop, a folder without access: reading it says so to the operator.
+    // A link loop, or a folder without access: reading the file reports it to the operator.
     return { stamp: 'unreadable', bytes: 0 };
   }
 }

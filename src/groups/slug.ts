@@ -1,4 +1,4 @@
-/** The id of a persona from the name a person gave it: the name of its folder, and how names are compared. */
+/** Derives a persona's id from its name: the id is the name of its folder, and names are compared by it. */
 
 /** Folders of a chat that are not personas. */
 const RESERVED = ['memory', 'archive'];
@@ -6,8 +6,8 @@ const RESERVED = ['memory', 'archive'];
 const MAX_BYTES = 60;
 
 /**
- * NFKC and lower case; letters and digits of any script stay (with the marks that some scripts write vowels
- * with), every run of anything else becomes one `-`. At most 60 bytes of whole characters; may be empty.
+ * NFKC and lower case; letters and digits of all scripts are kept (with combining marks, which some scripts use for
+ * vowels), every run of other characters becomes one `-`. At most 60 bytes, cut at a character; may be empty.
  */
 export function slug(name: string): string {
   let id = '';
@@ -26,7 +26,7 @@ export function isReserved(id: string): boolean {
   return RESERVED.includes(id);
 }
 
-/** An id is the slug of itself; nothing else may become a folder. */
+/** An id is its own slug; nothing else may become a folder. */
 export function isPersonaId(id: string): boolean {
   return id !== '' && slug(id) === id && !isReserved(id);
 }

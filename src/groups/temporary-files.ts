@@ -1,6 +1,6 @@
 /**
- * Files in the making, beside those that they will replace: `.MEMORY.md.<process>-<number>.tmp`. A crash leaves
- * them behind, with what stood in them.
+ * Temporary files, beside those they will replace: `.MEMORY.md.<process>-<number>.tmp`. A crash leaves them behind with
+ * their content.
  */
 import { type FileHandle, lstat, open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -11,20 +11,20 @@ export interface Temporary {
   file: FileHandle;
 }
 
-/** A new file that nobody else writes, in the folder of the one that it will become. */
+/** Creates a new file, exclusive to this writer, in the folder of the file it will become. */
 export async function openTemporary(target: string): Promise<Temporary> {
   for (let number = 1; ; number++) {
     const path = join(dirname(target), `.${basename(target)}.${process.pid}-${number}.tmp`);
     try {
       return { path, file: await open(path, 'wx+') };
     } catch (error) {
-      // Another writer's, or what a crash left.
+      // It belongs to another writer, or a crash left it.
       if (codeOf(error) !== 'EEXIST') throw error;
     }
   }
 }
 
-/** Removes what earlier processes left behind in a folder, of those files that `isMeant` names. */
+/** Removes temporary files that earlier processes left in a folder, of the files for which `isMeant` is true. */
 export async function removeLeftOvers(folder: string, isMeant: (name: string) => boolean): Promise<void> {
   for (const name of await namesIn(folder)) {
     const target = /^\.(.+)\.\d+-\d+\.tmp$/.exec(name)?.[1];

@@ -1,6 +1,6 @@
 /**
- * A MEMORY.md as three tiers: where each stands, what it says, and the file with one of them replaced. Pure, and
- * on bytes: whatever else a person put into the file comes out of a write as it went in.
+ * MEMORY.md as three tiers: finds each, reads its text, and replaces it. Pure, and on bytes: a write preserves
+ * everything else that a person put into the file.
  */
 import type { Tier } from '../core/memory.js';
 import { BOM, decode, encode, endsLine } from './byte-text.js';
@@ -16,27 +16,28 @@ const HEADING_LINES: Record<Tier, string> = {
 
 export const NEW_MEMORY = `# Memory\n\n${TIERS.map((tier) => HEADING_LINES[tier]).join('\n\n')}\n`;
 
-/** A piece of the file from one heading of level 1 or 2 to the next; `tier` where the heading is a tier's. */
+/** The part of the file from one heading of level 1 or 2 to the next; `tier` if it is a tier's heading. */
 interface Section {
   tier: Tier | null;
   start: number;
   bodyStart: number;
   end: number;
-  /** What closes a fence that is left open in it, for whoever reads the piece alone. */
+  /** What closes a fence left open in it, for reading this part alone. */
   closer: string | null;
 }
 
 export interface ParsedMemory {
-  /** One character a byte, without `bom`. */
+  /** One character per byte, without `bom`. */
   source: string;
   bom: string;
-  /** What stands before the first heading. */
+  /** The text before the first heading. */
   preamble: string;
   sections: Section[];
   openFences: OpenFence[];
 }
 
-// People type other dashes, a colon, other capitals, or leave the words out. In UTF-8 bytes, as all of this file.
+// People type other dashes, a colon, other capitals, or leave the words out. In UTF-8 bytes, like everything in this
+// file.
 const SPACE = '(?:[ \\t]|\\xc2\\xa0)';
 const DASH = '(?:\\xe2\\x80[\\x92-\\x95]|\\xe2\\x88\\x92|-{1,2}|:)';
 const words = (term: string) => `(?:(?:${SPACE}*${DASH}${SPACE}*|${SPACE}+)${term}(?:[ \\t]|-)?term)?:?`;
@@ -58,7 +59,7 @@ export function parseMemory(file: Buffer): ParsedMemory {
   return { source, bom, preamble: source.slice(0, headings[0]?.start), sections, openFences };
 }
 
-/** A tier's text: trimmed, with plain line ends, pieces under equal headings joined. */
+/** A tier's text: trimmed, with plain line ends, sections under repeated headings joined. */
 export function tierText(file: ParsedMemory, tier: Tier): string {
   return file.sections
     .filter((section) => section.tier === tier)
@@ -67,12 +68,12 @@ export function tierText(file: ParsedMemory, tier: Tier): string {
     .join('\n\n');
 }
 
-/** The whole file as text, as a person would see it. */
+/** The whole file as decoded text. */
 export function wholeText(file: ParsedMemory): string {
   return decode(file.source);
 }
 
-/** Whether nothing stands in it but headings. */
+/** Whether it contains nothing but headings. */
 export function isEmpty(file: ParsedMemory): boolean {
   const { source, sections, preamble } = file;
   return (
@@ -95,8 +96,8 @@ export function tiersBeyond(file: ParsedMemory, visible: number): Set<Tier> {
 }
 
 /**
- * The part of a tier's whole text that is to stand in the first of its pieces, given that the others stay; null
- * when the text does not end with what they say.
+ * The part of a tier's text that belongs into its first section if the other sections stay unchanged; null if the text
+ * does not end with theirs.
  */
 export function firstPiece(file: ParsedMemory, tier: Tier, text: string): string | null {
   const others = file.sections.filter((section) => section.tier === tier).slice(1);
@@ -106,7 +107,7 @@ export function firstPiece(file: ParsedMemory, tier: Tier, text: string): string
   return text.endsWith(`\n\n${rest}`) ? text.slice(0, -rest.length - 2) : null;
 }
 
-/** The file with one tier's text replaced; a missing heading is added where one would look for it. */
+/** The file with one tier's text replaced; a missing heading is added in the tier's proper position. */
 export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffer {
   const { source, bom, sections, openFences } = file;
   const eol = /\r\n|\n|\r/.exec(source)?.[0] ?? '\n';
@@ -117,7 +118,7 @@ export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffe
   const to = section?.end ?? from;
   const last = to === source.length;
 
-  // A fence left open further up would now end in this tier's text: it gets the line that it lacks.
+  // A fence left open further up would now end in this tier's text, so its closing line is added.
   let head = '';
   let done = 0;
   for (const fence of openFences.filter((fence) => fence.at <= from)) {
@@ -134,8 +135,8 @@ export function withTier(file: ParsedMemory, tier: Tier, content: string): Buffe
 }
 
 /**
- * Content as it may stand under a tier's heading: plain line ends, trimmed, headings of level 1 and 2 lowered to
- * level 3, an open fence closed. So it can neither end its tier nor swallow the next.
+ * Makes content fit under a tier's heading: plain line ends, trimmed, headings of level 1 and 2 lowered to level 3, an
+ * open fence closed. It can then neither end its tier nor swallow the next.
  */
 export function fitForTier(content: string): string {
   const plain = content.replace(/\r\n?/g, '\n').trim();
@@ -166,7 +167,7 @@ function sectionText(file: ParsedMemory, section: Section): string {
   return decode(whole).replace(/\r\n?/g, '\n').trim();
 }
 
-/** A text in the place of another, with the blank lines that a person left around that one; empty where none was. */
+/** Replaces a text and keeps the blank lines that a person left around it; empty if there was no text. */
 function withSameSpace({ source }: ParsedMemory, { bodyStart, end }: Section, text: string): string {
   const was = source.slice(bodyStart, end);
   if (text === '' || !/[^ \t\r\n]/.test(was)) return '';
@@ -174,7 +175,7 @@ function withSameSpace({ source }: ParsedMemory, { bodyStart, end }: Section, te
   let textEnd = was.length;
   while (/[ \t\r\n]/.test(was.charAt(textEnd - 1))) textEnd--;
   const gap = was.slice(textEnd);
-  // A heading that is underlined would take a line right before it into itself.
+  // An underlined heading would absorb a line directly before it.
   const safe = end === source.length || /^ {0,3}#{1,2}(?:[ \t\r\n]|$)/.test(source.slice(end, end + 6));
   return safe || /^[ \t]*(?:\r\n|\n|\r(?!\n))[ \t]*[\r\n]/.test(gap) ? linesBefore + text + gap : '';
 }
@@ -198,7 +199,7 @@ function positionFor({ sections, source }: ParsedMemory, tier: Tier): number {
   return source.length;
 }
 
-/** The line ends after which the next line stands alone, with a blank one before it. */
+/** The line ends needed so that the next line follows a blank one. */
 function gapAfter(head: string, eol: string): string {
   if (head === '' || /(?:^|\n|\r(?!\n))(?:\r\n|\n|\r)$/.test(head.slice(-3))) return '';
   return endsLine(head) ? eol : eol + eol;

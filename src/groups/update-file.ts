@@ -1,6 +1,6 @@
 /**
- * Changing a file that others read and edit at the same time: never half written, never over somebody else's
- * change. Changes of a file run one after the other; one that came from outside meanwhile makes ours run again.
+ * Changes a file that others read and edit at the same time: atomically, and without overwriting anybody's change.
+ * Changes of a file run one after the other; if it was edited from outside meanwhile, ours is computed again.
  */
 import { readFileSync, renameSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, readlink, realpath, rm, stat } from 'node:fs/promises';
@@ -10,26 +10,26 @@ import { codeOf, isMissing, readIfThere, unavailable } from './file-access.js';
 import { type Exclusive, locks } from './locks.js';
 import { openTemporary, removeLeftOvers } from './temporary-files.js';
 
-/** What a file shall be, and a record of it elsewhere: made just before, withdrawn when the file was not replaced. */
+/** A file's new content and a record of the change: stored just before, withdrawn if the file was not replaced. */
 export interface RecordedChange {
   bytes: Buffer;
   record(): Promise<void>;
   withdraw(): Promise<void>;
 }
 
-/** Gets the file as it is (null: not there) and returns what it shall be (null: as it is). May run repeatedly. */
+/** Gets the current file (null: missing) and returns the new content (null: unchanged). May run repeatedly. */
 type Change = (current: Buffer | null) => Buffer | RecordedChange | null;
 
 /**
- * Whether the file was replaced. Throws, and leaves the file as it is, when the signal aborts before that. A crash
- * leaves at most a record of a change that was not made.
+ * Returns whether the file was replaced. If the signal aborts before that, throws and leaves the file unchanged. A
+ * crash leaves at most a record of a change that was not made.
  */
 export type UpdateFile = (path: string, change: Change, signal?: AbortSignal) => Promise<boolean>;
 
 const MAX_TRIES = 50;
 const MAX_LINKS = 40;
 
-/** Whoever writes the same files shares an updater, or at least its locks: one a path, by `resolve`. */
+/** Writers of the same files must share an updater, or at least its locks: one per path, by `resolve`. */
 export function fileUpdater(exclusive: Exclusive = locks()): UpdateFile {
   return (path, change, signal) => exclusive(resolve(path), () => update(path, change, signal));
 }
@@ -55,7 +55,7 @@ async function update(path: string, change: Change, signal?: AbortSignal): Promi
         if (!renamed) await recorded?.withdraw();
       }
     } finally {
-      // Once renamed, the name may be another writer's already.
+      // After the rename, the temporary name may already belong to another writer.
       if (!renamed) await rm(temporary, { force: true });
     }
     if (renamed) return true;
@@ -64,10 +64,11 @@ async function update(path: string, change: Change, signal?: AbortSignal): Promi
 }
 
 function stopIfAborted(target: string, signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new Fault('memory_unavailable', `${target} was not written: the turn was ended`);
+  if (signal?.aborted)
+    throw new Fault('memory_unavailable', `${target} was not written: the turn was aborted`);
 }
 
-/** The new file beside the old one, on the disk; null when the folder or the old file went away meanwhile. */
+/** Writes the new file beside the old one, synced; null if the folder or the old file disappeared meanwhile. */
 async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Promise<string | null> {
   try {
     await mkdir(dirname(target), { recursive: true });
@@ -90,7 +91,7 @@ async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Pr
   }
 }
 
-/** A rename makes the file ours; its mode and, where we may, its owner stay what the operator chose. */
+/** The rename makes us the owner; mode and, where permitted, owner are copied from the old file. */
 async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<void> {
   const was = await stat(target);
   const is = await temporary.stat();
@@ -102,14 +103,14 @@ async function takeOwnerAndMode(target: string, temporary: FileHandle): Promise<
   await temporary.chmod(was.mode & 0o7777);
 }
 
-/** Compared and renamed in one go, so that no other writer of this process comes in between. */
+/** Compares and renames synchronously, so that no other writer of this process comes in between. */
 function renameIfUnchanged(temporary: string, target: string, read: Buffer | null): boolean {
   try {
     if (!isUnchanged(target, read)) return false;
     renameSync(temporary, target);
     return true;
   } catch (error) {
-    // The folder went away meanwhile.
+    // The folder disappeared meanwhile.
     if (isMissing(error)) return false;
     throw unavailable('write', target, error);
   }
@@ -125,7 +126,7 @@ function isUnchanged(target: string, read: Buffer | null): boolean {
   }
 }
 
-/** Where a path leads in the end, also when nothing is there yet: a link to a missing file is written at its target. */
+/** The final target of a path, even if it does not exist: a link to a missing file is written at its target. */
 export async function followLinks(path: string): Promise<string> {
   let at = resolve(path);
   try {

@@ -1,7 +1,7 @@
-/** One key of a YAML text set to another value, with everything else in the text as it was, comments and order too. */
+/** Sets one key of a YAML text and preserves everything else, including comments and order. */
 import { isMap, isNode, isScalar, parseDocument, stringify } from 'yaml';
 
-/** null when the text is not a YAML map that could be edited with certainty. */
+/** null if the text is not a YAML map that can be edited reliably. */
 export function withKey(source: string, key: string, value: string | boolean): string | null {
   const document = parseDocument(source);
   if (document.errors.length > 0) return null;
@@ -19,7 +19,7 @@ function replaced(source: string, value: unknown, scalar: string): string | null
   const range = isNode(value) ? value.range : null;
   if (!range) return null;
   const [from, to] = range;
-  // What spans lines ends with the last of them.
+  // A value that spans lines includes the last line end.
   const lineEnd = /(?:\r\n|\n)$/.exec(source.slice(from, to))?.[0] ?? '';
   const space = source[from - 1] === ':' ? ' ' : '';
   return source.slice(0, from) + space + scalar + lineEnd + source.slice(to);

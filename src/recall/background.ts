@@ -1,4 +1,4 @@
-/** Work in the background that is done again whenever it is woken, and, when it failed, after a while. */
+/** Runs background work whenever it is woken, with retries and back-off when it fails. */
 import type { Clock } from '../core/clock.js';
 import { OVER } from '../core/clock.js';
 import { describe } from '../core/errors.js';
@@ -7,7 +7,7 @@ import type { Log } from '../core/log.js';
 const RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 30_000;
 
-/** `restMs` says how long to wait before work that was woken after the last took so long. */
+/** `restMs` returns the pause before the next run, given how long the last one took. */
 export function createBackground(
   what: string,
   clock: Clock,
@@ -32,11 +32,11 @@ export function createBackground(
         failures = 0;
         if (stopped.signal.aborted) return;
         await woken;
-        // What comes in a burst is worked on in one go.
+        // Collects a burst, so that it is handled in one run.
         await clock.sleep(restMs(tookMs), stopped.signal);
       } catch (error) {
         if (stopped.signal.aborted) return;
-        if (failures++ === 0) log.warn({ error: describe(error) }, `${what} failed, and is tried again`);
+        if (failures++ === 0) log.warn({ error: describe(error) }, `${what} failed and will be retried`);
         await clock.sleep(Math.min(RETRY_MS * failures, LONGEST_RETRY_MS), stopped.signal);
       }
     }
@@ -46,7 +46,7 @@ export function createBackground(
     start(): void {
       running ??= run();
     },
-    /** There is something to do. While it works, it does so again afterwards. */
+    /** There is something to do. If the work is running, it runs again afterwards. */
     wake: () => ring(),
     /** Resolves when it has ended. */
     async stop(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * What stands in the index, and what changes it. Everything belongs to an origin (a room or a file) of a scope; what is
- * removed is invisible at once, and cleared away a little at a time.
+ * The chunks in the index, and every change to them. Each chunk belongs to an origin (a room or a file) of a scope;
+ * removed chunks are hidden at once and cleared in small steps.
  */
 import type { Scope } from '../core/recall.js';
 import type { FileChunk } from './file-chunks.js';
@@ -30,9 +30,9 @@ export interface NewChunk {
   heardAfter: number;
 }
 
-/** So much is cleared in one go: a search may wait behind it. */
+/** How many are cleared in one step: a search may have to wait for it. */
 const CLEARED_AT_ONCE = 500;
-/** Pages of the index of words that are merged in one go. */
+/** Pages of the full-text index that are merged in one step. */
 const MERGED_AT_ONCE = 200;
 const PURGE = 'purge';
 
@@ -80,14 +80,14 @@ export function createChunks(db: IndexDatabase) {
       { text: null, line: null, tier: null, message: null, ...file, ...chunk },
     );
     if (added.changes === 0) {
-      // A dropped chunk with the same number may not be cleared away yet: the store may use a number again.
+      // A removed chunk with the same number may not be cleared yet, because the store can reuse numbers.
       const sql = `SELECT 1 FROM chunk JOIN origin ON origin.number = chunk.origin
                    WHERE chunk.id = ? AND origin.state = ${DEAD}`;
       if (row(sql, chunk.id) === undefined) return false;
       clearChunk(chunk.id);
       return addChunk(chunk, terms, file);
     }
-    // Every term begins with its scope, so that a search reads the entries of one scope and nothing else.
+    // Every term is prefixed with its scope, so that a search reads the entries of one scope only.
     const text = terms.map((term) => `${chunk.scope}x${term}`).join(' ');
     change('INSERT INTO words (rowid, terms) VALUES (CAST(? AS INTEGER), ?)', chunk.id, text);
     return true;
@@ -97,7 +97,7 @@ export function createChunks(db: IndexDatabase) {
     change(`UPDATE origin SET state = ${DEAD}, chunks = 0 WHERE number = ?`, origin.number);
   }
 
-  /** Whether the store's message of that id, said in that minute, stands in the index itself. */
+  /** Whether the store's message with this id and minute is in the index itself. */
   function isIndexed(scope: number, message: number, at: number | null): boolean {
     if (message >= FIRST_LINE) return false;
     const found = row<{ at: number }>('SELECT at FROM chunk WHERE id = ?', scope * SCOPE_SPAN + message);
@@ -121,13 +121,13 @@ export function createChunks(db: IndexDatabase) {
     change('DELETE FROM chunk WHERE id = ?', id);
   }
 
-  /** The index of words only marks what is deleted; after it is merged into one, nothing of that is left. */
+  /** The full-text index only marks entries as deleted; a full merge removes them physically. */
   function merge(): boolean {
     const pending = row<{ what: string }>('SELECT what FROM chore');
     if (pending === undefined) return false;
     const changes = () => db.number('SELECT total_changes() AS n');
     const before = changes();
-    // A negative number begins to merge everything there is; a positive one goes on with it.
+    // A negative number starts a full merge; a positive one continues it.
     const pages = pending.what === PURGE ? -MERGED_AT_ONCE : MERGED_AT_ONCE;
     change("INSERT INTO words (words, rank) VALUES ('merge', ?)", pages);
     if (pending.what !== PURGE && changes() - before >= 2) return true;
@@ -161,7 +161,7 @@ export function createChunks(db: IndexDatabase) {
       return found === undefined ? null : { messageId: found.id - origin.scope * SCOPE_SPAN, at: found.at };
     },
 
-    /** A line of a file by its number in the index. */
+    /** A line of a file, by its number in the index. */
     line(
       id: number,
     ): (Pick<FileChunk, 'text' | 'line' | 'tier' | 'at' | 'author'> & { file: string }) | null {
@@ -170,15 +170,15 @@ export function createChunks(db: IndexDatabase) {
       return row<FileChunk & { file: string }>(sql, id) ?? null;
     },
 
-    /** How many chunks can be found. */
+    /** The number of chunks that can be found. */
     count: () => db.number(`SELECT coalesce(sum(chunks), 0) AS n FROM origin WHERE state = ${WHOLE}`),
 
-    /** Its file is read again as if it had changed. */
+    /** The file is read again, as if it had changed. */
     markStale(origin: Origin): void {
       change("UPDATE origin SET version = '' WHERE number = ?", origin.number);
     },
 
-    /** Where the view stands; one of another reset is dropped. */
+    /** How far the view is indexed; if it was reset since, its chunks are dropped. */
     view(scope: Scope, room: string, resetAt: number): { view: IndexedView; dropped: Origin | null } {
       return write(() => {
         const number = scopeFor(scope);
@@ -195,7 +195,7 @@ export function createChunks(db: IndexDatabase) {
       });
     },
 
-    /** null: the view stands elsewhere by now, and the page was not taken. */
+    /** null: the index has moved on since, and the page was not added. */
     addMessages(page: MessagePage): NewChunk[] | null {
       return write(() => {
         const scope = scopeNumber(page.scope);
@@ -255,7 +255,7 @@ export function createChunks(db: IndexDatabase) {
       });
     },
 
-    /** The new text takes the place of the old; false when a newer one has begun. */
+    /** Replaces the old text by the new; false if a newer one has been started. */
     finishFile(origin: Origin): boolean {
       return write(() => {
         if (!isBuilding(origin)) return false;
@@ -273,7 +273,7 @@ export function createChunks(db: IndexDatabase) {
       });
     },
 
-    /** Clears a part of what was dropped; false when nothing is left to do. */
+    /** Clears some of what was removed; false when nothing is left. */
     clear(): boolean {
       return write(() => {
         const dead = row<{ number: number }>(`SELECT number FROM origin WHERE state = ${DEAD} LIMIT 1`);

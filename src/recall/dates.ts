@@ -1,7 +1,10 @@
-/** The dates that a question names: a day, a month or a year, or "yesterday" and "last week" as seen from now. Pure. */
+/**
+ * Finds the dates that a question mentions: a day, a month or a year, or "yesterday" and "last week" relative to now.
+ * Pure.
+ */
 import { localMidnight, type Zone } from '../core/dates.js';
 
-/** Of local time, `until` exclusive. */
+/** In local time; `until` is exclusive. */
 export interface Span {
   from: number;
   until: number;
@@ -13,7 +16,7 @@ const MONTH = '(?<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*';
 const YEAR = '(?<year>(?:19|20)\\d\\d)';
 const DAY = '(?<day>\\d\\d?)(?:st|nd|rd|th)?';
 
-/** In this order, each on what the others have left. */
+/** In this order; each searches what the earlier ones have left. */
 const FORMS = [
   /\b(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)\b/g,
   /(?<year>\d{4})\s?[年년]\s?(?<month>\d\d?)\s?[月월](?:\s?(?<day>\d\d?)\s?[日일])?/g,
@@ -33,11 +36,11 @@ const AGO: [pattern: RegExp, from: number, until: number][] = [
   [/\btoday\b|今天|今日|오늘|сегодня/, 1, -1],
 ];
 
-/** What is talked about is mostly told some days after it happened, or shortly before. */
+/** People mostly talk about an event within some days after it, or shortly before. */
 const TOLD_BEFORE_MS = 3 * DAY_MS;
 const TOLD_AFTER_MS = 10 * DAY_MS;
 
-/** When a message was said that tells of a day the question names. */
+/** The time spans in which a message about the mentioned dates was probably said. */
 export function datesIn(text: string, now: number, zone: Zone): Span[] {
   const spans: Span[] = [];
   let rest = text.slice(0, 2_000).toLowerCase();
@@ -61,7 +64,7 @@ function spanOf(named: { year?: string; month?: string; day?: string }, now: num
   }
   const month = monthNumber(named.month);
   const [thisYear, thisMonth] = zone.date(now).split('-').map(Number);
-  // Without a year: the last one in which that month has begun.
+  // Without a year: the most recent one in which that month has begun.
   const lastYear = (thisYear ?? 0) - (month <= (thisMonth ?? 0) ? 0 : 1);
   const year = named.year === undefined ? lastYear : Number(named.year);
   if (named.day === undefined) {

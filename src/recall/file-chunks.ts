@@ -1,6 +1,6 @@
 /**
- * Memory files as chunks to search: the lines of MEMORY.md with their tier, the lines of daily logs with their day,
- * the messages of archives. Pure, and chunk by chunk: a file may be large.
+ * Splits memory files into chunks to search: lines of MEMORY.md with their tier, lines of daily logs with their day,
+ * messages of archives. Pure, and a generator, because a file may be large.
  */
 import { localMidnight, type Zone } from '../core/dates.js';
 
@@ -9,13 +9,13 @@ export interface FileChunk {
   line: number;
   tier: 1 | 2 | 3 | null;
   at: number | null;
-  /** Of an archived message: who said it, and which one of the store it was. */
+  /** For an archived message: its author, and its id in the store. */
   author: string;
   message: number | null;
 }
 
 const NOON_MS = 12 * 3_600_000;
-/** Longer lines become several chunks, so that a hit stays short enough to read. */
+/** Longer lines are split, so that a hit remains short enough to read. */
 const LONGEST_CHUNK = 1_500;
 const HEADING = /^## (.*) · (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d) <!-- m(\d+) -->\s*$/;
 const DAY = /(?:^|\/)memory\/(\d{4})-(\d\d)-(\d\d)\.md$/;
@@ -36,7 +36,7 @@ function* lineChunks(text: string, at: number | null, tiered: boolean): Generato
       const named = TIER.exec(line)?.[1];
       tier = tiered && named !== undefined ? (Number(named) as 1 | 2 | 3) : null;
     }
-    // Headings only give structure; the content is below them.
+    // Headings are only structure; the content is below them.
     const said = line.trim();
     if (!/[\p{L}\p{N}]/u.test(said) || /^#{1,2}\s/.test(said)) continue;
     yield* cut({ text: said, line: number, tier, at, author: '', message: null });

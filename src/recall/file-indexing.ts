@@ -1,18 +1,18 @@
 /**
- * Keeps the index up with the files of memory. What the asker's scope needs is indexed before the search, as long as
- * it is small; the rest follows in the background, and until then its former text is found.
+ * Keeps the index up to date with the memory files. Changed files of the asker's scope are indexed before a search if
+ * they are small; the rest is indexed in the background, and until then the old text is found.
  */
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import type { RemoteIndex } from './index-thread.js';
 
 const SMALL_BYTES = 256 * 1024;
-/** So much is indexed before a search, even if each file is small. */
+/** The most that is indexed before a search, even if each file is small. */
 const AT_ONCE_BYTES = 512 * 1024;
 const AT_ONCE_FILES = 40;
 const MOST_KNOWN_SCOPES = 2_000;
 
 export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
-  /** By scope, what the index holds of it: file and stamp. */
+  /** By scope: the indexed files and their stamps. */
   const known = new Map<string, Map<string, string>>();
   const refreshing = new Map<string, Promise<boolean>>();
   const waiting = new Map<string, { scope: Scope; file: RecallFile }>();
@@ -32,7 +32,7 @@ export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
     return read;
   }
 
-  /** Those that have changed; those that are gone are dropped. */
+  /** Returns the files that have changed, and drops those that no longer exist. */
   async function changedFiles(scope: Scope): Promise<RecallFile[]> {
     const [there, indexed] = [await files.list(scope), await indexedFiles(scope)];
     const names = new Set(there.map(({ file }) => file));
@@ -48,13 +48,13 @@ export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
     waiting.delete(keyOf(scope, file));
     const text = await files.read(scope, file);
     if (text === null) return;
-    // `known` may be cleared in the meantime: then this file is compared again, and must not be noted here.
+    // `known` may be cleared meanwhile; then the file will be compared again and must not be recorded here.
     const here = known.get(keyOf(scope));
     if (await index.addFile({ scope, file, stamp, text })) here?.set(file, stamp);
   }
 
   async function refreshNow(scope: Scope): Promise<boolean> {
-    // Files named by date: the newest first.
+    // For files named by date: newest first.
     const changed = (await changedFiles(scope)).sort(
       (a, b) => order(b) - order(a) || (a.file < b.file ? 1 : -1),
     );
@@ -69,10 +69,7 @@ export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
   }
 
   return {
-    /**
-     * Before a search: indexes what is small and has changed, and notes the rest as waiting. True where anything had
-     * changed.
-     */
+    /** Before a search: indexes small changed files and queues the rest. True if anything had changed. */
     refresh(scope: Scope): Promise<boolean> {
       const key = keyOf(scope);
       const running = refreshing.get(key) ?? refreshNow(scope).finally(() => refreshing.delete(key));
@@ -80,7 +77,7 @@ export function createFileIndexing(files: RecallFiles, index: RemoteIndex) {
       return running;
     },
 
-    /** All files of all scopes are to be looked at. */
+    /** All files of all scopes have to be compared again. */
     again(): void {
       known.clear();
       allWaits = true;

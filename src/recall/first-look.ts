@@ -1,6 +1,6 @@
 /**
- * What a start asks without the indexing thread: is anything behind? The index is read here once, as long as it is small;
- * mostly it holds all there is, and the thread need not be started.
+ * At startup, checks without the indexing thread whether the index is behind. Reads the index once if it is small;
+ * usually nothing is missing, and the thread need not be started.
  */
 import { existsSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
@@ -26,12 +26,12 @@ export interface Indexed {
 }
 
 const PAGE = 50;
-/** With more than this, the thread compares: here it would take too long. */
+/** Above this, the thread compares: here it would take too long. */
 const MOST_ORIGINS = 5_000;
 
 /**
- * Of no file: nothing. null: it has to be repaired or cleared first, or it is too large. What is put into `held` has to stay there, as with
- * `openIndex`.
+ * Empty if the file does not exist. null if it is too large, or has to be repaired or cleared first. As with
+ * `openIndex`, objects added to `held` must stay there.
  */
 export function readIndexed(file: string, held: unknown[]): Indexed | null {
   if (!existsSync(file)) return { pieces: 0, rooms: new Map(), files: new Map() };
@@ -44,7 +44,7 @@ export function readIndexed(file: string, held: unknown[]): Indexed | null {
       db.close();
     }
   } catch {
-    // The thread finds the same, and says what it does about it.
+    // The thread will find the same problem and report it.
     return null;
   }
 }
@@ -101,8 +101,8 @@ function indexedIn(db: Database.Database, held: unknown[]): Indexed | null {
 }
 
 /**
- * The rooms of which less than `many` messages in all are missing, and whether files have changed. null: so much is
- * missing, or the index holds what the store does not, that everything is to be looked at.
+ * Returns the rooms in which messages are missing (less than `many` in all), and whether files have changed. null if
+ * more is missing, or if the index holds what the store does not: then everything has to be compared.
  */
 export async function findMissing(
   { rooms, files: indexedFiles }: Indexed,
@@ -138,7 +138,7 @@ export async function findMissing(
   return { rooms: missing, files: await haveChanged([...scopes.values()], indexedFiles, files, signal) };
 }
 
-/** After a reset, and in a store that was made anew or restored, what is indexed may be void. */
+/** After a reset, or with a recreated or restored store, indexed data may be void. */
 async function isOfThisStore(
   { resetAt, newest }: IndexedRoom,
   view: HeardView,

@@ -1,13 +1,13 @@
 /**
- * The index's file. Everything in it is derived: one that cannot be read, or that another version made, is removed
- * and made anew. Chunks are numbered by scope, so that one scope's stand together wherever they are sorted.
+ * The index's database file. Everything in it is derived: a file that is unreadable or of another version is deleted
+ * and rebuilt. Chunks are numbered by scope, so that a scope's chunks are adjacent in every sort order.
  */
 import { rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 
 export type IndexDatabase = ReturnType<typeof open>;
 
-/** Grows with every change of the tables and of how text becomes terms. */
+/** Increases with every change of the tables, and of how text becomes terms. */
 export const VERSION = 2;
 
 /** A scope's chunks are numbered from its number times this: messages by their ids, then lines of files. */
@@ -65,9 +65,9 @@ const TABLES = `
 `;
 
 /**
- * `removed` is told why a file had to go. Throws when the folder cannot be written. What is put into `held` has to stay
- * there for as long as the thread lives: Node 24 aborts when the garbage collector takes a statement, of a closed
- * database too.
+ * `removed` is called with the reason when a file had to be deleted. Throws when the folder is not writable. Objects
+ * added to `held` must stay there for the life of the thread: Node 24 aborts when the garbage collector finalises a
+ * statement, even of a closed database.
  */
 export function openIndex(file: string, held: unknown[], removed: (reason: string) => void): IndexDatabase {
   try {
@@ -84,7 +84,7 @@ export function removeIndex(file: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(file + suffix, { force: true });
 }
 
-/** The file, not the disk or a lock, is at fault. */
+/** Whether the file itself is at fault, not the disk or a lock. */
 export function isUnusable(error: unknown): boolean {
   if (error instanceof OtherVersion) return true;
   const code = error instanceof Database.SqliteError ? error.code : '';
@@ -98,7 +98,7 @@ function open(file: string, held: unknown[]) {
   const statements = new Map<string, Database.Statement>();
   held.push(raw, statements);
 
-  /** Each statement is made once and kept. */
+  /** Each statement is prepared once and kept. */
   function prepare(sql: string): Database.Statement {
     const statement = statements.get(sql) ?? raw.prepare(sql);
     statements.set(sql, statement);
@@ -109,10 +109,10 @@ function open(file: string, held: unknown[]) {
   const change = (sql: string, ...values: unknown[]) => prepare(sql).run(...values);
   const number = (sql: string, ...values: unknown[]) => row<{ n: number }>(sql, ...values)?.n ?? 0;
   const transaction = raw.transaction((work: () => unknown) => work());
-  /** All or nothing; waits for another process that writes. */
+  /** Runs `work` atomically; waits for another process that is writing. */
   const write = <T>(work: () => T) => transaction.immediate(work) as T;
   const version = () => number('SELECT user_version AS n FROM pragma_user_version');
-  /** By whoever keeps something in memory, what it has seen. */
+  /** The data version last seen, by the object that caches something. */
   const seen = new WeakMap<object, number>();
 
   try {
@@ -144,9 +144,9 @@ function open(file: string, held: unknown[]) {
       change,
       number,
       write,
-      /** Whether the path still leads to the file that is open. */
+      /** Whether the path still leads to the open file. */
       inPlace: () => statSync(file, { throwIfNoEntry: false })?.ino === opened,
-      /** Whether another process has written since this was asked for last: then nothing kept in memory is certain. */
+      /** Whether another process has written since this keeper last asked: then nothing it has cached is certain. */
       writtenElsewhere(keeper: object): boolean {
         const now = number('SELECT data_version AS n FROM pragma_data_version');
         const before = seen.get(keeper);

@@ -1,4 +1,4 @@
-/** What the index can do: spoken between the gateway's thread, which reads the store, and the one that indexes. */
+/** The interface of the index, between the gateway's thread, which reads the store, and the indexing thread. */
 import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Recalled, RecallQuery, Scope } from '../core/recall.js';
 import type { Position } from '../core/view.js';
@@ -13,7 +13,7 @@ export interface MessagePage {
   room: RoomId;
   resetAt: number;
   addressed: boolean;
-  /** Where the index stood when the page was read; a page that begins elsewhere by now is not taken. */
+  /** How far the view was indexed when the page was read; if the index has moved on since, the page is not added. */
   after: Position;
   messages: { id: number; heardAfter: number; at: number; author: string; text: string }[];
 }
@@ -25,7 +25,7 @@ export interface FileText {
   text: string;
 }
 
-/** A hit before the store was asked whether it may be seen. */
+/** A hit before the store has confirmed that it may be seen. */
 export type Ranked =
   | { kind: 'message'; messageId: number; relevance: number }
   | { kind: 'line'; recalled: Recalled };
@@ -33,27 +33,27 @@ export type Ranked =
 export interface WaitingChunk {
   chunk: number;
   scope: Scope;
-  /** The message whose text it is, or the text. */
+  /** Either the id of the message with this text, or the text itself. */
   messageId: number | null;
   text: string | null;
   author: string;
 }
 
 export interface IndexPort {
-  /** Where each stands. Views that are unknown, or were reset since, begin at the beginning. */
+  /** How far each view is indexed. Views that are unknown or were reset since start at the beginning. */
   views(views: { room: RoomId; scope: Scope; resetAt: number }[]): IndexedView[];
-  /** The store no longer knows what the index holds of this view: it is dropped. */
+  /** The store no longer has what the index holds of this view: drops it. */
   dropView(scope: Scope, room: RoomId): void;
-  /** Views and scopes that are not among these are dropped. */
+  /** Drops views and scopes that are not listed. */
   keepOnly(views: { chatId: ChatId; personaId: PersonaId; room: RoomId }[], scopes: Scope[]): void;
   /** The newest indexed message of each view. */
   newest(views: { room: RoomId; scope: Scope }[]): ({ messageId: number; at: number } | null)[];
-  /** For each page, false when the index stands elsewhere by now, and the page was not taken. */
+  /** For each page: false if the index has moved on since it was read, and it was not added. */
   addMessages(pages: MessagePage[]): boolean[];
   /** Name and stamp of every indexed file of the scope. */
   files(scope: Scope): { file: string; stamp: string }[];
   dropFile(scope: Scope, file: string): void;
-  /** Resolves when the whole file stands in the index; until then its former text does. False: it was dropped. */
+  /** Resolves when the whole file is indexed; until then its old text is found. False: it was dropped. */
   addFile(file: FileText): Promise<boolean>;
   search(ask: {
     scope: Scope;
@@ -64,7 +64,7 @@ export interface IndexPort {
   forget(chatId: ChatId): void;
   /** Chunks without a vector of this model. */
   withoutVector(model: string, most: number): WaitingChunk[];
-  /** null: there will be none. */
+  /** A null value means that the chunk will never have a vector. */
   addVectors(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void;
   counts(model: string | null): { indexed: number; vectorsWaiting: number };
   close(): void;

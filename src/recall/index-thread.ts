@@ -1,6 +1,6 @@
 /**
- * The gateway's side of the indexing thread: each call a promise. The thread is started by the first call and ends when
- * nothing was asked of it for a while; one that ended, or died, is started again by the next call.
+ * The gateway's side of the indexing thread: every call returns a promise. The first call starts the thread; it ends
+ * when idle. After that, or after a crash, the next call starts it again.
  */
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
@@ -15,7 +15,7 @@ export type RemoteIndex = {
     ...values: Parameters<IndexPort[Name]>
   ) => Promise<Awaited<ReturnType<IndexPort[Name]>>>;
 } & {
-  /** Whether the thread runs: if not, a call has to wait until it is started. */
+  /** Whether the thread is running; if not, a call has to wait for its start. */
   isRunning(): boolean;
 };
 
@@ -23,10 +23,10 @@ const NAMES = [
   ...['views', 'dropView', 'keepOnly', 'newest', 'addMessages', 'files', 'dropFile', 'addFile'],
   ...['search', 'forget', 'withoutVector', 'addVectors', 'counts', 'close'],
 ] as (keyof IndexPort)[];
-/** A thread that dies at once is not started again and again. */
+/** Limits restarts of a thread that crashes immediately. */
 const RESTART_AFTER_MS = 5_000;
 
-/** `anew` is called when what was indexed is gone: all of it is to be indexed again. */
+/** `anew` is called when the index was lost and everything has to be indexed again. */
 export function createIndexThread(
   entry: URL,
   settings: WorkerSettings,
@@ -38,7 +38,7 @@ export function createIndexThread(
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let worker: Worker | null = null;
   let startedAt = Number.NEGATIVE_INFINITY;
-  /** The file that an idle thread has left. */
+  /** The file, as an idle thread left it. */
   let left: { inode: number | undefined } | null = null;
   let ending: Promise<void> | null = null;
   let stopIdling = () => {};
@@ -46,20 +46,21 @@ export function createIndexThread(
   let lastId = 0;
 
   function start(): Worker {
-    // A clock that was put back must not hold the thread back.
+    // The absolute difference, so that a clock that was set back does not block restarts.
     if (Math.abs(clock.now() - startedAt) < RESTART_AFTER_MS) {
-      throw new Fault('internal', 'recall: the indexing thread ended, and is started again in a few seconds');
+      throw new Fault('internal', 'recall: the indexing thread ended and will be restarted in a few seconds');
     }
     const died = startedAt !== Number.NEGATIVE_INFINITY;
     const isOther = left !== null && left.inode !== inode();
     startedAt = clock.now();
-    // Nobody waits for the thread: a small heap for what is new, or it would hold some thirty megabytes of garbage.
+    // The thread is not latency-sensitive, so it gets a small young generation; otherwise it would hold some thirty
+    // megabytes of garbage.
     const resourceLimits = { maxYoungGenerationSizeMb: 6 };
     const started = new Worker(entry, { workerData: settings, resourceLimits });
     started.unref();
     started.on('message', (answer: Answer) => {
       if (answer.kind === 'anew') {
-        log.warn({ file: settings.file, reason: answer.reason }, 'the search index is made anew');
+        log.warn({ file: settings.file, reason: answer.reason }, 'the search index is being rebuilt');
         anew();
         return;
       }
@@ -93,7 +94,7 @@ export function createIndexThread(
       left = { inode: inode() };
       ending = end(idle).finally(() => {
         ending = null;
-        // This was no failure: it may be started again at once.
+        // It ended on purpose, so it may be restarted at once.
         startedAt = Number.NEGATIVE_INFINITY;
       });
     });
@@ -102,7 +103,7 @@ export function createIndexThread(
   async function end(running: Worker): Promise<void> {
     const exited = new Promise((resolve) => running.once('exit', resolve));
     await call(running, 'close', []).catch((error: Error) =>
-      log.warn({ error: error.message }, 'the search index was not closed'),
+      log.warn({ error: error.message }, 'the search index could not be closed'),
     );
     await exited;
   }
@@ -115,7 +116,7 @@ export function createIndexThread(
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 
-  /** What it throws, its caller gets as a rejection. */
+  /** The caller gets errors as rejections. */
   async function ask(name: keyof IndexPort, values: unknown[]): Promise<unknown> {
     if (ending !== null && !closed) await ending;
     if (closed) throw new Fault('internal', 'recall: the index was closed');

@@ -1,4 +1,4 @@
-/** Keeps what was used last, up to a size. */
+/** A cache with a size limit that drops the least recently used entries. */
 export function createLru<K, V>(mostSize: number) {
   const kept = new Map<K, { value: V; size: number }>();
   let total = 0;
@@ -17,7 +17,7 @@ export function createLru<K, V>(mostSize: number) {
       kept.set(key, entry);
       return entry.value;
     },
-    /** The newest is kept whatever its size. */
+    /** The newest entry is kept whatever its size. */
     set(key: K, value: V, size: number): void {
       remove(key);
       kept.set(key, { value, size });

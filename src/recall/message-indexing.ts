@@ -1,6 +1,7 @@
 /**
- * Keeps the index up to date with the store: reads what each persona heard in each room from where it stopped before. At
- * the start, and when the index was lost, it goes through all views; after that, through rooms where something was heard.
+ * Keeps the index up to date with the store: reads what each persona heard in each room, from where it stopped before.
+ * At startup, and when the index was lost, it goes through all views; after that, only through rooms where something
+ * was heard.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type RoomId, roomParts } from '../core/ids.js';
@@ -9,12 +10,12 @@ import { type HeardMessage, isAfter, type Position } from '../core/view.js';
 import type { IndexedView, MessagePage } from './index-port.js';
 import type { RemoteIndex } from './index-thread.js';
 
-/** What is read of the store and handed to the index in one go: small enough that neither thread is held up. */
+/** How much is read from the store and passed to the index at once: small enough to block neither thread. */
 const PAGE = 200;
-/** After so many reads of the store, other work on the gateway's thread gets its turn. */
+/** After this many reads, other work on the gateway's thread gets its turn. */
 const READS_AT_ONCE = 20;
 const ROOMS_AT_ONCE = 10;
-/** A room mostly has one view; the next one in the order is then another room's. */
+/** A room usually has one view; the next in order then belongs to another room. */
 const FEW = 2;
 const MOST_POSITIONS = 5_000;
 
@@ -28,11 +29,11 @@ interface Cursor {
 
 export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, index: RemoteIndex) {
   const rooms = new Set<RoomId>();
-  /** Rooms that were heard in while all views are looked at. */
+  /** Rooms in which something was heard while all views were being checked. */
   let meanwhile: Set<RoomId> | null = null;
   let allWaits = true;
   let busy = false;
-  /** Where the index stands in the views that were read last. */
+  /** How far the most recently read views are indexed. */
   const positions = new Map<string, IndexedView & { resetAt: number }>();
 
   async function lookAtAll(signal: AbortSignal): Promise<void> {
@@ -52,12 +53,12 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
       views.map((view) => ({ ...scopeOf(view), room: view.room })),
       scopes,
     );
-    // A view that began in the meantime was on no page, so `keepOnly` has dropped it.
+    // A view that began meanwhile was on no page, so `keepOnly` has dropped it.
     for (const room of meanwhile) rooms.add(room);
     meanwhile = null;
   }
 
-  /** A new store counts its messages from one again: what is indexed of the old one is void. */
+  /** A new store counts its messages from one again, so what was indexed of the old one is void. */
   async function dropLost(views: HeardView[]): Promise<void> {
     const known = views.map((view) => ({ room: view.room, scope: scopeOf(view) }));
     for (const [n, newest] of (await index.newest(known)).entries()) {
@@ -81,7 +82,7 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
     }
   }
 
-  /** Until the index holds all that was heard in these views. */
+  /** Reads until the index holds everything heard in these views. */
   async function readOn(views: HeardView[], signal: AbortSignal): Promise<void> {
     const cursors = views.flatMap((view): Cursor[] => [
       { view, addressed: true, refused: false },
@@ -101,7 +102,7 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
           if (position) position[cursor.addressed ? 'addressed' : 'overheard'] = last.position;
           if (page.messages.length === PAGE) cursors.push(cursor);
         } else {
-          // Another process was faster, or the view was reset. If it happens twice, `heard` is called again later.
+          // Another process was faster, or the view was reset. If it happens twice, a later `heard` starts again.
           positions.delete(keyOf(cursor.view));
           if (!cursor.refused) cursors.push({ ...cursor, refused: true });
         }
@@ -109,7 +110,7 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
     }
   }
 
-  /** Takes off `cursors` those that it has read; what has no page has been read to its end. */
+  /** Reads a page of each cursor and removes those that are done; a cursor without a page is at its end. */
   async function readPages(cursors: Cursor[]) {
     const pages: { cursor: Cursor; page: MessagePage; last: HeardMessage }[] = [];
     let messages = 0;
@@ -156,7 +157,7 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
     }
   }
 
-  /** Whether the index holds all that the scope heard in the room before a place. */
+  /** Whether the index holds everything that the scope heard in the room before a position. */
   function reaches(room: RoomId, { personaId }: Scope, place: Position): boolean {
     const position = positions.get(keyOf({ room, personaId }));
     return (
@@ -170,19 +171,19 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
       meanwhile?.add(room);
     },
 
-    /** All views are to be looked at again. */
+    /** All views have to be checked again. */
     again(): void {
       positions.clear();
       allWaits = true;
     },
 
-    /** Nothing is missing but what was said in these rooms. */
+    /** Only what was said in these rooms is missing. */
     onlyMissing(some: RoomId[]): void {
       allWaits = false;
       for (const room of some) rooms.add(room);
     },
 
-    /** Before a search: reads what waits of its chat, apart from what the prompt shows anyway. */
+    /** Before a search: indexes pending messages of its chat, except those that the prompt shows anyway. */
     async refresh(scope: Scope, except: RecallQuery['except'], signal: AbortSignal): Promise<void> {
       const isShown = (room: RoomId) => room === except?.room && reaches(room, scope, except.after);
       const some = [...rooms].filter((room) => roomParts(room).chatId === scope.chatId && !isShown(room));
@@ -190,10 +191,10 @@ export function createMessageIndexing(feed: RecallFeed, files: RecallFiles, inde
       if (some.length > 0) await readRooms(some, signal);
     },
 
-    /** How many rooms are known to wait. */
+    /** The number of rooms known to be pending. */
     waiting: () => rooms.size + (busy ? 1 : 0) + (allWaits ? 1 : 0),
 
-    /** Does what there is to do; resolves when nothing is left. Throws what the store or the index throws. */
+    /** Does all pending work; resolves when nothing is left. Passes on errors of the store and the index. */
     async catchUp(signal: AbortSignal): Promise<void> {
       while (!signal.aborted && (allWaits || rooms.size > 0)) {
         const all = allWaits;

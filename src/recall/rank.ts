@@ -1,73 +1,75 @@
 /**
- * Ranks the chunks of one scope for one question. Words first (BM25), then what a conversation adds: an answer stands
- * beside its question, a session is about one subject, and questions often name who and when. Pure.
+ * Ranks the chunks of one scope for one question. First by words (BM25), then by what is typical of conversations: an
+ * answer is next to its question, a session is about one subject, and questions often mention who and when. Pure.
  */
 import type { Span } from './dates.js';
 import type { ScopeTable } from './scope-table.js';
 
-/** Where a term occurs: positions in the table in ascending order, each as often as the term stands there. */
+/** Where a term occurs: indexes into the table in ascending order, repeated for each occurrence. */
 export type Occurrences = Int32Array;
 
 export interface Question {
   terms: Occurrences[];
-  /** Whose words are asked for, as numbers of the table's authors. */
+  /** The authors that the question names, as numbers in the table. */
   asked: Set<number>;
   dates: Span[];
   /** Whether a chunk may be found at all. */
   wanted(index: number): boolean;
-  /** How near in meaning each chunk is, as a cosine; NaN where it has no vector. null: searched by words only. */
+  /** The cosine similarity of each chunk; NaN if it has no vector. null: the search is by words only. */
   similar: Float32Array | null;
 }
 
 export interface Scored {
   index: number;
   score: number;
-  /** How much of the question's weight it matches; above 1 with the help of its neighbours. */
+  /** The share of the question's weight that it matches; above 1 with the help of its neighbours. */
   share: number;
 }
 
 export const WEIGHTS = {
-  /** Saturation: messages are short, and a word said twice says hardly more than once. */
+  /** Saturation: messages are short, so repeating a word adds hardly anything. */
   k1: 0.7,
-  /** How much length costs: little, because long messages also say more. */
+  /** Length normalisation: low, because long messages also say more. */
   b: 0.35,
-  /** Two terms that follow each other in the question say more together than apart. */
+  /** Bonus for two terms that are adjacent, as in the question. */
   pair: 0.5,
-  /** The answer to a question follows it and need not repeat its words. */
+  /** Share from the message before: the answer to a question follows it and need not repeat its words. */
   before: 0.5,
-  /** And the question that an answer belongs to. */
+  /** Share from the message after, which may be the answer. */
   after: 0.1,
-  /** One further, in both directions: people stay with a subject for a few messages. */
+  /** Share from two messages away, in both directions: people stay with a subject for a few messages. */
   further: 0.2,
   /** A session about the subject raises everything said in it, by at most this share of the best score. */
   session: 0.7,
-  /** Said by somebody whom the question names. */
+  /** Factor for messages by somebody whom the question names. */
   speaker: 1.3,
-  /** Said at the time that the question names. */
+  /** Factor for messages from the time that the question mentions. */
   date: 3,
   /** A message of a word or two says little, whatever it matches: it keeps this share of its score. */
   short: 0.6,
-  /** For each term more, a little more. */
+  /** Added for each further term. */
   shortStep: 0.02,
-  /** What is nearest in meaning gets this share of the best score by words. */
+  /** The most similar chunk in meaning gets this share of the best score by words. */
   meaning: 0.6,
-  /** In standard deviations from the scope's mean: where standing out begins, and over which range it grows. */
+  /**
+   * In standard deviations above the scope's mean: where similarity starts to count, and the range over which it grows.
+   */
   meaningFrom: 1.5,
   meaningOver: 3,
 };
 
-/** Where very many chunks hold a word of the question, only so many are looked at closely. */
+/** If very many chunks match a word of the question, only about this many are examined closely. */
 const MOST_SEEDS = 3_000;
 const BINS = 1_024;
 
-/** What stands out most in meaning is taken to be as relevant as a chunk with this share of the words. */
+/** The chunk that stands out most in meaning counts as relevant as one with this share of the words. */
 const MEANING_SHARE = 1.3;
 
 export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): Scored[] {
   const { size } = table;
   if (size === 0) return [];
   const ideal = question.terms.reduce((sum, positions) => sum + rarity(size, distinct(positions)), 0);
-  // A question of one common word is matched by chance.
+  // A question of one common word is easily matched by chance.
   const sure = Math.min(1, ideal / Math.log(1 + size));
   const own = wordScores(table, question.terms, weights);
   const sessions = sessionScores(table, question.terms);
@@ -99,8 +101,9 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
 }
 
 /**
- * Scores are added rather than ranks in two lists, where a weak list would count as much as a strong one. What counts is
- * how far a chunk stands out from the rest of the scope: a model that cannot tell texts apart then changes nothing.
+ * Adds scores instead of merging two ranked lists, in which a weak list would count as much as a strong one. What
+ * counts is how far a chunk stands out from the rest of the scope, so a model that cannot tell texts apart changes
+ * nothing.
  */
 function addMeaning(
   table: ScopeTable,
@@ -137,7 +140,7 @@ function addMeaning(
   }
 }
 
-/** BM25 of each chunk by itself, with the pairs of terms that follow each other in the question. */
+/** BM25 of each chunk by itself, plus the bonus for adjacent terms. */
 function wordScores(table: ScopeTable, terms: Occurrences[], weights: typeof WEIGHTS): Float32Array {
   const scores = new Float32Array(table.size);
   const average = table.terms / table.size || 1;
@@ -158,7 +161,7 @@ function wordScores(table: ScopeTable, terms: Occurrences[], weights: typeof WEI
   return scores;
 }
 
-/** BM25 again, with sessions as the documents. */
+/** BM25 with sessions as the documents. */
 function sessionScores(table: ScopeTable, terms: Occurrences[]): Float32Array {
   const count = table.sessionLengths.length;
   const scores = new Float32Array(count);
@@ -178,7 +181,7 @@ function sessionScores(table: ScopeTable, terms: Occurrences[]): Float32Array {
   return scores;
 }
 
-/** Chunks with a score and up to two neighbours on each side; among very many, only around the best scores. */
+/** Chunks with a score, and up to two neighbours on each side; if there are very many, only around the best. */
 function reached(table: ScopeTable, own: Float32Array, best: number): Set<number> {
   const least = leastOf(own, best);
   const positions = new Set<number>();
@@ -259,14 +262,13 @@ function within(dates: Span[], at: number | undefined): boolean {
 }
 
 /**
- * A logistic curve through what was measured: for each question about a conversation, its best chunk; and for each
- * question about another conversation, which this one cannot answer, the best chunk here. At the middle both are as
- * frequent.
+ * A logistic curve fitted to measurements: for questions about a conversation, its best chunk; and for questions about
+ * other conversations, which it cannot answer, its best chunk as well. At the middle both are equally frequent.
  */
 const MIDDLE = 1.1;
 const STEEPNESS = 3.5;
 
-/** From the share of the question that is met to the chance that memory knows of it. */
+/** Maps the matched share of the question to the probability that memory knows the answer. */
 export function relevanceOf(share: number): number {
   const chance = (x: number) => 1 / (1 + Math.exp(-STEEPNESS * (x - MIDDLE)));
   const floor = chance(0);

@@ -1,6 +1,6 @@
 /**
- * The thread that owns the index: it does what the gateway's thread asks, in the order of asking, and tidies up while
- * nobody asks. Started by `index-thread.ts`; the build makes it a file of its own.
+ * The indexing thread: serves the gateway's requests in order, and tidies up in between. Started by `index-thread.ts`;
+ * the build makes it a separate file.
  */
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -46,7 +46,7 @@ async function clearAway(): Promise<void> {
   try {
     while (index.tidy()) await giveWay();
   } catch {
-    // What could not be cleared away is tried again after the next request.
+    // Clearing that failed is retried after the next request.
   }
 }
 
@@ -54,7 +54,7 @@ port.on('message', async ({ id, name, values }: Ask) => {
   try {
     const value = await (index[name] as (...values: unknown[]) => unknown)(...values);
     if (name === 'forget') {
-      // Whoever is told that it is forgotten may look into the file.
+      // The caller may inspect the file as soon as it is told that something was erased.
       await tidy();
       index.scrub();
     }

@@ -1,6 +1,7 @@
 /**
- * Recall over one index: a search first indexes the asker's changed files, then ranks, and returns only those
- * messages that the store says may be seen. Everything else happens in the background. Step 4 of the route, and the tool `search_memory`.
+ * Recall over one index, for step 4 of the route and the tool `search_memory`. A search first indexes the asker's
+ * changed files, then ranks, and returns only messages that the store says may be seen. Everything else happens in the
+ * background.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
@@ -26,29 +27,29 @@ import { createIndexThread } from './index-thread.js';
 import { authorName, createMessageIndexing } from './message-indexing.js';
 import { addMissingVectors, questionVector } from './vector-indexing.js';
 
-/** A search that takes longer answers with nothing. */
+/** A search that takes longer returns nothing. */
 const SEARCH_MS = 3_000;
-/** How long a search waits for files that have just changed; what takes longer is found by the next one. */
+/** How long a search waits for files that have just changed; later ones are found by the next search. */
 const REFRESH_MS = 500;
 const MOST_HITS = 100;
 /**
- * What was just said stands in the window, and a search reads what else it needs: indexing may wait, so that the thread
- * need not run, until so many messages were heard.
+ * Recent messages are in the window, and a search reads what else it needs. So indexing can wait until this many
+ * messages were heard, which lets the thread stay stopped.
  */
 const LATER_MS = 300_000;
 const MANY = 200;
-/** A thread that nothing was asked of for so long ends: it takes 10 MB. */
+/** The thread ends after this idle time: it takes 10 MB. */
 const THREAD_IDLE_MS = 60_000;
-/** While the thread runs, what comes within this time is indexed together. */
+/** While the thread runs, messages within this time are indexed together. */
 const GATHER_MS = 1_000;
-/** Under load the waits grow with the work, so that indexing takes at most a sixth of the time. */
+/** Under load the pauses grow with the work, so that indexing takes at most a sixth of the time. */
 const REST_PER_WORK = 5;
 const LONGEST_REST_MS = 5_000;
-/** Extra hits to ask for, because the store may not show all of them. */
+/** Extra hits to request, because the store may withhold some. */
 const SPARE = 40;
 
 export function createRecall(options: {
-  /** The database, beside the store's. */
+  /** The index's database file, beside the store's. */
   file: string;
   feed: RecallFeed;
   files: RecallFiles;
@@ -56,7 +57,7 @@ export function createRecall(options: {
   clock: Clock;
   zone: Zone;
   log: Log;
-  /** The compiled `recall-worker.js`, where it is not beside this module. */
+  /** The compiled `recall-worker.js`, if it is not beside this module. */
   worker?: URL;
   laterMs?: number;
   threadIdleMs?: number;
@@ -80,7 +81,7 @@ export function createRecall(options: {
   let isFirst = true;
   let heard = 0;
   let stopWaiting: (() => void) | null = null;
-  /** Objects of the database that was read at the start. */
+  /** Objects of the database that was read at startup. */
   const held: unknown[] = [];
   const restMs = (tookMs: number) => Math.min(Math.max(GATHER_MS, tookMs * REST_PER_WORK), LONGEST_REST_MS);
   const indexing = createBackground('indexing for search', clock, log, restMs, async (signal) => {
@@ -107,11 +108,11 @@ export function createRecall(options: {
       },
     );
 
-  /** At the start: true where at most a little is missing, which may wait as what is heard from now on. */
+  /** At startup: true if little or nothing is missing; that can wait like newly heard messages. */
   async function isNearlyComplete(signal: AbortSignal): Promise<boolean> {
     const indexed = readIndexed(file, held);
     const missing = indexed && (await findMissing(indexed, feed, options.files, MANY, signal));
-    // In the meantime something may have been forgotten, or lost: then everything is to be looked at again.
+    // If something was forgotten or lost meanwhile, everything has to be checked again.
     if (indexed === null || missing === null || !isFirst) return false;
     isFirst = false;
     counts = { ...counts, indexed: indexed.pieces };
@@ -142,7 +143,12 @@ export function createRecall(options: {
       Promise.race([refreshed(scope, query), clock.sleep(REFRESH_MS, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
-    const { ranked, byVectors } = await index.search({ scope, query, most: limit * 3 + SPARE, vector });
+    const { ranked, byVectors } = await index
+      .search({ scope, query, most: limit * 3 + SPARE, vector })
+      .finally(() => {
+        // What was heard while the thread was starting need not wait: it runs now.
+        if (stopWaiting !== null) indexLater();
+      });
     return { hits: (await shown(scope, query, ranked)).slice(0, limit), by: byVectors ? 'both' : 'keywords' };
   }
 
@@ -150,7 +156,7 @@ export function createRecall(options: {
     const failed = (error: unknown) =>
       log.warn(
         { ...scope, error: describe(error) },
-        'what is new could not be indexed: the rest is searched',
+        'new content could not be indexed; the rest is searched',
       );
     const [filesChanged] = await Promise.all([
       files.refresh(scope).catch(failed),
@@ -169,7 +175,7 @@ export function createRecall(options: {
       const recalled =
         hit.kind === 'line' ? hit.recalled : fromMessage(hit, byId.get(hit.messageId), scope, query);
       if (recalled === null || recalled.text.trim() === '') return [];
-      // The same words in the same minute: a message that is also in an archive, or was heard twice.
+      // Same text, same minute: a message that is also in an archive, or was heard twice.
       const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
       if (shownAlready.has(key)) return [];
       shownAlready.add(key);
@@ -186,7 +192,7 @@ export function createRecall(options: {
         const late = clock.sleep(SEARCH_MS, both).then(() => null);
         const result = await Promise.race([found(scope, query, both), late]);
         if (result === null && !both.aborted)
-          log.warn({ ...scope }, 'a search of memory took too long, and found nothing');
+          log.warn({ ...scope }, 'a search of memory timed out and returned nothing');
         return result ?? nothing;
       } catch (error) {
         if (!both.aborted) log.warn({ ...scope, error: describe(error) }, 'memory could not be searched');

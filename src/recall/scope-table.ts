@@ -1,26 +1,26 @@
 /**
- * What ranking needs to know of every chunk of one scope, in columns in memory: who said it, when, and what stands
- * before and after it. Loaded when a scope is searched, then kept up with what is added.
+ * Everything that ranking needs to know of a scope's chunks, in columns in memory: author, time, and neighbours. Loaded
+ * when a scope is searched, then updated with what is added.
  */
 import { indexTerms } from './terms.js';
 
 export interface ChunkFacts {
-  /** In the scope; messages by their ids, then lines of files. */
+  /** Its number in the scope; messages by their ids, then lines of files. */
   chunk: number;
-  /** The room or file it stands in. */
+  /** The room or file that contains it. */
   origin: number;
-  /** null where nobody knows. */
+  /** null if unknown. */
   at: number | null;
   author: string;
   /** In terms. */
   length: number;
-  /** Of a message: after which one it was heard. */
+  /** For a message: after which one it was heard. */
   heardAfter: number;
 }
 
-/** After so long a silence, a conversation is a new session. */
+/** After this long a silence, a conversation is a new session. */
 const SESSION_GAP_MS = 3 * 3_600_000;
-/** Busy groups never fall silent, and files know no time: a session is no longer than this. */
+/** Busy groups never fall silent, and files have no times: the longest session, in chunks. */
 const SESSION_CHUNKS = 40;
 /** How far to look for a neighbour among chunks of other rooms. */
 const NEIGHBOUR_REACH = 12;
@@ -32,17 +32,17 @@ export class ScopeTable {
   terms = 0;
   chunks: Float64Array;
   origins: Int32Array;
-  /** NaN where nobody knows. */
+  /** NaN if unknown. */
   times: Float64Array;
   lengths: Uint16Array;
   heardAfter: Float64Array;
-  /** Numbers of authors. */
+  /** Author numbers. */
   authors: Uint16Array;
-  /** The same number for chunks of one session. */
+  /** Chunks of one session have the same number. */
   sessions: Int32Array;
-  /** How many terms a session has. */
+  /** The number of terms in each session. */
   readonly sessionLengths: number[] = [];
-  /** Who is meant by a term that stands in a name. */
+  /** The authors whose name contains a term. */
   readonly authorsByTerm = new Map<string, number[]>();
   private readonly authorNumbers = new Map<string, number>();
   private readonly sessionSizes: number[] = [];
@@ -82,7 +82,7 @@ export class ScopeTable {
     this.terms += counted;
   }
 
-  /** Takes out what stands in a room or file. */
+  /** Removes the chunks of a room or file. */
   remove(origin: number): void {
     let kept = 0;
     for (let index = 0; index < this.size; index++) {
@@ -99,13 +99,13 @@ export class ScopeTable {
     this.size = kept;
   }
 
-  /** Its position in the columns; -1 for none. */
+  /** Its index in the columns; -1 if there is none. */
   indexOf(chunk: number): number {
     const index = this.firstFrom(chunk);
     return index < this.size && this.chunks[index] === chunk ? index : -1;
   }
 
-  /** The one before or after it in its room or file; -1 where it is the first or last. */
+  /** The chunk before or after it in its room or file; -1 if there is none. */
   beside(index: number, direction: 1 | -1): number {
     const origin = this.origins[index];
     for (let step = 1; step <= NEIGHBOUR_REACH; step++) {
@@ -136,7 +136,7 @@ export class ScopeTable {
     this.sessions = grown(this.sessions, new Int32Array(capacity));
   }
 
-  /** The first position whose chunk is not lower; mostly the end, because chunks come in their order. */
+  /** The first index whose chunk is not lower; usually the end, because chunks arrive in order. */
   private firstFrom(chunk: number): number {
     let low = 0;
     let high = this.size;
@@ -161,7 +161,7 @@ export class ScopeTable {
     return number;
   }
 
-  /** That of the one before, unless much time has passed since. */
+  /** The session of the chunk before, unless a long time has passed since. */
   private sessionOf(index: number): number {
     const before = this.beside(index, -1);
     if (before >= 0) {

@@ -1,15 +1,15 @@
-/** The tables of the scopes that were searched last, and where in them the terms of a question occur. */
+/** The tables of the most recently searched scopes, and where in them the terms of a question occur. */
 import type { NewChunk } from './chunks.js';
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import { createLru } from './lru.js';
 import { ScopeTable } from './scope-table.js';
 import type { Term } from './terms.js';
 
-/** Of all tables together; a chunk takes some 50 bytes. */
+/** For all tables together; a chunk takes some 50 bytes. */
 const MOST_CHUNKS = 2_000_000;
 /**
- * A term with more occurrences tells little, and reading them takes longer than a search may: it is passed over where
- * the question has others.
+ * A term with more occurrences says little, and reading them would exceed a search's time limit: it is skipped if the
+ * question has others.
  */
 const MOST_OCCURRENCES = 20_000;
 
@@ -46,12 +46,12 @@ export function createScopeTables(db: IndexDatabase) {
       }
     },
 
-    /** A room or file is gone. */
+    /** A room or file was removed. */
     removed(scope: number, origin: number): void {
       kept.get(scope)?.remove(origin);
     },
 
-    /** A file has become whole. */
+    /** A file has been completely indexed. */
     addedFile(scope: number, origin: number): void {
       const table = kept.get(scope);
       if (table === undefined) return;
@@ -61,7 +61,7 @@ export function createScopeTables(db: IndexDatabase) {
 
     forget: (scope: number) => kept.delete(scope),
 
-    /** In ascending order, each as often as the term stands there; null for a term that nearly everything holds. */
+    /** In ascending order, repeated for each occurrence; null for a term that occurs almost everywhere. */
     occurrences(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
       const from = `${scope}x${text}`;
       const where = begins ? 'term >= ? AND term < ?' : 'term = ?';

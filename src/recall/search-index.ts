@@ -1,4 +1,4 @@
-/** The index on one database file, for the thread that owns it. A broken file is removed and filled again. */
+/** The index on one database file, for the indexing thread. A broken file is deleted and filled again. */
 import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
 import { isAfter } from '../core/view.js';
@@ -21,9 +21,9 @@ import { queryTerms, type Term } from './terms.js';
 import { createVectors, type Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {
-  /** Does a part of what is left to clear away; false when nothing is. */
+  /** Clears some of what was removed; false when nothing is left. */
   tidy(): boolean;
-  /** Rewrites the file: the unused parts of its pages and its log still hold what was deleted. */
+  /** Rewrites the file: unused parts of its pages and its log still contain what was deleted. */
   scrub(): void;
 }
 
@@ -34,12 +34,12 @@ interface Open {
   vectors: Vectors;
 }
 
-/** A question of more terms is a pasted text: its first ones are looked for. */
+/** A question with more terms is a pasted text: only its first terms are searched. */
 const MOST_TERMS = 64;
-/** Chunks of a file that are written in one go: a search may wait behind them. */
+/** Chunks of a file that are written at once: a search may have to wait for them. */
 const LINES_AT_ONCE = 200;
 
-/** `anew` is told when what was indexed is gone, with the reason. `pause` lets waiting searches go first. */
+/** `anew` is called with the reason when the index was lost. `pause` lets waiting searches go first. */
 export function createSearchIndex(
   file: string,
   zoneName: string,
@@ -70,7 +70,7 @@ export function createSearchIndex(
     open = null;
   }
 
-  /** What cannot be done on a broken file is done on an empty one. */
+  /** Work that fails on a broken file is repeated on an empty one. */
   function run<T>(work: (index: Open) => T): T {
     try {
       return work(opened());
@@ -109,7 +109,8 @@ export function createSearchIndex(
         const origin = index.chunks.origin(scope, 'room', room);
         if (origin === null) return;
         drop(index, origin);
-        // Archives may hold what the store has lost. They are read again, because their copies of its messages were skipped.
+        // Archives may hold messages that the store has lost. They are read again, because their copies of its messages
+        // were skipped.
         const archives = index.chunks
           .origins(scope, 'file')
           .filter(({ name }) => name.startsWith('archive/'));
@@ -223,7 +224,7 @@ export function createSearchIndex(
 
   function wordsOf({ tables }: Open, scope: number, table: ScopeTable, query: RecallQuery) {
     const all = queryTerms(query.text, MOST_TERMS);
-    // A name says who spoke, and is in every greeting: it is only searched for where the question has no other words.
+    // A name says who spoke, and is in every greeting: it is only searched for if the question has no other words.
     const names = all.filter(({ text }) => table.authorsByTerm.has(text));
     const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
     const found = (others.length > 0 ? others : all).map((term) => {
@@ -234,14 +235,14 @@ export function createSearchIndex(
     const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
     return {
       terms: found.filter((positions) => positions !== null),
-      // A question that names everybody prefers nobody.
+      // A question that names everybody favours nobody.
       asked: asked.size < table.authorCount ? asked : new Set<number>(),
       dates: datesIn(query.text, query.now, zone),
     };
   }
 }
 
-/** Whether the chunk at a position may be found at all. */
+/** Whether the chunk at an index may be found at all. */
 function wantedIn({ chunks }: Open, scope: Scope, table: ScopeTable, { since, until, except }: RecallQuery) {
   const shownRoom = except && chunks.origin(scope, 'room', except.room)?.number;
   return (position: number): boolean => {
@@ -267,7 +268,9 @@ function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored):
   return [{ kind: 'line', recalled: { text, at, source, relevance } }];
 }
 
-/** For a word that nobody said: words that begin like it, which finds unknown endings and slips at the end. */
+/**
+ * For a word that nobody has used: words with the same beginning, which covers unknown endings and typos at the end.
+ */
 function wordsLike({ text, begins }: Term): Term | null {
   if (begins || text.length < 6 || !/^\p{L}+$/u.test(text)) return null;
   return { text: text.slice(0, Math.max(5, text.length - 3)), begins: true };

@@ -1,22 +1,22 @@
 /**
- * Splits text of any script into the terms it is found by: words where the script separates them, overlapping groups of
- * characters where it does not. The same for what is indexed and for what is asked. Pure.
+ * Splits text of any script into search terms: words where the script separates them, overlapping groups of characters
+ * where it does not. The same for indexing and for questions. Pure.
  */
 import { isStopWord, stem } from './english.js';
 
 export interface Term {
-  /** Never holds a space or ASCII punctuation. */
+  /** Never contains a space or ASCII punctuation. */
   text: string;
-  /** Shorter than the groups of its script: stands for all that begin with it. */
+  /** Shorter than the groups of its script: matches all terms that begin with it. */
   begins: boolean;
 }
 
 /** Longer terms are noise and are cut here. */
 const LONGEST_TERM = 40;
-/** So much of one text is looked at: a pasted book is found by its beginning. */
+/** Only this much of a text is indexed: a pasted book is found by its beginning. */
 const LONGEST_TEXT = 200_000;
 
-/** Runs of letters (with their marks) or digits. An apostrophe separates: "Mary's" is "mary". */
+/** Runs of letters (with their marks) or digits. An apostrophe separates: "Mary's" becomes "mary". */
 const RUN = /[\p{L}\p{M}]+|\p{N}+/gu;
 /** Scripts without spaces, or that attach what other languages write separately. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}ー\p{sc=Hangul}\p{sc=Bopomofo}]+/u;
@@ -27,12 +27,12 @@ const PARTS = new RegExp(
 );
 const LATIN = /^[a-z]+$/;
 
-/** What is indexed of a text: every term, as often as it occurs. */
+/** The terms to index of a text, each as often as it occurs. */
 export function indexTerms(text: string): string[] {
   return Array.from(terms(text, 'index'), (term) => term.text);
 }
 
-/** What a question asks for: each term once, in its order. Words that everybody says all the time are in neither. */
+/** The terms of a question, each once, in order. Very common words are in neither. */
 export function queryTerms(text: string, most: number): Term[] {
   const seen = new Map<string, Term>();
   for (const term of terms(text, 'query')) {
@@ -67,7 +67,7 @@ function whole(term: string): Term {
   };
 }
 
-/** "東京都" is 東京 and 京都; at the end of an indexed run also what is shorter, so that one character finds it. */
+/** "東京都" becomes 東京 and 京都; at the end of an indexed run also shorter groups, so that one character finds it. */
 function* groups(part: string, size: number, purpose: 'index' | 'query'): Generator<Term> {
   const characters = [...part];
   const last = purpose === 'index' ? characters.length - 1 : Math.max(0, characters.length - size);
@@ -77,9 +77,9 @@ function* groups(part: string, size: number, purpose: 'index' | 'query'): Genera
   }
 }
 
-/** Accents, vowel signs of Arabic and Hebrew and the like are left out: people leave them out. */
+/** Removes accents, Arabic and Hebrew vowel signs and the like, because people leave them out. */
 function folded(word: string): string {
-  // й is a letter of its own, although it can be written as и with a mark.
+  // й is a separate letter, although it can be written as и with a mark.
   if (CYRILLIC.test(word)) return word.replace(/\u0301/g, '').replace(/ё/g, 'е');
   const bare = word
     .normalize('NFD')
@@ -95,7 +95,7 @@ function folded(word: string): string {
 
 const ARABIC = /^\p{sc=Arabic}+$/u;
 const CYRILLIC = /^(?:\p{sc=Cyrillic}|\u0301)+$/u;
-/** "and", "with the", "for the" and "the" are written onto a word; so are plurals and "my", "your". */
+/** Arabic attaches "and", "with the", "for the" and "the" to a word, as well as plurals and "my", "your". */
 const ARABIC_BEGINNING = /^(?:وال|بال|كال|فال|لل|ال)(?=..)/;
 const ARABIC_END = /(?<=...)(?:ها|ان|ات|ون|ين|يه|ه|ي)$/;
 const CYRILLIC_END =

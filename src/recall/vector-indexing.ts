@@ -1,6 +1,6 @@
 /**
- * Vectors for what is indexed and for what is asked. Chunks get theirs in the background; what fails is tried again
- * later. A question waits a moment at most, and not at all while the embedder is failing.
+ * Vectors for indexed chunks and for questions. Chunks get theirs in the background; failures are retried later. A
+ * question waits a moment at most, and not at all while the embedder is failing.
  */
 import { type Clock, OVER } from '../core/clock.js';
 import type { Embedder } from '../core/embedder.js';
@@ -16,7 +16,7 @@ const BATCH = 64;
 /** More than models read; the beginning of a long text says what it is about. */
 const LONGEST_TEXT = 2_000;
 
-/** null when there is none in time. */
+/** null if there is none in time. */
 export async function questionVector(
   embedder: Embedder,
   text: string,
@@ -32,7 +32,7 @@ export async function questionVector(
     .embed([text.slice(0, LONGEST_TEXT)], { purpose: 'query', signal: both })
     .then(([value]) => (value && isUsable(value) ? { model: embedder.model, value } : null))
     .catch((error: unknown) => {
-      log.debug({ error: describe(error) }, 'a question got no vector: keywords answer it');
+      log.debug({ error: describe(error) }, 'a question got no vector; it is answered by keywords');
       return null;
     });
   const answer = await Promise.race([asked, late]);
@@ -40,7 +40,7 @@ export async function questionVector(
   return answer;
 }
 
-/** Makes vectors until none is missing. Throws when the embedder fails. */
+/** Adds vectors until none is missing. Throws when the embedder fails. */
 export async function addMissingVectors(
   embedder: Embedder,
   feed: RecallFeed,
@@ -68,7 +68,7 @@ export async function addMissingVectors(
   }
 }
 
-/** The index holds no text of messages: the store has it. null: nothing to make a vector of. */
+/** The index holds no text of messages; it is read from the store. null: there is no text for a vector. */
 async function textsOf(chunks: WaitingChunk[], feed: RecallFeed): Promise<(string | null)[]> {
   const keyOf = ({ scope }: WaitingChunk) => JSON.stringify([scope.chatId, scope.personaId]);
   const messageTexts = new Map<string, string>();

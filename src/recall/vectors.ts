@@ -1,20 +1,23 @@
 /**
- * Vectors of chunks, in a plain table, and the exact comparison of one with all of a scope. A model has a number, and
- * vectors of different ones are never compared.
+ * Vectors of chunks in a plain table, and an exact comparison of one vector with all of a scope. Each model has a
+ * number; vectors of different models are never compared.
  */
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import type { WaitingChunk } from './index-port.js';
 import { createLru } from './lru.js';
 import type { ScopeTable } from './scope-table.js';
 
-/** Of one scope and model, in no order. */
+/** The vectors of one scope and model, in no particular order. */
 interface Matrix {
   chunks: number[];
   rows: Float32Array[];
 }
 
 const CACHE_BYTES = 256 * 1024 * 1024;
-/** A scope is searched by meaning when nearly all of it can be: else what has no vector yet would be passed over. */
+/**
+ * A scope is searched by meaning only when nearly all chunks have vectors: otherwise those without would be passed
+ * over.
+ */
 const WHOLE_SHARE = 0.9;
 const CLEARED_AT_ONCE = 500;
 
@@ -24,7 +27,10 @@ export function createVectors(db: IndexDatabase) {
   const matrices = createLru<string, Matrix>(CACHE_BYTES);
   const numbers = new Map<string, number>();
 
-  /** The newest has the highest number: what has a lower one waits. One that comes back is new again. */
+  /**
+   * The newest model has the highest number; vectors of lower numbers are kept until it is complete. A model that comes
+   * back counts as new.
+   */
   function numberOf(model: string): number {
     const used = numbers.get(model);
     if (used !== undefined) return used;
@@ -104,7 +110,7 @@ export function createVectors(db: IndexDatabase) {
       });
     },
 
-    /** The cosine of each chunk of the table; null while too few have a vector of this model. */
+    /** The cosine similarity of each chunk in the table; null while too few have a vector of this model. */
     similar(scope: number, table: ScopeTable, model: string, vector: Float32Array): Float32Array | null {
       const { chunks, rows } = matrixOf(scope, numberOf(model));
       const similar = new Float32Array(table.size).fill(Number.NaN);
@@ -119,7 +125,7 @@ export function createVectors(db: IndexDatabase) {
       return known > 0 && known >= table.size * WHOLE_SHARE ? similar : null;
     },
 
-    /** Clears a part of what older models made, once the newest is whole; false when nothing is left to do. */
+    /** Clears some of the older models' vectors once the newest model's are complete; false when nothing is left. */
     clear(model: string): boolean {
       const number = numberOf(model);
       if (db.row('SELECT 1 FROM chunk WHERE embedded < ? LIMIT 1', number) !== undefined) return false;

@@ -159,6 +159,26 @@ describe('who answers', () => {
     expect(heard(before)).toEqual(['Nova: fine']);
   });
 
+  it('is still whoever is called after a message that the arbiter gives to nobody', async () => {
+    const before = await company({
+      rules: { requireMention: false },
+      settings: { natural: true, caps: CAPS },
+    });
+    let interrupted = false;
+    on.answer(async (request) => {
+      if (isArbiter(request)) return 'nobody';
+      if (!interrupted) {
+        interrupted = true;
+        await say('a bird just flew by');
+        await say('Nova, hello');
+      }
+      return 'fine';
+    });
+    await say('Luna, hello');
+    await on.settled();
+    expect(heard(before)).toEqual(['Luna: fine', 'Nova: fine']);
+  });
+
   it('costs what the arbiter was asked, whether or not somebody answers', async () => {
     await company({ settings: { natural: true }, rules: { requireMention: false } });
     const usage = { inputTokens: 40, outputTokens: 2 };
@@ -270,6 +290,22 @@ describe('a quarrel', () => {
     await say('/stop', { sender: anna });
     await on.settled();
     expect(heard(before)).toEqual(['Luna: @Max no!', '-: Stopped.']);
+  });
+
+  it('leaves nothing unanswered that people say meanwhile', async () => {
+    const before = await company();
+    let interrupted = false;
+    on.answer(async (request) => {
+      if (!interrupted) {
+        interrupted = true;
+        await say('Max, and what is one and one?');
+        await say('Nova, what is two and two?');
+      }
+      return `I am ${askedOf(request)}`;
+    });
+    await say('Luna and Max, how are you?');
+    await on.settled();
+    expect(heard(before)).toEqual(['Luna: I am Luna', 'Max: I am Max', 'Nova: I am Nova']);
   });
 
   it('with a program ends, too', async () => {

@@ -234,6 +234,30 @@ describe('a turn that does not wait for ever', () => {
     expect(on.texts()).toEqual(['asked: yes']);
   });
 
+  it('is over with /stop: its time is no result for a later turn that waits for the same', async () => {
+    const clock = manualClock();
+    let until: number | null = clock.now() + HOUR;
+    const tool: AnyTool = {
+      ...{ name: 'ask', description: 'Asks a person', risk: 'high', parameters: z.object({}) },
+      execute: async () => ({ waitsFor: 'approval', until }),
+    };
+    await open({ clock, tools: [tool] });
+    await on.say('delete it');
+    await on.settled();
+    await on.say('/stop');
+    await on.settled();
+    await clock.advance(2 * HOUR);
+    await on.settled();
+    const before = on.texts().length;
+    until = null;
+    await on.say('delete it');
+    await on.settled();
+    expect(on.texts().slice(before)).toEqual([]);
+    await resume('yes', 'approval');
+    await on.settled();
+    expect(on.texts().slice(before)).toEqual(['asked: yes']);
+  });
+
   it('goes on at its time after an end of the process', async () => {
     const { clock } = await open({ until: HOUR });
     await on.say('delete it');

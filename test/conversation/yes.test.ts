@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { isYes } from '../../src/conversation/commands/parse.js';
 import type { InboundMessage } from '../../src/core/message.js';
-import type { Receipt } from '../../src/core/store.js';
+import type { Receipt } from '../../src/core/receipt.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 

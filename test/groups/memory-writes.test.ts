@@ -141,7 +141,7 @@ describe('a version', () => {
     for (let tries = 0; tries < 2; tries++) {
       const write = memory.writeTier(OWNER, 1, 'x', { text: 'tea' }, options);
       await expect(write).rejects.toMatchObject({ code: 'memory_unavailable' });
-      await expect(memory.appendDaily(OWNER.chatId, DAY, 'x', options)).rejects.toThrow(/ended/);
+      await expect(memory.appendDaily(OWNER.chatId, DAY, 'x', options)).rejects.toThrow(/aborted/);
     }
     expect(versions).toMatchObject({ kept: [], dropped: ['v1'] });
     expect(await read()).toBe('## Tier 1\ntea\n');
@@ -282,7 +282,7 @@ describe('takeBack of a tier', () => {
     const { memory, versions, file, read } = await setUp('## Tier 1\ntea\n');
     await memory.writeTier(OWNER, 1, 'x', { text: 'tea' }, BY_TURN);
     const version = only(versions);
-    await expect(memory.takeBack(version, AbortSignal.abort())).rejects.toThrow(/ended/);
+    await expect(memory.takeBack(version, AbortSignal.abort())).rejects.toThrow(/aborted/);
     expect(await read()).toBe('## Tier 1\nx\n');
     await rm(file);
     await mkdir(file);

@@ -78,7 +78,7 @@ describe('the file of the index', () => {
       'what was heard to be found',
     );
     await until(() => recall.status().indexed === 301, 'all to be indexed');
-    expect(warnings.map(({ message }) => message)).toContain('the search index is made anew');
+    expect(warnings.map(({ message }) => message)).toContain('the search index is being rebuilt');
   });
 
   it('is made anew when it is deleted under a running gateway', async () => {

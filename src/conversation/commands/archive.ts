@@ -1,4 +1,6 @@
-/** `/archive`: copies the conversation into the archive folder. Nothing moves, the conversation goes on. */
+/**
+ * `/archive`: copies the conversation into the archive folder. The window does not move; the conversation continues.
+ */
 import { type Command, changesAlways } from './command.js';
 import { activeHere } from './here.js';
 import { code, counted } from './quoting.js';
@@ -7,7 +9,7 @@ export const archive: Command = {
   name: 'archive',
   aliases: [],
   description: 'Copy this conversation into the archive folder',
-  // It writes a file onto the operator's disk each time.
+  // It writes a file to the operator's disk each time.
   changes: changesAlways,
   async run({ command }, { archives, personas, windows }) {
     const { chatId, personaId } = await activeHere(command.chat, personas);

@@ -1,13 +1,14 @@
-/** What a chat command is. Adding one is adding a file and a line in `list.ts`. */
+/** The interface of a chat command. To add one, add a file and a line in `list.ts`. */
 import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
-import type { CommandEffect, StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { WindowControl } from '../compaction/windows.js';
 import type { Services } from '../services.js';
 
 export interface Command extends CommandDescription {
-  /** In groups, only owners and administrators of the group may do what changes something. */
+  /** Whether it changes something: in groups, only owners and the group's administrators may then use it. */
   changes(argument: string): boolean;
-  /** It is about the chat and all its personas, also where it was given to the account of one. */
+  /** It concerns the chat and all its personas, even if it was sent to the account of one. */
   ofChat?: true;
   run(call: CommandCall, services: CommandServices): Promise<CommandAnswer>;
 }
@@ -15,11 +16,11 @@ export interface Command extends CommandDescription {
 export interface CommandCall {
   command: StoredCommand;
   isOwner: boolean;
-  /** Whether the sender may change things here; asks the platform where it must. */
+  /** Whether the sender may change things here; asks the platform if necessary. */
   mayChange(): Promise<boolean>;
   /**
-   * Cuts off the turns in flight in this chat, which write nothing more when it resolves. As after an end of the
-   * process, each goes on from its last stored step, with a prompt made anew.
+   * Cuts off the running turns of this chat; once this resolves, they write nothing more. As after a crash, each later
+   * resumes from its last stored step, with a fresh prompt.
    */
   interruptTurns(): Promise<void>;
 }
@@ -27,7 +28,7 @@ export interface CommandCall {
 export interface CommandAnswer {
   /** Markdown. */
   text: string;
-  /** What changes in the store, in one transaction with the answer. */
+  /** Changes in the store, in one transaction with the answer. */
   effects?: CommandEffect[];
   /** Sent after the text, one by one. */
   files?: OutgoingFile[];

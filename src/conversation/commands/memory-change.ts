@@ -1,4 +1,4 @@
-/** What a change of memory did, in words. Pure. */
+/** Describes a change of memory in words. Pure. */
 import type { Version } from '../../core/memory.js';
 import { code, oneLine, withoutBullet } from './quoting.js';
 
@@ -10,7 +10,7 @@ export function placeOf({ tier, file }: Version): string {
   return `${tier === null ? 'a line' : `tier ${tier}`} of ${code(file)}`;
 }
 
-/** The lines that came and those that went, a list each; empty where only their order or white space changed. */
+/** The added and the removed lines, a list each; empty if only order or white space changed. */
 export function changedLines({ before, after }: Version, titles: { came: string; went: string }): string {
   const was = linesOf(before);
   const is = linesOf(after);

@@ -31,7 +31,7 @@ export async function exportFiles(
   };
 }
 
-/** A MEMORY.md with nothing under its headings is empty, too. An archive never is. */
+/** Also true for a MEMORY.md without text under its headings. Archives are never empty. */
 async function isEmpty(memory: Memory, owner: MemoryOwner, file: string): Promise<boolean> {
   if (file === `${owner.personaId}/MEMORY.md`) {
     const whole = await memory.readAll(owner);

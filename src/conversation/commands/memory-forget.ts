@@ -1,21 +1,22 @@
 /**
- * `/memory forget TEXT`: shows what would go and asks; after a yes the text goes from the chat's files and from
- * the store, for good. What was made from the text and has not ended yet is ended first, so that it cannot come
- * back: turns have it in their prompt, flushes in what they read.
+ * `/memory forget TEXT`: shows what would be removed and asks; after a yes, the text is permanently removed from the
+ * chat's files and the store. Running turns (whose prompts contain it) and flushes (which read it) are ended first, so
+ * that it cannot come back.
  */
 import type { FoundLine } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
-import type { CommandEffect, StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
 import { code, counted, oneLine, withoutBullet } from './quoting.js';
 
-/** So long a yes is waited for. */
+/** How long a yes is accepted. */
 const WAIT_MS = 120_000;
 const MOST_FOUND = 1_000;
 const MOST_SHOWN = 15;
 const LINE_CHARS = 200;
-/** Somebody may write the text again while it is being removed. */
+/** The text may be written again while it is being removed. */
 const PASSES = 3;
 
 const IT_IS_FORGOTTEN =
@@ -28,7 +29,7 @@ interface Found {
   archives: FoundLine[];
   messages: number;
   others: number;
-  /** There are more lines than were looked for. */
+  /** There are more lines than the search returns. */
   full: boolean;
 }
 
@@ -53,7 +54,7 @@ export async function forget(
   return { text: preview(found), effects: [asked] };
 }
 
-/** The files first, then the store; this command itself is the last to lose the text, so that a crash runs it again. */
+/** First the files, then the store. This command's own row loses the text last, so that a crash repeats the command. */
 export async function carryOut(
   call: CommandCall,
   services: CommandServices,
@@ -72,7 +73,7 @@ export async function carryOut(
     await services.media.remove(await services.store.filesWithWords(command.chat.id, phrase));
     await services.store.eraseWords(command.chat.id, phrase, FORGOTTEN);
     await services.recall.forget(command.chat.id);
-    // What began meanwhile may have read it, and may have written it.
+    // Work that began meanwhile may have read the text, and may have written it again.
     await endWork(call, services);
     gone = isNothing(await search(command, phrase, services));
   }
@@ -82,12 +83,12 @@ export async function carryOut(
   return { text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.` };
 }
 
-/** Whether an end of the process has kept this command from answering, when it had lost the text itself already. */
+/** Whether a crash prevented the answer after this command's own row had already lost the text. */
 export function isErased({ argument, tries }: StoredCommand): boolean {
   return tries > 1 && argument.includes(FORGOTTEN);
 }
 
-/** What is left of that: all else was gone before. */
+/** Does the last step; everything else was removed before. */
 export async function endOf({ command }: CommandCall, { store }: CommandServices): Promise<CommandAnswer> {
   await store.endErasing(command.chat.id, null, FORGOTTEN);
   return { text: IT_IS_FORGOTTEN };
@@ -100,7 +101,7 @@ function wantedIn(text: string): { phrase: Phrase } | { refusal: string } {
       refusal: 'Please give me at least two characters to forget: one alone stands nearly everywhere.',
     };
   }
-  // A text with it could not be told from one that is gone already.
+  // Text that contains the marker could not be told from what is already forgotten.
   if (wanted.includes(FORGOTTEN)) {
     return { refusal: `${FORGOTTEN} is what stands in the place of forgotten words; nothing is behind it.` };
   }
@@ -126,7 +127,7 @@ async function endWork(
   { command, interruptTurns }: CommandCall,
   { windows }: CommandServices,
 ): Promise<void> {
-  // First the turns: one that ends could begin a flush.
+  // Turns first: one that ends could start a flush.
   await interruptTurns();
   await windows.haltChat(command.chat.id);
 }
@@ -144,7 +145,7 @@ function preview(found: Found): string {
   return blocks.filter((block) => block !== '').join('\n\n');
 }
 
-/** How much it is, without a word of it. */
+/** How much was found, without quoting it. */
 function summary({ lines, archives, messages, others, full }: Found): string {
   const archiveFiles = new Set(archives.map(({ file }) => file)).size;
   const parts = [

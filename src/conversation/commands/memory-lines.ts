@@ -1,4 +1,4 @@
-/** The remembered lines in what a prompt was given, pure: each with the file and the tier it stands in. */
+/** Splits the memory that a prompt contained into lines, each with its file and tier. Pure. */
 import type { PersonaId } from '../../core/ids.js';
 import type { Tier, Version } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
@@ -6,10 +6,10 @@ import type { PromptMemory } from '../../core/memory-history.js';
 export interface RememberedLine {
   /** As in `Version`. */
   file: string;
-  /** null in the daily log, and for what a person put outside of the tiers. */
+  /** null in the daily log, and for text that a person put outside the tiers. */
   tier: Tier | null;
   text: string;
-  /** The budget ended within or right behind it. */
+  /** The budget cut it off, within the line or right after it. */
   cut: boolean;
 }
 
@@ -41,7 +41,7 @@ function dailyLines(dailyLog: string): RememberedLine[] {
   });
 }
 
-/** `placeOf` says where a line stands, or null for one that only says where others do. */
+/** `placeOf` returns where a line belongs, or null for a line that only says where others do. */
 function collect(
   text: string,
   placeOf: (line: string) => Pick<RememberedLine, 'file' | 'tier'> | null,
@@ -63,7 +63,7 @@ function tierNamed(title: string): Tier | null {
   return number === undefined ? null : (Number(number) as Tier);
 }
 
-/** The version that brought a line there; null for a line that none did. `versions` are newest first. */
+/** The version that added a line; null if none did. `versions` are newest first. */
 export function broughtBy(line: RememberedLine, versions: Version[]): Version | null {
   const found = versions.find(
     ({ file, tier, before, after }) =>

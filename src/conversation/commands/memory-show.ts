@@ -1,4 +1,4 @@
-/** `/memory` and `/memory show`: the tiers and the recent daily log, cut as the prompt cuts them. */
+/** `/memory` and `/memory show`: the tiers and the recent daily log, cut as in the prompt. */
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { withFencesClosed } from './quoting.js';
@@ -9,7 +9,7 @@ export async function show(
 ): Promise<CommandAnswer> {
   const owner = await activeHere(command.chat, personas);
   const today = zone.date(clock.now());
-  // For a prompt, what cannot be read counts as empty. Whoever asks is told instead: both of these throw.
+  // In a prompt, unreadable files count as empty; a person who asks must be told instead. Both of these throw.
   await Promise.all([memory.readAll(owner), memory.readDaily(owner.chatId, today)]);
   const { text } = await memory.snapshot(owner);
   const dailyLog = await memory.recentDaily(owner.chatId, today);

@@ -1,4 +1,4 @@
-/** Where a change of memory came from, in words: who said what led to it, and when. */
+/** Describes where a change of memory came from: who said what led to it, and when. */
 import { roomParts } from '../../core/ids.js';
 import type { Version } from '../../core/memory.js';
 import { authorName, type StoredMessage } from '../../core/transcript.js';
@@ -8,7 +8,7 @@ import { sharedWords, wordFinder } from './shared-words.js';
 
 const QUOTE_CHARS = 80;
 
-/** `about` is the line in question: of several messages the one that is closest to it is quoted. */
+/** `about` is the line in question: of several messages, the one most similar to it is quoted. */
 export async function sourceOf(
   version: Version,
   about: string,
@@ -20,7 +20,7 @@ export async function sourceOf(
   const messages = turnId === null ? [] : await store.turnMessages(turnId);
   const message = closest(messages, about);
   if (!message) return `${noted}; what was said then is not kept`;
-  // A control chat writes elsewhere, too; what is said there is not for the chat that it writes of.
+  // A control chat can write to other chats' memory; what is said there is not for them.
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
   const { resetAt } = await store.view(message.room, personaId);
   if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;

@@ -1,12 +1,12 @@
-/** `/memory undo`: takes back the last change of a persona's memory; once more, and it takes back the one before. */
+/** `/memory undo`: reverts the last change of a persona's memory; repeated, it reverts the one before. */
 import type { Version } from '../../core/memory.js';
-import type { CommandEffect } from '../../core/store.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { changedLines, placeOf } from './memory-change.js';
 import { sourceOf } from './memory-source.js';
 
-/** How many changes that never came to be are looked past in one go. */
+/** How many changes that were never written are skipped at once. */
 const MOST_VERSIONS = 20;
 
 export async function undo(
@@ -16,13 +16,13 @@ export async function undo(
   const owner = await activeHere(command.chat, personas);
   const effects: CommandEffect[] = [];
   for (const version of await store.versions({ ...owner, most: MOST_VERSIONS })) {
-    // Before anything is changed, so that nothing can fail between the change and the answer.
+    // Read before anything is changed, so that nothing can fail between the change and the answer.
     const source = await sourceOf(version, version.after, { store, zone });
     const outcome = await memory.takeBack(version);
     if (outcome === 'changed') return { text: refusal(version, source), effects };
     effects.push({ kind: 'undone', versionId: version.id });
-    // The process may have ended behind the write of this undo. Else the change itself never came to be: its
-    // version is kept before the file is written.
+    // On a retry, a crash may have followed this undo's own write. Otherwise the change was never written: a version is
+    // stored before its file is.
     if (outcome === 'done' || command.tries > 1) return { text: takenBack(version, source), effects };
   }
   return { text: 'There is no change of my memory to take back.', effects };

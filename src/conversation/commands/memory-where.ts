@@ -1,4 +1,4 @@
-/** `/memory why WORDS`: where the messages went in which these words stand. And the account of a whole room. */
+/** `/memory why WORDS`: what became of the messages that contain these words; and the totals of a whole room. */
 
 import type { MemoryOwner } from '../../core/memory.js';
 import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
@@ -33,7 +33,7 @@ function describeTrace(
   { zone, archives }: CommandServices,
 ): string {
   const time = zone.time(message.sentAt);
-  // What was reset is not brought back, not even as a quote.
+  // Messages forgotten by a reset are not shown again, not even as a quote.
   if (fate.kind === 'reset') return `A message of ${time}: it was forgotten by /reset, or never shown to me.`;
   const { author } = message;
   const isOwn = author.kind === 'persona' && author.id === personaId;

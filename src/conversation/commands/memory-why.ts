@@ -1,4 +1,4 @@
-/** `/memory why`: the remembered lines that the last answer was given, those first that share words with it. */
+/** `/memory why`: the remembered lines that the last answer was given, most shared words first. */
 import type { MemoryOwner, Version } from '../../core/memory.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
@@ -11,7 +11,7 @@ import { sharedWords, wordFinder } from './shared-words.js';
 const MOST_LINES = 15;
 const LINE_CHARS = 200;
 const SHARED_SHOWN = 5;
-/** The last answer stands among so many messages, unless a lot waits. */
+/** The last answer is among this many messages, unless very many are waiting. */
 const RECENT = 50;
 const MOST_VERSIONS = 1_000;
 
@@ -35,7 +35,7 @@ export async function why(
   if (ranked.length === 0) {
     return { text: `My last answer was given nothing that I remember.\n\n${account}` };
   }
-  // Of all personas: a line of the daily log may be another's.
+  // Of all personas, because any of them may have written a line of the daily log.
   const ask = { chatId: owner.chatId, personaId: null, most: MOST_VERSIONS };
   const versions = await services.store.versions(ask);
   const shown = await Promise.all(
@@ -71,7 +71,7 @@ async function lastAnswer(
   return own?.text ?? '';
 }
 
-/** Most shared words first; else in the order of the files. */
+/** Most shared words first; otherwise in the order of the files. */
 function rank(lines: RememberedLine[], answer: string): Ranked[] {
   const wordsOf = wordFinder();
   const said = wordsOf(answer);

@@ -1,4 +1,4 @@
-/** `/memory`: what a persona remembers, in the user's hands. Here only which file answers which word. */
+/** `/memory`: lets users see and change what a persona remembers. Dispatches each verb to its file. */
 import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { exportFiles } from './memory-export.js';
 import { carryOut, endOf, forget, isErased } from './memory-forget.js';
@@ -23,10 +23,10 @@ const VERBS: Record<string, { run: Verb; changes: boolean }> = {
   show: { run: show, changes: false },
   why: { run: why, changes: false },
   forget: { run: forget, changes: true },
-  // What a yes to `forget` becomes; whoever types it has said yes.
+  // The command that a yes to `forget` becomes; typing it counts as a yes.
   yes: { run: carryOut, changes: true },
   undo: { run: undo, changes: true },
-  // All of the files at once are more than anybody in a group should be able to call for.
+  // In a group, not everybody should be able to request all the files at once.
   export: { run: exportFiles, changes: true },
 };
 

@@ -1,13 +1,12 @@
-/** Recognising commands, pure: what a person typed to the name and argument of a command, or to nothing. */
-import type { NewCommand } from '../../core/store.js';
+/** Recognises commands: turns what a person typed into a command's name and argument, or null. Pure. */
+import type { NewCommand } from '../../core/receipt.js';
 
-/** Signs that phones and copied text put before a slash without anybody seeing them. */
+/** Invisible characters that phones and copied text put before a slash. */
 const INVISIBLE = /[\u200b-\u200f\u202a-\u202e\u2060\ufeff]/g;
 
 /**
- * null for anything that is not one of the known commands: unknown slash text is conversation. A bot's own name
- * behind the command is the channel's to remove; where there is none, it is ours. Where our account was named, its name
- * may stand before the command.
+ * null for anything that is not a known command: unknown slash text is conversation. The channel removes the bot's name
+ * after the command, so any that is left is ours. If our account was mentioned, its name may precede the command.
  */
 export function parseCommand(
   text: string,
@@ -21,7 +20,7 @@ export function parseCommand(
   return { name, argument: (match?.[2] ?? '').trim() };
 }
 
-/** Whether a person said no more than yes; where our account was named, its name may stand around it. */
+/** Whether a person said just yes; if our account was mentioned, its name may surround it. */
 export function isYes(text: string, mentionsBot: boolean): boolean {
   const said = visible(text);
   const words = mentionsBot ? said.replace(/^@\S+\s+|\s+@\S+$/u, '') : said;
@@ -32,19 +31,19 @@ function visible(text: string): string {
   return text.replaceAll(INVISIBLE, '').trim();
 }
 
-/** What stands behind the first word, as it was written, and that word in lower case. */
+/** The first word in lower case, and the text after it as written. */
 export function verbAndRest(argument: string): { verb: string; rest: string } {
   const match = /^(\S*)\s*([\s\S]*)$/.exec(argument.trim());
   return { verb: (match?.[1] ?? '').toLowerCase(), rest: match?.[2] ?? '' };
 }
 
-/** A text that stands in quotes as a whole is meant without them. */
+/** Removes quotes that enclose the whole text. */
 export function unquoted(text: string): string {
   const inner = /^(?:"([^"]*)"|'([^']*)'|[“„”]([^“„”]*)[“”]|«([^»]*)»)$/u.exec(text.trim());
   return (inner?.slice(1).find((group) => group !== undefined) ?? text).trim();
 }
 
-/** Splits an argument into words; what stands in quotes (of a phone, too) is one word. */
+/** Splits an argument into words; text in quotes (also typographic ones) is one word. */
 export function words(argument: string): string[] {
   return Array.from(
     argument.matchAll(/"([^"]*)"|'([^']*)'|[“„”]([^“”]*)[“”]|«([^»]*)»|(\S+)/gu),

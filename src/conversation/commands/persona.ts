@@ -1,10 +1,10 @@
 /**
- * `/persona`: list, switch, new, delete, model, show, invite, leave. A persona is a file; which one is active, and who else
- * is here, are facts of the chat.
+ * `/persona`: list, switch, new, delete, model, show, invite, leave. A persona is a file; which one is active and which
+ * are invited is stored with the chat.
  */
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import { type Persona, personaName } from '../../core/persona.js';
-import type { CommandEffect } from '../../core/store.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import { presentIn } from '../participants.js';
 import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { words } from './parse.js';
@@ -138,7 +138,7 @@ async function create(
       effects: [activate(command.chat.id, made.persona)],
     };
   }
-  // The process ended after the file was made and before the answer was kept: then it is there already.
+  // A retry after a crash: the file was already created, but the answer was not stored.
   const there = command.tries > 1 ? await personas.find(command.chat.id, name) : null;
   if (!there) return { text: made.reason };
   return {
@@ -155,15 +155,15 @@ async function remove(
   const name = nameIn(args);
   if (!name) return { text: 'Usage: /persona delete NAME' };
   const leaving = await personas.find(command.chat.id, name);
-  // Nobody will look into its windows any more: what they hold goes into archives, or the persona stays.
+  // Nothing will use its windows any more, so their content is archived; if that fails, the persona stays.
   if (leaving && leaving.id !== DEFAULT_PERSONA) await windows.close(command.chat.id, leaving.id);
   const running = leaving && (await store.running(command.room));
   const gone = await personas.remove(command.chat.id, name);
-  // The process ended after the file was moved aside and before the answer was kept: then it is gone already.
+  // A retry after a crash: the file was already moved aside, but the answer was not stored.
   if (!gone.ok && command.tries === 1) return { text: gone.reason };
   const text = `Deleted persona ${gone.ok ? gone.persona.name : name}. Its memory file is kept.`;
   const { id, activePersona } = command.chat;
-  // What it is saying just now is not said by anybody any more.
+  // Its running turn is aborted.
   const effects: CommandEffect[] =
     running && running.personaId === leaving?.id
       ? [{ kind: 'stop', room: command.room, turnId: running.turnId }]
@@ -205,7 +205,7 @@ async function leave(
   const text = `${found.name} has left. Its memory is kept; /persona invite brings it back.`;
   const others = presentIn(chat, all).filter((id) => id !== found.id);
   if (found.id !== presentIn(chat, all)[0]) return { text, effects: [gone] };
-  // Somebody has to answer: the next of those here, or the one who is always there.
+  // Another persona must be active: the next one present, or `default`.
   const next = others[0] ?? DEFAULT_PERSONA;
   if (next === found.id) return { text: `${found.name} is the only one here, so it stays.` };
   return {

@@ -1,6 +1,6 @@
-/** Other people's text within an answer, pure: shown as it is, in one line, without a say in the answer's markup. */
+/** Quotes other people's text within an answer, on one line, without letting it affect the answer's markup. Pure. */
 
-/** Inline code, in more backticks than stand in it. */
+/** Inline code, with more backticks than the text contains. */
 export function code(text: string): string {
   const longest = Math.max(0, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
   const ticks = '`'.repeat(longest + 1);
@@ -8,7 +8,7 @@ export function code(text: string): string {
   return `${ticks}${gap}${text}${gap}${ticks}`;
 }
 
-/** White space and line ends as single spaces, and no more than so many characters. */
+/** White space and line ends as single spaces, cut to so many characters. */
 export function oneLine(text: string, most: number): string {
   const characters = Array.from(
     text
@@ -24,7 +24,7 @@ export function oneLine(text: string, most: number): string {
     : characters.join('');
 }
 
-/** A line of a Markdown file without what makes it an item of a list. */
+/** A line of a Markdown file without its list marker. */
 export function withoutBullet(line: string): string {
   return line.trim().replace(/^(?:[-*+]|\d{1,9}[.)])\s+/, '');
 }
@@ -34,7 +34,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** A code fence that was left open, by a cut for instance, would swallow what stands behind it. */
+/** Closes a code fence left open (by a cut, for instance), which would swallow the text after it. */
 export function withFencesClosed(markdown: string): string {
   let open = '';
   for (const line of markdown.split('\n')) {

@@ -1,6 +1,6 @@
-/** `/reset`: forgets the conversation with the active persona in this room, for good. Memory stays. */
+/** `/reset`: permanently forgets the conversation with the active persona in this room. Memory stays. */
 import { roomParts } from '../../core/ids.js';
-import type { StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
 import { type Command, type CommandServices, changesAlways } from './command.js';
 
 export const reset: Command = {
@@ -10,7 +10,7 @@ export const reset: Command = {
   changes: changesAlways,
   async run({ command }, services) {
     const personaId = command.chat.activePersona;
-    // What is to be forgotten is not to become memory meanwhile, nor another archive.
+    // What is being forgotten must not be written to memory or to another archive meanwhile.
     await services.windows.halt(command.room, personaId);
     await markArchives(command, services);
     return {
@@ -20,7 +20,7 @@ export const reset: Command = {
   },
 };
 
-/** Files outlive the store: they say themselves that no index may bring them back. */
+/** Archive files outlive the store, so they are marked: no index may include them again. */
 async function markArchives(
   { chat, room }: StoredCommand,
   { archives, log }: CommandServices,
@@ -29,7 +29,7 @@ async function markArchives(
   const all = await archives.list(chat.id, chat.activePersona).catch((error) => {
     log.error(
       { err: error, chat: chat.id },
-      'the archives of a conversation that was reset could not be looked at; none is marked',
+      'the archives of a reset conversation could not be read; none is marked',
     );
     return [];
   });

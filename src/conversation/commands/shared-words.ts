@@ -1,6 +1,8 @@
-/** Which words two texts share, pure: a plain measure that anybody can check by eye. */
+/** Finds the words that two texts share: a simple measure that anybody can verify by eye. Pure. */
 
-/** Words that say nothing about what a text is about, of the languages where three letters do not tell. */
+/**
+ * Common words that say nothing about a text's subject, for languages in which the three-letter minimum is not enough.
+ */
 const STOP_WORDS = new Set(
   (
     'the and for are was were has have had not but you your yours our his her hers him she they them their its ' +
@@ -14,10 +16,10 @@ const STOP_WORDS = new Set(
   ).split(' '),
 );
 
-/** Alphabets whose words of one or two letters are seldom what a text is about. */
+/** Alphabets in which words of one or two letters seldom carry meaning. */
 const ALPHABET = /\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic}|\p{Script=Arabic}|\p{Script=Hebrew}/u;
 
-/** Makes the function that finds a text's words: by Unicode's rules, where no spaces part them by dictionary. */
+/** Creates the function that finds a text's words by Unicode's rules (by dictionary in scripts without spaces). */
 export function wordFinder(): (text: string) => Set<string> {
   const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
   return (text) => {

@@ -1,4 +1,4 @@
-/** `/start`: what people are sent with when they open a chat with a bot. */
+/** `/start`: what Telegram sends when somebody opens a chat with a bot. */
 import { type Command, changesNothing } from './command.js';
 
 export const start: Command = {

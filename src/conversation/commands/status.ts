@@ -1,4 +1,4 @@
-/** `/status`: what is running and how it is, without anything secret. */
+/** `/status`: what is running and its condition, without secrets. */
 import { sizeInWords } from '../../core/bytes.js';
 import { personaName } from '../../core/persona.js';
 import { presentIn } from '../participants.js';

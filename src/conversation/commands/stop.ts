@@ -1,6 +1,6 @@
 /**
- * `/stop`: aborts the turn in flight at once. In groups whoever asked may stop the answer, and who may change. Between two
- * people there is more to stop: what is still being listened to, or has not had its turn yet.
+ * `/stop`: aborts the running turn at once. In groups only whoever asked, or may change things, may stop an answer. In
+ * direct chats it also drops messages that are still being transcribed or have not had their turn yet.
  */
 import { type Command, changesNothing } from './command.js';
 
@@ -8,7 +8,7 @@ export const stop: Command = {
   name: 'stop',
   aliases: [],
   description: 'Stop the answer that is being written',
-  // Who may is decided below: the one who asked needs no rights.
+  // Permission is checked below, because the person who asked needs no rights.
   changes: changesNothing,
   async run({ command, mayChange }, { store }) {
     const running = (await store.running(command.room)) ?? (await store.suspended(command.room));

@@ -1,4 +1,4 @@
-/** `/whoami`: the ids an operator asks for, and whether one is an owner. */
+/** `/whoami`: the ids that an operator needs, and whether the sender is an owner. */
 import { roomParts } from '../../core/ids.js';
 import { type Command, changesNothing } from './command.js';
 

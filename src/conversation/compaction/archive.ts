@@ -1,4 +1,6 @@
-/** Copies a stretch of a persona's view into an archive file, verbatim, page by page. */
+/**
+ * Copies a span of a persona's view into an archive file, verbatim, page by page. Used by compaction and by `/archive`.
+ */
 import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
@@ -9,7 +11,7 @@ import type { Subject } from './subject.js';
 
 const PAGE = 500;
 
-/** Answers how many messages were written. What was only overheard stands in the store and is left out. */
+/** Returns how many messages were written. Overheard messages are left out; the store keeps them. */
 export async function copySpan(
   services: Services,
   subject: Subject,
@@ -25,7 +27,12 @@ export async function copySpan(
     let { after } = span;
     for (let more = true; more; ) {
       const page = await services.store.span({
-        ...{ room, personaId, after, upTo: span.upTo, limit: PAGE, overheard: 0 },
+        room,
+        personaId,
+        after,
+        upTo: span.upTo,
+        limit: PAGE,
+        overheard: 0,
       });
       written += page.messages.length;
       yield page.messages.map((message) => ({

@@ -1,6 +1,6 @@
 /**
- * How much of a conversation one flush can be shown: all of the window where it fits; of a longer stretch as much
- * as does, ending where a stretch may end.
+ * Chooses how much of a conversation one memory flush is shown: the whole window if it fits; otherwise as much as fits,
+ * ending at a boundary between exchanges.
  */
 import { cutWithMarker } from '../../core/cut.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
@@ -12,11 +12,11 @@ import { boundaries } from './cut.js';
 
 export interface Chunk {
   messages: ModelMessage[];
-  /** Its last message; what is shown up to there counts as seen. */
+  /** Its last message; everything shown up to here counts as seen. */
   to: Position;
-  /** What a flush has not seen before, oldest first. */
+  /** Messages that no flush has seen before, oldest first. */
   fresh: HeardMessage[];
-  /** Some message was longer than the whole window and is shown cut. */
+  /** A message was longer than the model's whole window and is shown shortened. */
   cut: boolean;
 }
 
@@ -32,13 +32,18 @@ export async function nextChunk(
   const { room, personaId } = view;
   const span = (after: Position) =>
     services.store.span({
-      ...{ room, personaId, after, upTo: to, limit: MOST_ROWS },
+      room,
+      personaId,
+      after,
+      upTo: to,
+      limit: MOST_ROWS,
       overheard: services.settings.overheardMessages,
     });
   const isFresh = ({ addressed, position }: HeardMessage) => addressed && isAfter(position, view.flushedTo);
 
   if (isAfter(view.flushedTo, view.windowAfter)) {
-    // The window holds what an earlier flush has seen, too: shown again while there is room, it explains the rest.
+    // The window also holds messages that an earlier flush has seen. They are included while they fit, because they
+    // explain the rest.
     const window = await span(view.windowAfter);
     const messages = shown(window, perspective);
     if (!window.more && tokensOf(messages) <= tokens) {
@@ -60,7 +65,7 @@ function shown(span: Span, perspective: Perspective): ModelMessage[] {
   return historyEntries(span.messages, span.steps, perspective).flat();
 }
 
-/** Where a part that fits may end; the first such place, where even that is too much. */
+/** The last boundary that fits; if even the first does not fit, the first. */
 function lastThatFits(span: Span, perspective: Perspective, tokens: number): number {
   const ends = boundaries(span.messages);
   const last = span.messages.length - 1;
@@ -84,7 +89,7 @@ function placeOf({ messages }: Span): Position {
   return last.position;
 }
 
-/** Every message its fair share of the room there is, with a marker where that is not all of it. */
+/** Gives every message an equal share of the available tokens, with a marker where it was cut. */
 function shortened(messages: ModelMessage[], tokens: number): ModelMessage[] {
   const share = Math.floor(tokens / messages.length);
   return messages.map((message) => {

@@ -1,7 +1,7 @@
 /**
- * Compaction of one window, and the only caller of the verb that moves windows. First the flush, then the
- * summary, then the move. Where the model is down or too slow, what leaves is archived verbatim instead, marked as
- * owed a flush: nothing is ever let go unseen, and nobody waits longer than the deadline.
+ * Compacts one window; the only caller of `moveWindow`. First the flush, then the summary, then the move. If the model
+ * is down or too slow, the messages that leave are archived verbatim instead and their flush stays pending: no message
+ * leaves unseen, and nobody waits beyond the deadline.
  */
 import { roomParts } from '../../core/ids.js';
 import { estimateTokens, type Usage } from '../../core/model.js';
@@ -18,32 +18,32 @@ import { flush, knowledgeOf } from './flush.js';
 import { flushTools, type Subject, windowTokens } from './subject.js';
 import { summarise } from './summary.js';
 
-/** So full a window may still be afterwards, with all that stands in every request. */
+/** Target size of the request after a compaction, as a share of the context window, fixed parts included. */
 const FULL_AFTERWARDS = 0.5;
-/** The newest messages keep at least this much, however long principles and memory are. */
+/** Share of the context window that the newest messages always keep, however long principles and memory are. */
 const LEAST_KEPT = 0.1;
-/** So much of a request at most is what is to be answered. */
+/** The largest share of a request that the messages to be answered may take. */
 const LONGEST_ASKED = 0.9;
-/** A stretch of this many messages is more than any window should hold. */
+/** More messages than any window should hold. */
 const MOST_ROWS = 2_000;
 
 export type CompactionEnd =
   | 'moved'
-  /** Nothing can leave: what there is belongs together, or is little. */
+  /** No message can leave: the rest belongs to one exchange, or is too little. */
   | 'nothing'
-  /** Ended by its signal, or overtaken by a reset: nothing was moved. */
+  /** Aborted, or overtaken by a reset: nothing was moved. */
   | 'dropped';
 
-/** A turn that waits for room: its messages are no part of what is compacted. */
+/** A turn that waits for room in its request; its own messages are not compacted. */
 export interface WaitingTurn {
   id: string;
-  /** Our estimate of a request of its that the server did not take for its length. */
+  /** Our estimate of its request that the server rejected as too long. */
   refused: number | null;
-  /** How long it still waits. */
+  /** How long it will wait. */
   patienceMs: number;
 }
 
-/** Throws where an archive cannot be written; then nothing was moved. */
+/** Throws when an archive cannot be written; then nothing was moved. */
 export async function compact(
   services: Services,
   subject: Subject,
@@ -53,7 +53,10 @@ export async function compact(
   const { store, clock } = services;
   const { room, personaId } = subject;
   const all = await store.window({
-    ...{ room, personaId, except: [], limit: MOST_ROWS },
+    room,
+    personaId,
+    except: [],
+    limit: MOST_ROWS,
     overheard: services.settings.overheardMessages,
   });
   const isAsked = ({ turnId }: HeardMessage) => turn !== null && turnId === turn.id;
@@ -67,7 +70,7 @@ export async function compact(
     turn && { ...turn, asks: all.messages.filter(isAsked) },
   );
   if (!leavesAt) return 'nothing';
-  // All that is finished is flushed in one go, not only what leaves.
+  // The flush covers every completed exchange, not only what leaves.
   const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.position ?? leavesAt;
 
   const late = deadline(clock, signal, turn?.patienceMs);
@@ -77,14 +80,14 @@ export async function compact(
     if (flushed.kind === 'failed') {
       services.log.warn(
         { room, persona: personaId, why: flushed.reason },
-        'a memory flush did not finish; it is owed',
+        'a memory flush did not finish; it stays pending',
       );
     }
     const view = await store.view(room, personaId);
     const isSeen = !isAfter(leavesAt, view.flushedTo);
     const summary = isSeen ? await summaryOf(services, view, known, leavesAt, late.signal) : null;
     if (signal.aborted) return 'dropped';
-    // A summary that was missed, and a message that no flush could be shown whole, leave an archive behind.
+    // An archive is also needed when there is no summary, or when the flush saw some message only in part.
     const isCut = flushed.kind === 'flushed' && flushed.cut;
     if (summary !== null && !isCut) return await move(services, view, leavesAt, summary, null);
     const archived = await archive(services, subject, view, leavesAt, isSeen);
@@ -94,7 +97,7 @@ export async function compact(
   }
 }
 
-/** Lets everything go that a window holds, unseen but archived: for a persona that is being deleted. */
+/** Moves a window past everything it holds, archived but not flushed: for a persona that is being deleted. */
 export async function putAway(services: Services, subject: Subject): Promise<void> {
   const { room, personaId } = subject;
   const window = await services.store.window({ room, personaId, except: [], limit: 1, overheard: 0 });
@@ -117,12 +120,12 @@ function placeToCut(
   const { keepRecentMessages, compactAfterMessages } = services.settings;
   const refused = turn?.refused ?? null;
   const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.perspective).flat());
-  // A request that was refused is longer than any window, whatever is configured.
+  // A rejected request was too long for the model, whatever the configured window says.
   const most = windowTokens(services.settings);
   const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : most / refused);
   const fixed =
     estimateTokens(known.system) + estimateTokens(view.summary ?? '') + flushTools(services, subject).tokens;
-  // What is longer than all there is will be shown cut.
+  // A batch longer than this is shown shortened.
   const asked = Math.min(tokensIn(turn?.asks ?? []), LONGEST_ASKED * (most / scale - fixed));
   const room = most / scale - fixed - asked;
   const addressed = messages.filter((message) => message.addressed).length;
@@ -145,7 +148,11 @@ async function summaryOf(
   if (signal.aborted) return null;
   const { room, personaId } = view;
   const span = await services.store.span({
-    ...{ room, personaId, after: view.windowAfter, upTo, limit: MOST_ROWS },
+    room,
+    personaId,
+    after: view.windowAfter,
+    upTo,
+    limit: MOST_ROWS,
     overheard: services.settings.overheardMessages,
   });
   return summarise(services, { view, span, persona: known.persona, perspective: known.perspective }, signal);
@@ -167,7 +174,7 @@ async function archive(
   const { room, personaId, chat } = subject;
   const head = headOf(services, subject, { reason, flushed: isSeen });
   const file = await services.archives.newName(head);
-  // Noted before it is written: what a crash leaves half done is found again and removed.
+  // Recorded before the file is written, so that a file left incomplete by a crash is found and removed.
   await services.store.beginArchive({ chatId: chat.id, file, room, personaId, after: view.windowAfter, to });
   const span = { after: view.windowAfter, upTo: to };
   const messages = await copySpan(services, subject, span, { name: file, head });
@@ -175,7 +182,7 @@ async function archive(
   return { file, messages };
 }
 
-/** Stands for a summary where none could be made: the model knows at least that there was more. */
+/** Replaces a missing summary, so that the model at least knows there was more. */
 function noteOf(view: ViewRecord, { file, messages }: Archived): { text: string; usage: null } {
   const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
   return { text: [view.summary ?? '', note].filter((text) => text !== '').join('\n\n'), usage: null };
@@ -189,7 +196,11 @@ async function move(
   archiveFile: string | null,
 ): Promise<CompactionEnd> {
   const moved = await services.store.moveWindow({
-    ...{ view, to, archive: archiveFile, summary: summary.text, usage: summary.usage },
+    view,
+    to,
+    archive: archiveFile,
+    summary: summary.text,
+    usage: summary.usage,
     now: services.clock.now(),
   });
   services.metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
@@ -209,7 +220,10 @@ async function discard(services: Services, view: ViewRecord, file: string): Prom
   await services.archives
     .remove(chatId, file)
     .catch((error) =>
-      services.log.warn({ err: error, chat: chatId, file }, 'an archive that is not needed stays'),
+      services.log.warn(
+        { err: error, chat: chatId, file },
+        'an archive that is no longer needed could not be removed',
+      ),
     );
   await services.store.dropArchive(chatId, file);
 }

@@ -1,18 +1,18 @@
 /**
- * Where a window may be cut, pure. A question stays with its answer, a tool call with its result, and nothing that
- * is heard later can come before the cut.
+ * Where a window may be cut. Pure. A question stays with its answer, a tool call with its result, and no message heard
+ * later may get a position before the cut.
  */
 import type { HeardMessage, Position } from '../../core/view.js';
 
 export interface Keep {
-  /** `conversation.keep_recent_messages`: how many that were said to the persona or by it stay at most. */
+  /** `conversation.keep_recent_messages`: the most addressed messages that stay. */
   messages: number;
-  /** How many tokens stay at most. */
+  /** The most tokens that stay. */
   tokens: number;
   tokensOf(message: HeardMessage): number;
 }
 
-/** The indexes after which a stretch may end, ascending. */
+/** The indexes after which a span may end, ascending. */
 export function boundaries(messages: HeardMessage[]): number[] {
   const lastOfTurn = new Map<string, number>();
   messages.forEach(({ addressed, turnId }, n) => {
@@ -26,7 +26,7 @@ export function boundaries(messages: HeardMessage[]): number[] {
     }
     if (openUntil > n) return;
     const next = messages[n + 1];
-    // What is heard from now on has a later place than a reply; behind a question something may still slip in.
+    // Messages heard later get positions after a reply; after an unanswered question one may still be inserted.
     const closed = next
       ? next.position.heardAfter > message.position.heardAfter
       : message.author.kind === 'persona';
@@ -35,7 +35,7 @@ export function boundaries(messages: HeardMessage[]): number[] {
   return found;
 }
 
-/** The place of the last message that leaves, so that what stays is within the limits; null when none can leave. */
+/** The position of the last message that leaves, so that the rest is within the limits; null when none can leave. */
 export function cutPlace(messages: HeardMessage[], keep: Keep): Position | null {
   let kept = 0;
   let tokens = 0;
@@ -50,7 +50,7 @@ export function cutPlace(messages: HeardMessage[], keep: Keep): Position | null 
   }
   if (from === 0) return null;
   const possible = boundaries(messages);
-  // The newest exchange stays, whatever its size: a persona that forgets the last question is of no use.
+  // The newest exchange always stays, whatever its size: a persona must not forget the last question.
   const inner = possible.filter((n) => n < messages.length - 1);
   const at = inner.find((n) => n >= from - 1) ?? inner.at(-1);
   return at === undefined ? null : (messages[at]?.position ?? null);

@@ -1,9 +1,9 @@
-/** How long a flush and what belongs to it may take in all: then what leaves a window is archived instead. */
+/** The limit for a flush and its compaction together; after it, what leaves a window is archived instead. */
 import { type Clock, OVER } from '../../core/clock.js';
 
 export const DEADLINE_MS = 60_000;
 
-/** A signal that aborts with another, or when the deadline is over. `over` must be called when the work is. */
+/** A signal that aborts with `signal`, or after `ms`. Call `over` when the work has ended. */
 export function deadline(
   clock: Clock,
   signal: AbortSignal,

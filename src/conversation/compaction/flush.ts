@@ -1,7 +1,7 @@
 /**
- * The memory flush: before messages leave a persona's window, the persona itself reads a copy of the conversation
- * once more and saves what should last, with the memory tools and no others. Nobody in the chat sees it. Only a
- * flush that finished moves the cursor of its view.
+ * The memory flush: before messages leave a persona's window, the persona reads a copy of the conversation and saves
+ * what should last, with only the memory tools. It is invisible in the chat. Only a completed flush advances the view's
+ * flush cursor.
  */
 
 import { cutAt } from '../../core/cut.js';
@@ -19,15 +19,15 @@ import { type Chunk, nextChunk } from './chunk.js';
 import { flushTools, type Subject, windowTokens } from './subject.js';
 
 export type FlushEnd =
-  /** Everything up to the place was seen by a flush that finished; `cut`: some of it only in part. */
+  /** A completed flush has seen everything up to the position; `cut`: some messages only in part. */
   | { kind: 'flushed'; cut: boolean }
-  /** The persona has said nothing since its cursor: there is nothing of its own to save. */
+  /** The persona has said nothing since its cursor, so it has nothing to save. */
   | { kind: 'unspoken' }
-  /** The model is down, too slow, or did not get its words saved; or somebody else has changed the view. */
+  /** The model is down or too slow, a write failed, or the view was changed by somebody else. */
   | { kind: 'failed'; reason: string };
 
 const TRIES = 3;
-/** A server whose window is smaller than configured is shown half, and again half. */
+/** If the server's window is smaller than configured, the chunk is halved until it fits, down to this share. */
 const SMALLEST_SHARE = 1 / 16;
 const MOST_ROUNDS = 10;
 
@@ -93,7 +93,7 @@ export function knowledgeOf(services: Services, subject: Subject): Promise<Knowl
   });
 }
 
-/** What is left of the model's window for the conversation, in tokens as we estimate them. */
+/** The tokens left for the conversation in the model's window, by our estimate. */
 function roomFor(services: Services, subject: Subject, view: ViewRecord, { system }: Knowledge): number {
   const scale = Math.max(1, tokensPerEstimated(view.measured));
   const { tokens } = flushTools(services, subject);
@@ -129,7 +129,7 @@ async function ask(
     authorisation: { chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
     cause: { kind: 'flush', personaId, turnId: null },
     steps: [],
-    // Not stored: after a crash the flush is made again, and what it saved already is in the files.
+    // Steps are not stored: after a crash the flush is repeated, and what it had saved is in the files.
     save: async () => !signal.aborted,
     signal,
   });
@@ -150,7 +150,7 @@ async function ask(
   }
 }
 
-/** Notes which writes did not come to be through no fault of their content, and are not made up for yet. */
+/** Records which writes failed for a reason other than their content and were not repeated successfully. */
 function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   return {
     ...tool,

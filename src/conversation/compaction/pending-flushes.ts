@@ -1,6 +1,6 @@
 /**
- * The flushes that are owed: archives whose messages left a window before a flush had seen them. They are made up
- * for without being asked, soon after the model answers again, and their files say so when it is done.
+ * Pending flushes: archives whose messages left a window before a flush had seen them. They are flushed in the
+ * background soon after the model works again; then their files are marked as flushed.
  */
 import { OVER } from '../../core/clock.js';
 import { type ArchivedSpan, isAfter, type Position } from '../../core/view.js';
@@ -12,11 +12,11 @@ import { type Subject, subjectOf, viewKey } from './subject.js';
 
 export interface PendingFlushes {
   start(channels: string[]): void;
-  /** A persona's messages went into an archive: a flush is to be made up for soon. */
+  /** A persona's messages were archived unseen: flush them soon. */
   add(subject: Subject): void;
-  /** After a flush or compaction of a view: settles what is not owed any more. */
+  /** After a flush or compaction of a view: settles the archives that it has covered. */
   look(subject: Subject): Promise<void>;
-  /** The model has just answered somebody, so it may be worth another try. */
+  /** The model has just answered a turn, so a retry may succeed. */
   modelAnswers(): void;
   stop(): void;
 }
@@ -29,7 +29,7 @@ type Run = (
 
 const FIRST_PAUSE_MS = 15_000;
 const LONGEST_PAUSE_MS = 15 * 60_000;
-/** Not more often than this, however lively the chats are. */
+/** The shortest interval between retries, however busy the chats are. */
 const LEAST_PAUSE_MS = 10_000;
 
 export function createPendingFlushes(services: Services, run: Run): PendingFlushes {
@@ -41,7 +41,7 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
   let working = false;
   let stopped = false;
 
-  /** Works until nothing is owed, with pauses that grow while it does not get on. */
+  /** Works until nothing is pending, with back-off while there is no progress. */
   async function work(): Promise<void> {
     if (working || stopped) return;
     working = true;
@@ -66,10 +66,7 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
   const begin = () =>
     void work().catch((error) => {
       working = false;
-      log.error(
-        { err: error },
-        'flushes that are owed could not be made; the next compaction or start tries again',
-      );
+      log.error({ err: error }, 'pending flushes failed; the next compaction or start tries again');
     });
 
   async function makeUp(subject: Subject, signal: AbortSignal): Promise<CompactionEnd> {
@@ -86,7 +83,7 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
     try {
       const end = await flush(services, subject, last, late.signal);
       await look(subject);
-      // Without a word of its own there is nothing to save; once it speaks, the next flush begins here.
+      // The persona said nothing in it, so there is nothing to save; its next flush will start here.
       if (end.kind === 'unspoken') waiting.delete(viewKey(subject));
       return end.kind === 'flushed' ? 'moved' : 'nothing';
     } finally {
@@ -103,7 +100,7 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
         left = true;
         continue;
       }
-      // The file first: what a crash leaves undone here is done by the next look.
+      // The file first: if a crash comes in between, the next `look` settles the row.
       await archives.mark(span.chatId, span.file, 'flushed');
       await store.settleArchive(span.chatId, span.file);
     }
@@ -114,7 +111,7 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
   function add(view: View): void {
     waiting.set(viewKey(view), { room: view.room, personaId: view.personaId });
     if (!working) {
-      // What has just failed will mostly fail again at once.
+      // Retrying at once would mostly fail again.
       void clock.sleep(1_000).then(begin);
     }
   }
@@ -135,11 +132,11 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
     begin();
   }
 
-  /** In turn with the compactions of the view: one of them may just be writing such a file. */
+  /** Queued behind the view's compactions, because one of them may be writing such a file right now. */
   async function discardHalves(subject: Subject): Promise<CompactionEnd> {
     for (const { chatId, file, state } of await openOf(subject)) {
       if (state !== 'writing') continue;
-      // The process ended before the window moved past it: the messages are still in the window.
+      // The process ended before the window moved past the file: its messages are still in the window.
       await archives.remove(chatId, file);
       await store.dropArchive(chatId, file);
     }
@@ -149,7 +146,7 @@ export function createPendingFlushes(services: Services, run: Run): PendingFlush
   return {
     start(channels) {
       void takeUp(channels).catch((error) =>
-        log.error({ err: error }, 'archives that an earlier run left could not be looked through'),
+        log.error({ err: error }, 'archives of an earlier run could not be checked'),
       );
     },
     add,

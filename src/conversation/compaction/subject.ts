@@ -1,7 +1,8 @@
-/** Whose window of which room flushes and compactions are about. */
+/** What a flush or compaction works on: one persona's window in one room. */
+
+import type { ChatRecord } from '../../core/chat-record.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
-import type { ChatRecord } from '../../core/store.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { Services, Settings } from '../services.js';
 
@@ -9,16 +10,16 @@ export interface Subject {
   chat: ChatRecord;
   room: RoomId;
   personaId: PersonaId;
-  /** The chat's personas, as just read. */
+  /** The chat's personas, freshly read. */
   personas: Persona[];
 }
 
-/** One name for each view. */
+/** A unique key per view. */
 export function viewKey({ room, personaId }: Pick<Subject, 'room' | 'personaId'>): string {
   return `${room}\n${personaId}`;
 }
 
-/** null where the chat is unknown. */
+/** null if the chat is unknown. */
 export async function subjectOf(
   { store, personas }: Pick<Services, 'store' | 'personas'>,
   { room, personaId }: Pick<Subject, 'room' | 'personaId'>,
@@ -28,7 +29,7 @@ export async function subjectOf(
   return chat && { chat, room, personaId, personas: await personas.list(chatId) };
 }
 
-/** What a request may hold: the model's window without what is kept for the answer. */
+/** The tokens available for a request: the model's window minus what is reserved for the answer. */
 export function windowTokens({
   contextTokens,
   maxOutputTokens,
@@ -36,7 +37,7 @@ export function windowTokens({
   return Math.max(1_000, contextTokens - maxOutputTokens);
 }
 
-/** What a flush may use: the memory tools. */
+/** The tools of a flush: the memory tools only. */
 export function flushTools({ toolsFor }: Pick<Services, 'toolsFor'>, { chat, personaId }: Subject): ToolSet {
   return toolsFor({ kind: 'flush', chatId: chat.id, personaId, senderId: '', channel: chat.channel });
 }

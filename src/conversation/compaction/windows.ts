@@ -1,7 +1,7 @@
 /**
- * When windows are compacted, beside the route: in the background as soon as one fills up, before a turn only
- * where its request would not fit. One compaction at a time for each view, views side by side. Nothing of it
- * survives the process but what it has committed: after a crash or a stop the next turn finds the window as full.
+ * Decides when windows are compacted, beside the route: in the background once a window fills up, and before a turn
+ * only if its request would not fit. One compaction at a time per view, different views concurrently. Only committed
+ * changes survive the process: after a crash, the next turn finds the window full again.
  */
 import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -14,18 +14,18 @@ import { DEADLINE_MS } from './deadline.js';
 import { createPendingFlushes } from './pending-flushes.js';
 import { type Subject, subjectOf, viewKey, windowTokens } from './subject.js';
 
-/** What commands may do to a persona's window beside the store's effects. */
+/** What commands may do to a persona's window, apart from effects in the store. */
 export interface WindowControl {
-  /** Ends a flush or compaction of a view that is under way; it writes nothing more when this resolves. */
+  /** Aborts a running flush or compaction of a view; once this resolves, it writes nothing more. */
   halt(room: RoomId, personaId: PersonaId): Promise<void>;
-  /** The same for every view of a chat, of personas that were deleted, too. */
+  /** The same for every view of a chat, including those of deleted personas. */
   haltChat(chatId: ChatId): Promise<void>;
   /**
-   * Before a persona is deleted: what its windows in this chat hold goes into archives, to be flushed later, and
-   * the windows move past it. Throws where an archive cannot be written.
+   * Before a persona is deleted: archives what its windows in this chat hold, to be flushed later, and moves the
+   * windows past it. Throws when an archive cannot be written.
    */
   close(chatId: ChatId, personaId: PersonaId): Promise<void>;
-  /** Copies the conversation since the last reset into the archive folder. null when there is none. */
+  /** Copies the conversation since the last reset into the archive folder. null if there is none. */
   copy(room: RoomId, personaId: PersonaId): Promise<{ file: string; messages: number } | null>;
 }
 
@@ -33,32 +33,32 @@ export interface Windows extends WindowControl {
   /** Whether the next request of a turn would not fit. */
   isFull(sizes: Sizes, measured: Measured | null): boolean;
   /**
-   * Makes room for a turn's request; resolves when there is, when there cannot be, or after the deadline.
-   * `refused` is our estimate of a request that the server did not take for its length.
+   * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
+   * `refused` is our estimate of a request that the server rejected as too long.
    */
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
-  /** The size of a request as the server counted it, where that can be believed; else as we estimate it. */
+  /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
-  /** After a turn has finished: begins a compaction where the window fills up. Returns at once. */
+  /** After a turn: starts a compaction if the window fills up. Returns at once. */
   consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
-  /** Takes up what an earlier life of the process has left, and what is pendingFlushes. */
+  /** Takes up pending flushes, and what an earlier run left unfinished. */
   start(channels: string[]): void;
-  /** Ends everything under way; resolves when it rests. */
+  /** Aborts all running work; resolves when it has settled. */
   stop(): Promise<void>;
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is running. */
   resting(): Promise<void>;
 }
 
 interface Work {
   room: RoomId;
-  /** Of this piece of work, and of those it waits for. */
+  /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
   done: Promise<CompactionEnd>;
 }
 
-/** Where nothing could leave, it is looked at again only when so many messages have come. */
+/** When nothing could leave, compaction is tried again only after this many further messages. */
 const LOOK_AGAIN_AFTER = 4;
-/** A count that stays this far above our estimate, though the window has shrunk, is not a count of the window. */
+/** A count this many times above our estimate that did not fall after a compaction is not credible. */
 const INCREDIBLE = 4;
 
 export function createWindows(services: Services): Windows {
@@ -68,15 +68,15 @@ export function createWindows(services: Services): Windows {
     messages: services.settings.compactAfterMessages,
   };
   const running = new Map<string, Work>();
-  /** By view: how many messages its window had when nothing could leave. */
+  /** By view: the number of messages in the window when nothing could leave. */
   const stuckAt = new Map<string, number>();
-  /** By view: what the server had counted before the last compaction, and whether its counts are believed. */
+  /** By view: the server's count before the last compaction; and the views whose counts are not credible. */
   const countedBefore = new Map<string, number>();
   const distrusted = new Set<string>();
   let stopping = false;
   const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
-  /** One piece of work on a view; the next waits for the one before. */
+  /** Queues work on a view behind the work already running on it. */
   function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
     const key = viewKey(subject);
     const before = running.get(key);
@@ -98,7 +98,7 @@ export function createWindows(services: Services): Windows {
     return work;
   }
 
-  /** Ends it after that time. */
+  /** Aborts the work after that time. */
   async function doneWithin(work: Work, ms: number): Promise<void> {
     const cancel = services.clock.after(ms, () => void endOf([work]));
     await work.done.finally(cancel);
@@ -106,7 +106,7 @@ export function createWindows(services: Services): Windows {
 
   function begin(
     subject: Subject,
-    /** How full the window was when this began: how many messages, and as the server counted it. */
+    /** How full the window is: the number of messages, and the request's size as the server counted it. */
     { messages, measured }: { messages: number; measured: Measured | null },
     turn: WaitingTurn | null,
   ): Work {
@@ -132,7 +132,8 @@ export function createWindows(services: Services): Windows {
     async makeRoom(subject, turnId, refused) {
       const until = services.clock.now() + DEADLINE_MS;
       const before = running.get(viewKey(subject));
-      // What is under way began with a smaller window: it may be enough or not. It is not waited for twice.
+      // Running work started with a smaller window and may free too little, so another compaction follows; together
+      // they share one deadline.
       if (before) await doneWithin(before, DEADLINE_MS);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());

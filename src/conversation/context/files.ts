@@ -1,11 +1,11 @@
 /**
- * Files that came with messages, between steps 2 and 4: fetched from the platform and read. What a voice note says
- * is needed to know whom it is for; everything else waits until a message is to be answered.
+ * Steps 3 and 4 of the route: fetches and reads files that came with messages. Voice notes that may name their
+ * addressee are transcribed in step 3; everything else waits until its message is answered.
  */
 import type { Media } from '../../core/attachments.js';
 import type { Channel } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Claim } from '../../core/store.js';
+import type { Claim } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 
@@ -20,13 +20,13 @@ export interface FilesAsk {
 }
 
 export interface FilesRead {
-  /** The same messages, as they read now. */
+  /** The same messages with their updated text. */
   messages: StoredMessage[];
-  /** What their senders are to be told, by message. */
+  /** What to tell the senders, by message. */
   notices: { message: StoredMessage; text: string }[];
 }
 
-/** What only a spoken word can address. */
+/** Transcribes voice notes that may name the message's addressee. */
 export function hearVoices(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
   return read(services, ask, (message) => mayAddress(services.media, message), 'voice');
 }
@@ -35,7 +35,7 @@ export function mayAddress(media: Media, { attachments = [], quiet }: StoredMess
   return quiet !== true && media.mayAddress(attachments);
 }
 
-/** Everything. What was read before is not read again. null when it was aborted, or the claim is lost. */
+/** Reads all files that have no outcome yet. null when aborted, or when the claim is lost. */
 export function readFiles(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
   return read(services, ask, ({ attachments = [] }) => attachments.some(({ outcome }) => !outcome));
 }

@@ -1,4 +1,4 @@
-/** What a persona heard as messages for a model, for step 4 of the route. Pure. */
+/** Step 4 of the route: turns what a persona heard into messages for a model. Pure. */
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
 import type { PersonaId } from '../../core/ids.js';
@@ -6,27 +6,27 @@ import type { ModelImage, ModelMessage } from '../../core/model.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import { stepMessages } from '../turn/steps.js';
 
-/** Stands where a turn ended without an answer. */
+/** Inserted where a turn ended without an answer. */
 const UNANSWERED = '(I gave no answer to this.)';
 
-/** Tool results of turns long answered are shortened, so that they do not crowd out the conversation. */
+/** Tool results in the history are shortened, so that they do not crowd out the conversation. */
 const OLD_RESULT_CHARS = 2_000;
 
-/** So many messages behind one are looked at to say whether it was answered. */
+/** How many of the following messages are checked to tell whether a message was answered. */
 export const LOOK_AHEAD = 20;
 
-/** Through whose eyes a transcript is read. */
+/** The persona from whose perspective a transcript is rendered. */
 export interface Perspective {
   personaId: PersonaId;
   zone: Zone;
-  /** What other personas are called. */
+  /** The names of other personas. */
   nameOf(personaId: PersonaId): string;
 }
 
-/** What becomes of one message of the window: it stands or falls as a whole when the window is cut. */
+/** The model messages for one message of the window; kept or dropped together when the window is cut. */
 export type Entry = ModelMessage[];
 
-/** An entry for each message, in order. */
+/** One entry per message, in order. */
 export function historyEntries(
   messages: StoredMessage[],
   steps: ReadonlyMap<string, Step[]>,
@@ -53,7 +53,7 @@ export function entryOf(
     isUnanswered,
   }: {
     perspective: Perspective;
-    /** Of the persona's own turn, where it used tools. */
+    /** Of the persona's own turn, if it used tools. */
     steps: Step[] | undefined;
     images: ModelImage[] | undefined;
     isUnanswered: boolean;
@@ -64,11 +64,11 @@ export function entryOf(
     return [...worked, { role: 'assistant', content: message.text, calls: [] }];
   }
   const said = userMessage(userLine(message, perspective), images);
-  // Stopped, failed or parked: without a word about it, the model would answer the old question now.
+  // The turn was stopped, failed or parked: without this note, the model would answer the old question now.
   return isUnanswered ? [said, { role: 'assistant', content: UNANSWERED, calls: [] }] : [said];
 }
 
-/** The turns of which a reply stands there. */
+/** The turns that have a reply among the messages. */
 export function answeredTurns(messages: StoredMessage[]): Set<string | null> {
   return new Set(messages.flatMap(({ author, turnId }) => (author.kind === 'persona' ? [turnId] : [])));
 }
@@ -84,7 +84,7 @@ export function isUnanswered(
   return messages[n + 1]?.turnId !== turnId && !isFollowedByWords(messages, n);
 }
 
-/** Where several personas are, another may have answered it, or this one in a turn of its own. */
+/** With several personas, another may have answered it, or this one in a different turn. */
 function isFollowedByWords(messages: StoredMessage[], n: number): boolean {
   const { turnId } = messages[n] ?? {};
   for (const { author, turnId: other } of messages.slice(n + 1, n + 1 + LOOK_AHEAD)) {
@@ -94,7 +94,7 @@ function isFollowedByWords(messages: StoredMessage[], n: number): boolean {
   return false;
 }
 
-/** Neighbouring user messages become one: many servers demand that roles alternate. */
+/** Merges adjacent user messages: many servers require alternating roles. */
 export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
   const joined: ModelMessage[] = [];
   for (const message of messages) {
@@ -113,7 +113,7 @@ export function userMessage(content: string, images: ModelImage[] = []): ModelMe
   return images.length === 0 ? { role: 'user', content } : { role: 'user', content, images };
 }
 
-/** `<user_message sender="NAME" at="TIME">…</user_message>`: somebody's words and nothing else. */
+/** `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. */
 export function userLine(message: StoredMessage, perspective: Perspective): string {
   const { author } = message;
   const at = perspective.zone.time(message.sentAt);
@@ -135,7 +135,7 @@ function quote(words: string): string {
   return line.length <= QUOTE_CHARS ? line : `${cutAt(line, QUOTE_CHARS)} [quote shortened]`;
 }
 
-/** `&`, `<` and `>` as entities, so that nothing said can end the block it stands in. */
+/** Escapes `&`, `<` and `>`, so that no text can end the block it is in. */
 export function escaped(words: string): string {
   return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

@@ -1,16 +1,16 @@
 /**
- * Which pictures go with a request, for step 4: the newest few, so that a question about the one before last can be
- * answered, and a long chat full of pictures costs no more than that.
+ * Step 4 of the route: chooses the images of a request: only the newest few, so that people can ask about a recent one
+ * and a chat full of images does not get expensive.
  */
 import type { Media } from '../../core/attachments.js';
 import type { ModelImage } from '../../core/model.js';
 import type { StoredMessage } from '../../core/transcript.js';
 
 const MOST_IMAGES = 4;
-/** Among this many newest messages. */
+/** Only among this many of the newest messages. */
 const WITHIN_MESSAGES = 20;
 
-/** By message. `messages` are oldest first. */
+/** By message id. `messages` are oldest first. */
 export async function newestImages(
   media: Pick<Media, 'images'>,
   messages: StoredMessage[],

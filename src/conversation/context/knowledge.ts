@@ -1,6 +1,6 @@
 /**
- * What a persona knows before a word of the conversation, for step 4 and for memory flushes: its character, the
- * principles, its memory. Files are read anew each time, so an operator's edit is in the very next reply.
+ * What a persona knows before the conversation, for step 4 and for memory flushes: its character, the principles, its
+ * memory. Files are checked each time, so an operator's edit applies to the very next reply.
  */
 import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { SeenTier } from '../../core/memory.js';
@@ -15,10 +15,10 @@ export interface KnowledgeAsk {
   chatId: ChatId;
   channel: string;
   personaId: PersonaId;
-  /** The chat's personas, as just read. */
+  /** The chat's personas, freshly read. */
   personas: Persona[];
   now: number;
-  /** Who else is in the chat; this one may be among them. Left out: nobody. */
+  /** The personas in the chat, possibly including this one. Left out: none. */
   company?: PersonaId[];
   tools: ToolSet;
 }
@@ -27,9 +27,9 @@ export interface Knowledge {
   persona: Persona;
   perspective: Perspective;
   system: string;
-  /** What the prompt shows of this persona's tiers, for writes that compare. */
+  /** What the prompt shows of this persona's tiers; writes compare with it. */
   seen: Map<string, SeenTier>;
-  /** What of memory stands in the prompt. */
+  /** The memory that the prompt contains. */
   promptMemory: PromptMemory;
 }
 
@@ -67,7 +67,7 @@ export async function gatherKnowledge(
   };
 }
 
-/** A persona whose file vanished between being addressed and being asked still answers, as itself. */
+/** A persona whose file vanished after it was addressed still answers, under its id. */
 function nameless(id: PersonaId): Persona {
   return {
     id,

@@ -1,7 +1,7 @@
 /**
- * The system prompt, for step 4: the parts of a prompt in the order of the contract, each only if it has
- * content. What changes from turn to turn stands at the end of the request, with the messages, so that the long
- * part stays the same and a server can reuse it.
+ * Step 4 of the route: the system prompt, section by section, each only if it has content. Whatever changes from turn
+ * to turn is placed at the end of the request, with the messages, so that the long prefix stays identical and a server
+ * can cache it.
  */
 import type { ChatId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
@@ -9,7 +9,7 @@ import type { AnyTool } from '../../core/tool.js';
 
 export interface PromptFacts {
   persona: Persona;
-  /** As people read it. */
+  /** As shown to people. */
   channelLabel: string;
   chatId: ChatId;
   /** YYYY-MM-DD in the configured zone. */
@@ -17,13 +17,13 @@ export interface PromptFacts {
   timezone: string;
   principles: string;
   principlesPath: string;
-  /** MEMORY.md within its budget; empty when nothing stands in it. */
+  /** MEMORY.md within its budget; may be empty. */
   memory: string;
   /** The recent days of the chat's daily log within their budget. */
   dailyLog: string;
   /** Names of the other personas in the chat. */
   company: string[];
-  /** The turn's own: what it can do is told from them. */
+  /** The tools of this turn; the prompt lists what they do. */
   tools: readonly Pick<AnyTool, 'name' | 'description' | 'hint'>[];
 }
 
@@ -106,7 +106,7 @@ function memory({ memory: text, dailyLog }: PromptFacts): string {
   return `# Memory (this persona)\n\nUse it as context; the principles take precedence.\n\n${blocks.join('\n\n')}`;
 }
 
-/** File text inside a fence that is longer than any fence in it, so that it cannot end its own block. */
+/** Puts file text in a fence longer than any fence inside it, so that the text cannot end its own block. */
 export function fenced(text: string): string {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
   const fence = '`'.repeat(longest + 1);

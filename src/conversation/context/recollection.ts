@@ -1,6 +1,7 @@
 /**
- * What a turn recalls by itself, for step 4: a few lines of what was said and noted long ago, found by the words of
- * the messages to be answered. They stand with those messages, so that the long part of the prompt stays the same.
+ * Step 4 of the route: what a turn recalls automatically, which is a few lines of what was said or noted long ago,
+ * found by the words of the batch. They are placed with the batch, so that the long prefix of the prompt stays
+ * identical.
  */
 import { describe } from '../../core/errors.js';
 import type { RecallQuery, Scope } from '../../core/recall.js';
@@ -8,26 +9,26 @@ import { recalledLine } from '../../core/recalled.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 
-/** All lines together, characters. */
+/** All lines together, in characters. */
 const BUDGET = 3_000;
 const MOST_LINES = 8;
-/** Among the found are some that no line is made of. */
+/** More than needed, because some hits are skipped. */
 const MOST_HITS = 2 * MOST_LINES;
 /**
- * Below this, lines distract more than they help. A persona that has forgotten is worse than one that is given a line
- * too many, so it is low: docs/recall.md has what each floor finds and what it lets in.
+ * Minimum relevance; lines below it distract more than they help. It is low because a forgetful persona is worse than a
+ * superfluous line; docs/recall.md lists what each threshold finds and lets in.
  */
 const FLOOR = 0.2;
-/** So much of what was said is looked for; the beginning of a long text says what it is about. */
+/** The query is limited to the beginning of a long text, which usually says what it is about. */
 const QUERY_CHARS = 2_000;
 
-/** The lines, best first; empty when nothing worth it was found. A fault of recall's stops no reply. */
+/** The lines, best first; empty when nothing relevant was found. An error in recall never prevents a reply. */
 export async function recollect(
   { recall, zone, log }: Pick<Services, 'recall' | 'zone' | 'log'>,
   scope: Scope,
   batch: StoredMessage[],
   ask: Pick<RecallQuery, 'now' | 'except'> & {
-    /** What of memory stands in the prompt anyway. */
+    /** The memory that the prompt contains anyway. */
     shown: string;
   },
 ): Promise<string[]> {
@@ -43,7 +44,7 @@ export async function recollect(
     const lines: string[] = [];
     let chars = 0;
     for (const hit of hits) {
-      // Who asks again hears nothing new from having asked before: the answer is looked for, not the question.
+      // Skips earlier copies of the same question: the answer is wanted, not the question.
       const tellsNothing =
         hit.source.kind === 'file' ? shown.includes(hit.text.trim()) : asked.has(wordsOf(hit.text));
       if (hit.relevance < FLOOR || tellsNothing) continue;
@@ -60,7 +61,7 @@ export async function recollect(
   }
 }
 
-/** What is said, whatever its capitals, spaces and marks. */
+/** The words alone, without capitals, spacing and punctuation. */
 function wordsOf(text: string): string {
   return text
     .toLowerCase()

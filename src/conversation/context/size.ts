@@ -1,21 +1,21 @@
 /**
- * How full a persona's window is, for deciding whether to compact. Pure, and next to nothing for each message: a
- * turn knows these numbers anyway. The server's own count decides; our estimate fills in where there is none.
+ * How full a persona's window is, for deciding whether to compact. Pure and cheap: a turn knows these numbers anyway.
+ * The server's own token count decides; without one, our estimate does.
  */
 import type { Measured } from '../../core/view.js';
 
-/** What a request comes to, as a turn found it. */
+/** The size of a turn's request. */
 export interface Sizes {
-  /** Our estimate of the whole request, tokens. */
+  /** Our estimate of the whole request, in tokens. */
   estimated: number;
-  /** How many messages said to the persona or by it are in the window, with those of this turn. */
+  /** The number of addressed messages and own replies in the window, including this turn's. */
   messages: number;
-  /** There are more messages than a request is made from. */
+  /** There are more messages than a request may contain. */
   overfull: boolean;
 }
 
 export interface WindowLimits {
-  /** What a request may hold: the model's window without what is kept for the answer. */
+  /** The tokens available for a request: the model's window minus what is reserved for the answer. */
   tokens: number;
   /** `conversation.compact_after_messages`. */
   messages: number;
@@ -23,24 +23,24 @@ export interface WindowLimits {
 
 export type Pressure =
   | 'none'
-  /** Time to flush and compact, beside the conversation. */
+  /** Time to flush and compact in the background. */
   | 'soon'
   /** The next request would not fit. */
   | 'now';
 
-/** So full is a window when compaction begins in the background. */
+/** How full a window is when background compaction starts. */
 const BEGIN_AT = 0.75;
-/** A server that counts less than this part of our estimate counts wrongly, or cuts what it is sent. */
+/** A server that counts less than this share of our estimate miscounts, or truncates its input. */
 const LEAST_CREDIBLE = 0.25;
 
-/** How many real tokens one of our estimated tokens is. */
+/** How many real tokens one estimated token stands for. */
 export function tokensPerEstimated(measured: Measured | null): number {
   if (!measured || measured.estimated <= 0) return 1;
   const ratio = measured.counted / measured.estimated;
   return ratio < LEAST_CREDIBLE ? 1 : ratio;
 }
 
-/** What a request that we estimate will really come to, going by the last one that was counted. */
+/** Corrects an estimate by the last request that the server counted. */
 export function expectedTokens(estimated: number, measured: Measured | null): number {
   return estimated * tokensPerEstimated(measured);
 }

@@ -1,13 +1,13 @@
 /**
- * A persona's window as messages for a model, kept from turn to turn, so that a turn appends and what was written stays
- * written. A copy is good for one revision of its room: whoever changes what was heard there (an edit, forgetting, a
- * reset, a compaction, another process) moves the revision on, and the copy is made anew. What is left to look at in each
- * turn are the newest messages: whether they were answered, and which pictures are shown, may change.
+ * Step 4 of the route: caches a persona's window, rendered as model messages, so that each turn only appends to it. A
+ * copy is valid for one revision of its room: anything that changes what was heard there (an edit, forgetting, a reset,
+ * a compaction, another process) increases the revision, and the copy is rebuilt. Only the newest messages are rendered
+ * again in each turn, because whether they were answered and which images are shown may change.
  */
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { ModelImage } from '../../core/model.js';
-import type { RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
 import { tokensOf } from '../turn/tokens.js';
@@ -15,14 +15,14 @@ import { answeredTurns, type Entry, entryOf, isUnanswered, LOOK_AHEAD, type Pers
 
 export interface WindowAsk {
   room: RoomId;
-  /** As the room was seen when the turn began. */
+  /** The room's revision when the turn began. */
   revision: number;
   perspective: Perspective;
-  /** What other personas are called, as one text: another one voids the copy. */
+  /** The personas' names as one text; a different text invalidates the copy. */
   names: string;
   limit: number;
   overheard: number;
-  /** What is being answered: it stands behind the window. */
+  /** The messages being answered; they come after the window. */
   batch: ReadonlySet<number>;
 }
 
@@ -33,35 +33,37 @@ export interface RenderedEntry {
 
 export interface WindowCopy {
   view: ViewRecord;
-  /** More was addressed to the persona than a request is made from. */
+  /** There were more addressed messages than a request may contain. */
   more: boolean;
-  /** How many messages of each kind there are, without the batch. */
+  /** Number of messages of each kind, without the batch. */
   addressed: number;
   overheard: number;
-  /** The newest messages, without the batch, for whatever is looked for in them. */
+  /** The newest messages, without the batch. */
   newest: HeardMessage[];
-  /** All entries, without the batch. `images` by message id. */
+  /** All entries, without the batch. `images` is keyed by message id. */
   entries(images: ReadonlyMap<number, ModelImage[]>): RenderedEntry[];
-  /** What of memory the last answer was given, as the store has it. */
+  /** The memory given to the last answer, as stored. */
   promptMemory: PromptMemory | null;
 }
 
 export interface WindowCopies {
   read(ask: WindowAsk): Promise<WindowCopy>;
-  /** What was given to an answer is in the store now. */
+  /** Records the memory given to an answer, after the store has committed it. */
   noteGiven(room: RoomId, personaId: PersonaId, given: PromptMemory): void;
-  /** Something in a room is not what it was, and its revision does not tell. */
+  /** Drops a room's copies after a change that does not increase its revision. */
   forget(room: RoomId): void;
 }
 
-/** So many of the newest messages are looked at again in each turn. */
+/** How many of the newest messages are rendered again in each turn. */
 const RECENT = LOOK_AHEAD + 4;
-/** All copies together, characters: some tens of megabytes. */
+/** The limit for all copies together, in characters: some tens of megabytes. */
 const MOST_CHARS = 16_000_000;
+/** What a rendered message and its objects take beside its text, roughly. */
+const CHARS_AROUND_EACH = 400;
 
 interface Recent {
   message: HeardMessage;
-  /** As it was rendered last, without pictures; null where it had some. */
+  /** The last rendering without images; null if there is none. */
   rendered: { entry: RenderedEntry; isUnanswered: boolean } | null;
 }
 
@@ -74,7 +76,7 @@ interface Copy {
   end: Position;
   settled: RenderedEntry[];
   recent: Recent[];
-  /** Of the recent messages. */
+  /** The steps of the recent messages' turns. */
   steps: Map<string, Step[]>;
   addressed: number;
   overheard: number;
@@ -84,7 +86,7 @@ interface Copy {
 }
 
 export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCopies {
-  /** By view; the one that was used last stands last. */
+  /** By view, in order of last use (LRU). */
   const copies = new Map<string, Copy>();
   let chars = 0;
 
@@ -105,7 +107,7 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
 
   async function current(key: string, ask: WindowAsk): Promise<Copy> {
     const { room, perspective, limit } = ask;
-    // The batch is in the copy, too, and left out of what is shown.
+    // The copy includes the batch; `shownOf` leaves it out.
     const whole = {
       room,
       personaId: perspective.personaId,
@@ -144,7 +146,7 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
       const key = `${ask.room}\n${ask.perspective.personaId}`;
       const before = copies.get(key)?.chars ?? 0;
       const copy = await current(key, ask);
-      // A copy that has grown was counted with what it had before.
+      // Adjusts the total for a copy that has grown in place.
       if (copies.get(key) === copy) chars += copy.chars - before;
       keep(key, copy);
       return shownOf(copy, ask);
@@ -159,7 +161,7 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
   };
 }
 
-/** False where something would have to leave at the front: then all is made anew. */
+/** Appends new messages. False if older ones would have to be removed: then the copy is rebuilt. */
 function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): boolean {
   const addressed = news.messages.filter((message) => message.addressed).length;
   const overheard = news.messages.length - addressed;
@@ -170,22 +172,25 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
   copy.view = news.view;
   copy.addressed += addressed;
   copy.overheard += overheard;
-  for (const [turnId, steps] of news.steps) copy.steps.set(turnId, steps);
+  for (const [turnId, steps] of news.steps) {
+    copy.steps.set(turnId, steps);
+    for (const step of steps) copy.chars += step.kind === 'result' ? step.content.length : CHARS_AROUND_EACH;
+  }
   for (const message of news.messages) {
     copy.recent.push({ message, rendered: null });
-    copy.chars += message.text.length;
+    copy.chars += message.text.length + CHARS_AROUND_EACH;
   }
   copy.end = news.messages.at(-1)?.position ?? copy.end;
   settle(copy, ask);
   return true;
 }
 
-/** What lies far enough back, and before everything that is being answered, is rendered for good. */
+/** Renders messages for good once they are far enough back and precede the batch. */
 function settle(copy: Copy, { batch, perspective }: WindowAsk): void {
   const messages = copy.recent.map(({ message }) => message);
   const firstOfBatch = messages.findIndex(({ id }) => batch.has(id));
   const most = Math.min(messages.length - RECENT, firstOfBatch < 0 ? messages.length : firstOfBatch);
-  // Not for each message: that would be a copy of all of them in every turn.
+  // In batches: settling each message by itself would copy the array in every turn.
   if (most < RECENT) return;
   const answered = answeredTurns(messages);
   for (const [n, { message }] of copy.recent.slice(0, most).entries()) {

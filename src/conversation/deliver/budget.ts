@@ -1,25 +1,25 @@
 /**
- * The outbound budget of one account, for step 7: so many messages a second in all, and per chat a burst that
- * refills slowly. Replies reserve their turn and wait for it; typing takes only what nobody waits for.
+ * Step 7 of the route: the outbound rate limits of one account. A limit on messages per second in all, and per chat a
+ * burst that refills slowly. Replies reserve a slot and wait for it; typing indicators only use free slots.
  */
 import type { ChannelLimits } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 
 export interface Budget {
   /**
-   * Reserves one message of a chat's own budget and returns how long to wait for it, ms. Only when that time has
-   * come is `reserveAccount` asked: a slot of the account held for a slow chat would delay all others.
+   * Reserves one message of a chat's budget and returns the wait in ms. Call `reserveAccount` only after that wait: a
+   * slot of the account held for a slow chat would delay all others.
    */
   reserveChat(chat: ChatId, kind: 'direct' | 'group', now: number): number;
-  /** Reserves one message of the whole account's budget; served in the order of asking. */
+  /** Reserves one message of the account's budget; first come, first served. */
   reserveAccount(now: number): number;
-  /** Takes one message if it can go right now and no reply is waiting; else false. */
+  /** Takes a slot if one is free right now and no reply is waiting; otherwise false. */
   takeLeftOver(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
-  /** The same for what comes again and again: half of what may go at once is left to replies. */
+  /** The same for repeated actions: leaves half of the burst to replies. */
   takeSpare(chat: ChatId, kind: 'direct' | 'group', now: number): boolean;
 }
 
-/** A chat that has been silent for long has its full burst again and need not be kept in memory. */
+/** Above this many chats, those with a full bucket are dropped; a new bucket is full, too. */
 const FORGET_ABOVE = 5_000;
 
 export function createBudget(limits: ChannelLimits): Budget {
@@ -53,15 +53,15 @@ export function createBudget(limits: ChannelLimits): Budget {
 
 interface Bucket {
   wait(now: number): number;
-  /** Until one can go and half of the burst is left after it. */
+  /** The wait until one can go and half of the burst is still left. */
   waitForSpare(now: number): number;
   reserve(now: number): number;
   isFull(now: number): boolean;
 }
 
 /**
- * A token bucket kept as one number (the generic cell rate algorithm): the time at which it will be full again.
- * A reservation moves that time on by one interval and waits for what goes beyond the burst.
+ * A token bucket kept as one number (the generic cell rate algorithm): the time at which it will be full again. A
+ * reservation moves that time by one interval and waits for the part beyond the burst.
  */
 function createBucket(burst: number, perSecond: number): Bucket {
   const interval = 1000 / perSecond;

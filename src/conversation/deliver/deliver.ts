@@ -1,14 +1,14 @@
 /**
- * Step 7 of the route: the one door out. Per chat in order, within the account's budget, with retries; what was
- * sent is marked and never sent again. Where nobody can tell whether the platform took a message (the
- * connection broke after the request was written), it is sent once more, and then not; after an end of the
- * process a few times, since losing it would be worse (docs/decisions/0003). What was shown while it was written
- * (`showing.ts`) is edited to its final text here (docs/decisions/0015).
+ * Step 7 of the route: sends the outbox, the only way out. Per chat in order, within the account's budget, with
+ * retries; a sent entry is marked and never sent again. If it is unknown whether the platform accepted a message (the
+ * connection broke after the request was written), it is sent once more and then given up; after a crash up to a few
+ * times, because losing it would be worse (docs/decisions/0003). What was shown while it was written (`showing.ts`) is
+ * edited to its final text here (docs/decisions/0015).
  */
 import { setMaxListeners } from 'node:events';
 import type { Channel, Recipient } from '../../core/channel.js';
+import type { Delivery } from '../../core/delivery.js';
 import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
-import type { Delivery } from '../../core/store.js';
 import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
 import { type Budget, createBudget } from './budget.js';
@@ -21,38 +21,38 @@ type DeliverServices = Pick<
 >;
 
 export interface Deliver {
-  /** Something may wait for this chat. */
+  /** The outbox may hold something for this chat. */
   wake(chatId: ChatId): void;
   /**
-   * Takes a chat's lane for a reply that is just being finished, where it may go at once; null where it may not. Must be
-   * left; sending leaves it by itself.
+   * Takes a chat's delivery lane for a reply that is just being finished; null if it cannot be sent at once. The caller
+   * must leave the lane; `send` leaves it by itself.
    */
   take(chatId: ChatId, kind: 'direct' | 'group', channel: Channel): Lane | null;
-  /** Shows typing until the returned function is called, as far as the budget has something left. */
+  /** Shows a typing indicator until the returned function is called, as far as the budget allows. */
   typing(channel: Channel, chatId: ChatId, to: Recipient, personaId: PersonaId): () => void;
-  /** Shows a reply that is still written, as far as the budget has something to spare. */
+  /** Shows a reply while it is written, as far as the budget has slots to spare. */
   live: Showing['live'];
   /** Resolves when nothing of this channel is left to send. */
   idle(channel: string): Promise<void>;
-  /** From now on only sends what can go at once: nobody waits out an outage. Resolves when that is gone. */
+  /** Sends only what can go at once, without waiting for retries. Resolves when that is sent. */
   drain(): Promise<void>;
-  /** Begins no more sends; `done` when those in flight are over. What is left stays in the outbox. */
+  /** Starts no more sends; `done` resolves when those in flight are over. The rest stays in the outbox. */
   stop(): { done: Promise<void>; force(): void };
 }
 
 export interface Lane {
-  /** Sends what is claimed already, the first of so many parts, and then whatever else waits. */
+  /** Sends the delivery that is already claimed, the first of `parts`, and then whatever else is waiting. */
   send(first: Delivery, parts: number): void;
   leave(): void;
 }
 
-/** A cut connection may have swallowed the message: once more. An end of the process: a few times at most. */
+/** The most attempts with an unknown outcome: after a broken connection, and after a crash. */
 const UNCERTAIN_CUTS = 2;
 const UNCERTAIN_CRASHES = 5;
-/** Where a resend is never a second message, only one that ends the process itself has to be given up. */
+/** If the platform deduplicates resends, only a message that keeps crashing the process has to be given up. */
 const RECOGNISED_CRASHES = 30;
 const RETRY_MS = 1_000;
-/** A reply that comes at once needs no sign of work; platforms show the sign for about five seconds. */
+/** An immediate reply needs no typing indicator; platforms show one for about five seconds. */
 const TYPING_AFTER_MS = 300;
 const TYPING_EVERY_MS = 4_000;
 const HOUR_MS = 3_600_000;
@@ -64,7 +64,7 @@ export function createDeliver(services: DeliverServices): Deliver {
   const lanes = new Map<ChatId, { woken: boolean }>();
   const stopping = new AbortController();
   const cuttingOff = new AbortController();
-  // Every chat that waits listens to these.
+  // Every waiting chat listens to these.
   const draining = new AbortController();
   setMaxListeners(0, stopping.signal, cuttingOff.signal, draining.signal);
   const idle = createIdle();
@@ -80,7 +80,7 @@ export function createDeliver(services: DeliverServices): Deliver {
   });
   const sender: Sender = { ...services, showing, cuttingOff: cuttingOff.signal };
 
-  /** One at a time in each chat: so its messages keep their order. */
+  /** One lane per chat keeps its messages in order. */
   function takeLane(chatId: ChatId): (() => void) | null {
     if (lanes.has(chatId)) return null;
     const lane = { woken: false };
@@ -114,7 +114,7 @@ export function createDeliver(services: DeliverServices): Deliver {
       const isSent = claimed && (await attempt(() => sendClaimed(claimed.delivery, channel), chatId));
       const isAll = isSent === true && claimed?.isLast === true && lane?.woken === false;
       for (let more = !isAll; more && !stopping.signal.aborted; ) {
-        // Whoever wakes the lane from here on has something that is not seen yet.
+        // A wake from here on means an entry that has not been seen yet.
         if (lane) lane.woken = false;
         more = (await attempt(() => deliverNext(chatId, channel, budget), chatId)) ?? true;
       }
@@ -123,18 +123,18 @@ export function createDeliver(services: DeliverServices): Deliver {
     }
   }
 
-  /** undefined where it failed: tried again after a while. */
+  /** Returns undefined after a failure; the caller tries again. */
   async function attempt<T>(work: () => Promise<T>, chatId: ChatId): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
-      log.error({ err: error, chat: chatId }, 'the outbox could not be worked on; trying again');
+      log.error({ err: error, chat: chatId }, 'working on the outbox failed; it is tried again');
       await clock.sleep(RETRY_MS, stopping.signal);
       return undefined;
     }
   }
 
-  /** The oldest that is not delivered. False when there is none, or none that may go now. */
+  /** Sends the chat's oldest undelivered entry. False when there is none, or none that may go now. */
   async function deliverNext(chatId: ChatId, channel: Channel, budget: Budget): Promise<boolean> {
     const delivery = await store.next(chatId, owner, clock.now());
     if (!delivery) return false;
@@ -144,13 +144,13 @@ export function createDeliver(services: DeliverServices): Deliver {
     const { id } = delivery;
     const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
     if (isBlank(delivery.body) && !isSeen) {
-      await store.giveUp(id, 'dropped', 'nothing is to be said', clock.now());
+      await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
       return true;
     }
     if (!isSeen && isGivenUp(delivery, channel)) {
       log.warn(
         { chat: chatId, delivery: id },
-        'nobody can tell whether a message arrived; it is not sent again',
+        'it is unknown whether a message arrived; it is not sent again',
       );
       await store.giveUp(id, 'unconfirmed', 'uncertain too often', clock.now());
       return true;
@@ -162,14 +162,14 @@ export function createDeliver(services: DeliverServices): Deliver {
     if (await saysItIsLate(delivery, channel)) return true;
     await clock.sleep(budget.reserveChat(chatId, delivery.kind, clock.now()), stopping.signal);
     await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
-    // Nobody is answered what a power cut could still make us forget, and so answer again.
+    // The inbox must be on the disk before an answer leaves: after a power cut, a lost message would be answered again.
     await store.durable();
     if (stopping.signal.aborted || !(await store.sending(id, leaseOf(services)))) return true;
     await sendOne(sender, delivery, channel);
     return true;
   }
 
-  /** What waited for long is preceded by a word about it, once. True when that goes first. */
+  /** Posts a notice before an entry that has waited too long, once. True when the notice goes first. */
   async function saysItIsLate(delivery: Delivery, channel: Channel): Promise<boolean> {
     const { id, chatId, address, threadId, kind, part, shown, speaker } = delivery;
     const waited = clock.now() - delivery.createdAt;
@@ -199,7 +199,7 @@ export function createDeliver(services: DeliverServices): Deliver {
   async function sendClaimed(delivery: Delivery, channel: Channel): Promise<boolean> {
     if (delivery.shown) await showing.rest(delivery.origin);
     if (showing.isShown(delivery)) return noteShown(sender, delivery);
-    // Nobody is answered what a power cut could still make us forget.
+    // The inbox must be on the disk before an answer leaves.
     await store.durable();
     return sendOne(sender, delivery, channel);
   }
@@ -220,7 +220,7 @@ export function createDeliver(services: DeliverServices): Deliver {
       return {
         send(delivery, parts) {
           isSending = true;
-          // Of what was shown, something may have to be taken back behind it.
+          // Further parts that were shown may have to be removed afterwards.
           const isLast = parts === 1 && delivery.shown === undefined;
           void emptyLane(chatId, { delivery, isLast }, leave);
         },
@@ -256,7 +256,7 @@ export function createDeliver(services: DeliverServices): Deliver {
   };
 }
 
-/** Nobody can tell whether it arrived, and it was tried often enough. */
+/** Whether the entry was attempted too often with an unknown outcome. */
 function isGivenUp({ uncertainCuts, uncertainCrashes }: Delivery, { recognisesResends }: Channel): boolean {
   if (recognisesResends) return uncertainCrashes >= RECOGNISED_CRASHES;
   return uncertainCuts >= UNCERTAIN_CUTS || uncertainCrashes >= UNCERTAIN_CRASHES;

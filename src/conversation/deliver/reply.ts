@@ -1,43 +1,44 @@
 /**
- * What a persona says as its channel can show it, for steps 5 to 7: the messages it becomes, what they answer, under
- * which appearance. One function for the reply that is final, the one that still grows, and what is said beside it.
+ * Steps 5 to 7 of the route: turns what a persona says into deliveries for its channel: the parts, what they reply to,
+ * and the appearance. Used for final replies, for replies still being written, and for side messages.
  */
 import type { Appearance, Channel, OutgoingFile, Recipient } from '../../core/channel.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import type { NewDelivery } from '../../core/delivery.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { ChatRecord, NewDelivery } from '../../core/store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 
 export interface Said {
   turnId: string;
   personaId: PersonaId;
   speaker: string;
-  /** Where it is to be seen who of several speaks. */
+  /** Set when replies must show which of several personas is speaking. */
   appearance: Appearance | undefined;
   kind: 'direct' | 'group';
-  /** What it answers. */
+  /** The messages it answers. */
   batch: StoredMessage[];
   lateByHours: number | null;
 }
 
-/** What a persona says as it is delivered: the same while it is written and when it is final. */
+/** A reply's deliveries: the same function while it is written and when it is final. */
 export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[] {
   const said = ask.lateByHours === null ? text : `${lateNotice(ask.lateByHours)}\n\n${text}`;
   return deliveriesOf(channel, said, {
     origin: `turn:${ask.turnId}`,
     personaId: ask.personaId,
     speaker: ask.speaker,
-    // In a group it is shown what is being answered; between two people that would be noise.
+    // In a group the reply shows which message it answers; in a direct chat that would be noise.
     replyTo: ask.kind === 'group' ? asked(ask.batch) : null,
     ...(ask.appearance === undefined ? {} : { appearance: ask.appearance }),
   });
 }
 
-/** Where the replies of a room go, and where it is shown that one is on its way. */
+/** Where a room's replies and typing indicators go. */
 export function recipientIn({ address, kind }: ChatRecord, room: RoomId): Recipient {
   return { address, kind, threadId: roomParts(room).threadId };
 }
 
-/** A text as the messages its channel can show, then the files, a message each; only the first is shown as a reply. */
+/** Splits a text into the parts its channel can show, then one part per file; only the first is shown as a reply. */
 export function deliveriesOf(
   channel: Channel,
   markdown: string,
@@ -53,12 +54,12 @@ export function deliveriesOf(
   }));
 }
 
-/** A channel that cannot show a appearance puts the name on a line before the text. */
+/** Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text. */
 function spareFor(appearance: Appearance | undefined): number {
   return appearance === undefined ? 0 : appearance.name.length + 1;
 }
 
-/** The last message of a person; what personas say has no single message on the platform. */
+/** The last message by a person; a persona's may consist of several platform messages. */
 function asked(batch: StoredMessage[]): string | null {
   return batch.findLast(({ author }) => author.kind === 'person')?.platformMessageId ?? null;
 }

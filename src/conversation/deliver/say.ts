@@ -1,10 +1,12 @@
 /**
- * What is said beside the answer of a turn: by a persona through a tool, or by the gateway of a file that it did not take.
- * It goes into the outbox at once, and leaves by step 7 like everything else. Said again, it is there already.
+ * Step 7 of the route: messages outside the turn's answer: from a persona through a tool, or the gateway's notice about
+ * a file it did not take. They go into the outbox at once and are sent like everything else. Posting one twice has no
+ * effect.
  */
+
+import type { ChatRecord } from '../../core/chat-record.js';
 import { type ChatId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
-import type { ChatRecord } from '../../core/store.js';
 import type { SideMessage } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { appearanceOf } from '../participants.js';
@@ -49,7 +51,7 @@ export async function postSideMessage(
   return 'posted';
 }
 
-/** Whoever sent a file that is not taken hears of it, whatever the model makes of it. */
+/** Tells the sender about files that were not taken, independently of the model. */
 export async function postNotices(
   { store, channels, clock, deliver }: SayServices,
   { chat, room }: { chat: ChatRecord; room: string },

@@ -1,45 +1,47 @@
 /**
- * Within step 7 of the route: one entry of the outbox, claimed, is sent, or what is shown of it is edited; and what became
- * of that is noted.
+ * Within step 7 of the route: sends one claimed entry of the outbox, or edits what is already shown of it, and stores
+ * the outcome.
  */
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Delivery } from '../../core/delivery.js';
 import { platformId } from '../../core/ids.js';
-import type { Delivery } from '../../core/store.js';
 import { linkChat } from '../identity.js';
 import type { Services } from '../services.js';
 import { type Showing, toldOf } from './showing.js';
 
 export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' | 'log' | 'metrics'> {
   showing: Pick<Showing, 'forget'>;
-  /** Aborted where nobody waits for a send any longer. */
+  /** Aborted at shutdown, to cut off sends in flight. */
   cuttingOff: AbortSignal;
 }
 
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
 
-/** Whether that was the end of it: false where it is to be tried again. */
+/** Whether the entry is finished; false when it has to be tried again. */
 export async function sendOne(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
   const { shown } = delivery;
   if (channel.edit && shown && shown.platformMessageId !== null) {
     return complete(sender, delivery, shown.platformMessageId, channel);
   }
+  sender.showing.forget(delivery);
   const result = await channel.send(recipientOf(delivery), delivery.body, optionsOf(sender, delivery));
-  // Where an earlier try may have arrived, it did so with another text, and was perhaps found and not sent again.
-  if (channel.edit && shown && result.kind === 'sent') {
+  // A platform that recognises resends may have returned an earlier message, whose text was not final yet. Elsewhere this
+  // text was sent just now.
+  if (channel.recognisesResends && channel.edit && shown && result.kind === 'sent') {
     return complete(sender, delivery, result.platformMessageId, channel);
   }
   return note(sender, () => settle(sender, delivery, result));
 }
 
-/** What is shown is what is to be said: nothing is to be done any more. */
+/** The final text is already shown: only records it as sent. */
 export async function noteShown(sender: Sender, delivery: Delivery): Promise<boolean> {
   sender.showing.forget(delivery);
   const platformMessageId = delivery.shown?.platformMessageId ?? '';
   return note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
 }
 
-/** What stands there already becomes what is to stand there. */
+/** Edits what is already shown to the final text. */
 async function complete(
   sender: Sender,
   delivery: Delivery,
@@ -61,16 +63,21 @@ async function complete(
   }
   const result = await channel.edit?.(to, platformMessageId, body, options);
   if (result?.kind === 'refused') {
-    log.info({ chat: chatId, delivery: id, reason: result.reason }, 'a reply is sent anew, not completed');
+    log.info(
+      { chat: chatId, delivery: id, reason: result.reason },
+      'a shown reply could not be edited; it is sent again',
+    );
     await sendAnew(sender, { ...delivery, shown: { platformMessageId, key: options.key } }, channel);
     return false;
   }
-  // However often it is said, an edit is one edit.
+  // An edit is idempotent, so it can always be repeated.
   if (result?.kind === 'unreachable') result.taken = 'no';
   return result ? note(sender, () => settle(sender, delivery, result)) : false;
 }
 
-/** What is shown of this part goes, and of those behind it: else they would stand above the text that they follow. */
+/**
+ * Deletes this part and the shown parts after it, to send them again: otherwise the later ones would come before it.
+ */
 async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): Promise<void> {
   const { store, clock, showing } = sender;
   const shown = [delivery, ...(await store.shownAfter(delivery))];
@@ -100,20 +107,20 @@ function optionsOf({ cuttingOff }: Sender, entry: Delivery): SendOptions {
   };
 }
 
-/** What became of a send is known now: if it cannot be stored, it is stored again, never sent again. */
+/** The outcome of a send is known: if storing it fails, only storing is repeated, never the send. */
 async function note({ clock, log, cuttingOff }: Sender, what: () => Promise<boolean>): Promise<boolean> {
   for (;;) {
     try {
       return await what();
     } catch (error) {
-      log.error({ err: error }, 'the outcome of a send could not be stored; trying again');
+      log.error({ err: error }, 'the outcome of a send could not be stored; retrying');
       if (cuttingOff.aborted) return false;
       await clock.sleep(FIRST_BACKOFF_MS, cuttingOff);
     }
   }
 }
 
-/** Whether nothing more is to be done about it. */
+/** Stores the outcome. Returns whether the entry is finished. */
 async function settle(sender: Sender, delivery: Delivery, result: SendResult): Promise<boolean> {
   const { store, clock, log, metrics, cuttingOff } = sender;
   const { id, chatId, channel } = delivery;
@@ -127,7 +134,7 @@ async function settle(sender: Sender, delivery: Delivery, result: SendResult): P
     case 'refused':
       log.warn(
         { chat: chatId, delivery: id, reason: result.reason },
-        'the platform refuses a message for good',
+        'the platform refused a message for good; it is not sent again',
       );
       await store.giveUp(id, 'refused', result.reason, now);
       return true;
@@ -137,13 +144,13 @@ async function settle(sender: Sender, delivery: Delivery, result: SendResult): P
       await store.retry(id, { notBefore: now, uncertain: false, error: 'the chat moved' });
       return false;
     case 'unreachable': {
-      // Cut off by our own end: it stays as being sent, and the next start counts it as that.
+      // Cut off by our own shutdown: the entry stays marked as being sent, and the next start counts it as uncertain.
       if (cuttingOff.aborted && result.taken === 'unknown') return false;
       const backoff = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(delivery.attempts, 10));
       const notBefore = now + (result.retryAfterMs ?? backoff);
       log.warn(
         { chat: chatId, delivery: id, reason: result.reason, inMs: notBefore - now },
-        'a message was not sent; again later',
+        'a message could not be sent; it will be retried',
       );
       await store.retry(id, { notBefore, uncertain: result.taken === 'unknown', error: result.reason });
       return false;
@@ -155,7 +162,7 @@ function recipientOf({ address, threadId, kind }: Delivery): Recipient {
   return { address, threadId, kind };
 }
 
-/** What is to be taken back, if it can be seen at all. */
+/** An empty part: what was shown of it has to be removed. */
 export function isBlank({ text, file }: Part): boolean {
   return text === '' && file === undefined;
 }

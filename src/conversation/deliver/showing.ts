@@ -1,25 +1,24 @@
 /**
- * Beside step 5 of the route: a reply is shown while the model writes it. A quick answer is simply sent; a longer one is
- * to be seen after a second, and grows from then on: one change at a time for each turn, one a second for each chat, and
- * only from what the budget has to spare. What is shown is noted in one record of the turn; the final text goes the way of
- * all replies and takes that over (`deliver.ts`, docs/decisions/0015).
+ * Beside step 5 of the route: shows a reply while the model writes it. A quick answer is simply sent; a longer one
+ * appears after a second and then grows: one change at a time per turn, one per second and chat, and only from spare
+ * budget. What is shown is recorded with the turn; the final reply takes it over (`deliver.ts`, docs/decisions/0015).
  */
 import { createHash } from 'node:crypto';
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import { OVER } from '../../core/clock.js';
+import type { Delivery, NewDelivery, ShownPart } from '../../core/delivery.js';
 import type { ChatId } from '../../core/ids.js';
-import type { Delivery, NewDelivery, ShownPart } from '../../core/store.js';
 import type { Services } from '../services.js';
 import type { Budget } from './budget.js';
 
 export interface Live {
-  /** All that is written so far; nothing, where it begins anew: then what is shown stays until there is more. */
+  /** The whole text so far. Empty (a restart) changes nothing: what is shown stays until there is more. */
   tell(text: string): void;
-  /** No change begins any more; one that is under way may go on. */
+  /** Starts no further change; a running one may finish. */
   end(): void;
 }
 
-/** Where nothing is shown before it is final. */
+/** For channels that show nothing before the reply is final. */
 export const NOT_LIVE: Live = { tell() {}, end() {} };
 
 export interface LiveAsk {
@@ -27,58 +26,58 @@ export interface LiveAsk {
   chatId: ChatId;
   channel: Channel;
   to: Recipient;
-  /** What an earlier life of the process has shown. */
+  /** What an earlier run of the turn has shown. */
   shown: ShownPart[];
-  /** A text as it is delivered when it is final. */
+  /** The deliveries of a text, as for the final reply. */
   deliveriesOf(text: string): NewDelivery[];
 }
 
 export interface Showing {
   live(ask: LiveAsk): Live;
-  /** Resolves when nothing is under way for this origin. What takes too long is cut off. */
+  /** Resolves when no change of this origin is running. One that takes too long is cut off. */
   rest(origin: string): Promise<void>;
-  /** Whether exactly this is known to stand there. */
+  /** Whether exactly this is known to be shown. */
   isShown(entry: Delivery): boolean;
   forget(entry: Delivery): void;
-  /** Nothing is under way; in a channel, or anywhere. */
+  /** No change is running, in one channel or in all. */
   isIdle(channel?: string): boolean;
 }
 
 interface ShowingAsk extends Pick<Services, 'store' | 'clock' | 'log'> {
   budgetOf(channel: string): Budget | undefined;
-  /** Takes a chat's lane, while nothing final is sent there; what it returns gives it back. null when it is taken. */
+  /** Takes a chat's delivery lane and returns how to leave it; null when it is taken. */
   takeLane(chatId: ChatId): (() => void) | null;
   stopping: AbortSignal;
   cuttingOff: AbortSignal;
-  /** Whoever waits for rest is told that something ended. */
+  /** Called when a change has ended. */
   ended(): void;
 }
 
 const FIRST_AFTER_MS = 1_000;
 const EVERY_MS = 1_000;
-/** A preview lives 30 s on the platform that keeps it shortest. */
+/** The shortest lifetime of a preview on any platform is 30 s. */
 const REFRESH_MS = 20_000;
-/** After trouble that tells no time. */
+/** The pause after a failure that names no retry time. */
 const PAUSE_MS = 5_000;
-/** So long a final text waits for a change that is under way, and then for it to end. */
+/** How long a final reply waits for a running change; and, once that is cut off, for it to settle. */
 const PATIENCE_MS = 2_000;
 const REST_MS = 500;
 const MOST_CHATS = 1_000;
 
-/** A reply while it is written, as far as it is shown. */
+/** A reply that is being written, and what is shown of it. */
 interface Growing extends LiveAsk {
   latest: string;
   isOver: boolean;
-  /** Where the chat has previews: what was shown last, and when. `none` where it has not, null before that is known. */
+  /** In chats with previews: the last one and its time. `none`: no previews here; null: not known yet. */
   preview: 'none' | { part: Part; at: number } | null;
-  /** By part: what certainly stands there now; undefined where nobody knows. */
+  /** By part: what is certainly shown now; undefined when unknown. */
   stands: (Part | undefined)[];
 }
 
 export function createShowing(services: ShowingAsk): Showing {
   const { store, clock, log } = services;
   const underWay = new Map<string, { channel: string; done: Promise<unknown>; cutOff(): void }>();
-  /** What certainly stands there when a reply is final, by the key of its part. */
+  /** What is certainly shown when a reply becomes final, by the part's key. */
   const standing = new Map<string, Part>();
   const lastChange = new Map<ChatId, number>();
 
@@ -94,7 +93,7 @@ export function createShowing(services: ShowingAsk): Showing {
     let cancel: (() => void) | null = null;
     async function step(): Promise<void> {
       const wait = await change(growing).catch((error: unknown) => {
-        log.warn({ err: error, turn: ask.turnId }, 'a reply could not be shown while it is written');
+        log.warn({ err: error, turn: ask.turnId }, 'a reply could not be shown while it was being written');
         return PAUSE_MS;
       });
       if (wait !== null && !growing.isOver) cancel = clock.after(wait, step);
@@ -113,10 +112,7 @@ export function createShowing(services: ShowingAsk): Showing {
     };
   }
 
-  /**
-   * Makes one change, if there is one to make and it may be made now. Resolves with how long to wait before the next, ms;
-   * null when nothing more can be shown.
-   */
+  /** Makes one change if due. Resolves with the wait before the next, ms; null when nothing more can be shown. */
   async function change(growing: Growing): Promise<number | null> {
     if (growing.isOver || services.stopping.aborted) return null;
     const deliveries = growing.deliveriesOf(growing.latest);
@@ -136,7 +132,7 @@ export function createShowing(services: ShowingAsk): Showing {
     return during(origin, channel.name, step);
   }
 
-  /** Runs it so that `rest` can wait for it, or cut it off. */
+  /** Runs a step so that `rest` can wait for it or cut it off. */
   async function during(origin: string, channel: string, step: Step): Promise<number | null> {
     const abort = new AbortController();
     const cutOff = () => abort.abort(OVER);
@@ -180,15 +176,15 @@ export function createShowing(services: ShowingAsk): Showing {
     const options = { ...toldOf(delivery), key, earlierTries: 0, createdAt: now, replyTo: null, signal };
     const isShown = await growing.channel.preview?.(growing.to, delivery.body, options);
     if (isShown) growing.preview = { part: delivery.body, at: now };
-    // One that failed in between is no reason to show the same twice.
+    // After a preview that failed in between, no message is sent as well: the same text would be shown twice.
     if (isShown || growing.preview !== null) return EVERY_MS;
     growing.preview = 'none';
-    // Nobody saw anything of it: the next may come at once.
+    // Nothing was shown, so the next change may come at once.
     lastChange.delete(growing.chatId);
     return 0;
   }
 
-  /** Sends the first text of a part; noted before, so that an end of the process leaves no message nobody knows of. */
+  /** Sends a part for the first time. Recorded before sending, so that a crash leaves no unknown message. */
   async function sendPart(growing: Growing, delivery: NewDelivery): Promise<number | null> {
     const leave = services.takeLane(growing.chatId);
     if (leave === null) return EVERY_MS;
@@ -213,7 +209,7 @@ export function createShowing(services: ShowingAsk): Showing {
         standing.set(part.key, body);
         return (await store.show(turnId, shown)) ? EVERY_MS : null;
       }
-      // Nobody knows whether it stands there: the final text finds out.
+      // Unknown whether it is shown: sending the final text finds out.
       if (result.kind === 'unreachable' && result.taken === 'unknown') return null;
       shown.pop();
       return (await store.show(turnId, shown)) ? pauseAfter(result) : null;
@@ -264,7 +260,7 @@ export function createShowing(services: ShowingAsk): Showing {
   };
 }
 
-/** Who speaks, as a channel is told of it. */
+/** The speaker, as a channel needs it. */
 export function toldOf({
   speaker,
   personaId,
@@ -285,12 +281,12 @@ function optionsOf(
   return { ...toldOf(delivery), key, earlierTries, createdAt: sentAt, replyTo, signal };
 }
 
-/** The same for every try of this part, also after a restart: at most 24 letters, digits and `-`. */
+/** The same for every attempt at this part, even after a restart: at most 24 letters, digits and `-`. */
 function keyOf(turnId: string, part: number): string {
   return `${createHash('sha256').update(turnId).digest('hex').slice(0, 18)}-${part}`;
 }
 
-/** What is refused once is left to the final text, which knows what to do then. */
+/** A refused change is left to the final reply. */
 function pauseAfter(result: SendResult): number | null {
   return result.kind === 'unreachable' ? Math.max(EVERY_MS, result.retryAfterMs ?? PAUSE_MS) : null;
 }

@@ -1,12 +1,12 @@
 /**
- * The lane of commands, beside the route: they run at once, in order within a room, without debounce or lease, each once
- * by its message id. A turn that hangs cannot hold them up; they end it. Nothing that fails in one holds up the next: what
- * cannot be finished now stays stored, and is taken up again.
+ * The command lane, beside the route: runs commands at once, in order within a room, without debounce or lease, each
+ * once per message id. A hung turn cannot delay them; they can end it. A failing command does not block the next: it
+ * stays stored and is taken up again.
  */
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
 import { addressOf, type RoomId } from '../../core/ids.js';
-import type { PendingCommand, StoredCommand } from '../../core/store.js';
+import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { isOwner } from '../access.js';
 import type { Command, CommandAnswer } from '../commands/command.js';
 import { COMMANDS } from '../commands/list.js';
@@ -17,11 +17,11 @@ import type { Scheduler } from '../rooms/scheduler.js';
 import { leaseOf, type Services } from '../services.js';
 
 export interface CommandLane {
-  /** Runs commands as they were received. */
+  /** Runs commands in the order received. */
   run(commands: PendingCommand[]): void;
-  /** Resolves when no command is under way. */
+  /** Resolves when no command is running. */
   idle(): Promise<void>;
-  /** Begins no more commands: they stay stored. Resolves when those under way are over. */
+  /** Starts no more commands: they stay stored. Resolves when the running ones are over. */
   stop(): Promise<void>;
 }
 
@@ -33,15 +33,15 @@ interface LaneServices extends Services {
 
 const RETRY_MS = 1_000;
 const TRIES = 3;
-/** A command during which the process has ended this often is not begun again. */
+/** A command during which the process has crashed this often is not run again. */
 const MOST_CRASHES = 5;
-/** A platform that does not say in time who is administrator counts as having said no. */
+/** If the platform does not say in time who is an administrator, the answer counts as no. */
 const ASKING_MS = 5_000;
 
 export function createCommandLane(services: LaneServices): CommandLane {
   const { store, clock, log, scheduler } = services;
   const lanes = new Map<RoomId, Promise<void>>();
-  /** Those that wait or run, so that none is begun twice. */
+  /** Commands that wait or run, so that none is started twice. */
   const underWay = new Set<number>();
   let stopping = false;
 
@@ -52,14 +52,14 @@ export function createCommandLane(services: LaneServices): CommandLane {
       const lane = (lanes.get(room) ?? Promise.resolve())
         .then(() => work(id))
         .catch((error) =>
-          log.error({ err: error, command: id, room }, 'a command could not be finished; again later'),
+          log.error({ err: error, command: id, room }, 'a command could not be finished; it will be retried'),
         )
         .finally(() => {
           underWay.delete(id);
           if (lanes.get(room) === lane) lanes.delete(room);
         });
       lanes.set(room, lane);
-      // What was said after a command is answered after it.
+      // Messages sent after a command are answered after it.
       scheduler.holdBack(room, lane);
     }
   }
@@ -77,7 +77,7 @@ export function createCommandLane(services: LaneServices): CommandLane {
     );
     const { room } = command;
     if (abortedTurn) scheduler.abort(room, abortedTurn);
-    // What a room is about to begin is not to be answered any more, either.
+    // Nor may the room answer messages for which it has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
     services.metrics.count('commands_total', { command: command.name });
     services.deliver.wake(command.chat.id);
@@ -90,7 +90,7 @@ export function createCommandLane(services: LaneServices): CommandLane {
         return await what();
       } catch (error) {
         if (tries >= TRIES) throw error;
-        log.error({ err: error }, 'a command could not be worked on; trying again');
+        log.error({ err: error }, 'working on a command failed; it is tried again');
         await clock.sleep(RETRY_MS);
       }
     }
@@ -114,14 +114,14 @@ function known({ name: called }: StoredCommand): Command | undefined {
   return COMMANDS.find(({ name, aliases }) => name === called || aliases.includes(called));
 }
 
-/** Whatever fails: three tries, then one plain sentence. */
+/** Three attempts, then one plain sentence. */
 async function answerTo(services: LaneServices, command: StoredCommand): Promise<CommandAnswer> {
   const { log, clock } = services;
   const found = known(command);
   if (command.crashes >= MOST_CRASHES) {
     log.error(
       { command: command.name, chat: command.chat.id },
-      'a command ended the process too often; it is given up',
+      'a command crashed the process too often and is given up',
     );
     return { text: sentenceOf(null) };
   }
@@ -137,7 +137,7 @@ async function answerTo(services: LaneServices, command: StoredCommand): Promise
   }
 }
 
-/** What is given to a persona's own account means that persona, where it exists. */
+/** A command sent to a persona's own account means that persona, if it exists. */
 async function asAddressed(
   { personas }: LaneServices,
   found: Command,
@@ -183,7 +183,10 @@ async function administers(
       clock.sleep(ASKING_MS, late.signal).then(() => false),
     ]);
   } catch (error) {
-    log.warn({ err: error, chat: chat.id }, 'the platform did not say who administers a group');
+    log.warn(
+      { err: error, chat: chat.id },
+      'the platform did not say who administers a group; this counts as no',
+    );
     return false;
   } finally {
     late.abort();
@@ -197,7 +200,7 @@ async function deliveriesFor(
   { text, files }: CommandAnswer,
 ) {
   const persona = await personas.get(chat.id, chat.activePersona).catch(() => null);
-  // In a group it shows who is answered; a native command waits for it everywhere.
+  // In a group, the reply shows who is answered; a native command waits for its answer everywhere.
   const isReply = chat.kind === 'group' || channel.awaitsAnswer?.(platformMessageId) === true;
   return deliveriesOf(
     channel,

@@ -1,6 +1,6 @@
 /**
- * Within step 1 of the route: who somebody is, and whether they may enter. Of whoever stays outside nothing is kept but
- * what lets an operator let them in.
+ * Within step 1 of the route: identifies chat and sender and decides whether they may enter. For those who may not,
+ * only what an operator needs to admit them is stored.
  */
 import { type ChatId, platformId } from '../../core/ids.js';
 import type { InboundChat, InboundMessage, InboundSender } from '../../core/message.js';
@@ -27,7 +27,7 @@ export async function askAtTheDoor(
   const entry = await entryOf(services, channel, who, { chatId: chat.id, senderId: sender.id });
   if (entry === 'enter') {
     if (chat.further !== null) await linkChat(services, chat.id, chat.further);
-    // A person has no folder until they have a chat.
+    // A person has no folder of their own before they have a chat.
     if (sender.further !== null && sender.id !== chat.id) {
       await services.store.addAlias(sender.further, sender.id);
     }
@@ -42,7 +42,7 @@ async function entryOf(
   { chatId, senderId }: { chatId: ChatId; senderId: ChatId },
 ): Promise<Entry> {
   if (sender.self && isWithThemselves({ chat, sender })) return 'enter';
-  // What the account's holder writes to somebody enters where that person may.
+  // What the account's owner writes in a direct chat is admitted if the other person is.
   const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
   const standing = await store.standing({ chatId, senderId: asWho });
   const chatIds = [chatId, platformId(channel, chat.address)];
@@ -55,7 +55,7 @@ async function entryOf(
   return decideEntry(rulesFor(channel), { kind: chat.kind, chatIds, senderId: asWho }, standing);
 }
 
-/** The account's holder, in the chat with themselves. */
+/** The account's owner, in the chat with themselves. */
 export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: InboundSender }): boolean {
   const theirs = [sender.address, sender.otherAddress];
   return (
@@ -63,7 +63,7 @@ export function isWithThemselves({ chat, sender }: { chat: InboundChat; sender: 
   );
 }
 
-/** Whether the chat may be entered, or is known already. */
+/** Whether the chat exists already or may enter. */
 export async function isKnownChat(services: Services, channel: string, chatId: ChatId): Promise<boolean> {
   if (await services.store.chat(chatId)) return true;
   const standing = await services.store.standing({ chatId, senderId: chatId });
@@ -71,7 +71,7 @@ export async function isKnownChat(services: Services, channel: string, chatId: C
   return decideEntry(services.rulesFor(channel), group, standing) === 'enter';
 }
 
-/** Gives an unknown sender a code, for whoever runs this. Whether there is something to be sent. */
+/** Gives an unknown sender a pairing code for the operator. Returns whether there is an answer to send. */
 export async function offerPairing(
   services: Services,
   channel: string,
@@ -118,7 +118,7 @@ export async function offerPairing(
   return true;
 }
 
-/** Called in a group that nobody listed: the operator is told once. */
+/** The bot was mentioned in an unlisted group: tells the operator once. */
 export async function noteGroup(
   { store, log }: Services,
   message: InboundMessage,
@@ -130,7 +130,7 @@ export async function noteGroup(
   if (await store.noteGroup({ chatId, title: message.chat.title, now })) {
     log.warn(
       { chat: chatId, title: message.chat.title },
-      `called in a group that is not listed; to allow it: coterie pair approve ${chatId}`,
+      `mentioned in a group that is not listed; to allow it: coterie pair approve ${chatId}`,
     );
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Step 1 of the route: what a channel hands in becomes receipts, and the whole batch with its cursor becomes one
- * transaction. Only when that is on disk does the channel acknowledge the platform, and step 7 answer it. Commands are
- * recognised here and go to their lane at once; everything else waits in the inbox.
+ * Step 1 of the route: turns a channel's batch into receipts and stores them with its cursor in one transaction. Only
+ * when that is on disk does the channel acknowledge it, and step 7 answer it. Commands are recognised here and go to
+ * their lane at once; everything else waits in the inbox.
  */
 import type { Reception } from '../../core/channel.js';
 import { type ChatId, platformId, roomId } from '../../core/ids.js';
@@ -14,7 +14,7 @@ import type {
   InboundMove,
   InboundReaction,
 } from '../../core/message.js';
-import type { Origin, Receipt, Received } from '../../core/store.js';
+import type { Origin, Receipt, Received } from '../../core/receipt.js';
 import { COMMAND_NAMES } from '../commands/list.js';
 import { isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
@@ -28,25 +28,28 @@ import {
   type Visitor,
 } from './entrance.js';
 
-/** What became of a batch, and what is to be woken by it. */
+/** The result of a batch, and what to wake. */
 export interface Accepted extends Received, Pick<Reception, 'turnedAway'> {
-  /** Chats to which something was posted outside of any turn. */
+  /** Chats to which something was posted outside a turn. */
   posted: ChatId[];
 }
 
-/** What one batch leaves behind beside its receipts. */
+/** What a batch produces besides its receipts. */
 interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
   now: number;
-  /** The questions that its messages end: what follows in the same batch is no answer to them. */
+  /** Pending questions that its messages end: later messages of the same batch do not answer them. */
   ended: Set<number>;
 }
 
-/** How many strangers are remembered as told of. */
+/** How many reported strangers are remembered. */
 const MOST_STRANGERS = 1_000;
 
 const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
 
-/** `strangers`: those that the operator was told of. Resolves when the batch is stored, not yet when it is on the disk. */
+/**
+ * `strangers`: unknown senders already reported to the operator. Resolves when the batch is stored, possibly before it
+ * is on the disk.
+ */
 export async function receive(
   services: Services,
   strangers: Set<ChatId>,
@@ -74,7 +77,7 @@ export async function receive(
   return { ...received, turnedAway, posted };
 }
 
-/** null for what leaves nothing behind. */
+/** null for an event that stores nothing. */
 async function receiptOf(
   services: Services,
   strangers: Set<ChatId>,
@@ -116,12 +119,12 @@ async function turnAway(
   } else if (entry === 'unlisted') {
     await noteGroup(services, message, chatId, now);
   } else if (!strangers.has(senderId)) {
-    // Once for each of them, so that whoever runs this can let them in.
+    // Logged once per sender, so that the operator can admit them.
     if (strangers.size >= MOST_STRANGERS) strangers.clear();
     strangers.add(senderId);
     services.log.info(
       { chat: chatId, sender: senderId, name: message.sender.name },
-      'somebody who may not talk here wrote; it is not kept',
+      'a message from somebody who may not talk here was discarded',
     );
   }
 }
@@ -154,7 +157,7 @@ async function messageReceipt(
   };
   if (isQuiet(message)) return { ...said, mentionsBot: false, quiet: true };
 
-  // Whatever it is, this person is not waited for any longer.
+  // Whatever the message is, it ends the pending question.
   const room = roomId(chatId, threadId);
   const asked = await services.store.question({ room, senderId, now });
   const isOver = asked === null || asked.askedBy === platformMessageId || ended.has(asked.id);
@@ -171,12 +174,12 @@ async function messageReceipt(
   return { ...said, mentionsBot, ...ends, ...(addresses === undefined ? {} : { addresses }) };
 }
 
-/** The account's holder, writing to somebody else: to be heard, never to be answered or obeyed. */
+/** A message of the account's owner to somebody else: heard, but never answered or obeyed. */
 function isQuiet(message: InboundMessage): boolean {
   return message.sender.self === true && !isWithThemselves(message);
 }
 
-/** What the persona will read, where there are files: they are named in it before anybody has looked at them. */
+/** The text that the persona reads, with files listed even before they are fetched. */
 function worded(
   { media }: Services,
   { text, attachments = [] }: { text: string; attachments?: Attachment[] },
@@ -185,7 +188,7 @@ function worded(
   return { text: media.tell(text, attachments), words: text, attachments };
 }
 
-/** Whoever may not talk may not change what was said either. */
+/** Only those who may talk may edit. */
 async function editReceipt(services: Services, channel: string, edit: InboundEdit): Promise<Receipt | null> {
   const { entry, chatId, senderId } = await askAtTheDoor(services, channel, edit);
   if (entry !== 'enter') return null;
@@ -194,7 +197,7 @@ async function editReceipt(services: Services, channel: string, edit: InboundEdi
   return { kind: 'edit', chatId, senderId, platformMessageId, ...words, mentionsBot, editedAt };
 }
 
-/** Who takes back what they said needs no leave: of what did not enter, nothing is there. */
+/** Deleting one's own message needs no permission: if the message was not admitted, there is nothing to delete. */
 async function deletionReceipt(
   services: Services,
   channel: string,
@@ -206,7 +209,7 @@ async function deletionReceipt(
   return { kind: 'deleted', chatId, platformMessageIds, senderId };
 }
 
-/** A sign asks for nothing: whoever may not talk is not told so. */
+/** A reaction asks for nothing, so a sender who may not talk is not told so. */
 async function reactionReceipt(
   services: Services,
   channel: string,
@@ -219,7 +222,7 @@ async function reactionReceipt(
   return { kind: 'reaction', chatId, sender: by, platformMessageIds, sign, sentAt: sentAt || now };
 }
 
-/** Of a chat that nobody let in, nothing is kept. */
+/** Nothing is stored for a chat that was not admitted. */
 async function moveReceipt(services: Services, channel: string, event: InboundMove): Promise<Receipt | null> {
   const { id: chatId } = await identifyChat(services, channel, { address: event.from });
   if (!(await isKnownChat(services, channel, chatId))) return null;

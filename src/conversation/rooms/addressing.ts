@@ -1,11 +1,12 @@
 /**
- * Whom words address by name, for step 3. Pure. People need not be exact: in company, a name anywhere in their message
- * is a call. A persona mentions the others all the time, so of its words only a plain call counts.
+ * Step 3 of the route: which personas a text addresses by name. Pure. People are informal: where several personas are
+ * present, a name anywhere in a person's message counts. Personas mention each other all the time, so in a persona's
+ * reply only an explicit address counts.
  */
 import { DEFAULT_PERSONA, type PersonaId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 
-/** A persona and what it is called, folded. */
+/** A persona and the names it answers to, normalised for comparison. */
 export interface Called {
   id: PersonaId;
   names: string[];
@@ -15,19 +16,19 @@ export function calledOf({ id, name, aliases }: Persona): Called {
   return { id, names: [name, id, ...aliases].filter((each) => each.trim() !== '').map(fold) };
 }
 
-/** `@luna …` anywhere, or `luna: …` at the start: calls a persona whether it is present or not. */
+/** Explicit address: `@luna …` anywhere, or `luna: …` at the start. Absent personas count, too. */
 export function calledPlainly(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
   return inOrder(personas, ({ names }) => first(names.map((name) => plainCall(text, name))));
 }
 
-/** Nobody speaks a colon: a name that stands first, on its own, is called. */
+/** For transcribed speech, which has no colon or `@`: a name at the very start, followed by any punctuation. */
 export function calledAloud(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
   return inOrder(personas, ({ names }) => first(names.map((name) => callOut(text, name))));
 }
 
-/** Everybody who is named anywhere. `default` is too common a word to be a name. */
+/** Everybody whose name appears anywhere, except `default`, which is too common a word. */
 export function named(words: string, personas: readonly Called[]): PersonaId[] {
   const text = fold(words);
   return inOrder(personas, ({ names }) =>
@@ -36,8 +37,8 @@ export function named(words: string, personas: readonly Called[]): PersonaId[] {
 }
 
 /**
- * Who is called plainly, and who is named in one breath with them: `@Luna and Max, …`. In company, those only; else,
- * or where nobody is, see `named`.
+ * The personas addressed explicitly, together with those joined to them in a list: `@Luna and Max, …`. Names elsewhere
+ * in the text are ignored.
  */
 export function calledTogether(words: string, present: readonly Called[]): PersonaId[] {
   const text = fold(words);
@@ -63,7 +64,7 @@ export function calledTogether(words: string, present: readonly Called[]): Perso
   );
 }
 
-/** Whom a persona turns to: `@Name` anywhere, or the name where one calls somebody, set off by a comma or a colon. */
+/** Whom a persona's reply addresses: `@Name` anywhere, or a name set off by a comma or a colon. */
 export function turnedTo(words: string, present: readonly Called[]): PersonaId[] {
   const text = fold(words);
   return inOrder(present, ({ names }) =>
@@ -108,7 +109,7 @@ function callOut(text: string, name: string): number {
   return isCalled ? 0 : -1;
 }
 
-/** At the begin of a line or a sentence, before a comma or a colon; or behind a comma, at the end of a sentence. */
+/** At the beginning of a line or sentence, before a comma or a colon; or after a comma, at the end of a sentence. */
 function vocative(text: string, name: string): number {
   for (const at of occurrences(text, name)) {
     const before = text.slice(0, at).trimEnd();
@@ -120,7 +121,10 @@ function vocative(text: string, name: string): number {
   return -1;
 }
 
-/** Where a name stands in the text as a word of its own; -1 for nowhere. Behind a word, `@` makes a mail address. */
+/**
+ * Index of the first occurrence of a name as a whole word; -1 when there is none. An `@` that follows a word character
+ * is part of an e-mail address and does not count.
+ */
 function standsAlone(text: string, name: string): number {
   return occurrences(text, name)[0] ?? -1;
 }
@@ -137,11 +141,11 @@ function occurrences(text: string, name: string): number[] {
   return found;
 }
 
-/** Whoever is named more often than this is named. */
+/** Limits the search in long texts: more occurrences of one name change nothing. */
 const MOST_OCCURRENCES = 20;
 
 const WORD = /[\p{L}\p{N}_]/u;
-/** Scripts that put no space between words: there, any neighbour may be the next word. */
+/** Scripts written without spaces between words: any adjacent character may belong to the next word. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 

@@ -1,6 +1,6 @@
 /**
- * Step 3 of the route, pure: whom does each waiting message address, and is it to be answered or only noted?
- * The answer is the next turn of the room: who is to speak, in order, and the messages that are answered.
+ * Step 3 of the route, pure: decides for each waiting message whom it addresses, and whether it is answered or only
+ * noted. Returns the room's next turn: who speaks, in order, and the messages it answers.
  */
 import type { PersonaId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
@@ -10,19 +10,19 @@ import { presentIn } from '../participants.js';
 import { type Called, calledAloud, calledOf, calledPlainly, calledTogether, named } from './addressing.js';
 
 export interface Admission {
-  /** null when everything that waits is only noted. */
+  /** null when every waiting message is only noted. */
   turn: {
     personaId: PersonaId;
-    /** Who else is addressed: they speak after it, in this order. */
+    /** The others who are addressed; they speak after it, in this order. */
     also: PersonaId[];
     /**
-     * Nobody was named, and several could answer. `sure`: somebody has to, since the message is for us; else silence
-     * is an answer, too.
+     * Set when nobody was named and several personas could answer. `sure`: the message is for us, so one of them must
+     * answer; `unsure`: all of them may stay silent.
      */
     open: 'sure' | 'unsure' | null;
     batch: StoredMessage[];
   } | null;
-  /** Heard in passing, not answered. */
+  /** Overheard: recorded, not answered. */
   noted: StoredMessage[];
 }
 
@@ -32,19 +32,17 @@ export interface AdmitRules {
   activePersona: PersonaId;
   invited?: PersonaId[];
   away?: PersonaId[];
-  /** Programs have been answered often enough without a word of a person. */
+  /** Other bots have had as many answers in a row, without a message from a person, as they may have. */
   tiredOfBots?: boolean;
 }
 
-/** Whom one message is for; an empty `to` is nobody. */
+/** Whom one message is for; `to` is empty when it is for nobody. */
 interface Addressed {
   to: PersonaId[];
   open: 'sure' | 'unsure' | null;
 }
 
-/**
- * Takes messages from the front until one addresses others; that one and what follows wait for the turn after.
- */
+/** Takes messages from the front until one addresses somebody else; that one and the rest wait for the next turn. */
 export function admit(waiting: StoredMessage[], personas: Persona[], rules: AdmitRules): Admission {
   const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
   const present = presentIn(rules, here);
@@ -77,7 +75,7 @@ function addressedBy(
 ): Addressed {
   const NOBODY: Addressed = { to: [], open: null };
   if (message.quiet) return NOBODY;
-  // What comes from inside says whom it is for; its words call nobody.
+  // An event from inside the gateway names its addressee in `addresses`; names in its text do not count.
   if (message.author.kind === 'gateway') {
     const to = (message.addresses ?? []).filter((id) => here.some((persona) => persona.id === id));
     return { to: to.length > 0 ? to : present.slice(0, 1), open: null };
@@ -97,7 +95,7 @@ function addressedBy(
   return { to: active, open: isForUs ? 'sure' : 'unsure' };
 }
 
-/** Those that a message calls by a name, or by an account of their own. */
+/** The personas that a message calls by name or through their own account. */
 function calledIn(
   message: StoredMessage,
   here: Called[],
@@ -112,7 +110,7 @@ function calledIn(
     ...calledTogether(text, there),
     ...spoken.flatMap((words) => calledAloud(words, here)),
   ];
-  // Whoever writes to a persona's own account, and names others, means those.
+  // In a direct chat the account is only where the message was sent, so explicit names in the text override it.
   const called = plainly.length > 0 && kind === 'direct' ? plainly : [...own, ...plainly];
   if (called.length > 0) return [...new Set(called)];
   return [text, ...spoken].map((words) => named(words, there)).find(({ length }) => length > 0) ?? [];

@@ -1,12 +1,12 @@
 /**
- * Steps 4 to 6 of the route for one turn, from top to bottom: gather what the persona knows, ask the model until the
- * request fits, show the reply while it is written, finish.
+ * Steps 4 to 6 of the route for one turn, from top to bottom: build the context, ask the model (compacting until the
+ * request fits), show the reply while it is written, finish.
  */
 import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import { personaName } from '../../core/persona.js';
-import type { Alarm } from '../../core/store.js';
+import type { Alarm } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';
@@ -26,7 +26,7 @@ import { spoken } from './speakers.js';
 export type AnswerEnd =
   | { kind: 'finished'; isSomebodyNext: boolean }
   | { kind: 'suspended'; alarm: Alarm | null }
-  /** Aborted, or the claim is lost: nothing of it was said. */
+  /** Aborted, or the claim was lost: nothing was said. */
   | { kind: 'dropped' };
 
 const HOUR_MS = 3_600_000;
@@ -84,6 +84,8 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       signal,
     });
 
+  // While it was suspended, its question became part of the history that the window copies hold.
+  if (turn.steps.some(({ kind }) => kind === 'waiting')) services.windowCopies.forget(room);
   let context = await gather();
   if (windows.isFull(context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
@@ -134,12 +136,12 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   return finished;
 }
 
-/** Nothing more is tried: the turn's messages count as answered, and the chat is told in one plain sentence. */
+/** Gives up on a turn: its messages count as answered, and the chat gets one plain sentence about the failure. */
 export async function park(services: RoomServices, work: Turn): Promise<void> {
   const { id, personaId, crashes, attempts } = work.turn;
   services.log.error(
     { turn: id, room: work.room, crashes, attempts },
-    'a turn is parked after too many tries',
+    'a turn failed too often and is given up (parked); the chat is told',
   );
   await finish(services, work, {
     outcome: 'parked',
@@ -154,18 +156,18 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
 
 interface Ending extends Pick<Context, 'promptMemory'> {
   outcome: 'answered' | 'failed' | 'parked';
-  /** What the persona said; for a turn that failed, the one plain sentence. */
+  /** What the persona said, or the error sentence of a turn that failed. */
   text: string;
   speaker: string;
   lateByHours: number | null;
   usage: Usage | null;
-  /** The size of its last request, where a server counted it. */
+  /** Size of the turn's last request, if the server counted it. */
   measured: Measured | null;
 }
 
 /**
- * Step 6: one transaction. Its messages count as answered, the reply becomes transcript and deliveries, whom it turns to
- * has the floor next, the room is free. What is delivered is decided here and nowhere else.
+ * Step 6, one transaction: marks the messages as answered, adds the reply to the transcript and the outbox, makes the
+ * personas it addresses the next speakers, and releases the room. This is the only place that decides what is delivered.
  */
 async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<AnswerEnd> {
   const { store, deliver, clock, metrics } = services;
@@ -182,9 +184,9 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
     batch,
     lateByHours: isAnswered ? ending.lateByHours : null,
   };
-  // Where nothing stands in its way, the reply goes at once, and its delivery is claimed with the finish.
-  const lane = deliver.take(chat.id, chat.kind, channel);
   const deliveries = replyOf(channel, said, ending.text);
+  // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
+  const lane = deliver.take(chat.id, chat.kind, channel);
   try {
     const finished = await store.finish({
       claim,
@@ -209,14 +211,14 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   }
   if (isAnswered && ending.promptMemory)
     services.windowCopies.noteGiven(room, turn.personaId, ending.promptMemory);
-  // What it answers stands far back in the windows as unanswered.
+  // A suspended turn's messages lie further back in the cached windows, marked as unanswered; drop those copies.
   if (turn.steps.some(({ kind }) => kind === 'waiting')) services.windowCopies.forget(room);
   services.recall.heard(room);
   metrics.count('turns_total', { outcome: ending.outcome });
   return { kind: 'finished', isSomebodyNext: exchange !== null };
 }
 
-/** What is written is shown, where the channel can do that and may. */
+/** Shows the reply while it is written, if the channel can and the configuration allows it. */
 function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHours: number | null): Live {
   const { chat, room, channel, turn, personas, batch } = work;
   const canShow =
@@ -241,14 +243,14 @@ function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHour
   });
 }
 
-/** Whom of the others present a reply turns to. */
+/** Which of the other personas present the reply addresses. */
 function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[] {
   const others = presentIn(chat, personas).filter((id) => id !== turn.personaId);
   if (others.length === 0) return [];
   return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
 }
 
-/** The turn with what its files hold. null when it was aborted meanwhile, or the claim is lost. */
+/** Adds what the batch's files contain. null when the turn was aborted meanwhile or the claim was lost. */
 async function withFiles(services: RoomServices, work: Turn, signal: AbortSignal): Promise<Turn | null> {
   const { chat, room, channel, claim, batch } = work;
   if (!batch.some(({ attachments }) => attachments !== undefined)) return work;
@@ -263,20 +265,20 @@ function waitedTooLong(batch: StoredMessage[], startedAt: number, maxAgeMs: numb
   return waited > maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
 }
 
-/** Why there is nothing to say; null where there is. */
+/** The reason why there is no reply; null when there is one. */
 function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
   if (outcome.kind === 'failed') return outcome.fault;
   return outcome.text === '' ? new Fault('model_empty', 'no words') : null;
 }
 
-/** What the server counted of the turn's last request, beside our estimate of that very request. */
+/** The server's token count for the turn's last request, next to our estimate of the same request. */
 function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
   if (outcome.kind !== 'answered' || !outcome.last || outcome.last.inputTokens <= 0) return null;
   const estimated = context.requestTokens + tokensOf(stepMessages(steps));
   return { counted: outcome.last.inputTokens, estimated };
 }
 
-/** Whose words the turn answers last; empty where only the gateway itself spoke. */
+/** The sender of the last message by a person; empty when the batch has only events from the gateway. */
 function senderOf(batch: StoredMessage[]): string {
   const last = batch.findLast(({ author }) => author.kind === 'person')?.author;
   return last?.kind === 'person' ? last.id : '';

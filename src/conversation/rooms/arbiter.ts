@@ -1,6 +1,6 @@
 /**
- * Who answers where nobody was named, for step 3 (`personas.natural`): a small question to the model, at most one name
- * back. It costs little and never holds anybody up for long: without an answer in time, the active persona answers.
+ * Step 3 of the route, with `personas.natural`: asks the model in one small request who answers when nobody was named.
+ * It returns at most one name. If there is no answer in time, the active persona answers.
  */
 import { describe } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
@@ -13,20 +13,20 @@ import { calledOf, named } from './addressing.js';
 
 export interface ArbiterAsk {
   room: RoomId;
-  /** Those who could answer, the active one first. */
+  /** The candidates, the active persona first. */
   present: Persona[];
   batch: StoredMessage[];
-  /** Who spoke last. */
+  /** The persona who spoke last. */
   last: PersonaId | null;
-  /** Somebody has to answer. */
+  /** Whether somebody must answer. */
   sure: boolean;
   signal: AbortSignal;
 }
 
 export interface Choice {
-  /** One of those present; null for nobody. */
+  /** One of the candidates; null for nobody. */
   personaId: PersonaId | null;
-  /** What the server counted for the question; null where it was not asked, or does not count. */
+  /** The server's token count for the question; null when nothing was asked or the server does not count. */
   usage: Usage | null;
 }
 
@@ -36,15 +36,15 @@ export interface Arbiter {
 }
 
 const PATIENCE_MS = 10_000;
-/** Enough for a model that thinks before it says a name. */
+/** Leaves room for a model that reasons before it gives the name. */
 const MOST_TOKENS = 1_000;
-/** What it is shown, characters: of the messages, and of each persona. */
+/** How much of the messages, and of each persona's character, the question contains, in characters. */
 const MESSAGE_CHARS = 2_000;
 const CHARACTER_CHARS = 300;
-/** A room may ask this often in an hour; then the active persona answers without being asked for. */
+/** Questions per room and hour; beyond that the active persona answers without a question. */
 const PER_HOUR = 120;
 const HOUR_MS = 3_600_000;
-/** Rooms that are remembered. */
+/** For how many rooms the count is kept. */
 const MOST_ROOMS = 1_000;
 
 export function createArbiter({
@@ -78,7 +78,10 @@ export function createArbiter({
           return event;
         }
         if (event.kind === 'failed') {
-          log.info({ room: ask.room, reason: describe(event.fault) }, 'nobody could say who answers');
+          log.info(
+            { room: ask.room, reason: describe(event.fault) },
+            'the model could not choose who answers; the active persona does',
+          );
         }
       }
       return null;
@@ -100,7 +103,7 @@ export function createArbiter({
   };
 }
 
-/** Here, `default` is a name as any other: nobody else uses the word. */
+/** Gives `default` a name that can be found in the model's answer. */
 function calledByDefault(persona: Persona) {
   const { id, names } = calledOf(persona);
   return { id, names: names.map((name) => (name === 'default' ? MAIN : name)) };

@@ -1,9 +1,10 @@
-/** What a run of a room may use beside the services of every step, and the turn it does. */
+/** What a run of a room may use beyond the services of every step, and the turn that it works on (steps 3 to 6). */
 import type { Channel } from '../../core/channel.js';
+import type { ChatRecord } from '../../core/chat-record.js';
 import type { Exchange } from '../../core/exchange.js';
 import type { RoomId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
-import type { ChatRecord, Claim, StoredTurn } from '../../core/store.js';
+import type { Claim, StoredTurn } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Windows } from '../compaction/windows.js';
 import type { WindowCopies } from '../context/window.js';
@@ -15,25 +16,25 @@ export interface RoomServices extends Services {
   deliver: Deliver;
   windows: Windows;
   windowCopies: WindowCopies;
-  /** Says who answers where nobody was named; null where the configuration asks for none. */
+  /** Decides who answers when nobody was named; null when that is turned off. */
   arbiter: Arbiter | null;
 }
 
-/** A turn that has begun, or goes on. */
+/** A turn that was begun or resumed. */
 export interface Turn {
   chat: ChatRecord;
   room: RoomId;
   channel: Channel;
-  /** As the room was seen when the turn began: which copy of a window is good. */
+  /** The room's revision when the turn began; decides whether a cached window is still valid. */
   revision: number;
   claim: Claim;
-  /** Of the chat, as read when the turn began or went on. */
+  /** The chat's personas, as read when the turn was begun or resumed. */
   personas: Persona[];
   turn: StoredTurn;
-  /** What it answers, oldest first. */
+  /** The messages it answers, oldest first. */
   batch: StoredMessage[];
-  /** How many messages were noted beside it. */
-  noted: number;
-  /** What goes on between personas behind it; null for nothing. */
+  /** How many waiting messages it took or noted; an exchange also answers earlier ones. */
+  settled: number;
+  /** The exchange between personas that continues after this turn; null for none. */
   exchange: Exchange | null;
 }

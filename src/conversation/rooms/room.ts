@@ -1,12 +1,12 @@
 /**
- * Steps 2 to 6 of the route for one room, from top to bottom: what waits is looked at, whom it is for is decided, a turn
- * begins or goes on, answers and finishes. Nothing is claimed before something is to be done. Each run does one turn; what
- * is left then is the next run's.
+ * Steps 2 to 6 of the route for one room, from top to bottom: look at what is waiting, decide whom it is for, begin or
+ * resume a turn, answer, finish. The room is claimed only when there is something to do. A run does one turn; the rest
+ * is left to the next run.
  */
 import type { Channel } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 import type { Persona } from '../../core/persona.js';
-import type { Alarm, Claim, RoomState } from '../../core/store.js';
+import type { Alarm, Claim, RoomState } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { hearVoices, mayAddress } from '../context/files.js';
 import { recipientIn } from '../deliver/reply.js';
@@ -19,7 +19,7 @@ import type { RoomServices, Turn } from './room-services.js';
 import type { RoomEnd, RoomRun } from './scheduler.js';
 import { speakersOf } from './speakers.js';
 
-/** What a run came to, for whoever plans the next one. */
+/** The result of a run, for the scheduler. */
 export type RunEnd = RoomEnd & { alarm?: Alarm };
 
 const FAULTS_BEFORE_PARKING = 3;
@@ -28,7 +28,7 @@ const CRASHES_BEFORE_PARKING = 5;
 const FIRST_RETRY_MS = 1_000;
 
 const DONE: RunEnd = { kind: 'done' };
-/** Something may be left in the room: look again at once. */
+/** The room may hold more work: run it again at once. */
 const AGAIN: RunEnd = { kind: 'again', afterMs: 0 };
 
 export async function runRoom(services: RoomServices, run: RoomRun): Promise<RunEnd> {
@@ -41,8 +41,8 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
   const begun = seen.unfinished
     ? await goOn(services, run, seen, channel)
     : await beginNext(services, run, seen, channel);
-  if (begun === 'nothing to answer') return seen.more ? AGAIN : DONE;
-  if (begun === 'overtaken') return AGAIN;
+  if (begun === 'nothing to answer') return DONE;
+  if (begun === 'look again') return AGAIN;
   if (run.signal.aborted) return leave(services, begun.claim);
 
   const { turn } = begun;
@@ -60,8 +60,8 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
     const end = await answer(services, begun, run.signal);
     if (end.kind === 'dropped') return DONE;
     if (end.kind === 'suspended') return end.alarm ? { ...AGAIN, alarm: end.alarm } : AGAIN;
-    // What comes meanwhile wakes the room by itself; here is looked after what was there before.
-    const isMoreLeft = seen.unfinished !== null || end.isSomebodyNext || waitsBehind(seen, begun);
+    // Messages that arrive meanwhile wake the room themselves; this checks for those that were there before.
+    const isMoreLeft = seen.unfinished !== null || end.isSomebodyNext || waitsBehind(seen, begun.settled);
     return isMoreLeft ? AGAIN : DONE;
   } catch (error) {
     if (run.signal.aborted) throw error;
@@ -71,33 +71,33 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
   }
 }
 
-/** A turn that an end of the process left unfinished, or that what it waited for has brought back. */
+/** Resumes a turn that was interrupted by a crash or restart, or whose awaited result has come. */
 async function goOn(
   services: RoomServices,
   run: RoomRun,
   seen: RoomState,
   channel: Channel,
-): Promise<Turn | 'overtaken'> {
+): Promise<Turn | 'look again'> {
   const claimed = await services.store.claim(seen, leaseOf(services));
-  if (!claimed?.turn) return 'overtaken';
+  if (!claimed?.turn) return 'look again';
   const { claim, turn, batch } = claimed;
   run.claim = claim;
   run.turnId = turn.id;
   const personas = await services.personas.list(seen.chat.id);
   const { chat, exchange, revision } = seen;
-  return { chat, room: run.room, revision, channel, claim, personas, turn, batch, noted: 0, exchange };
+  return { chat, room: run.room, revision, channel, claim, personas, turn, batch, settled: 0, exchange };
 }
 
-/** Decides who speaks to what, and begins that turn. What is for nobody is noted in the same transaction. */
+/** Decides who answers what, and begins that turn. Messages for nobody are noted in the same transaction. */
 async function beginNext(
   services: RoomServices,
   run: RoomRun,
   state: RoomState,
   channel: Channel,
-): Promise<Turn | 'nothing to answer' | 'overtaken'> {
+): Promise<Turn | 'nothing to answer' | 'look again'> {
   const { store, clock, newId } = services;
   const heard = await withSpokenWords(services, run, state, channel);
-  if (heard === null) return 'overtaken';
+  if (heard === null) return 'look again';
   const { seen, notices } = heard;
   const { chat } = seen;
   const personas = await personasIn(services, seen);
@@ -107,7 +107,7 @@ async function beginNext(
     tiredOfBots: seen.turnsForBots >= services.settings.caps.replies,
   });
   const decided = await decideWhoAnswers(services, run, { seen, admission, personas });
-  if (decided === null) return 'overtaken';
+  if (decided === null) return 'look again';
 
   const { turn, noted, exchange, forBots } = speakersOf(seen, decided.admission, personas);
   const spent = decided.usage && { personaId: turn?.personaId ?? chat.activePersona, usage: decided.usage };
@@ -124,15 +124,16 @@ async function beginNext(
     const isNoted = await store.note(begin);
     run.claim = null;
     services.recall.heard(run.room);
-    return isNoted ? 'nothing to answer' : 'overtaken';
+    return isNoted && !waitsBehind(seen, noted.length) ? 'nothing to answer' : 'look again';
   }
   const id = newId();
   const claim = await store.begin({ ...begin, turn: { id, ...turn } });
-  if (claim === null) return 'overtaken';
+  if (claim === null) return 'look again';
   run.claim = claim;
   run.turnId = id;
   const batch = await batchOf(services, id, turn.batch, seen.waiting);
-  // Whoever spoke to others in a group is not told that we could not listen.
+  // Only notices about this turn's messages are posted: in a group, nobody is told about a failed voice note that was
+  // not for us.
   await postNotices(
     services,
     { chat, room: run.room },
@@ -148,12 +149,12 @@ async function beginNext(
     personas,
     turn: { id, personaId, startedAt: clock.now(), attempts: 0, crashes: 0, steps: [], shown: [] },
     batch,
-    noted: noted.length,
+    settled: turn.taken.length + noted.length,
     exchange,
   };
 }
 
-/** What a turn answers: what waited, and where personas talk among themselves, what was said before. */
+/** The messages a turn answers: those that were waiting and, in an exchange between personas, earlier ones. */
 async function batchOf(
   { store }: RoomServices,
   turnId: string,
@@ -165,13 +166,13 @@ async function batchOf(
 }
 
 interface Heard {
-  /** As it stands when voice notes were listened to. */
+  /** The room's state after voice notes were transcribed. */
   seen: RoomState;
-  /** What is to be told of those that could not be listened to. */
+  /** Notices about voice notes that could not be transcribed. */
   notices: { message: StoredMessage; text: string }[];
 }
 
-/** A voice note may name whom it is for: so it is heard before anybody decides that. null when it was aborted. */
+/** A voice note may name its addressee, so it is transcribed before that is decided. null when aborted. */
 async function withSpokenWords(
   services: RoomServices,
   run: RoomRun,
@@ -182,7 +183,8 @@ async function withSpokenWords(
   if (!waiting.some((message) => mayAddress(services.media, message))) return { seen, notices: [] };
   const held = await hold(services, run, seen);
   if (held === null) return null;
-  // Whoever speaks to the bot sees that it listens; in a group it is not known yet whether anybody will answer.
+  // In a direct chat the typing indicator shows that the bot is listening; in a group it is not yet known whether
+  // anybody will answer.
   const stopTyping =
     chat.kind === 'direct'
       ? services.deliver.typing(channel, chat.id, recipientIn(chat, run.room), chat.activePersona)
@@ -193,7 +195,7 @@ async function withSpokenWords(
   return { seen: { ...seen, fence: held.fence, waiting: read.messages }, notices: read.notices };
 }
 
-/** The chat's personas; one whose own account somebody has written to comes to be there. */
+/** The chat's personas, after adding any whose own account was written to. */
 async function personasIn({ personas, log }: RoomServices, { chat, waiting }: RoomState): Promise<Persona[]> {
   const there = await personas.list(chat.id);
   const called = new Set(
@@ -204,7 +206,7 @@ async function personasIn({ personas, log }: RoomServices, { chat, waiting }: Ro
   );
   const made = await Promise.all(
     missing.map((each) =>
-      // Somebody else answers where a folder cannot be written.
+      // If the persona's folder cannot be written, another persona answers.
       personas.meet(chat.id, each).catch((error) => {
         log.warn({ chat: chat.id, persona: each, reason: describe(error) }, 'a persona could not be made');
         return false;
@@ -214,7 +216,7 @@ async function personasIn({ personas, log }: RoomServices, { chat, waiting }: Ro
   return made.includes(true) ? personas.list(chat.id) : there;
 }
 
-/** Where nobody was named and several could answer, a model is asked, if the configuration says so. */
+/** If nobody was named and several could answer, the model is asked, where that is turned on. */
 async function decideWhoAnswers(
   services: RoomServices,
   run: RoomRun,
@@ -244,7 +246,7 @@ async function decideWhoAnswers(
   return { held: claim, admission: { turn: null, noted }, usage };
 }
 
-/** Takes the room for what lasts long before a turn begins. */
+/** Claims the room before slow work that precedes a turn. */
 async function hold(
   services: RoomServices,
   run: RoomRun,
@@ -261,7 +263,7 @@ async function leave({ store }: RoomServices, claim: Claim): Promise<RunEnd> {
   return AGAIN;
 }
 
-/** A fault of our own: tried three times, then parked. */
+/** An internal error: the turn is tried three times, then parked. */
 async function afterFault(
   { store, log }: RoomServices,
   { turn, claim }: Turn,
@@ -269,7 +271,7 @@ async function afterFault(
 ): Promise<RunEnd> {
   log.error(
     { err: error, room: claim.room, turn: turn.id },
-    'a turn failed by a fault of our own; it is tried again',
+    'a turn failed with an internal error; it is tried again',
   );
   const attempts = await store.fail(claim, turn.id);
   return {
@@ -282,7 +284,7 @@ function isSuspect({ crashes }: { crashes: number }): boolean {
   return crashes >= CRASHES_OF_A_SUSPECT && crashes < CRASHES_BEFORE_PARKING;
 }
 
-/** Of what waited, something is for another turn. */
-function waitsBehind({ waiting, more }: RoomState, { batch, noted }: Turn): boolean {
-  return more || waiting.length > batch.length + noted;
+/** Whether messages that were waiting are left for another turn. */
+function waitsBehind({ waiting, more }: RoomState, settled: number): boolean {
+  return more || waiting.length > settled;
 }

@@ -1,66 +1,71 @@
 /**
- * Step 2 of the route: who may run now. One run at a time in a room, rooms side by side up to a number; a burst is waited
- * for, commands that were given before go first. The scheduler holds what a run needs to be ended: its signal, and the
- * lease it prolongs. All of this is derived: what waits is in the store.
+ * Step 2 of the route: decides which rooms may run now. One run per room at a time and a limited number in all;
+ * debounces bursts; lets commands that came earlier go first. Holds what ends a run: its abort signal and the lease
+ * that it renews. All state is derived: waiting messages are in the store.
  */
 import { setMaxListeners } from 'node:events';
 import { type Clock, OVER } from '../../core/clock.js';
 import { type ChatId, channelOf, type RoomId, roomParts } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import type { Claim, RouteStore } from '../../core/store.js';
+import type { Claim, RouteStore } from '../../core/route-store.js';
 import { createIdle } from '../idle.js';
 import { LEASE_MS } from '../services.js';
 
-/** What a room needs after a run: `suspect`: its turn has ended the process before, and runs when no other such does. */
+/** The result of a run. `suspect`: its turn has crashed the process before; suspects run one at a time. */
 export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number } | { kind: 'suspect' };
 
 /** One run of a room, as the room itself sees it. */
 export interface RoomRun {
   readonly room: RoomId;
   readonly isSuspect: boolean;
-  /** Aborted by `/stop` and `/reset`, by a lost lease, when it is cut off, and at the end of the process. */
+  /** Aborted by `/stop` and `/reset`, by a lost lease, when the run is cut off, and at shutdown. */
   readonly signal: AbortSignal;
-  /** Set by the run: the turn it is at, null before there is one. */
+  /** Set by the run: its turn, null before one has begun. */
   turnId: string | null;
-  /** Set by the run: what it holds. It is prolonged until the run ends, and given back where the run is cut off. */
+  /** Set by the run: its claim. It is renewed until the run ends, and released if the run is cut off. */
   claim: Claim | null;
 }
 
 export interface Scheduler {
-  /** Something came in for this room; `settled` for what waited already and needs no debounce. */
+  /** Something is waiting in this room; `settled` means it needs no debounce because it waited before. */
   wake(room: RoomId, burst: 'fresh' | 'settled'): void;
-  /** Nothing runs in the room before this is over. Never rejects. */
+  /** Starts nothing in the room until `work` is over. Never rejects. */
   holdBack(room: RoomId, work: Promise<void>): void;
-  /** Ends the run that is at this turn, or (null) at none yet: whoever asks has ended it in the store. */
+  /**
+   * Aborts the run that works on this turn, or (null) on none yet. The caller has already ended the turn in the store.
+   */
   abort(room: RoomId, turnId: string | null): void;
-  /** Cuts off the runs of a chat, to be taken up again; they write nothing more when it resolves. */
+  /** Cuts off the runs of a chat, to be resumed later. Once it resolves, they write nothing more. */
   interrupt(chatId: ChatId): Promise<void>;
   /** Resolves when nothing is waiting or running in rooms of this channel. */
   idle(channel: string): Promise<void>;
-  /** Starts no more runs; `done` when those under way are over. `force` cuts them off: their turns stay unfinished. */
+  /**
+   * Starts no more runs; `done` resolves when the current ones are over. `force` cuts them off and leaves their turns
+   * unfinished.
+   */
   stop(): { done: Promise<void>; force(): void };
 }
 
-/** Side by side: enough for every chat that talks, few enough for a model server after an outage. */
+/** Concurrent runs: enough for every active chat, few enough for a model server to cope after an outage. */
 const MOST_RUNS = 100;
 const MOST_SUSPECTS = 1;
-/** A burst that never ends is answered all the same after this many debounce times. */
+/** A burst is answered after this many debounce times, even if it goes on. */
 const LONGEST_BURST = 10;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
-/** What is cut off comes to rest within this time, or hangs in a socket where it can write nothing. */
+/** A run that was cut off settles within this time, or hangs on a socket, where it can write nothing. */
 const REST_MS = 2_000;
 
 interface Room {
   firstWake: number;
   due: number;
-  /** Takes its waiting back. */
+  /** Cancels the timer of the next run. */
   cancel: (() => void) | null;
   run: Run | null;
   /** Woken while running. */
   again: boolean;
   isSuspect: boolean;
-  /** Runs that failed before or beside a turn, one after the other. */
+  /** Consecutive runs that failed outside a turn; sets the back-off. */
   failures: number;
   heldBack: Promise<void>;
 }
@@ -68,7 +73,7 @@ interface Room {
 interface Run extends RoomRun {
   abort: AbortController;
   cutOff: boolean;
-  /** Resolves when the work itself has ended, which may be after the run was cut off. */
+  /** Resolves when the work itself has ended, possibly after the run was cut off. */
   rested: Promise<unknown>;
 }
 
@@ -101,7 +106,7 @@ export function createScheduler(
   }
 
   function wake(id: RoomId, burst: 'fresh' | 'settled'): void {
-    // What comes while we stop stays in the store.
+    // While stopping, new messages stay in the store.
     if (stopping && !rooms.has(id)) return;
     const room = roomOf(id);
     const now = clock.now();
@@ -130,7 +135,7 @@ export function createScheduler(
       end = await runOnce(run, room);
       room.failures = 0;
     } catch (error) {
-      log.error({ err: error, room: id }, 'a room could not be worked on; trying again');
+      log.error({ err: error, room: id }, 'a run of a room failed; it is tried again');
       end = { kind: 'again', afterMs: Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** room.failures++) };
     }
     room.run = null;
@@ -146,14 +151,15 @@ export function createScheduler(
     await room.heldBack;
     const leave = await (run.isSuspect ? suspects : slots).enter();
     try {
-      // One for each pass of the event loop: when many rooms begin together, what platforms answer is read in between.
+      // Starts one run per pass of the event loop, so that platform responses are read in between when many rooms start
+      // together.
       await nextPass();
       if (stopping) return { kind: 'done' };
       const stopRenewing = keepRenewing(run);
       try {
         const work = runRoom(run);
         run.rested = work;
-        // A hung tool or socket may not listen to the signal, and its room must not wait for it.
+        // A hung tool or socket may ignore the signal; the room must not wait for it.
         return (await Promise.race([work, aborted(run)])) ?? (await afterAbort(run));
       } finally {
         stopRenewing();
@@ -163,13 +169,13 @@ export function createScheduler(
     }
   }
 
-  /** Whoever aborted it has ended its turn in the store, too; one that is cut off is given back as it is. */
+  /** The turn was ended by whoever aborted it, or is only released where it was cut off; the room may hold more. */
   async function afterAbort({ cutOff, claim }: Run): Promise<RoomEnd> {
     if (cutOff && claim) await store.release(claim);
-    return cutOff ? { kind: 'again', afterMs: 0 } : { kind: 'done' };
+    return { kind: 'again', afterMs: 0 };
   }
 
-  /** Prolongs what the run holds. Lost, it ends. */
+  /** Renews the run's lease; aborts the run when the lease is lost. */
   function keepRenewing(run: Run): () => void {
     let over = false;
     let cancel = clock.after(LEASE_MS / 3, renew);
@@ -178,10 +184,10 @@ export function createScheduler(
       const held =
         claim === null ||
         (await store.renew(claim, clock.now(), LEASE_MS).catch((error) => {
-          log.warn({ err: error, room: run.room }, 'the lease of a room could not be prolonged just now');
+          log.warn({ err: error, room: run.room }, 'the lease of a room could not be renewed; retrying');
           return true;
         }));
-      // Meanwhile it may have taken another claim of its own.
+      // Meanwhile the run may have taken a new claim; then the old result does not matter.
       if (!held && run.claim === claim) run.abort.abort();
       if (!over) cancel = clock.after(LEASE_MS / 3, renew);
     }
@@ -258,7 +264,7 @@ function aborted({ signal }: Run): Promise<undefined> {
   });
 }
 
-/** So many at once; the others wait in the order in which they came. */
+/** A semaphore: at most `most` at once; the others wait in order of arrival. */
 export function createSlots(most: number): { enter(): Promise<() => void> } {
   const waiting: (() => void)[] = [];
   let used = 0;
@@ -282,7 +288,7 @@ export function createSlots(most: number): { enter(): Promise<() => void> } {
   };
 }
 
-/** Resolves in a pass of the event loop of its own, in the order of asking. */
+/** Resolves each call in its own pass of the event loop, in order of the calls. */
 function createPasses(): () => Promise<void> {
   let last = Promise.resolve();
   return () => {

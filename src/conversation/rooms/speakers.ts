@@ -1,12 +1,12 @@
 /**
- * Step 3 of the route, pure: who speaks now, and who after. Mostly the one persona whom the messages are for; where several
- * are present, a round is one pass in which everybody who is addressed speaks once, and whom they address speaks in the
- * next. Both are capped, and a person's word ends what only personas have asked of each other.
+ * Step 3 of the route, pure: who speaks now, and who speaks next. Usually that is the one persona addressed. With
+ * several present it goes in rounds: everybody addressed speaks once, and whom they address speaks in the next round.
+ * Rounds and replies are capped, and a new message from a person ends what only personas have asked of each other.
  */
 import type { Exchange } from '../../core/exchange.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
-import type { RoomState } from '../../core/store.js';
+import type { RoomState } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { hasSeveral } from '../participants.js';
 import type { Admission } from './admit.js';
@@ -15,7 +15,7 @@ export interface Taking {
   turn: { personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] } | null;
   noted: number[];
   exchange: Exchange | null;
-  /** Left out where nobody said anything new. */
+  /** Left out when there was no new message. */
   forBots?: boolean;
 }
 
@@ -61,12 +61,12 @@ function isBots({ author }: StoredMessage): boolean {
 }
 
 export interface Caps {
-  /** Passes, and replies in all, that follow one human message. */
+  /** The most rounds, and the most replies in all, that follow one human message. */
   rounds: number;
   replies: number;
 }
 
-/** The next to speak, what it answers (message ids, oldest first), and what goes on behind it. */
+/** The next speaker, the messages it answers (ids, oldest first), and the exchange as it continues after it. */
 export interface Floor {
   speaker: PersonaId;
   batch: number[];
@@ -74,8 +74,8 @@ export interface Floor {
 }
 
 /**
- * Somebody addressed `to`. Of what goes on, only those whom a person has addressed before still speak, and before these:
- * they hear what was said meanwhile.
+ * Opens an exchange for a message that addresses `to`. From the previous exchange, only personas whom a person
+ * addressed are kept; they speak first, and hear what was said meanwhile.
  */
 export function opened(
   to: readonly PersonaId[],
@@ -87,20 +87,20 @@ export function opened(
   const due = [...new Set([...waiting, ...to])];
   return {
     said: [...earlier, ...batch.map(({ id }) => ({ id, by: null }))],
-    ...{ due, next: [], round: 1, replies: 0 },
+    due,
+    next: [],
+    round: 1,
+    replies: 0,
     party: [...new Set([...(waiting.length > 0 ? (before?.party ?? []) : []), ...due])],
   };
 }
 
-/** What is left of it when people talked, but to nobody. */
+/** What is left of the exchange when people talked to nobody in particular. */
 export function interrupted(exchange: Exchange): Exchange | null {
   return exchange.round === 1 && exchange.due.length > 0 ? { ...exchange, next: [] } : null;
 }
 
-/**
- * Gives the floor to the first of those who are due and may speak; null when nobody is. Whoever has heard nothing since
- * it spoke has said what it had to say.
- */
+/** Picks the first who is due, may speak and has heard something new since it last spoke; null when there is none. */
 export function nextSpeaker(exchange: Exchange, maySpeak: (id: PersonaId) => boolean): Floor | null {
   const { due } = exchange;
   const at = due.findIndex((id) => maySpeak(id) && newTo(id, exchange).length > 0);
@@ -109,7 +109,7 @@ export function nextSpeaker(exchange: Exchange, maySpeak: (id: PersonaId) => boo
   return { speaker, batch: newTo(speaker, exchange), exchange: { ...exchange, due: due.slice(at + 1) } };
 }
 
-/** After a reply that turned to `to` (others of the company). null when nobody is to speak any more. */
+/** The exchange after a reply that addressed `to` (other participants). null when nobody is left to speak. */
 export function spoken(exchange: Exchange, to: readonly PersonaId[], caps: Caps): Exchange | null {
   const replies = exchange.replies + 1;
   if (replies >= caps.replies) return null;
@@ -121,7 +121,7 @@ export function spoken(exchange: Exchange, to: readonly PersonaId[], caps: Caps)
   return { ...exchange, due: next, next: [], party, replies, round: round + 1 };
 }
 
-/** What was said since it spoke last. */
+/** What was said since it last spoke. */
 function newTo(speaker: PersonaId, { said }: Exchange): number[] {
   const last = said.findLastIndex(({ by }) => by === speaker);
   return said.slice(last + 1).map(({ id }) => id);

@@ -1,16 +1,16 @@
 /**
- * The steps of a turn as messages for a model. Malformed history is impossible by construction: a tool call is only ever
- * written together with a result.
+ * Step 5 of the route: turns a turn's steps into messages for a model. A tool call is only written together with a
+ * result, so malformed history is impossible.
  */
 import { cutWithMarker } from '../../core/cut.js';
 import type { ModelMessage } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
 
-/** What the model is told of a call whose result nobody stored. */
+/** What the model is told about a call whose result was not stored. */
 export const INTERRUPTED =
   'Interrupted: the gateway ended while this ran. Its outcome is unknown; check before you repeat it.';
 
-/** Each answer that called tools, followed by a result for each of its calls. */
+/** Each answer with tool calls, followed by a result for each call. */
 export function stepMessages(steps: Step[], resultChars = Number.POSITIVE_INFINITY): ModelMessage[] {
   const results = new Map(
     steps.flatMap((step) => (step.kind === 'result' ? [[step.callId, step.content]] : [])),

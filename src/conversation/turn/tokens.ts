@@ -1,9 +1,9 @@
-/** About how many tokens messages and tools take in a request, where no server counted. Made once for each. */
+/** Estimates how many tokens messages take in a request when no server has counted them. Computed once per message. */
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
 
-/** What models charge for a picture of the size we send is of this order. */
+/** The order of magnitude that models charge for an image of the size we send. */
 const TOKENS_PER_IMAGE = 1_000;
-/** Around each message. */
+/** Per message. */
 const OVERHEAD = 4;
 
 export function tokensOf(messages: readonly ModelMessage[]): number {

@@ -1,4 +1,4 @@
-/** Tools as a turn has them: as a model is told of them, and what may be passed to them. */
+/** Step 5 of the route: describes a turn's tools to the model and validates their arguments. */
 import { toJSONSchema, ZodType } from 'zod';
 import { estimateTokens, type ToolDescription } from '../../core/model.js';
 import type { AnyTool, ToolSet } from '../../core/tool.js';
@@ -14,12 +14,12 @@ function describeTool({ name, description, parameters }: AnyTool): ToolDescripti
   return { name, description, parameters: schema };
 }
 
-/** What a tool is given, checked; or in words for the model, what does not fit. */
+/** The validated arguments, or a message for the model about what is wrong. */
 export function checkArguments(
   { name, parameters }: AnyTool,
   given: Record<string, unknown>,
 ): { ok: true; value: unknown } | { ok: false; faults: string } {
-  // Who brings a JSON schema checks what it is given by itself.
+  // A tool with a JSON schema validates its own input.
   if (!(parameters instanceof ZodType)) return { ok: true, value: given };
   const checked = parameters.safeParse(given);
   if (checked.success) return { ok: true, value: checked.data };

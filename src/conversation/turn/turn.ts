@@ -1,8 +1,8 @@
 /**
- * Step 5 of the route: the model and its tools, in rounds, until there is an answer. Each model answer that
- * calls tools and each call is stored before and after, so that a turn whose process died goes on from its last
- * stored step and nothing that may have happened happens again. A call may wait for something outside of the turn: then
- * the turn is suspended, and goes on from there when the result has come.
+ * Step 5 of the route: the model and its tools, in rounds, until there is an answer. Every answer with tool calls and
+ * every call is stored before and after it runs, so that after a crash the turn resumes from its last stored step and
+ * nothing runs twice. If a call waits for an outside result, the turn is suspended and resumes when the result has
+ * come.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../core/clock.js';
@@ -39,18 +39,18 @@ export interface TurnAsk {
   tools: ToolSet;
   maxToolRounds: number;
   persona: Pick<Persona, 'model' | 'temperature'>;
-  /** System prompt, history, and last what is to be answered. */
+  /** System prompt, history, and finally the batch. */
   messages: ModelMessage[];
-  /** What the prompt shows of tiers; tools that read and write them keep it current. */
+  /** What the prompt shows of tiers; the memory tools keep it current. */
   seen: Map<string, SeenTier>;
   authorisation: Authorisation;
-  /** Kept with what tools write. */
+  /** Stored with what tools write. */
   cause: Cause;
-  /** Stored by an earlier try of this turn; grows as this one goes on. */
+  /** Steps stored by an earlier run of this turn; grows as the turn proceeds. */
   steps: Step[];
-  /** Stores a step. False when the claim is lost: then the turn must end without a word. */
+  /** Stores a step. False when the claim is lost: the turn must then end silently. */
   save(step: Step): Promise<boolean>;
-  /** Shows the chat all that the model has said so far in the present round; nothing, where it begins anew. */
+  /** Shows the chat the text of the current round so far; empty when it starts over. */
   show?(text: string): void;
   signal: AbortSignal;
 }
@@ -58,7 +58,7 @@ export interface TurnAsk {
 export type TurnOutcome =
   | { kind: 'answered'; text: string; usage: Usage | null; last: Usage | null }
   | { kind: 'failed'; fault: Fault; usage: Usage | null }
-  /** A call waits; the step that says so is stored. */
+  /** A call waits for an outside result; the step is stored. */
   | ({ kind: 'suspended' } & Wait)
   /** Aborted, or the claim was lost. */
   | { kind: 'dropped' };
@@ -113,7 +113,7 @@ async function askModel(
   return { kind: 'failed', fault: new Fault('internal', 'the model client ended its stream without a word') };
 }
 
-/** Runs every call of the last answer that has no result yet. What it returns ends the turn, for now or for good. */
+/** Runs every call of the last answer that has no result yet. A returned outcome ends or suspends the turn. */
 async function finishCalls(services: TurnServices, ask: TurnAsk): Promise<TurnOutcome | null> {
   const { steps } = ask;
   const answer = steps.findLast((step) => step.kind === 'answer');
@@ -180,7 +180,7 @@ async function resultOf(
     seen: ask.seen,
   };
   try {
-    // The tool's own schema has just checked what it is given.
+    // Validated by the tool's own schema just before.
     return await tool.execute(checked.value as never, context);
   } catch (error) {
     log.error({ err: error, tool: tool.name, turn: ask.turnId }, 'a tool failed');
@@ -194,12 +194,14 @@ async function resultOf(
 
 const UNREADABLE = 'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
 
-/** Told once that arguments were not JSON, a model may try again; then it has to answer without tools. */
+/**
+ * After one round of arguments that were not JSON, the model may try again; after that it must answer without tools.
+ */
 function unreadableCalls(steps: Step[]): number {
   return steps.filter((step) => step.kind === 'result' && step.content === UNREADABLE).length;
 }
 
-/** null when they are no JSON object. Many models write null for what they leave out. */
+/** null if they are no JSON object. Many models write null for what they leave out. */
 function parseArguments(call: ToolCall): Record<string, unknown> | null {
   try {
     const parsed: unknown = JSON.parse(call.arguments.trim() || '{}');
@@ -217,21 +219,21 @@ async function keep(ask: TurnAsk, step: Step): Promise<boolean> {
 }
 
 /**
- * Servers number calls as they like, some from zero in every answer. Ours are unique, stay the same when a turn
- * is taken up again, and have the one form that every server takes: nine letters and digits.
+ * Servers number calls in their own ways, some from zero in every answer. Our ids are unique, stable when a turn is
+ * resumed, and in the one form that every server accepts: nine letters and digits.
  */
 function callId(turnId: string, round: number, n: number): string {
   const digest = createHash('sha1').update(`${turnId} ${round} ${n}`).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(0, 9);
 }
 
-/** A model that has said all beside its tool calls may end with nothing. */
+/** A model that has said everything along with its tool calls may end with an empty answer. */
 function lastWords(steps: Step[]): string {
   const said = steps.findLast((step) => step.kind === 'answer' && step.text.trim() !== '');
   return said?.kind === 'answer' ? said.text.trim() : '';
 }
 
-/** Of several requests; where a server told none, what the others told. */
+/** Sums the usage of several requests; those without a count are left out. */
 export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   if (!a || !b) return a ?? b;
   return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };

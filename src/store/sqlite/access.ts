@@ -1,7 +1,7 @@
-/** Who may talk: senders who were given a code, groups that mentioned us, and who was approved. */
+/** Step 1 of the route: who may talk: pairing requests of senders, groups that mentioned us, and approvals. */
 import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
+import type { AccessStore } from '../../core/access.js';
 import { channelOf } from '../../core/ids.js';
-import type { AccessStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
@@ -19,7 +19,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
   const approvalOf = (id: string) => memory.get(`approval ${id}`, () => findApproval.get(id));
   const waitsAt = (now: number) => or(isNull(pairing.expiresAt), gt(pairing.expiresAt, now));
 
-  /** An approval that was revoked keeps its owner mark: the first sender ever approved is owner, nobody after. */
+  /** A revoked approval keeps its owner mark: only the first sender ever approved becomes owner. */
   function addApproval(id: string, kind: 'sender' | 'group', now: number): boolean {
     const earlier = query.select({ owner: approval.owner }).from(approval).where(eq(approval.id, id)).get();
     const isFirst = count(approval, eq(approval.kind, 'sender')) === 0;
@@ -34,7 +34,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
     return owner;
   }
 
-  /** Where a sender who never asked, or whose request is gone, can be told. */
+  /** Where to tell a sender who never asked, or whose request is gone. */
   function destinationOf(id: string) {
     const row = chats.find(id);
     return row?.kind === 'direct'
@@ -75,7 +75,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
           .values({ id: senderId, ...values })
           .onConflictDoNothing()
           .run();
-        // Nothing changed where the sender has an older code, or, one time in 10^11, where somebody has this one.
+        // No row changes if the sender has an older code or, one time in 10^11, if somebody else has this one.
         if (changes === 0) {
           const taken = query.select().from(pairing).where(eq(pairing.code, code)).get();
           if (taken && taken.id !== senderId) return 'quiet';
@@ -127,7 +127,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
           .from(pairing)
           .where(and(or(eq(pairing.code, code), eq(pairing.id, codeOrId)), waitsAt(now)))
           .get();
-        // Every id names its channel before an underscore; no code has one.
+        // Every id contains its channel's name and an underscore; codes contain none.
         if (!asked && !codeOrId.includes('_')) return null;
         const id = asked?.id ?? codeOrId;
         const kind = asked?.kind ?? (chats.find(id)?.kind === 'direct' ? 'sender' : 'group');
@@ -153,7 +153,7 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
           .where(and(eq(approval.id, id), isNull(approval.revokedAt)))
           .run();
         memory.touch(`approval ${id}`);
-        // A sender's row stays, expired: it remembers when they were answered last.
+        // A sender's row is kept, expired: it records when they were last answered.
         const expired = query
           .update(pairing)
           .set({ expiresAt: 0 })

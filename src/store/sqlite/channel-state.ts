@@ -1,4 +1,4 @@
-/** What channels keep for themselves, by name: all that one writes at once is one transaction. */
+/** Channels' own values, by name. Values written together are one transaction. */
 import type { ChannelStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 

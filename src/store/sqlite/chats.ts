@@ -1,16 +1,17 @@
 /**
- * Chats: where they live, and that they move. A chat that moved begins its message ids anew, so every message
- * carries how often its chat had moved (`moves`); a late message from an address that was left is told by it.
+ * Chats: their addresses and moves. After a move, a chat's message ids start again, so every message records how often
+ * its chat had moved (`moves`); this also identifies a late message from a former address.
  */
 import { and, eq } from 'drizzle-orm';
+import type { ChatRecord, ChatStore } from '../../core/chat-record.js';
 import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { ChatRecord, ChatStore, Receipt } from '../../core/store.js';
+import type { Receipt } from '../../core/receipt.js';
 import type { Connection } from './connection.js';
 import { chat, leftAddress } from './schema.js';
 
 type ReceivedChat = Extract<Receipt, { kind: 'message' | 'command' }>['chat'];
 
-/** What other statements read with a room, for `toChat`. */
+/** The columns of `toChat`, for statements that join the chat with a room. */
 export const CHAT_COLUMNS = `chat.id as chatId, chat.channel, chat.account, chat.address, chat.moves, chat.kind, chat.title,
   chat.active_persona as activePersona, chat.invited, chat.away`;
 
@@ -35,16 +36,16 @@ export function toChat(row: ChatRow): ChatRecord {
   return record;
 }
 
-/** What verbs on chats share. To be called within a transaction, save `find`. */
+/** Operations on chats. To be called within a transaction, except `find`. */
 export interface Chats {
   find(id: ChatId): ChatRow | undefined;
-  /** How often the chat had moved when it lived at this address. */
+  /** How often the chat had moved when it had this address. */
   movesAt(row: ChatRow | undefined, address: string): number;
-  /** Notes that a chat talked: creates it where there is no row, keeps title and address current. */
+  /** Somebody wrote in the chat: creates it if there is no row, keeps title and address current. */
   talked(row: ChatRow | undefined, received: ReceivedChat, from: { channel: string; account: string }): void;
-  /** The platform moved it: what is still to be delivered goes to the new address. */
+  /** The platform moved it: undelivered entries go to the new address. */
   moved(id: ChatId, address: string): void;
-  /** Changes who is there. */
+  /** Changes who takes part. */
   attend(id: ChatId, who: { activePersona?: PersonaId; invited: PersonaId[]; away: PersonaId[] }): void;
 }
 
@@ -69,7 +70,7 @@ export function chatsOf({ raw, query, memory }: Connection): Chats {
     memory.touch(`left ${id}`);
   }
 
-  /** Defined when the chat once lived there and does not any more. */
+  /** Defined if this is a former address of the chat. */
   function leftWith(row: ChatRow, address: string): number | undefined {
     if (address === row.address) return undefined;
     const left = memory.get(`left ${row.chatId}`, () => leftAddresses.all(row.chatId));
@@ -137,7 +138,7 @@ export function chatStore({ raw, read, patiently }: Connection, chats: Chats): C
   );
   const waiting = raw.prepare<[object]>(`
     select 1 from message where room_id = @room and state = 'waiting' and id <= @upTo and quiet = 0 limit 1`);
-  // Whoever wrote what the turn answers, or what the exchange began with.
+  // The senders of the messages that the turn answers, or that the exchange began with.
   const askersOf = (which: string) =>
     raw.prepare<[string], Asking>(`
       select distinct turn.id as turnId, turn.persona_id as personaId, author_id as asker

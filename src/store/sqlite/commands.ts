@@ -1,8 +1,9 @@
-/** The lane of commands: who runs one, and what it does, in one transaction with its answer. */
+/** The command lane: claims commands, and applies their effects in one transaction with the answer. */
 import { eq } from 'drizzle-orm';
 import { Fault } from '../../core/errors.js';
 import { type PersonaId, roomParts } from '../../core/ids.js';
-import type { CommandEffect, RouteStore, StoredCommand } from '../../core/store.js';
+import type { StoredCommand } from '../../core/receipt.js';
+import type { CommandEffect, RouteStore } from '../../core/route-store.js';
 import { type Chats, toChat } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
@@ -97,7 +98,7 @@ export function commandStore(
         const row = query.select().from(command).where(eq(command.id, id)).get();
         const chat = row && row.state !== 'done' ? chats.find(row.chatId) : undefined;
         if (!row || !chat) return { abortedTurn: null };
-        // What was asked is nobody's business any more: `/memory forget TEXT` shall not keep the text.
+        // The argument is deleted: `/memory forget TEXT` must not keep the text.
         const done = { state: 'done' as const, finishedAt: now, argument: '', leaseOwner: null };
         query.update(command).set(done).where(eq(command.id, id)).run();
         let abortedTurn: string | null = null;

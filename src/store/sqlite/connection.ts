@@ -1,7 +1,7 @@
 /**
- * The one connection of a process to its database file. Every verb of the store reads or writes through it; each runs
- * through without a break, and only waiting for another process is asynchronous. Writes that are asked for within one pass
- * of the event loop are one transaction: rooms that are busy at once commit together.
+ * A process's only connection to its database file; every verb of the store uses it. Each verb runs synchronously to
+ * its end; only waiting for another process is asynchronous. Writes requested within one pass of the event loop share
+ * one transaction, so rooms that are busy at the same time commit together.
  */
 import Database from 'better-sqlite3';
 import { count, type SQL } from 'drizzle-orm';
@@ -19,29 +19,29 @@ export interface Connection {
   readonly file: string;
   readonly raw: Database.Database;
   readonly query: BetterSQLite3Database;
-  /** What is read often and changes seldom. */
+  /** A cache for what is read often and seldom changes. */
   readonly memory: Memory;
-  /** How many rows there are. To be called within a transaction. */
+  /** The number of rows. To be called within a transaction. */
   count(table: SQLiteTable, where?: SQL): number;
-  /** Runs `work` outside a transaction, again and again while another process holds the database. */
+  /** Runs `work` outside a transaction, retrying while another process holds the database. */
   patiently<T>(work: () => T): Promise<T>;
-  /** All of `work` sees one state of the database. */
+  /** All of `work` sees one snapshot of the database. */
   read<T>(work: () => T): Promise<T>;
   /**
-   * All of `work` or nothing; it survives the end of the process, not always that of the machine. `work` may run more
-   * than once: it depends on nothing but the database. `single`: it is one statement, which needs no transaction.
+   * Runs `work` atomically. The result survives a crash of the process, but not always a power cut. `work` may run more
+   * than once, so it must depend only on the database. `single`: it is one statement, which needs no transaction.
    */
   write<T>(work: () => T, single?: 'single'): Promise<T>;
-  /** As `write`, and on the disk when it resolves: everything else stands still meanwhile. */
+  /** As `write`, but on the disk when it resolves; blocks the process meanwhile. */
   writeDurably<T>(work: () => T): Promise<T>;
-  /** Brings what was written to the disk beside everything else. */
+  /** Syncs what was committed to the disk in the background. */
   readonly flush: Flush;
   close(): Promise<void>;
 }
 
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 100;
-/** The write-ahead file is cut back to this after a burst. */
+/** The write-ahead log is truncated to this size after a burst. */
 const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
 
 export async function connect(options: {
@@ -49,7 +49,7 @@ export async function connect(options: {
   clock: Clock;
   busyTimeoutMs: number;
   maxPages?: number;
-  /** Is told of every statement that runs, for whoever counts them. */
+  /** Called for every statement that runs, to count them. */
   onStatement?: (sql: string) => void;
 }): Promise<Connection> {
   const { file, clock, busyTimeoutMs } = options;
@@ -71,11 +71,11 @@ export async function connect(options: {
   keepStatements(raw);
   try {
     await patiently(() => {
-      // A database with tables takes it when its file is written anew; until then `shrink` finds nothing to do.
+      // A database that has tables already adopts this with its next VACUUM; until then `shrink` finds nothing to do.
       raw.exec('PRAGMA auto_vacuum = INCREMENTAL');
       raw.exec('PRAGMA journal_mode = WAL');
       raw.exec('PRAGMA synchronous = NORMAL');
-      // What was forgotten shall not be found in the file: what is freed is overwritten.
+      // Forgotten text must not remain in the file: freed content is overwritten.
       raw.exec('PRAGMA secure_delete = ON');
       raw.exec(`PRAGMA journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
       if (options.maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${options.maxPages}`);
@@ -89,7 +89,7 @@ export async function connect(options: {
   const memory = createMemory(() => dataVersion.get());
   const inTransaction = raw.transaction((work: () => unknown) => work());
 
-  /** Copies in memory change only when what they show is committed. */
+  /** Cached values change only when the transaction commits. */
   function commit<T>(work: () => T): T {
     memory.begin();
     try {
@@ -119,7 +119,7 @@ export async function connect(options: {
     write: writes.write,
     writeDurably: <T>(work: () => T) =>
       patiently(() => {
-        // NORMAL does not wait for the disk at a commit: a power cut would lose what the platform believes we have.
+        // NORMAL does not sync at a commit: a power cut would lose what was already acknowledged to the platform.
         raw.exec('PRAGMA synchronous = FULL');
         try {
           return commit(work);
@@ -138,8 +138,8 @@ export async function connect(options: {
 }
 
 /**
- * Each statement is prepared once and kept: Node 24 aborts the process when the garbage collector takes a native
- * object of this binding outside of running JavaScript. (`exec` makes none, `pragma` makes one each time.)
+ * Prepares each statement once and keeps it: Node 24 aborts the process when the garbage collector finalises a native
+ * object of this binding while no JavaScript is running. (`exec` creates none, `pragma` creates one each time.)
  */
 function keepStatements(raw: Database.Database): void {
   const prepare = raw.prepare.bind(raw);
@@ -156,7 +156,7 @@ function keepStatements(raw: Database.Database): void {
 
 function openFile(file: string, onStatement?: (sql: string) => void): Database.Database {
   try {
-    // SQLite's own waiting would stop the event loop: `patiently` and `createWrites` wait instead.
+    // SQLite's own waiting would block the event loop: `patiently` and `createWrites` wait instead.
     const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
     return new Database(file, { timeout: 0, verbose });
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * A consistent copy of an open database into a new file, while other processes go on writing. Not by the binding's
- * `backup`: that makes a native object, whose collection aborts Node 24 (see `keepStatements`).
+ * Copies an open database consistently into a new file, while other processes go on writing. Does not use the binding's
+ * `backup`, which creates a native object whose collection aborts Node 24 (see `keepStatements`).
  */
 import { rename, rm } from 'node:fs/promises';
 import type { Connection } from './connection.js';

@@ -1,11 +1,13 @@
-/** The one way in which something gets into the outbox, and how its rows are read. */
+/** Adds entries to the outbox (the only way in), and maps its rows. */
+
+import type { Delivery, NewDelivery, ShownPart } from '../../core/delivery.js';
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
-import type { Delivery, Lease, NewDelivery, ShownPart } from '../../core/store.js';
+import type { Lease } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 
-/** Where and when a delivery is to go. */
+/** The destination of a delivery, and when it was created. */
 export interface Destination {
   chatId: ChatId;
   channel: string;
@@ -15,26 +17,26 @@ export interface Destination {
   now: number;
 }
 
-/** How one gets in, beside what it says. */
+/** An entry's state, apart from its content. */
 export interface Standing {
-  /** What is shown of it already, and how often the process ended while that was being sent. */
+  /** The part that is shown already, and how often the process crashed while sending it. */
   shown?: { part: ShownPart; crashes: number } | undefined;
   precedes?: number | undefined;
 }
 
-/** Of what is shown under an id that nobody knows. */
+/** Stored as the platform's id when a part may be shown and its id is unknown. */
 export const UNKNOWN = '';
 
-/** The order in which a chat's entries are delivered; the very text of the index `outbox_next`. */
+/** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
 export const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
 
 export interface Deliver {
   /**
-   * Puts deliveries into the outbox. With `send`, the first of them is claimed, counts as being sent, and is returned. To
-   * be called within a transaction.
+   * Adds deliveries to the outbox. With `send`, the first is claimed, marked as being sent, and returned. To be called
+   * within a transaction.
    */
   put(to: Destination, deliveries: (NewDelivery & Standing)[], send?: Lease | null): Delivery | null;
-  /** As `put`, but what is there already by its origin, persona and part is passed over: then false. */
+  /** As `put`, but ignores a duplicate of (origin, persona, part): then false. */
   putOnce(to: Destination, delivery: NewDelivery & Standing): boolean;
 }
 
@@ -87,7 +89,7 @@ export function deliverOf({ raw }: Connection): Deliver {
       if (first === undefined) return null;
       const ids = insertRows(to, deliveries, send);
       if (ids.length < deliveries.length) {
-        throw new Fault('internal', `something of ${first.origin} is in the outbox already`);
+        throw new Fault('internal', `the outbox already has an entry of ${first.origin}`);
       }
       return send ? asDelivery(ids[0] ?? 0, to, first) : null;
     },
@@ -95,14 +97,14 @@ export function deliverOf({ raw }: Connection): Deliver {
   };
 }
 
-/** Where nobody knows whether it arrived, it was tried once, and is looked for since then. */
+/** If it is unknown whether the part arrived, it counts as tried once, and is looked for from that time on. */
 function inDoubt({ shown }: Standing, now: number) {
   return shown !== undefined && shown.part.platformMessageId === null
     ? { createdAt: shown.part.sentAt, attempts: 1, uncertainCrashes: shown.crashes }
     : { createdAt: now, attempts: 0, uncertainCrashes: 0 };
 }
 
-/** As it is before the try that begins. */
+/** The delivery's state before the attempt that begins. */
 function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery & Standing): Delivery {
   const { shown, precedes: _, ...delivery } = entry;
   const first: Delivery = {

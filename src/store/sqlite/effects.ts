@@ -1,4 +1,4 @@
-/** What commands do to a room, its turns and a persona's view of it. To be called within a transaction. */
+/** The effects of commands on a room, its turns and a persona's view. To be called within a transaction. */
 import { Fault } from '../../core/errors.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Chats } from './chats.js';
@@ -41,7 +41,7 @@ export function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
       where id in (select value from json_each(@batch)) and turn_id = @id and author_kind <> 'persona' and id > @upTo
       returning id`)
     .pluck();
-  // What waits again will be heard again, and perhaps by others: nobody has heard it yet.
+  // Messages that wait again will be heard again, perhaps by others, so their hearings are removed.
   const unhear = raw.prepare<[object]>(`
     delete from heard where room_id = @room and heard_after > @upTo
       and message_id in (select value from json_each(@ids))`);
@@ -49,14 +49,14 @@ export function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
     update message set quiet = 1 where room_id = @room and state = 'waiting' and id <= @upTo`);
   const forgetWaiting = raw.prepare<[object]>(`
     update message set state = 'done' where room_id = @room and state = 'waiting' and id <= @upTo`);
-  // A reply to what is forgotten may have become transcript after the command came in.
+  // A reply to a forgotten message may have been added after the command was received.
   const forgetLateReplies = raw.prepare<[object]>(`
     delete from heard
     where room_id = @room and persona_id = @personaId and addressed = 1 and heard_after >= @upTo
       and message_id in (
         select message.id from message join turn on turn.id = message.turn_id
         where message.id = heard.message_id and author_kind = 'persona' and ${beganBefore('@upTo')})`);
-  // What can be seen of a reply already is completed, not left as it is.
+  // What is already visible of a reply is completed instead of being left unfinished.
   const dropReplies = raw.prepare<[object]>(`
     update outbox set state = 'dropped', finished_at = @now
     where chat_id = @chatId and finished_at is null and platform_message_id is null and thread_id is @threadId
@@ -64,7 +64,7 @@ export function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
         select 1 from turn
         where turn.id = ${turnOf('outbox.origin')} and turn.persona_id = @personaId and ${beganBefore('@upTo')})`);
 
-  /** Ends a turn; its messages count as answered, save those after `upTo`, which wait again. */
+  /** Ends a turn; its messages count as answered, except those after `upTo`, which wait again. */
   function abort({ id, room, personaId, batch }: TurnRow, now: number, upTo: number): void {
     const again = waitAgain.all({ id, batch, upTo });
     if (again.length > 0) {
@@ -77,7 +77,7 @@ export function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
     if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
     const { channel, address, kind } = chat;
     shown.stop({ id, personaId }, { chatId, channel, address, threadId, kind, now });
-    // A turn that runs beside one that waits goes on.
+    // A turn that runs beside a suspended one continues.
     if (running.get(room) === undefined) moveFenceOn.run(room);
   }
 
@@ -107,10 +107,10 @@ export function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
       const current = running.get(room);
       const aborted = current?.personaId === personaId ? current : undefined;
       if (aborted) abort(aborted, now, upTo);
-      // Without a turn, somebody may be about to begin one over what is forgotten here.
+      // Without a turn, a run may be about to begin one over messages that are forgotten here.
       else if (!current) moveFenceOn.run(room);
       for (const turn of suspended.all(room)) {
-        // What it answers counts as heard: none of it waits again.
+        // A suspended turn's messages count as heard: none of them waits again.
         if (turn.personaId === personaId) abort(turn, now, Number.MAX_SAFE_INTEGER);
       }
       forgetWaiting.run({ room, upTo });

@@ -1,7 +1,6 @@
 /**
- * Forgetting for good: a phrase is taken out of every row of a chat, and then the file is written anew. Rows are
- * gone through in strides, so that other chats are answered meanwhile; each stride is a transaction, and going
- * through them again finds what is left.
+ * Erases a phrase for good: removes it from every row of a chat, then rewrites the file. Works in strides so that other
+ * chats are served meanwhile; each stride is one transaction, and a repeated run finds what is left.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import Database from 'better-sqlite3';
@@ -19,16 +18,16 @@ type Row = Record<string, unknown>;
 const STRIDE = 1_000;
 
 export function eraseStore({ raw, memory, read, write, patiently }: Connection): Erasing {
-  /** What anybody remembers of the chat's rooms is void. */
+  /** Cached copies of the chat's rooms become void. */
   const revise = raw.prepare<[ChatId]>('update room set revision = revision + 1 where chat_id = ?');
 
-  /** How the chat's rows of a table are read: all between two keys, or all there are. */
+  /** Reads the chat's rows of a table: those between two keys, or all. */
   function rowsOf({ table, key, words, belongs }: WordColumns) {
     const columns = [...key, ...Object.keys(words)].join(', ');
     return raw.prepare<[Row], Row>(`select ${columns} from ${table} where ${belongs}`);
   }
 
-  /** Calls `visit` for each stretch of a table with what bounds it. */
+  /** Calls `visit` for each stride of a table with its bounds. */
   async function walk(
     where: WordColumns,
     chat: ChatId,
@@ -73,15 +72,15 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
   }
 
   /**
-   * SQLite overwrites what is deleted (`secure_delete`), but not what it copied when it shared out the rows of a
-   * full page among its neighbours: older copies of a row stay in the unused part of pages until the file is
-   * written anew. That takes about a second for 200 MB, in which nobody else is answered.
+   * SQLite overwrites deleted content (`secure_delete`), but not the copies it made when it moved rows of a full page
+   * to other pages: older copies of a row remain in unused parts of pages until the file is rewritten. That takes about
+   * a second per 200 MB and blocks the process.
    */
   function writeFileAnew(): Promise<void> {
     return patiently(() => void raw.exec('VACUUM'));
   }
 
-  /** Until then the write-ahead log holds the pages as they were, and the file some that the log replaces. */
+  /** Until the checkpoint, the write-ahead log and the file still contain old versions of pages. */
   function emptyLog(): Promise<void> {
     const checkpoint = raw.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)');
     return patiently(() => {
@@ -138,7 +137,7 @@ function filesRead(attachments: string, phrase: Phrase): string[] {
   );
 }
 
-/** The row without the phrase; null when it does not stand there. */
+/** The row without the phrase; null if it does not occur in it. */
 function withoutPhrase({ words }: WordColumns, row: Row, eraser: Eraser): Row | null {
   const next = { ...row };
   for (const [column, clean] of Object.entries(words)) {

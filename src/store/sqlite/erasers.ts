@@ -1,25 +1,25 @@
 /**
- * How a phrase is taken out of the words of a row, whatever they are wrapped in: plain text, our own JSON (of which
- * only the fields that hold words are touched), and what models and tools wrote, which is JSON as often as not.
+ * Removes a phrase from the text of a row in whatever format it is stored: plain text, our own JSON (only the fields
+ * that hold text), and what models and tools wrote, which is often JSON, too.
  */
 import type { Part } from '../../core/channel.js';
+import type { ShownPart } from '../../core/delivery.js';
 import type { StoredAttachment } from '../../core/media.js';
 import type { Phrase } from '../../core/phrase.js';
-import type { ShownPart } from '../../core/store.js';
 import type { Step, StoredReply } from '../../core/transcript.js';
 
-/** One phrase on its way out. */
+/** The phrase to remove, and its replacement. */
 export interface Eraser {
   instead: string;
   isIn(words: string): boolean;
-  /** The very string where the phrase does not stand in it. */
+  /** The identical string if the phrase does not occur. */
   without(words: string): string;
 }
 
-/** Takes the phrase out of one column's text; the very string where it does not stand there. */
+/** Removes the phrase from one column's text; the identical string if it does not occur. */
 export type Clean = (source: string, eraser: Eraser) => string;
 
-/** What is left of the words around a phrase may make it up anew, seldom more than once. */
+/** Removing a phrase may join the text around it into the phrase again; more than one repetition is rare. */
 const MOST_PASSES = 20;
 
 export function eraserOf(phrase: Phrase, by: string): Eraser {
@@ -62,7 +62,7 @@ export const fromShown = json<ShownPart[]>((parts, eraser) =>
 function withoutInPart(part: Part, eraser: Eraser): Part {
   const text = eraser.without(part.text);
   const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
-  // Marks name places in a text that is another now.
+  // Marks are offsets into the text, so they are void when it changes.
   return { ...part, text, marks: inLink || text !== part.text ? [] : part.marks };
 }
 
@@ -82,12 +82,12 @@ export const fromStep = json<Step>((step, eraser) => {
   }
 });
 
-/** Our JSON, as `JSON.stringify` wrote it: unchanged, it becomes the same text again. */
+/** Our own JSON, as `JSON.stringify` wrote it: without a change, the result is identical. */
 function json<T>(clean: (value: T, eraser: Eraser) => T): Clean {
   return (source, eraser) => JSON.stringify(clean(JSON.parse(source), eraser));
 }
 
-/** Of what others wrote. In JSON the phrase may stand with escapes, as a key, as a number. */
+/** Text written by others. In JSON, the phrase may be escaped, or be a key or a number. */
 function fromForeign(words: string, eraser: Eraser): string {
   const value = asJson(words);
   if (value !== undefined) {
@@ -95,11 +95,11 @@ function fromForeign(words: string, eraser: Eraser): string {
     return eraser.without(without === value ? words : JSON.stringify(without));
   }
   const rest = eraser.without(words);
-  // Broken JSON, or a quotation of some: what cannot be taken apart goes whole.
+  // Broken or quoted JSON that cannot be parsed is replaced as a whole.
   return rest.includes('\\') && eraser.isIn(withoutEscapes(rest)) ? eraser.instead : rest;
 }
 
-/** The very value where the phrase does not stand in it. */
+/** The identical value if the phrase does not occur. */
 function fromValue(value: unknown, eraser: Eraser): unknown {
   if (typeof value === 'string') return fromForeign(value, eraser);
   if (Array.isArray(value)) {
@@ -125,7 +125,7 @@ function asJson(words: string): object | undefined {
   }
 }
 
-/** `\n`, `\"` and `\u00e9` as what they stand for, however often they were escaped. */
+/** Resolves `\n`, `\"` and `\u00e9`, even if escaped several times. */
 function withoutEscapes(words: string): string {
   return words.replaceAll(
     /\\+(?:u([0-9a-f]{4})|([nrtbf])|)/gi,

@@ -1,6 +1,7 @@
-/** The small facets: further ids of chats, sums of usage, settings. */
+/** The small ports: aliases of chats, usage totals, settings. */
 import { and, asc, eq, gte, sql } from 'drizzle-orm';
-import type { AliasStore, SettingStore, UsageStore } from '../../core/store.js';
+import type { AliasStore } from '../../core/access.js';
+import type { SettingStore, UsageStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { startOfDay } from './rows.js';
 import { usage } from './schema-work.js';

@@ -1,7 +1,7 @@
-/** What SQLite says when it cannot go on, as a fault an operator can act on. Codes that are bugs pass unchanged. */
+/** Maps SQLite's errors to faults that an operator can act on. Codes that indicate bugs pass unchanged. */
 import { Fault } from '../../core/errors.js';
 
-/** Another process holds the database just now. */
+/** Another process holds the database at the moment. */
 export function isBusy(error: unknown): boolean {
   const code = codeOf(error);
   return code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED');

@@ -1,6 +1,6 @@
 /**
- * What recall reads of the store: what each persona heard, in the order in which it heard it, and the last word on
- * what it may still see. Nothing here depends on recall's own index.
+ * The store as recall reads it: what each persona heard, in that order, and the final decision on what it may still
+ * see. Independent of recall's own index.
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { HeardView, RecallFeed } from '../../core/recall.js';
@@ -9,7 +9,7 @@ import type { Connection } from './connection.js';
 import { HEARD_COLUMNS, type HeardRow, toHeard } from './messages.js';
 import { behindReset, type Views } from './views.js';
 
-/** A message is heard soon after it came in: not more than so many others of its room come between. */
+/** A message is heard soon after it is received: at most this many others of its room come in between. */
 const NEARBY = 500;
 
 export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed {
@@ -69,7 +69,8 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
           afterHeard: from.heardAfter,
           afterMessage: from.messageId,
         });
-        // What a turn is about comes when it has ended, and with it all behind it: a cursor passes over nothing.
+        // Stops at the messages of a running turn: they, and everything after them, follow when it has ended, so that a
+        // cursor skips nothing.
         const taken = rows.findIndex((row) => row.at(-1) === 1);
         const told = taken < 0 ? rows : rows.slice(0, taken);
         return told.map((row) => toHeard(row.slice(0, -1) as HeardRow));

@@ -1,23 +1,23 @@
 /**
- * Brings what was committed to the disk, beside the event loop. SQLite's own way (`synchronous = FULL`) syncs the
- * write-ahead log within the commit, and everything else stands still while the disk works; syncing the same file
- * after the commit is as durable (docs/decisions/0008).
+ * Syncs committed data to the disk without blocking the event loop. SQLite's own way (`synchronous = FULL`) syncs the
+ * write-ahead log within the commit and blocks the process; syncing the same file after the commit is just as durable
+ * (docs/decisions/0008).
  */
 import { type FileHandle, open } from 'node:fs/promises';
 
 export interface Flush {
-  /** What was committed until now is to be brought to the disk. */
+  /** Starts syncing what was committed so far. */
   begin(): void;
-  /** Resolves when it is there; rejects when that failed, and tries again when asked again. */
+  /** Resolves when it is on the disk; rejects when syncing failed, and the next call tries again. */
   done(): Promise<void>;
 }
 
-/** `rewrite` writes the content of the log elsewhere, durably. */
+/** `rewrite` durably writes the log's content elsewhere. */
 export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<void>): Flush {
   let last = Promise.resolve();
-  /** One that has not begun yet: it will do for whatever is committed until then. */
+  /** A sync that has not started yet covers everything committed until it does. */
   let queued = false;
-  /** A system tells of a failed sync once, and may then take what was lost for written. */
+  /** An operating system reports a failed sync only once and may then treat the lost data as written. */
   let failed = false;
 
   async function flush(): Promise<void> {
@@ -35,7 +35,7 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
     if (queued) return;
     queued = true;
     last = last.catch(() => {}).then(flush);
-    // Whoever asks hears of it.
+    // The caller of `done` gets the error.
     last.catch(() => {});
   }
 
@@ -48,7 +48,7 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
   };
 }
 
-/** Syncs the write-ahead log of a database that is open, and so will neither remove nor replace it. */
+/** Syncs the write-ahead log of an open database; SQLite does not remove or replace the log while it is open. */
 export function logSync(file: string): { sync(): Promise<void>; close(): Promise<void> } {
   let log: Promise<FileHandle> | undefined;
   return {

@@ -1,4 +1,4 @@
-/** For `doctor`: what a database file is, without changing it, whether or not a gateway runs on it. */
+/** For `doctor`: inspects a database file without changing it, whether or not a gateway is running on it. */
 import { access } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
@@ -13,10 +13,10 @@ const WAIT_MS = 5_000;
 
 export type SqliteInspection =
   | { kind: 'missing' }
-  /** `pending` migrations would run at the next start; `parked` replies and turns wait for a person. */
+  /** `pending` migrations would run at the next start; `parked` replies and turns need a person's attention. */
   | { kind: 'found'; pending: number; parked: number };
 
-/** Throws Fault `store_newer` and `store_unavailable` as opening it would. */
+/** Throws Fault `store_newer` and `store_unavailable`, as opening it would. */
 export async function inspectSqlite(file: string, migrationsFolder: URL): Promise<SqliteInspection> {
   const exists = await access(file).then(
     () => true,
@@ -38,7 +38,7 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
   }
 }
 
-/** Where messages went, read beside a running gateway. Throws as above; the database must be up to date. */
+/** Traces messages beside a running gateway. Throws as above; the database must be up to date. */
 export async function withTraces<T>(file: string, look: (traces: Traces) => Promise<T>): Promise<T> {
   let raw: Database.Database | undefined;
   try {
@@ -53,7 +53,7 @@ export async function withTraces<T>(file: string, look: (traces: Traces) => Prom
   }
 }
 
-/** What a channel keeps for itself, read beside a running gateway. Empty where there is no such database yet. */
+/** A channel's own values, read beside a running gateway. Empty if the database does not exist yet. */
 export async function storedChannelState(
   file: string,
   migrationsFolder: URL,
@@ -74,7 +74,7 @@ export async function storedChannelState(
   }
 }
 
-/** In plain SQL: the tables may be those of an older version, of which only these columns are needed. */
+/** Plain SQL, because the tables may be of an older version, and only these columns are needed. */
 function parkedIn(raw: Database.Database): number {
   const count = raw.prepare<[], number>(
     `select (select count(*) from outbox where state = 'parked') + (select count(*) from turn where state = 'parked')`,

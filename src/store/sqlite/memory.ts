@@ -1,19 +1,19 @@
 /**
- * Copies in memory of what is read often and changes seldom: chats, aliases, approvals, questions. One rule for all of
- * them: a copy is valid while no other process has written to the database (`PRAGMA data_version`) and none of our own
- * writes has touched it; after a transaction that was rolled back none is.
+ * An in-memory cache of what is read often and seldom changes: chats, aliases, approvals, questions. A cached value is
+ * valid until another process writes to the database (`PRAGMA data_version`) or one of our own writes touches it; a
+ * rollback clears the cache.
  *
- * Whether others have written is asked once in each pass of the event loop, and anew in each transaction. Once in a pass
- * is enough: whatever reaches us within a pass was sent before the pass began.
+ * Whether others have written is checked once per pass of the event loop and again in each transaction. Once per pass
+ * suffices: whatever reaches us within a pass was sent before the pass began.
  */
 export interface Memory {
-  /** The copy of this name, or what `read` finds. */
+  /** The cached value of this name, or what `read` returns. */
   get<T>(name: string, read: () => T): T;
-  /** What the name stands for is being changed. */
+  /** The value of this name is being changed. */
   touch(name: string): void;
   /** Everything is being changed. */
   clear(): void;
-  /** For the connection: a transaction begins, and ends in one of two ways. */
+  /** For the connection: a transaction begins, and commits or rolls back. */
   begin(): void;
   commit(): void;
   rollback(): void;
@@ -23,7 +23,7 @@ const MOST = 10_000;
 
 export function createMemory(dataVersion: () => unknown): Memory {
   const kept = new Map<string, unknown>();
-  /** Read within the transaction that runs: kept when it commits. Null while none runs. */
+  /** Values read within the running transaction: kept when it commits. Null if none is running. */
   let uncommitted: Map<string, unknown> | null = null;
   let version: unknown;
   let asked = false;
@@ -34,7 +34,7 @@ export function createMemory(dataVersion: () => unknown): Memory {
     if (current !== version) kept.clear();
     version = current;
     asked = true;
-    // A transaction ends within the pass, and forgets the answer itself.
+    // A transaction ends within the pass and resets this itself.
     if (uncommitted === null) setImmediate(forget);
   }
 

@@ -1,4 +1,4 @@
-/** Rows of `message`, and of `heard` with them, mapped by hand: a window has hundreds of them. */
+/** Maps rows of `message` and `heard` by hand, because a window has hundreds of them. */
 import type { StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage } from '../../core/view.js';
 
@@ -51,7 +51,7 @@ export function toMessage(row: MessageRow): StoredMessage {
   return stored;
 }
 
-/** Written out: spreading hundreds of messages takes longer than reading them. */
+/** Written out, because spreading hundreds of messages takes longer than reading them. */
 export function toHeard([heardAfter, addressed, ...row]: HeardRow): HeardMessage {
   const heard: HeardMessage = {
     id: row[0],

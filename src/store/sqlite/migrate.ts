@@ -1,6 +1,6 @@
 /**
- * Brings a database up to this version when it is opened: every pending migration in one transaction, after a
- * copy of a database that is not new. Refuses a database that a newer version has already changed.
+ * Brings a database up to this version when it is opened: all pending migrations in one transaction, after copying an
+ * existing database. Refuses a database that a newer version has already changed.
  */
 import { readFileSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
 import { copyDatabase } from './copy.js';
 
-/** A migration goes by the name drizzle-kit gave its file: `0003_something`. */
+/** A migration is identified by the name of drizzle-kit's file: `0003_something`. */
 type Tag = string;
 
 const KEPT_COPIES = 3;
@@ -32,10 +32,10 @@ export async function migrate(
     const copy = `${connection.file}.before-${Number.parseInt(first, 10)}`;
     await copyDatabase(connection, copy);
     await removeOldCopies(connection.file);
-    log.info({ copy, migrations: pending }, 'The database is brought up to this version; a copy was kept');
+    log.info({ copy, migrations: pending }, 'migrating the database to this version; a copy was kept');
   }
   await connection.writeDurably(() => {
-    // Another process may have done it while we copied.
+    // Another process may have migrated it during the copy.
     const done = appliedMigrations(connection);
     connection.raw.exec(
       'create table if not exists migration (tag text primary key not null, applied_at integer not null)',
@@ -49,7 +49,7 @@ function apply({ raw, file }: Connection, folder: string, tag: Tag, now: number)
   try {
     raw.exec(statements);
   } catch (error) {
-    // A full disk or a lock is no fault of the migration, and is told (or waited for) as everywhere.
+    // A full disk or a lock is not the migration's fault and is handled (or waited for) as usual.
     if (error instanceof Error && 'code' in error && error.code !== 'SQLITE_ERROR') throw error;
     throw new Fault('store_unavailable', `${file}: migration ${tag} failed; nothing was changed`, error);
   }
@@ -79,7 +79,7 @@ export function refuseNewer(file: string, known: Tag[], applied: Tag[]): void {
   if (newest === undefined) return;
   throw new Fault(
     'store_newer',
-    `${file} was written by a newer coterie: it stands at ${newest}, this version knows it up to ` +
+    `${file} was written by a newer coterie: its last migration is ${newest}, the last one this version knows is ` +
       `${known.at(-1)}. Start the newer version again, or restore a backup that this version made`,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * How a view moves on: a finished flush moves its cursor, and only what that has passed, or what an archive holds,
- * may leave the window. `moveWindow` is the one place where that happens.
+ * How a view advances: a finished flush moves its cursor, and only messages that the cursor has passed, or that an
+ * archive contains, may leave the window. `moveWindow` is the only place where they do.
  */
 import { and, eq, inArray, ne, sql } from 'drizzle-orm';
 import { Fault } from '../../core/errors.js';
@@ -24,7 +24,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
   const otherRoom = raw.prepare<[object], { id: string }>(`
     select id from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
 
-  /** The view as it is, if it still is what the caller has read. */
+  /** The current view, if it is still what the caller has read. */
   function unchanged(seen: SeenView): ViewRecord | null {
     const now = views.find(seen.room, seen.personaId);
     const same =
@@ -48,7 +48,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
     return row ? toSpan(row) : null;
   }
 
-  /** The archive that was begun for this view, if it holds everything from where the window begins up to `to`. */
+  /** The archive begun for this view, if it contains everything from the window's beginning up to `to`. */
   function archiveFor(now: ViewRecord, file: string, to: Position): ArchivedSpan | null {
     const span = findArchive(roomParts(now.room).chatId, file);
     if (span?.room !== now.room || span.personaId !== now.personaId || span.state !== 'writing') return null;
@@ -61,7 +61,7 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
     hasOtherRooms: (room) =>
       patiently(() => {
         const { chatId } = roomParts(room);
-        // `0` is what follows `/`: all threads of the chat, by the order of the key.
+        // `0` is the character after `/`: the range covers all threads of the chat.
         const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
         return otherRoom.get(range) !== undefined;
       }),
@@ -122,10 +122,10 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
             `the window of ${seen.personaId} in ${seen.room} would move past messages that no flush has seen and no archive holds`,
           );
         }
-        // Not `owes`: the file's own head goes by the cursor, too, and is changed together with this.
+        // Not `owes`: the file's front matter is set from the cursor as well, together with this.
         if (span) setState(query, span, isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled');
         const moved = isAfter(to, current.windowAfter) ? to : current.windowAfter;
-        // What was counted was another window: a count that was wrong must not hold for this one, too.
+        // The count belongs to the old window: if it was wrong, it must not affect the new one.
         const place = { windowHeard: moved.heardAfter, windowMessage: moved.messageId };
         change(seen, { ...place, summary, counted: null, estimated: null });
         revise.run(seen.room);

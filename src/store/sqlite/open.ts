@@ -1,4 +1,4 @@
-/** The store on SQLite: one file, opened and brought up to date, and the facets over it. */
+/** Opens the store on SQLite: one file, migrated to this version, and the ports on top of it. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
@@ -36,20 +36,20 @@ const BUSY_TIMEOUT_MS = 30_000;
 
 export interface SqliteOptions {
   file: string;
-  /** Where drizzle-kit put the migrations: `migrations/sqlite` of this package. */
+  /** drizzle-kit's migrations: `migrations/sqlite` of this package. */
   migrationsFolder: string;
   clock: Clock;
   log: Log;
-  /** How long a verb waits for another process before it gives up. */
+  /** How long a verb waits for another process before it fails. */
   busyTimeoutMs?: number;
   /** The size at which the disk counts as full. */
   maxPages?: number;
 }
 
-/** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` where it cannot be used. */
+/** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { file, clock, log, migrationsFolder: folder, busyTimeoutMs = BUSY_TIMEOUT_MS, maxPages } = options;
-  // Conversations are nobody else's business on a shared machine.
+  // Only the owner can read it: conversations are private, even on a shared machine.
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const connection = await connect({
     file,
@@ -66,7 +66,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** The facets over a database that is up to date. */
+/** Implements the ports on a database that is up to date. */
 export function storeOn(connection: Connection, clock: Clock): Store {
   const chats = chatsOf(connection);
   const deliver = deliverOf(connection);

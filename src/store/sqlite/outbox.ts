@@ -1,7 +1,10 @@
-/** Step 7 of the route: the outbox, in order per chat. One process at a time sends of a chat. */
+/** Step 7 of the route: the outbox, in order per chat. Only one process at a time sends for a chat. */
+
+import type { Delivery } from '../../core/delivery.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
-import type { ChannelStore, Delivery, RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
+import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import {
@@ -20,10 +23,10 @@ type OutboxVerbs = Pick<
 > &
   Pick<ChannelStore, 'delivery'>;
 
-/** Nobody saw anything of a turn that was stopped: then there is nothing to be completed. */
+/** Nothing was visible of a stopped turn's reply, so there is nothing to complete. */
 const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
   select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted')`;
-/** Sets entries back to what they were before anything of them was sent. */
+/** Resets entries to their state before anything of them was sent. */
 export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
   uncertain_crashes = 0, lease_owner = null,
   finished_at = case when ${NOBODY_SAW_IT} then created_at end,
@@ -33,11 +36,11 @@ export function outboxStore(connection: Connection, chats: Chats, deliver: Deliv
   const { raw, patiently, write } = connection;
   const next = raw.prepare<[ChatId], OutboxRow>(`
     select ${OUTBOX_COLUMNS} from outbox where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
-  // Of one that a reset made forget, nothing is left that could be sent again.
+  // Excludes an entry that a reset has forgotten: there is nothing left to send again.
   const one = raw.prepare<[number], OutboxRow>(
     `select ${OUTBOX_COLUMNS} from outbox where id = ? and body <> '${NO_WORDS}'`,
   );
-  // What another was sending when its lease ran out may have arrived.
+  // What another process was sending when its lease expired may have arrived.
   const sending = raw.prepare<[object]>(`
     update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until,
       uncertain_crashes = uncertain_crashes + (state = 'sending' and lease_owner is not @owner)

@@ -1,7 +1,7 @@
 /**
- * What `/reset` made personas forget, and nobody else may still see, leaves the database whenever it was said: texts,
- * replies as they were sent, what tools were asked and answered. The ids of what a platform may hand in once more stay for
- * as long as it may, without their words.
+ * Upkeep: deletes, at any age, what `/reset` made personas forget and nobody else may still see: message texts, replies
+ * as sent, tool calls and results. The ids of messages that a platform may deliver again are kept that long, without
+ * text.
  */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { PersonaId, RoomId } from '../../core/ids.js';
@@ -10,22 +10,22 @@ import { FORGOTTEN_FILES, type UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { beganBefore, NO_WORDS } from './rows.js';
 
-/** So many rows are looked through before others may go on. */
+/** The number of rows examined before other work may run. */
 export const STRIDE = 2_000;
 
 /** Removes or changes at most `most` rows; fewer when nothing is left. */
 export type PrunePart = (ask: Parameters<UpkeepStore['prune']>[0]) => Promise<number>;
 
-/** Platforms hand in again what was not acknowledged for about a day. */
+/** Platforms redeliver unacknowledged messages for about a day. */
 const REDELIVERED_FOR_MS = 2 * 86_400_000;
 
 interface Candidate {
   id: number;
   room: RoomId;
   attachments: string | null;
-  /** It still has words. */
+  /** It still has text. */
   speaks: number;
-  /** Its row is not needed to know it again. */
+  /** Its row is not needed for deduplication. */
   mayGo: number;
 }
 
@@ -53,7 +53,7 @@ export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
     delete from step where (turn_id, n) in (
       select turn_id, n from json_each(@turns) cross join step on step.turn_id = json_each.value
       limit @most + 0)`);
-  // Whoever replies to it on the platform is still understood to talk to whoever said it.
+  // Keeps the row, so that a reply to it on the platform still addresses the persona that said it.
   const silence = (isOf: string) =>
     raw.prepare<[object]>(`
       update outbox set body = '${NO_WORDS}' where id in (
@@ -103,7 +103,7 @@ export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
   let lookedToTurn = '';
   let lookedToMessage = 0;
 
-  /** Which messages of a room somebody heard whom no reset has made forget them. */
+  /** Which messages of a room were heard by a persona that no reset has made forget them. */
   function stillHeard(room: RoomId, ids: number[]): Set<number> {
     const [first, last] = [ids[0], ids.at(-1)];
     const resets = new Map(resetsOf.all(room).map(({ personaId, resetAt }) => [personaId, resetAt]));

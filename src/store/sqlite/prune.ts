@@ -1,22 +1,22 @@
-/** What is kept too long leaves the disk, in steps of milliseconds. */
+/** Upkeep: deletes what has exceeded its retention, in steps of milliseconds. */
 import { setImmediate as nextPass } from 'node:timers/promises';
 import type { UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { forgottenParts, type PrunePart, STRIDE } from './prune-forgotten.js';
 
-/** Rows that grow old: gone through in strides along a key that grows. */
+/** A table whose rows expire: examined in strides along an ascending key. */
 interface Ageing {
   table: string;
-  /** The columns that name a row. */
+  /** The columns that identify a row. */
   row: string;
   isOld: string;
-  /** The key of this table, or of the one that its rows belong to. */
+  /** The key of this table, or of the one to which its rows belong. */
   along: { table: string; key: string; first: number | string };
-  /** Where rows stand in the order of this time, no younger ones are looked at. */
+  /** If rows are in the order of this time, the examination stops at the first younger one. */
   time: string | null;
 }
 
-/** The newest row stays, so that no id is given twice. */
+/** The newest row is kept, so that no id is reused. */
 const notNewest = (table: string, key: string) => `${key} < (select max(${key}) from ${table})`;
 
 function growing(table: string, time: string, isOld: string, key = 'id'): Ageing {
@@ -24,7 +24,7 @@ function growing(table: string, time: string, isOld: string, key = 'id'): Ageing
   return { table, row: key, isOld: `${isOld} and ${notNewest(table, key)}`, along, time };
 }
 
-/** A turn that used tools is shown with its steps as long as its reply is in the window. */
+/** The steps of a turn that used tools are needed while its reply is in a window. */
 const IS_OVER = `turn.state in ('answered', 'failed', 'aborted') and turn.finished_at < @before
   and (turn.used_tools = 0 or exists (
     select 1 from view cross join message on message.id = view.window_message
@@ -54,7 +54,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
   const { raw, memory, patiently, read, write } = connection;
   const ageing = AGEING.map(({ table, row, isOld, along: { key, first }, time }) => ({
     first,
-    /** Up to here rows were looked at in this round. */
+    /** Rows up to here were examined in this round. */
     lookedTo: first,
     next: raw.prepare<[object], { upTo: number | string | null }>(`
       select max(${key}) as upTo from (
@@ -84,12 +84,12 @@ export function pruneStore(connection: Connection): UpkeepStore {
   const pageSize = raw.prepare<[], number>('PRAGMA page_size').pluck();
   const counted = ['message', 'outbox', 'command', 'version'].map((table) => {
     const key = table === 'version' ? 'n' : 'id';
-    // By their ids: to count them, SQLite would read them all.
+    // Estimated from the ids: counting would read all rows.
     const span = `select coalesce(max(${key}) - (select min(${key}) from ${table}) + 1, 0) from ${table}`;
     return { table, rows: raw.prepare<[], number>(span).pluck() };
   });
 
-  /** Removes what is old in one table. */
+  /** Removes expired rows of one table. */
   async function pruneTable(table: (typeof ageing)[number], before: number, most: number): Promise<number> {
     let gone = 0;
     while (gone < most) {
@@ -127,7 +127,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
     ),
     ...forgottenParts(connection),
   ];
-  /** What the next call goes on with. */
+  /** Where the next call continues. */
   let current = 0;
 
   return {
@@ -148,7 +148,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
         await write(() => void raw.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages)})`), 'single');
         if (await patiently(() => (freePages.get() ?? 0) > 0)) return true;
       }
-      // The write-ahead log still has pages as they were before.
+      // The write-ahead log still contains old versions of pages.
       await patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
       return false;
     },

@@ -1,11 +1,16 @@
-/** What people were asked and have not answered yet: a plain yes becomes a command. */
+/** Pending questions to people: a plain yes becomes a command. */
+
+import type { AccessStore, Question } from '../../core/access.js';
 import type { ChatId, RoomId } from '../../core/ids.js';
-import type { AccessStore, CommandEffect, Question } from '../../core/store.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 
 export interface Questions {
   find(room: RoomId, senderId: ChatId): (Question & { until: number }) | undefined;
-  /** Asks instead of what was asked before. Both are to be called within a transaction; false: it was over already. */
+  /**
+   * Replaces the previous question. Both must be called within a transaction; `end` returns false if it had ended
+   * already.
+   */
   ask(question: Extract<CommandEffect, { kind: 'ask' }>): void;
   end(id: number): boolean;
 }

@@ -1,4 +1,4 @@
-/** The statements of `receive.ts`. */
+/** Step 1 of the route: the SQL statements of `receive.ts`. */
 import type { ChatId, RoomId } from '../../core/ids.js';
 import type { Connection } from './connection.js';
 import { beganBefore, turnOf } from './rows.js';
@@ -52,7 +52,7 @@ interface FoundMessage {
   text: string;
   words: string | null;
   mentionsBot: number;
-  /** A running turn answers it. */
+  /** Whether a running turn is answering it. */
   isTaken: number;
 }
 
@@ -67,7 +67,7 @@ interface SentRow {
 
 const IS_KEY =
   'chat_id = @chatId and account = @account and moves = @moves and platform_message_id = @platformMessageId';
-/** The same platform message as one of the other table: under its id, or another copy of it. */
+/** Whether the other table has the same platform message: under its id, or as another copy of it. */
 const isIn = (table: 'message' | 'command', which: string) => `
   exists (select 1 from ${table} where ${IS_KEY} ${which})
   or @twin is not null and exists (
@@ -96,7 +96,7 @@ export function receiptStatements({ raw }: Connection) {
       from message where ${IS_KEY} and edited = ${edited} and platform_message_id is not null
       order by id desc limit 1`);
 
-  /** The id of what was inserted; null when it was there already. */
+  /** The id of the inserted row; null for a duplicate. */
   const idOf = ({ changes, lastInsertRowid }: { changes: number; lastInsertRowid: number | bigint }) =>
     changes === 0 ? null : Number(lastInsertRowid);
 
@@ -105,7 +105,7 @@ export function receiptStatements({ raw }: Connection) {
     addCommand: (row: NewCommand) => idOf(addCommand.run(row)),
     findMessage: find(0),
     findEdited: find(1),
-    /** The new text of a message whose old text is being answered. */
+    /** Adds the new text of a message whose old text is being answered. */
     copyMessage: raw.prepare<[object]>(`
       insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
         sent_at, received_at, platform_message_id, mentions_bot, reply_to, edited, state, attachments, words, quiet,
@@ -117,7 +117,7 @@ export function receiptStatements({ raw }: Connection) {
     setText: raw.prepare<[object]>(`
       update message set text = @text, attachments = @attachments, words = @words, mentions_bot = @mentionsBot
       where id = @id`),
-    /** The room in which something waits is another than the one somebody may have looked at. */
+    /** The waiting messages have changed since a run may have looked at the room. */
     moveFenceOn: raw.prepare<[RoomId]>(`
       update room set fence = fence + 1, lease_owner = null
       where id = ? and not exists (select 1 from turn where room_id = room.id and state = 'running')`),
@@ -135,11 +135,11 @@ export function receiptStatements({ raw }: Connection) {
           and state = 'waiting' and coalesce(@senderId, author_id) = author_id
         returning room_id`)
       .pluck(),
-    /** What the platform knows as one of ours. */
+    /** Finds one of our own messages by its platform id. */
     findSent: raw.prepare<[ChatId, string], SentRow>(`
       select persona_id as personaId, face, origin, speaker, thread_id as threadId, body
       from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`),
-    /** The turn that said it, where a reset has forgotten what it answered. */
+    /** The turn that said it, if a reset has forgotten what it answered. */
     findForgotten: raw.prepare<[object]>(`
       select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
       where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`),

@@ -1,7 +1,9 @@
-/** Step 1 of the route: what a platform gave in one go becomes one transaction, and soon on the disk. */
+/** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
 import type { Appearance } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
-import type { ChannelStore, PendingCommand, Receipt, RouteStore } from '../../core/store.js';
+import type { PendingCommand, Receipt } from '../../core/receipt.js';
+import type { RouteStore } from '../../core/route-store.js';
+import type { ChannelStore } from '../../core/store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
@@ -14,12 +16,12 @@ type Batch = Parameters<RouteStore['receive']>[0];
 type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
 type ReceiveVerbs = Pick<RouteStore, 'receive' | 'durable'> & Pick<ChannelStore, 'cursor' | 'newest'>;
 
-/** What became of one receipt: left out where it was nothing. */
+/** The result of one receipt; left out if it had no effect. */
 type Outcome =
   | { kind: 'duplicate' }
   | { kind: 'message'; room: RoomId }
   | { kind: 'command'; command: PendingCommand }
-  /** Something waits there now, and is no new message. */
+  /** A waiting message changed, but there is no new one. */
   | { kind: 'waits'; room: RoomId };
 
 export function receiveStore(
@@ -94,7 +96,7 @@ export function receiveStore(
     return { kind: 'command', command: { id, room } };
   }
 
-  /** Something from inside becomes a message of the room, whoever the room is for. */
+  /** An event from inside the gateway becomes a message of the room, whichever persona it is for. */
   function storeEvent(event: Of<'event'>): Outcome | undefined {
     const { room, about, personaId } = event;
     const { chatId } = roomParts(room);
@@ -103,7 +105,7 @@ export function receiveStore(
       ...NO_PERSON,
       room,
       chatId,
-      // The same event is the same wherever the chat lives now.
+      // Not tied to account and moves, so the same event is recognised wherever the chat is now.
       account: '',
       moves: 0,
       authorKind: 'gateway',
@@ -136,7 +138,7 @@ export function receiveStore(
     const key = { chatId, account: batch.account, moves, platformMessageId };
     const newest = statements.findEdited.get(key) ?? statements.findMessage.get(key);
     if (!newest || newest.authorId !== edit.senderId) return undefined;
-    // Platforms report an edit for other changes, too (a link's preview): the same words need no new answer.
+    // Platforms report edits for other changes, too (a link preview): the same text needs no new answer.
     if ((newest.words ?? newest.text) === (words ?? text)) return undefined;
     const { room } = newest;
     if (newest.isTaken) {
@@ -162,7 +164,7 @@ export function receiveStore(
     return { kind: 'waits', room };
   }
 
-  /** A sign that somebody puts and takes away and puts again is heard once. */
+  /** A reaction that is added, removed and added again is heard once. */
   function react(reaction: Of<'reaction'>, batch: Batch): Outcome | undefined {
     const { chatId, sender, sign, sentAt } = reaction;
     const chat = chats.find(chatId);
@@ -271,7 +273,7 @@ export function receiveStore(
   };
 }
 
-/** Of a message that no person typed. */
+/** Columns of a message that no person typed. */
 const NO_PERSON = {
   administrator: 0,
   replyTo: null,
@@ -284,7 +286,7 @@ const NO_PERSON = {
   reaction: 0,
 };
 
-/** A name that stands before a text on the platform is not part of what was said. */
+/** Removes the speaker's name, which precedes the text on the platform but was not part of it. */
 function withoutName(text: string, face: string | null): string {
   const shown: Appearance | null = face === null ? null : JSON.parse(face);
   return shown !== null && text.startsWith(`${shown.name}\n`) ? text.slice(shown.name.length + 1) : text;

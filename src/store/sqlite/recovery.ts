@@ -1,21 +1,22 @@
-/** What a process finds when it starts, or when another one wrote: all that waits, whatever left it there. */
+/** Recovery: finds all pending work when a process starts, or when another one has written. */
 import { channelOf, type RoomId } from '../../core/ids.js';
-import type { Alarm, Pending, PendingCommand, RouteStore } from '../../core/store.js';
+import type { PendingCommand } from '../../core/receipt.js';
+import type { Alarm, Pending, RouteStore } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 
 /**
- * From this many ends of the process on, a turn runs alone. Then an end is laid to it only when nobody else was
- * answered since the process had begun: else a gateway that is killed again and again, by whatever is outside of
- * it, would give up messages that are as good as any. Not for ever, though.
+ * After this many crashes a turn is a suspect and runs alone. From then on a crash counts against it only if no other
+ * turn was answered since the process started: otherwise a gateway that is killed repeatedly from outside would give up
+ * good messages. At most `MOST_FORGIVEN` crashes are forgiven.
  */
 const SUSPECT = 3;
 const MOST_FORGIVEN = 5;
 
 type RecoveryVerbs = Pick<RouteStore, 'recover' | 'pending'>;
 
-/** Another process holds it, and lives as far as we know; `@owner`, `@now`. */
+/** Another process holds it, and its lease is valid; `@owner`, `@now`. */
 const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_until > @now';
-/** A process that is dead held it: an earlier one of our name, or one whose lease ran out. */
+/** A dead process held it: an earlier one with our name, or one whose lease expired. */
 const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
 
 export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
@@ -24,7 +25,7 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
       .prepare<[object], RoomId>(`
       select room.id from ${from} and not (${IS_OTHERS})`)
       .pluck();
-  // Those that the process has died of least often come first: no suspect is tried twice before the others once.
+  // Fewest crashes first: no suspect is tried twice before every other turn was tried once.
   const unfinished = raw
     .prepare<[object], RoomId>(`
       select room.id from turn join room on room.id = turn.room_id
@@ -93,7 +94,7 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
     };
   }
 
-  /** The rooms that a dead process held, and with them the turns it was busy with. */
+  /** Releases the rooms that a dead process held, together with the turns it was running. */
   function freeRooms(held: { id: RoomId; turnId: string | null }[], startedAt: number): void {
     const othersWereAnswered = answeredSince.get(startedAt) !== undefined;
     clearSuspects(held.map(({ id }) => id));
@@ -106,8 +107,8 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
   }
 
   /**
-   * A process that ended while others were worked on, and not the suspects, has something else to end of: what was laid to
-   * them since they run alone is taken back. Where only suspects were worked on, it may be one of them after the other.
+   * If a process crashed while it worked on others and not on the suspects, something else caused it: the crashes
+   * counted since they run alone are taken back. If it worked only on suspects, each of them may be the cause in turn.
    */
   function clearSuspects(held: RoomId[]): void {
     const all = suspects.all();

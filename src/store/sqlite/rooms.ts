@@ -1,10 +1,10 @@
 /**
- * Steps 2 and 3 of the route: what is to be done in a room, and who does it. A claim is held while the room has an owner
- * and the claim's fence, which moves on with every claim and abort, and when what waits is not what it was.
+ * Steps 2 and 3 of the route: what there is to do in a room, and who does it. A claim is held while the room has an
+ * owner and the claim's fence. The fence moves on with every claim and abort, and when the waiting messages change.
  */
 import { Fault } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
-import type { Lease, RouteStore } from '../../core/store.js';
+import type { Lease, RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import type { Connection } from './connection.js';
@@ -15,14 +15,14 @@ import type { AddUsage } from './usage.js';
 type RoomVerbs = Pick<RouteStore, 'look' | 'claim' | 'renew' | 'release' | 'begin' | 'note' | 'keepFiles'>;
 type Begin = Parameters<RouteStore['begin']>[0];
 
-/** A turn of more messages than this would not fit a prompt; the rest goes to the next. */
+/** More messages than this would not fit a prompt; the rest goes to the next turn. */
 const MOST_WAITING = 500;
 
-/** The room is nobody's, or ours, or whoever held it is late; `@owner`, `@now`. */
+/** The room is free, or ours, or its lease has expired; `@owner`, `@now`. */
 const IS_FREE = '(lease_owner is null or lease_owner = @owner or lease_until <= @now)';
-/** `@room`, `@fence` are a claim that is held. */
+/** `@room` and `@fence` are a claim that is held. */
 export const IS_HELD = 'room.id = @room and room.fence = @fence and room.lease_owner is not null';
-/** The turn to go on with in a room: it ran in an earlier life, or what it waited for has come. */
+/** The turn to resume in a room: it was interrupted, or the result it waited for has come. */
 const UNFINISHED = `coalesce(
   (select id from turn where room_id = room.id and state = 'running'),
   (select id from turn where room_id = room.id and state in ('suspended', 'ready') and state = 'ready'
@@ -52,7 +52,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     select fence, revision, exchange, turns_for_bots as turnsForBots, turn.id as turnId, turn.crashes, ${CHAT_COLUMNS}
     from room join chat on chat.id = room.chat_id left join turn on turn.id = ${UNFINISHED}
     where room.id = @room and ${IS_FREE}`);
-  // The limit is written out: SQLite compiles a statement anew whenever a limit is bound.
+  // The limit is a literal: SQLite recompiles a statement whenever a limit is bound.
   const waiting = raw
     .prepare<[RoomId], MessageRow>(`
       select ${MESSAGE_COLUMNS} from message where room_id = ? and state = 'waiting' order by id
@@ -103,7 +103,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     .pluck();
   const reviseRoom = raw.prepare<[RoomId]>('update room set revision = revision + 1 where id = ?');
 
-  /** What `begin` and `note` do to messages: all of them must wait, and whoever is there hears them. */
+  /** What `begin` and `note` do to messages: all of them must be waiting; everybody present hears them. */
   function takeAndHear(
     room: RoomId,
     heardAfter: number,
@@ -114,7 +114,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     if (all.length > 0) {
       const ids = { taken: JSON.stringify(taken), ids: JSON.stringify(all) };
       if (take.run({ room, turnId: turn?.id ?? null, ...ids }).changes !== all.length)
-        throw new Fault('internal', `of the messages ${all.join(', ')} not all wait in ${room}`);
+        throw new Fault('internal', `not all of the messages ${all.join(', ')} are waiting in ${room}`);
     }
     const addressed = turn ? new Set([turn.personaId, ...turn.addressed]) : new Set<PersonaId>();
     const rows: [PersonaId, 0 | 1, number][] = [];
@@ -142,7 +142,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
   return {
     look: (room, owner, now) =>
       patiently(() => {
-        // Read first, with the fence: what changes afterwards moves that on.
+        // Read first, together with the fence: later changes move the fence on.
         const row = look.get({ room, owner, now });
         if (!row) return null;
         const { fence, revision, exchange, turnsForBots, turnId, crashes } = row;
@@ -189,7 +189,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
         const heardAfter = occupied(occupyForTurn, { seen, lease, exchange, forBots: counted });
         if (heardAfter === undefined) return null;
         const { id, personaId } = turn;
-        if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} would answer nothing`);
+        if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} has no messages to answer`);
         const batch = JSON.stringify([...turn.batch].sort((a, b) => a - b));
         addTurn.run({ id, room, personaId, batch, now: lease.now });
         takeAndHear(room, heardAfter, { turn, noted, hearers });
@@ -200,7 +200,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     note: ({ seen, lease, noted, hearers, exchange, forBots, spent }) =>
       write(() => {
         const { room } = seen;
-        // Programs are counted by the turns that answer them.
+        // Bots are counted by the turns that answer them.
         const heardAfter = occupied(occupyBriefly, {
           seen,
           lease,

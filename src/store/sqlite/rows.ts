@@ -1,11 +1,11 @@
-/** What statements of several files share. */
+/** SQL fragments and values that several files share. */
 
 const DAY_MS = 86_400_000;
 
-/** The body of an entry of the outbox whose words were forgotten. */
+/** The body of an outbox entry whose text was forgotten. */
 export const NO_WORDS = '{"text":"","marks":[]}';
 
-/** The turn that said what came to be so: as its answer, or beside it through a tool (`tool:<turn>:<key>`). */
+/** The turn behind an origin: of its answer, or of a side message (`tool:<turn>:<key>`). */
 export function turnOf(origin: string): string {
   return `case
     when ${origin} like 'turn:%' then substr(${origin}, 6)
@@ -13,12 +13,12 @@ export function turnOf(origin: string): string {
     end`;
 }
 
-/** A turn that answers something up to there belongs, as a whole, to what a reset forgets. */
+/** A reset forgets a whole turn if any message that it answers is at or before the reset mark. */
 export function beganBefore(upTo: string): string {
   return `json_extract(turn.batch, '$[0]') <= ${upTo}`;
 }
 
-/** Usage is summed by day, UTC; a day is named by its first millisecond. */
+/** Usage is summed by UTC day; a day is identified by its first millisecond. */
 export function startOfDay(time: number): number {
   return Math.floor(time / DAY_MS) * DAY_MS;
 }

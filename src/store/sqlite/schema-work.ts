@@ -1,15 +1,14 @@
-/**
- * The tables of the store on SQLite: what is being done about what was said, who may talk, and small facts.
- */
+/** The tables of the store on SQLite: work on messages, access, and small values. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
+import type { PairingRequest } from '../../core/access.js';
 import type { Appearance, Part } from '../../core/channel.js';
-import type { PairingRequest, ShownPart } from '../../core/store.js';
+import type { ShownPart } from '../../core/delivery.js';
 import type { Step } from '../../core/transcript.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 
-// ── What is being done about it ────────────────────────────────────────────────────────────────────────────
+// ── Work ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export const turn = sqliteTable(
   'turn',
@@ -17,7 +16,7 @@ export const turn = sqliteTable(
     id: text('id').primaryKey(),
     roomId: text('room_id').notNull(),
     personaId: text('persona_id').notNull(),
-    /** suspended: it waits for something outside of it; ready: that has come, and it is to go on. */
+    /** suspended: waits for an outside result; ready: the result has come, and the turn is to resume. */
     state: text('state', {
       enum: ['running', 'suspended', 'ready', 'answered', 'failed', 'parked', 'aborted'],
     }).notNull(),
@@ -28,9 +27,9 @@ export const turn = sqliteTable(
     usedTools: flag('used_tools').notNull().default(false),
     /** The ids of the messages it answers, oldest first. */
     batch: text('batch', { mode: 'json' }).$type<number[]>().notNull(),
-    /** Ends of the process that were not laid to it, since others had been answered before. */
+    /** Crashes not counted against it, because other turns had been answered before. */
     forgiven: integer('forgiven').notNull().default(0),
-    /** What a suspended one waits for, and until when at the latest. */
+    /** What a suspended turn waits for, and its time limit. */
     waitsFor: text('waits_for'),
     waitsUntil: integer('waits_until'),
   },
@@ -52,11 +51,11 @@ export const step = sqliteTable(
   (t) => [primaryKey({ columns: [t.turnId, t.n] })],
 );
 
-/** What is shown of a turn's reply before it is final: the port's ShownParts. */
+/** The parts of a turn's reply that are shown before it is final. */
 export const shown = sqliteTable('shown', {
   turnId: text('turn_id').primaryKey(),
   parts: text('parts', { mode: 'json' }).$type<ShownPart[]>().notNull(),
-  /** Ends of the process while a part was being sent. */
+  /** Crashes of the process while a part was being sent. */
   crashes: integer('crashes').notNull().default(0),
 });
 
@@ -80,11 +79,11 @@ export const command = sqliteTable(
     tries: integer('tries').notNull().default(0),
     finishedAt: integer('finished_at'),
     twin: text('twin'),
-    /** Whose own account it was given to; null for the active persona's. */
+    /** The persona whose own account it was sent to; null for the active persona. */
     persona: text('persona'),
-    /** Ends of the process while it ran. */
+    /** Crashes of the process while it ran. */
     crashes: integer('crashes').notNull().default(0),
-    /** Who runs it, and until when nobody else may. */
+    /** The process that runs it, and when its lease expires. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
   },
@@ -100,7 +99,7 @@ export const outbox = sqliteTable(
   {
     id: integer('id').primaryKey(),
     origin: text('origin').notNull(),
-    /** Empty where no persona speaks: a unique index takes every null for another one. */
+    /** Empty if no persona speaks: a unique index treats all nulls as different. */
     personaId: text('persona_id').notNull(),
     speaker: text('speaker').notNull(),
     part: integer('part').notNull(),
@@ -119,17 +118,17 @@ export const outbox = sqliteTable(
     state: text('state', {
       enum: ['waiting', 'sending', 'sent', 'refused', 'unconfirmed', 'parked', 'dropped'],
     }).notNull(),
-    /** Of what was sent, or is shown before it is final; empty where something may be shown and nobody knows its id. */
+    /** The id of what was sent, or is shown before it is final; empty if something may be shown under an unknown id. */
     platformMessageId: text('platform_message_id'),
     finishedAt: integer('finished_at'),
     error: text('error'),
-    /** Where it is to be seen who of several speaks. */
+    /** Set when it must be visible which of several personas speaks. */
     face: text('face', { mode: 'json' }).$type<Appearance>(),
-    /** The entry that it is to be delivered before. */
+    /** The entry before which it is delivered. */
     precedes: integer('precedes'),
     /** `SendOptions.key` of what is shown of it. */
     shownKey: text('shown_key'),
-    /** Who sends it, and until when nobody else may. */
+    /** The process that sends it, and when its lease expires. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
   },
@@ -145,9 +144,9 @@ export const outbox = sqliteTable(
   ],
 );
 
-// ── Who may talk ───────────────────────────────────────────────────────────────────────────────────────────
+// ── Access ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Senders that were given a code, and groups that mentioned us; one row each. */
+/** Senders who were given a code, and groups that mentioned us; one row each. */
 export const pairing = sqliteTable(
   'pairing',
   {
@@ -161,7 +160,7 @@ export const pairing = sqliteTable(
     name: text('name').notNull(),
     requestedAt: integer('requested_at').notNull(),
     expiresAt: integer('expires_at'),
-    /** Where a sender is told of the approval, and in whose name: as they were told the code. */
+    /** Where, and under which name, a sender is told of the approval: as for the code. */
     speaker: text('speaker').notNull(),
     chatId: text('chat_id').notNull(),
     address: text('address').notNull(),
@@ -170,7 +169,7 @@ export const pairing = sqliteTable(
   (t) => [uniqueIndex('pairing_by_code').on(t.code).where(sql`${t.code} <> ''`)],
 );
 
-/** Kept when revoked: the first sender ever approved is owner, nobody after. */
+/** Kept when revoked: only the first sender ever approved becomes owner. */
 export const approval = sqliteTable('approval', {
   id: text('id').primaryKey(),
   kind: text('kind', { enum: ['sender', 'group'] })
@@ -181,7 +180,7 @@ export const approval = sqliteTable('approval', {
   revokedAt: integer('revoked_at'),
 });
 
-/** What somebody was asked in a room; a plain yes of theirs becomes the command. */
+/** A pending question to somebody in a room; a plain yes from them becomes the command. */
 export const question = sqliteTable(
   'question',
   {
@@ -197,7 +196,7 @@ export const question = sqliteTable(
   (t) => [uniqueIndex('question_of').on(t.roomId, t.senderId)],
 );
 
-/** What a turn is to wait for, come before the turn was suspended. */
+/** A result that arrived before the turn that waits for it was suspended. */
 export const earlyResult = sqliteTable('early_result', {
   waitsFor: text('waits_for').primaryKey(),
   content: text('content').notNull(),
@@ -205,9 +204,9 @@ export const earlyResult = sqliteTable('early_result', {
   at: integer('at').notNull(),
 });
 
-// ── Small facts ────────────────────────────────────────────────────────────────────────────────────────────
+// ── Small values ────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Sums by UTC day, so that a report costs the same however much was said. */
+/** Totals per UTC day, so that a report costs the same however much was said. */
 export const usage = sqliteTable(
   'usage',
   {
@@ -226,7 +225,7 @@ export const setting = sqliteTable('setting', {
   value: text('value').notNull(),
 });
 
-/** What a channel keeps for itself: credentials, session keys. */
+/** A channel's own values: credentials, session keys. */
 export const channelState = sqliteTable(
   'channel_state',
   {

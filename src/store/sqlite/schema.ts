@@ -1,9 +1,9 @@
 /**
  * The tables of the store on SQLite: what was said. One transcript per room (`message`), and per persona only a view of
- * it (`view`, `heard`). What a message costs is mostly the pages it touches: an index stands here only where a verb of
- * the route needs it, and partial ones hold what waits. Foreign keys are left out for the same reason. The newest row of
- * a table whose ids grow is never deleted, so no id is given twice. WITHOUT ROWID is added to the migrations by hand
- * (`heard`, `turn`, `step`, `usage`, `archived`, `shown`): drizzle has no word for it.
+ * it (`view`, `heard`). The cost of a message is mostly the pages it touches, so there are indexes only where a verb of
+ * the route needs them, partial ones for what is waiting, and no foreign keys. The newest row of a table with ascending
+ * ids is never deleted, so no id is reused. WITHOUT ROWID is added to the migrations by hand (`heard`, `turn`, `step`,
+ * `usage`, `archived`, `shown`): drizzle does not support it.
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
@@ -13,36 +13,36 @@ import type { Cause, Tier } from '../../core/memory.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 
-// ── Where people talk ──────────────────────────────────────────────────────────────────────────────────────
+// ── Chats and rooms ─────────────────────────────────────────────────────────────────────────────────────────
 
 export const chat = sqliteTable('chat', {
   id: text('id').primaryKey(),
   channel: text('channel').notNull(),
   account: text('account').notNull(),
   address: text('address').notNull(),
-  /** How often the platform moved it: its message ids begin anew each time, so they are unique per move. */
+  /** How often the platform moved it: its message ids start again each time, so they are unique per move. */
   moves: integer('moves').notNull().default(0),
   kind: text('kind', { enum: ['direct', 'group'] }).notNull(),
   title: text('title').notNull(),
   activePersona: text('active_persona').notNull().default('default'),
-  /** Who was invited beside the active persona, and who was sent away; null for nobody. */
+  /** The personas invited besides the active one, and those sent away; null if there are none. */
   invited: text('invited', { mode: 'json' }).$type<PersonaId[]>(),
   away: text('away', { mode: 'json' }).$type<PersonaId[]>(),
 });
 
-/** Addresses a chat has left, so that a late message from one neither brings it back nor counts as new. */
+/** Former addresses of a chat, so that a late message from one neither moves the chat back nor counts as new. */
 export const leftAddress = sqliteTable(
   'left_address',
   {
     chatId: text('chat_id').notNull(),
     address: text('address').notNull(),
-    /** The chat's `moves` while it lived there. */
+    /** The chat's `moves` while it had this address. */
     moves: integer('moves').notNull(),
   },
   (t) => [primaryKey({ columns: [t.chatId, t.address] })],
 );
 
-/** Further ids that lead to a chat. */
+/** Further ids of a chat. */
 export const alias = sqliteTable('alias', {
   id: text('id').primaryKey(),
   chatId: text('chat_id').notNull(),
@@ -56,16 +56,19 @@ export const room = sqliteTable(
     /** Null while nobody holds the room. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
-    /** Moves on with every claim and abort, and when what waits changes; a claim with another fence is lost. */
+    /**
+     * Fencing token: moves on with every claim and abort, and when the waiting messages change; a claim with another
+     * one is lost.
+     */
     fence: integer('fence').notNull().default(0),
     /** Which persona spoke last, and when. */
     lastPersona: text('last_persona'),
     lastReplyAt: integer('last_reply_at'),
-    /** The last message or command of a person, by the platform's id: what was missed comes after it. */
+    /** The platform id of the last message or command of a person: where catching up starts. */
     newestPlatformId: text('newest_platform_id'),
-    /** What goes on between personas; null for nothing. */
+    /** The current exchange between personas; null for none. */
     exchange: text('exchange', { mode: 'json' }).$type<Exchange>(),
-    /** Turns in a row that answered nobody but programs. */
+    /** Turns in a row that answered only bots. */
     turnsForBots: integer('turns_for_bots').notNull().default(0),
     /** Moves on whenever something that was heard in the room changes. */
     revision: integer('revision').notNull().default(0),
@@ -93,30 +96,30 @@ export const message = sqliteTable(
     text: text('text').notNull(),
     sentAt: integer('sent_at').notNull(),
     receivedAt: integer('received_at').notNull(),
-    /** Null for what a persona said: its parts have theirs in the outbox. */
+    /** Null for a persona's message: its parts have their ids in the outbox. */
     platformMessageId: text('platform_message_id'),
     mentionsBot: flag('mentions_bot').notNull(),
     /** A StoredReply as JSON, or null. */
     replyTo: text('reply_to'),
-    /** A new text of a message whose old text was in a turn: it waits beside it, under the same platform id. */
+    /** The new text of a message whose old text was in a turn: a waiting row of its own, under the same platform id. */
     edited: flag('edited').notNull(),
     /** waiting: to be answered or noted. */
     state: text('state', { enum: ['waiting', 'done'] }).notNull(),
-    /** The turn that answers it, or said it. While that runs, an edit is a message of its own. */
+    /** The turn that answers it, or said it. While that is running, an edit becomes a message of its own. */
     turnId: text('turn_id'),
     /** Its files: StoredAttachments as JSON, or null. */
     attachments: text('attachments'),
-    /** The sender's own words, where `text` tells of files, too; else null. */
+    /** The sender's own words if `text` also describes files; else null. */
     words: text('words'),
     /** Heard, never answered. */
     quiet: flag('quiet').notNull().default(false),
-    /** Personas whose own account or name it names; null for none. */
+    /** Personas whose own account or name it mentions; null for none. */
     addresses: text('addresses', { mode: 'json' }).$type<PersonaId[]>(),
-    /** The same for every copy of it that reaches us under other ids; null where the id is enough. */
+    /** The same for every copy of it that arrives under other ids; null if the id suffices. */
     twin: text('twin'),
-    /** A program said it. */
+    /** Written by a bot. */
     bot: flag('bot').notNull().default(false),
-    /** A sign that somebody put to what a persona said. */
+    /** A reaction to a persona's message. */
     reaction: flag('reaction').notNull().default(false),
   },
   (t) => [
@@ -132,8 +135,8 @@ export const message = sqliteTable(
 );
 
 /**
- * Which persona heard which message of a room: `addressed` is what was said to it, and its own words. The key is
- * the order in which it heard them: what is said during a turn is heard when the next begins, behind the reply.
+ * Which persona heard which message of a room: `addressed` for messages to it and its own. The key is the order in
+ * which it heard them: what is said during a turn is heard when the next begins, after the reply.
  */
 export const heard = sqliteTable(
   'heard',
@@ -141,14 +144,14 @@ export const heard = sqliteTable(
     roomId: text('room_id').notNull(),
     personaId: text('persona_id').notNull(),
     addressed: flag('addressed').notNull(),
-    /** The newest message of the room when this one was heard; of a reply, the number before its own. */
+    /** The newest message of the room when this one was heard; for a reply, the number before its own. */
     heardAfter: integer('heard_after').notNull(),
     messageId: integer('message_id').notNull(),
   },
   (t) => [primaryKey({ columns: [t.roomId, t.personaId, t.addressed, t.heardAfter, t.messageId] })],
 );
 
-/** What one persona has of a room, beside the messages it heard. */
+/** A persona's view of a room, apart from the messages it heard. */
 export const view = sqliteTable(
   'view',
   {
@@ -156,21 +159,21 @@ export const view = sqliteTable(
     personaId: text('persona_id').notNull(),
     /** Nothing up to and including this message is shown to it again. */
     resetAt: integer('reset_at').notNull(),
-    /** The place (of `heard`) behind which its window begins. */
+    /** The position (in `heard`) after which its window begins. */
     windowHeard: integer('window_heard').notNull().default(0),
     windowMessage: integer('window_message').notNull().default(0),
-    /** The place up to which a finished flush has seen everything that was said to it. */
+    /** The position up to which a finished flush has seen everything said to it. */
     flushedHeard: integer('flushed_heard').notNull().default(0),
     flushedMessage: integer('flushed_message').notNull().default(0),
     summary: text('summary'),
-    /** Tokens of its last request: as the server counted them and as we had estimated them. */
+    /** Tokens of its last request: as counted by the server, and as we estimated them. */
     counted: integer('counted'),
     estimated: integer('estimated'),
   },
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
 );
 
-/** What of memory was in the prompt of a persona's last answer in a room. */
+/** The memory that was in the prompt of a persona's last answer in a room. */
 export const given = sqliteTable(
   'given',
   {
@@ -183,7 +186,7 @@ export const given = sqliteTable(
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
 );
 
-/** Stretches of a view that stand in an archive file because no flush had seen them when the window moved. */
+/** Spans of a view that are in an archive file because no flush had seen them when the window moved. */
 export const archived = sqliteTable(
   'archived',
   {
@@ -203,7 +206,7 @@ export const archived = sqliteTable(
   ],
 );
 
-/** What stood in a file of memory before each change. */
+/** The text of memory files before and after each change. */
 export const version = sqliteTable(
   'version',
   {

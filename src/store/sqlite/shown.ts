@@ -1,18 +1,20 @@
 /**
- * Beside step 5 of the route: what is shown of a turn's reply before it is final, one record a turn. With the turn's end
- * it passes into the outbox: to the deliveries of the same part, or as entries that are taken back, or completed as stopped.
+ * Beside step 5 of the route: what is shown of a turn's reply before it is final, one record per turn. When the turn
+ * ends, it passes into the outbox: to the deliveries of the same parts, or as entries that remove the shown part or
+ * complete it as stopped.
  */
-import type { NewDelivery, RouteStore, ShownPart } from '../../core/store.js';
+import type { NewDelivery, ShownPart } from '../../core/delivery.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
 import type { Deliver, Destination, Standing } from './deliveries.js';
 import { UNKNOWN } from './deliveries.js';
 import { AS_NEVER_SENT } from './outbox.js';
 
-/** Said below what somebody had stopped; and how much text leaves room for it in a message of any platform. */
+/** Appended to a stopped reply; and how long a text may be so that this still fits on any platform. */
 const STOPPED = ' …\n(stopped)';
 const ROOM_BELOW = 1_800;
 
-/** What is shown of a turn, as it is stored. */
+/** What is shown of a turn, as stored. */
 export interface Shown {
   parts: ShownPart[];
   crashes: number;
@@ -20,7 +22,7 @@ export interface Shown {
 
 export interface ShownRecords {
   find(turnId: string): Shown;
-  /** Of a turn that was stopped: what can be seen of it is completed as that. To be called within a transaction. */
+  /** The turn was stopped: completes what is visible as stopped. To be called within a transaction. */
   stop(turn: { id: string; personaId: string }, to: Destination): void;
 }
 
@@ -50,14 +52,14 @@ export function shownOf({ raw }: Connection, deliver: Deliver): ShownRecords {
       });
       deliver.put(to, entries);
       if (fits) return;
-      // By itself, so that a reset, which drops what was not said yet of the turn, leaves it.
+      // A separate entry, so that a reset, which drops the turn's unsent entries, keeps it.
       const body = { text: STOPPED.trim(), marks: [] };
       deliver.put(to, [{ ...entryOf(id, personaId, last, 0), origin: `notice:${id}`, body }]);
     },
   };
 }
 
-/** The deliveries of a turn that ends, with what is shown of each; what is shown beyond them is taken back. */
+/** The deliveries of a turn that ends, each with what is shown of it; surplus shown parts are removed. */
 export function withShown(
   turn: { id: string; personaId: string },
   { parts, crashes }: Shown,
@@ -93,8 +95,12 @@ function entryOf(turnId: string, personaId: string, { speaker, appearance, body 
 
 export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'> {
   const note = raw.prepare<[object]>(`
-    insert into shown (turn_id, parts) select id, @parts from turn where id = @turnId and state = 'running'
+    insert into shown (turn_id, parts)
+    select id, @parts from turn where id = @turnId and state in ('running', 'suspended', 'ready')
     on conflict do update set parts = excluded.parts`);
+  const isRunning = raw
+    .prepare<[string], number>("select 1 from turn where id = ? and state = 'running'")
+    .pluck();
   const noteId = raw.prepare<[object]>(`
     update outbox set platform_message_id = @platformMessageId, error = null, lease_owner = null,
       state = case state when 'sending' then 'waiting' else state end
@@ -106,7 +112,10 @@ export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'>
   return {
     show: (turnId, parts) =>
       write(() => {
-        if (note.run({ turnId, parts: JSON.stringify(parts) }).changes === 1) return true;
+        // A suspended turn shows nothing more, but keeps what is known of what it has shown.
+        if (note.run({ turnId, parts: JSON.stringify(parts) }).changes === 1) {
+          return isRunning.get(turnId) !== undefined;
+        }
         const origin = `turn:${turnId}`;
         for (const { key, platformMessageId } of parts) {
           if (platformMessageId !== null) noteId.run({ origin, key, platformMessageId });

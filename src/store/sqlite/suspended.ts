@@ -1,14 +1,14 @@
-/** Turns that wait for something outside of them, and what brings them back. */
+/** Step 5 of the route: suspended turns, and how they resume. */
 import type { RoomId } from '../../core/ids.js';
-import type { Receipt } from '../../core/store.js';
+import type { Receipt } from '../../core/receipt.js';
 import type { Step } from '../../core/transcript.js';
 import type { Connection } from './connection.js';
 
-/** Both are to be called within a transaction. */
+/** Both must be called within a transaction. */
 export interface Suspended {
-  /** What was waited for is there: the turn is to go on. Its room; null where none waits (yet). */
+  /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
   resume(receipt: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null;
-  /** A turn has just been suspended: what it waits for may have come before. */
+  /** A turn was just suspended: its result may have come before. */
   resumeWithEarly(waitsFor: string): void;
 }
 
@@ -47,9 +47,9 @@ export function suspendedOf({ raw }: Connection): Suspended {
   }
 
   return {
-    resume({ waitsFor, content, failed }, now) {
+    resume({ waitsFor, content, failed, isTimeout }, now) {
       const room = goOn(waitsFor, content, failed);
-      if (room === null) keepEarly.run({ waitsFor, content, failed: Number(failed), now });
+      if (room === null && !isTimeout) keepEarly.run({ waitsFor, content, failed: Number(failed), now });
       return room;
     },
     resumeWithEarly(waitsFor) {

@@ -1,4 +1,4 @@
-/** Where messages went: for `/memory why` and `coterie doctor`, so that nobody has to take our word for it. */
+/** Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them. */
 import { and, eq, ne, sql } from 'drizzle-orm';
 import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
@@ -11,10 +11,10 @@ import type { Views } from './views.js';
 
 export type Traces = Pick<MemoryHistoryStore, 'trace' | 'whereabouts' | 'turnMessages'>;
 
-/** A message as it is told, and what is not told of it. */
+/** A message to report, with the columns that are not reported. */
 type TracedRow = [chatId: ChatId, state: 'waiting' | 'done', ...message: MessageRow];
 
-/** How many messages are looked through before others may go on. */
+/** The number of messages examined before other work may run. */
 const AT_ONCE = 5_000;
 
 export function traceStore(
@@ -29,14 +29,14 @@ export function traceStore(
   const below = messages(
     'from message where id < @below and id >= @atLeast and +chat_id = @chatId order by id desc',
   );
-  // Two questions, as there is an index for each.
+  // Two queries, because each has its own index.
   const itsId = 'chat_id = ? and platform_message_id = ?';
   const brought = messages(`from message where ${itsId} and edited = 0 and platform_message_id is not null`);
   const edited = messages(`from message where ${itsId} and edited = 1`);
   const sentBy = raw.prepare<[ChatId, string], { turnId: string; batch: string }>(`
     select turn.id as turnId, turn.batch from outbox join turn on turn.id = substr(outbox.origin, 6)
     where outbox.chat_id = ? and outbox.platform_message_id = ? and outbox.origin like 'turn:%'`);
-  // It was said after the messages it answers, mostly very soon.
+  // The reply comes after the messages it answers, usually very soon.
   const replyOf = messages(
     `from message where id > ? and turn_id = ? and author_kind = 'persona' order by id limit 1`,
   );
@@ -46,7 +46,7 @@ export function traceStore(
       select ${MESSAGE_COLUMNS} from message where id in (select value from json_each(?)) order by id`)
     .raw();
 
-  /** What a platform knows by this id, newest first: what it brought, and the replies of which it has some part. */
+  /** The messages with this platform id, newest first: inbound ones, and replies that have a part with it. */
   function rowsCalled(chatId: ChatId, platformMessageId: string): TracedRow[] {
     const sent = sentBy.all(chatId, platformMessageId).flatMap(({ turnId, batch }) => {
       const ids: number[] = JSON.parse(batch);
@@ -60,7 +60,7 @@ export function traceStore(
     return said.sort((a, b) => b[2] - a[2]);
   }
 
-  /** What became of a message for each persona that heard it, or for one. */
+  /** What became of a message, for each persona that heard it or for one. */
   function tracesOf([chatId, state, ...row]: TracedRow, only: PersonaId | null): Trace[] {
     const told = toMessage(row);
     const hearings = query
@@ -105,7 +105,7 @@ export function traceStore(
           eq(archived.chatId, chatId),
           eq(archived.roomId, row.room),
           eq(archived.personaId, place.personaId),
-          // The window has not moved past one that is being written.
+          // The window has not moved past an archive that is still being written.
           ne(archived.state, 'writing'),
         ),
       )

@@ -1,9 +1,9 @@
 /**
- * A persona's view of a room's transcript, read in the order in which it heard it: the window, for step 4 of the
- * route, and spans of it, for flushes and archives. Reads only what it shows.
+ * Reads a persona's view of a transcript in the order in which it heard it: the window, for step 4 of the route, and
+ * spans, for flushes and archives. Reads only what is shown.
  */
 import type { PersonaId } from '../../core/ids.js';
-import type { RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import {
   BEGINNING,
@@ -19,10 +19,10 @@ import type { Connection } from './connection.js';
 import { HEARD_COLUMNS, type HeardRow, toHeard } from './messages.js';
 import { behindReset, type Views } from './views.js';
 
-/** A line, and the steps of its turn where that was the persona's own and used tools: a JSON array of JSON texts. */
+/** A message, and the steps of its turn if that was the persona's own and used tools: a JSON array of JSON texts. */
 type LineRow = [steps: string | null, ...heard: HeardRow];
 
-/** With the steps of the persona's own turns that used tools. */
+/** Includes the steps of the persona's own turns that used tools. */
 const LINE_COLUMNS = `
   case when author_kind = 'persona' and author_id = @personaId then (
     select json_group_array(body) from (
@@ -30,7 +30,7 @@ const LINE_COLUMNS = `
       where turn_id = (select id from turn where turn.id = message.turn_id and used_tools = 1) order by n))
   end, ${HEARD_COLUMNS}`;
 
-/** One kind (said to it, or overheard) of what was heard between two positions. */
+/** What was heard between two positions, of one kind (addressed or overheard). */
 const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) => `
   select * from (
     select room_id, heard_after, message_id, addressed from heard
@@ -59,8 +59,8 @@ export function transcriptStore(
   return {
     window: ({ room, personaId, limit, overheard, except, after = BEGINNING }) =>
       patiently(() => {
-        // Without a transaction: what another process changes between the two moves the room's revision on, too, and what
-        // was made from it is not used again.
+        // No transaction is needed: a change by another process between the two reads also moves the room's revision
+        // on, so a result built from them is not used again.
         const view = views.find(room, personaId);
         const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
         const ask = asked(view, from, END, { limit: limit + 1, overheard, except });
@@ -68,7 +68,7 @@ export function transcriptStore(
         const toIt = found.filter(({ heard }) => heard.addressed);
         const more = toIt.length > limit;
         if (!more) return { view, ...spanOf(found, false) };
-        // Where the limit cut what was said to the persona, older things it overheard are cut, too: no holes.
+        // Where the limit cuts addressed messages, older overheard ones are left out, too, so that there are no gaps.
         const oldest = toIt[toIt.length - limit]?.heard.position;
         return {
           view,
@@ -134,11 +134,11 @@ type LinesAsk = ReturnType<typeof asked>;
 
 const inOrder = (rows: LineRow[]) => inOrderOf(rows.map(toLine));
 
-/** In the order of their positions, each message once. */
+/** In order of position, each message once. */
 function inOrderOf(lines: Line[]): Line[] {
   const sorted = lines.sort((a, b) => (isAfter(a.heard.position, b.heard.position) ? 1 : -1));
-  // In databases of the first version, a message that waited again after an abort was heard twice: the newest time
-  // counts, so it comes last.
+  // In databases of the first version, a message that waited again after an abort was recorded twice: the later one
+  // counts.
   const byId = new Map<number, Line>();
   for (const line of sorted) {
     byId.delete(line.heard.id);

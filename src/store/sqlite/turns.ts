@@ -1,8 +1,8 @@
-/** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it waits or ends. */
+/** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it is suspended or ends. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
-import type { RouteStore } from '../../core/store.js';
+import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import type { Connection } from './connection.js';
@@ -35,7 +35,7 @@ export function turnStore(
   suspended: Suspended,
 ): TurnVerbs {
   const { raw, write } = connection;
-  // All that `finish` has to know, in one go.
+  // Everything that `finish` needs, in one query.
   const running = raw.prepare<[object], RunningRow>(`
     select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
       exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
@@ -79,7 +79,7 @@ export function turnStore(
   const countAttempt = raw.prepare<[string]>('update turn set attempts = attempts + 1 where id = ?');
   const attempts = raw.prepare<[string], number>('select attempts from turn where id = ?').pluck();
 
-  /** The reply becomes transcript; its id. */
+  /** Adds the reply to the transcript; returns its id. */
   function speak(row: RunningRow, finish: Parameters<RouteStore['finish']>[0], text: string): number {
     const { turnId, now, claim, hearers } = finish;
     const { chatId, account, moves, personaId } = row;
@@ -95,7 +95,7 @@ export function turnStore(
   function noteGiven(room: RoomId, row: RunningRow, given: PromptMemory): void {
     const isSame =
       row.memory === given.memory && row.dailyLog === given.dailyLog && row.recalled === given.recalled;
-    // Mostly nothing has changed.
+    // Usually nothing has changed.
     if (!isSame) setGiven.run({ room, personaId: row.personaId, ...given });
   }
 

@@ -1,10 +1,11 @@
-/** What operators need: copies, the calming of a restored copy, counts; and the news of other processes' writes. */
+/**
+ * For operators: copies, making a restored copy safe, counts; and the notification that another process has written.
+ */
 import { sql } from 'drizzle-orm';
 import type { Clock } from '../../core/clock.js';
 import type { Store } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { copyDatabase } from './copy.js';
-import { isBusy } from './faults.js';
 import { message, room } from './schema.js';
 import { channelState, command, outbox, question, shown, turn } from './schema-work.js';
 
@@ -23,13 +24,13 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
     .pluck();
   const watches = new Set<NodeJS.Timeout>();
 
-  /** Changes when another connection has written; null while that cannot be read. */
+  /** Changes when another connection has written; null if it cannot be read at the moment. */
   function version(): unknown {
     try {
       return dataVersion.get();
-    } catch (error) {
-      if (isBusy(error)) return null;
-      throw error;
+    } catch {
+      // Busy, or a passing fault of the disk: verbs that fail on it say so. A timer has nobody to tell.
+      return null;
     }
   }
 
@@ -77,7 +78,7 @@ export function upkeepOf(connection: Connection, clock: Clock): Upkeep {
           .set({ state: 'done', finishedAt })
           .where(sql`${command.finishedAt} is null`)
           .run();
-        // A login of another time, or of another machine, would be refused or fought over.
+        // A login from another time or machine would be rejected, or conflict with the current one.
         query.delete(channelState).run();
         query.update(room).set({ leaseOwner: null }).where(sql`${room.leaseOwner} is not null`).run();
         return { deliveries, messages: waiting + answering };

@@ -1,4 +1,4 @@
-/** Adding to what a persona has used in a chat on a day: turns, and what was asked of a model beside them. */
+/** Adds to a persona's usage in a chat on a day: turns, and requests to a model outside of turns. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import type { Connection } from './connection.js';

@@ -1,10 +1,10 @@
-/** What stood in the files of memory before each change, and what of them a persona was last given. */
+/** The versions of memory files, and the memory that a persona was last given. */
 import { and, desc, eq, sql } from 'drizzle-orm';
 import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Connection } from './connection.js';
 import { given, version } from './schema.js';
 
-/** So many changes of one persona's memory in a chat can be looked into and taken back. */
+/** How many changes of one persona's memory in a chat are kept and can be undone. */
 const KEPT_VERSIONS = 200;
 
 export type Versions = Pick<MemoryHistoryStore, 'keepVersion' | 'dropVersion' | 'versions' | 'promptMemory'>;
@@ -40,7 +40,8 @@ export function versionStore({ query, read, write }: Connection): Versions {
           .select()
           .from(version)
           .where(
-            // SQLite compiles a statement anew whenever a bare parameter of its LIMIT is bound: hence the sum.
+            // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression: hence
+            // the sum.
             sql`${version.n} in (
               select n from version where chat_id = ${chatId} ${whose} and undone = 0
               order by n desc limit ${most} + 0)`,

@@ -1,6 +1,6 @@
 /**
- * What one persona has of a room, beside the messages it heard: where its window begins, how far a flush has
- * seen it, and the archives that hold what no flush has seen. To be used within transactions of the verbs.
+ * A persona's view of a room, apart from the messages it heard: where its window begins, how far a flush has seen it,
+ * and the archives of what no flush has seen. To be used within the verbs' transactions.
  */
 import { and, eq, sql } from 'drizzle-orm';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
@@ -18,11 +18,11 @@ import { archived, given, heard, view } from './schema.js';
 /** To be called within a transaction. */
 export interface Views {
   find(room: RoomId, personaId: PersonaId): ViewRecord;
-  /** Whether a flush still has to see something that was said to the persona in a stretch of its view. */
+  /** Whether something addressed to the persona in a span of its view has not been seen by a flush. */
   owes(view: ViewRecord, stretch: { after: Position; to: Position }): boolean;
-  /** Notes the size of the last request. */
+  /** Records the size of the last request. */
   measure(room: RoomId, personaId: PersonaId, measured: Measured): void;
-  /** Forgets everything up to a message; no flush of it is owed any more. */
+  /** Forgets everything up to a message; its flush is no longer pending. */
   reset(room: RoomId, personaId: PersonaId, upTo: number): void;
 }
 
@@ -55,7 +55,7 @@ export function viewsOf({ query, raw }: Pick<Connection, 'query' | 'raw'>): View
     return query.select({ id: heard.messageId }).from(heard).where(unseen).get() !== undefined;
   }
 
-  /** What was said after the reset's word came in may stand in an archive already: that is still owed. */
+  /** Messages after the reset command may be in an archive already: their flush stays pending. */
   function settleForgotten(seen: ViewRecord): void {
     const { chatId } = roomParts(seen.room);
     const unflushed = query
@@ -112,8 +112,8 @@ export function setState(
 }
 
 /**
- * The place, or where a reset has put it: nothing is heard before it was said, so what a reset forgot was heard before
- * that, or is an older message.
+ * The position, or the reset mark if that is later. Nothing is heard before it was said, so everything that a reset
+ * forgot was heard before the mark or has a smaller id.
  */
 export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Position): Position {
   const reset = { heardAfter: resetAt - 1, messageId: Number.MAX_SAFE_INTEGER };

@@ -1,4 +1,4 @@
-/** Where words of a chat stand in its rows. Ids, kinds and the names of people and tools are no words. */
+/** Which columns of a chat's rows contain text to erase. Ids, kinds, and names of people and tools are not included. */
 import {
   type Clean,
   fromAttachments,
@@ -11,22 +11,22 @@ import {
 
 export interface WordColumns {
   table: string;
-  /** What `findWords` counts a row as; null for what only repeats things: commands, and what was sent of replies. */
+  /** How `findWords` counts a row; null for what only repeats other text: commands, and sent replies. */
   counts: 'messages' | 'others' | null;
-  /** The columns that name a row. */
+  /** The columns that identify a row. */
   key: string[];
-  /** Those that hold words. */
+  /** The columns that contain text. */
   words: Record<string, Clean>;
-  /** Which rows are the chat's; `@chat` is its id. */
+  /** Selects the chat's rows; `@chat` is its id. */
   belongs: string;
-  /** Rows are gone through in strides along a key that grows: of this table, or of the one that its rows belong to. */
+  /** Rows are processed in strides along an ascending key: of this table, or of the one to which its rows belong. */
   along: { table: string; key: string; first: number | string } | null;
-  /** A row in which the phrase stands goes whole. */
+  /** A row that contains the phrase is deleted as a whole. */
   whole?: boolean;
 }
 
 const OF_ITS_ROOMS = 'room_id in (select id from room where chat_id = @chat)';
-/** The sign keeps SQLite from going through all of the chat in every stride, by an index that begins with it. */
+/** The plus sign keeps SQLite from using the index on the chat, with which every stride would scan the whole chat. */
 const OF_THE_CHAT = '+chat_id = @chat';
 
 const along = (table: string, key: string) => ({ table, key, first: 0 });
@@ -46,7 +46,7 @@ export const WORDS: WordColumns[] = [
     table: 'outbox',
     counts: null,
     key: ['id'],
-    // A platform that refuses something may quote it.
+    // A platform's refusal may quote the message.
     words: { body: fromPart, error: fromText },
     belongs: `${OF_THE_CHAT} and id > @after and id <= @upTo`,
     along: along('outbox', 'id'),
@@ -110,7 +110,7 @@ export const WORDS: WordColumns[] = [
   },
 ];
 
-/** The command that asks for all this holds the phrase itself, and needs it until everything else is done. */
+/** The command that requested the erasure contains the phrase, and needs it until everything else is done. */
 export const OPEN_COMMANDS: WordColumns = {
   table: 'command',
   counts: null,

@@ -1,6 +1,7 @@
 /**
- * The queue of writes: what is asked for within one pass of the event loop runs in one transaction. Where one of them
- * fails, everything is rolled back and each runs again by itself. While another process holds the database, all wait.
+ * The write queue: writes requested within one pass of the event loop run in one transaction. If one fails, the
+ * transaction is rolled back and each is run again separately. While another process holds the database, all of them
+ * wait.
  */
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
@@ -16,7 +17,7 @@ interface Write {
 
 export interface Writes {
   write<T>(work: () => T, single?: 'single'): Promise<T>;
-  /** Runs now what waits, once: for the end. */
+  /** Runs all waiting writes now, once: for closing. */
   drain(): void;
 }
 
@@ -34,10 +35,10 @@ export function createWrites(options: {
   const { file, clock, busyTimeoutMs, commit, isOpen } = options;
   let waiting: Write[] = [];
   let draining = false;
-  /** What kept it from running last. */
+  /** The error that kept it from running last time. */
   let busy: unknown;
 
-  /** Runs what waits. What another process kept from running waits on. */
+  /** Runs the waiting writes. Those that another process blocked keep waiting. */
   function drain(): void {
     if (waiting.length > 0) waiting = runTogether(waiting);
   }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StoredAttachment } from '../../../src/core/media.js';
 import type { Attachment } from '../../../src/core/message.js';
-import type { Receipt } from '../../../src/core/store.js';
+import type { Receipt } from '../../../src/core/receipt.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   ANN,

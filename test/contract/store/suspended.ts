@@ -1,6 +1,7 @@
 /** The store's contract: turns that wait for something outside of them, and what comes from inside. */
 import { describe, expect, it } from 'vitest';
-import type { CommandEffect, Receipt } from '../../../src/core/store.js';
+import type { Receipt } from '../../../src/core/receipt.js';
+import type { CommandEffect } from '../../../src/core/route-store.js';
 import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {
@@ -173,6 +174,18 @@ export function suspendedContract(under: StoreUnderTest): void {
         expect(await under.store.look(CHAT, 'me', NOW), 'nothing of it waits again').toBeNull();
       },
     );
+
+    it('keeps what is known of it as shown, also where that becomes known while it waits', async () => {
+      await suspended('t1', 'k1');
+      const part = { body: { text: 'so far', marks: [] }, speaker: 'Default', key: 'k', sentAt: NOW };
+      const shown = [{ ...part, platformMessageId: '900' }];
+      expect(await under.store.show('t1', shown), 'nothing more may be shown').toBe(false);
+      await run({ kind: 'stop', room: CHAT, turnId: 't1' });
+      expect(await nextOf(under.store)).toMatchObject({
+        body: { text: 'so far …\n(stopped)' },
+        shown: { key: 'k', platformMessageId: '900' },
+      });
+    });
 
     it('is stopped without touching the turn that runs beside it', async () => {
       await suspended('t1', 'k1');

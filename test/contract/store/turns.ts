@@ -1,6 +1,6 @@
 /** The store's contract: claims, and the turns they carry. */
 import { describe, expect, it } from 'vitest';
-import type { Receipt } from '../../../src/core/store.js';
+import type { Receipt } from '../../../src/core/receipt.js';
 import type { Step } from '../../../src/core/transcript.js';
 import type { StoreUnderTest } from '../store.js';
 import {

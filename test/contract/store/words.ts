@@ -1,9 +1,12 @@
 /** Short ways to say what the store's tests say again and again. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
+import type { NewDelivery } from '../../../src/core/delivery.js';
 import type { Exchange } from '../../../src/core/exchange.js';
 import { roomId } from '../../../src/core/ids.js';
-import type { Claim, Lease, NewDelivery, Receipt, RoomState, Store } from '../../../src/core/store.js';
+import type { Receipt } from '../../../src/core/receipt.js';
+import type { Claim, Lease, RoomState } from '../../../src/core/route-store.js';
+import type { Store } from '../../../src/core/store.js';
 import type { StoredMessage } from '../../../src/core/transcript.js';
 import { BEGINNING, type Position } from '../../../src/core/view.js';
 

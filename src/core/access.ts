@@ -1,0 +1,71 @@
+/** Who may talk, what people were asked, and which ids lead to a chat. */
+import type { Part } from './channel.js';
+import type { Post } from './delivery.js';
+import type { ChatId, RoomId } from './ids.js';
+import type { NewCommand } from './receipt.js';
+
+/** A question that somebody has not answered yet. */
+export interface Question {
+  id: number;
+  /** The message that led to it: if the platform delivers it again, it does not count as an answer. */
+  askedBy: string;
+  /** The command that a plain yes becomes. */
+  ifYes: NewCommand;
+}
+
+export interface PairingRequest {
+  code: string;
+  kind: 'sender' | 'group';
+  /** The sender's or the group's id. */
+  id: ChatId;
+  name: string;
+  expiresAt: number | null;
+}
+
+/** Who may talk, in addition to the configuration. */
+export interface AccessStore {
+  /** Whether this sender or chat was approved, and whether the sender is an owner. */
+  standing(ask: {
+    chatId: ChatId;
+    senderId: ChatId;
+  }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;
+  /** The pending question to this sender in a room. */
+  question(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Question | null>;
+  /**
+   * Stores a pairing request of an unknown sender: at most `most` are pending per channel, a sender is answered at most
+   * once per `answerEveryMs`, a code is valid until `expiresAt`. 'asked' when the code was stored and its answer posted
+   * (one transaction); 'quiet' otherwise.
+   */
+  requestPairing(request: {
+    channel: string;
+    senderId: ChatId;
+    name: string;
+    code: string;
+    now: number;
+    expiresAt: number;
+    answerEveryMs: number;
+    most: number;
+    answer: Post;
+  }): Promise<'asked' | 'quiet'>;
+  /** The bot was mentioned in an unlisted group. True the first time, so that it is logged once. */
+  noteGroup(group: { chatId: ChatId; title: string; now: number }): Promise<boolean>;
+  /** Pending requests, oldest first, without expired ones. */
+  waiting(now: number): Promise<PairingRequest[]>;
+  /**
+   * Approves a code, the id of a pending group, or the id of any chat. A sender is told with `member` or `owner`; the
+   * first sender ever approved becomes owner. null when the code is unknown or expired.
+   */
+  approve(ask: {
+    codeOrId: string;
+    now: number;
+    told: { member: Part; owner: Part };
+  }): Promise<{ id: ChatId; kind: 'sender' | 'group'; owner: boolean } | null>;
+  /** Revokes an approval or a request. False if there was none. */
+  revoke(id: ChatId): Promise<boolean>;
+}
+
+/** Aliases: further ids of a chat. chat.yaml is the source of truth; this is a copy for fast lookup. */
+export interface AliasStore {
+  aliasOf(id: ChatId): Promise<ChatId | null>;
+  addAlias(id: ChatId, chatId: ChatId): Promise<void>;
+}

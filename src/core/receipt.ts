@@ -1,0 +1,139 @@
+/** Step 1 of the route: what is accepted from platforms and from inside, as the store takes it in, and commands. */
+import type { ChatRecord } from './chat-record.js';
+import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { Address, Attachment, ReplyTo } from './message.js';
+
+/** A command as received: never part of the transcript, never sent to a model. */
+export interface NewCommand {
+  name: string;
+  /** The text after the name, trimmed. */
+  argument: string;
+}
+
+export interface StoredCommand extends NewCommand {
+  id: number;
+  room: RoomId;
+  chat: ChatRecord;
+  sender: { id: ChatId; name: string; administrator: boolean };
+  platformMessageId: string;
+  /** The persona whose own account it was sent to; left out: the active persona. */
+  persona?: PersonaId;
+  /** Messages up to and including this id came before it. */
+  afterMessage: number;
+  /** Attempts including this one: above 1, its effects on files may exist already. */
+  tries: number;
+  /** Crashes of the process while it ran. */
+  crashes: number;
+}
+
+/** One accepted event, decided and parsed in step 1. */
+export type Receipt =
+  | ({
+      kind: 'message';
+      text: string;
+      sentAt: number;
+      /** Since when it has been waiting, if not since now. */
+      receivedAt?: number;
+      mentionsBot: boolean;
+      addresses?: PersonaId[];
+      replyTo: ReplyTo | null;
+      /** Files that came with it: `text` describes them, `words` is what the sender wrote. */
+      attachments?: Attachment[];
+      words?: string;
+      /** To be heard but never answered. */
+      quiet?: true;
+      /** The pending question that it ends; left out: none. */
+      endsQuestion?: number;
+    } & Origin)
+  | ({
+      kind: 'command';
+      command: NewCommand;
+      /** The persona whose own account it was sent to; left out: the active persona. */
+      persona?: PersonaId;
+      /** The pending question that it ends; left out: none. */
+      endsQuestion?: number;
+      /** The question that it says yes to; ignored if that question has ended. Left out: none. */
+      answers?: number;
+    } & Origin)
+  | {
+      /**
+       * An event from inside the gateway: a schedule that fired, a digest. It becomes a message of the room, once per
+       * id, and is answered like any other. Ignored if the chat is unknown.
+       */
+      kind: 'event';
+      id: string;
+      room: RoomId;
+      /** Its type: `schedule`, `digest`. */
+      about: string;
+      text: string;
+      /** The persona it is for; null: the active one. */
+      personaId: PersonaId | null;
+      at: number;
+    }
+  | {
+      /**
+       * The result that a suspended turn waits for, once per key. The turn resumes; if it is not suspended yet, it
+       * resumes as soon as it is.
+       */
+      kind: 'resume';
+      waitsFor: string;
+      content: string;
+      failed: boolean;
+      /** The waiting is over for its time: nothing, where none waits any more. Left out: a result. */
+      isTimeout?: true;
+    }
+  | {
+      kind: 'edit';
+      chatId: ChatId;
+      /** Only the author can change a message. */
+      senderId: ChatId;
+      platformMessageId: string;
+      text: string;
+      mentionsBot: boolean;
+      editedAt: number;
+      attachments?: Attachment[];
+      words?: string;
+    }
+  | {
+      kind: 'deleted';
+      chatId: ChatId;
+      platformMessageIds: string[];
+      /** Only messages by this person; left out: by anybody. */
+      senderId?: ChatId;
+    }
+  | {
+      /** Becomes a quiet message in the room of the persona's message that it is about; ignored if there is none. */
+      kind: 'reaction';
+      chatId: ChatId;
+      sender: { id: ChatId; name: string | null };
+      platformMessageIds: string[];
+      sign: string;
+      sentAt: number;
+    }
+  | { kind: 'moved'; chatId: ChatId; address: Address };
+
+/** Where and by whom something was said. */
+export interface Origin {
+  chat: Omit<ChatRecord, 'activePersona' | 'invited' | 'away' | 'channel' | 'account'>;
+  threadId: string | null;
+  platformMessageId: string;
+  /** The same for every copy of it that arrives under other ids. */
+  twin?: string;
+  sender: { id: ChatId; name: string; administrator: boolean; bot?: true };
+}
+
+/** A command waiting to run: its id and its room. */
+export interface PendingCommand {
+  id: number;
+  room: RoomId;
+}
+
+export interface Received {
+  /** Rooms with waiting messages, each once. */
+  rooms: RoomId[];
+  /** The new commands, in order. */
+  commands: PendingCommand[];
+  /** The number of new messages, and of messages or commands that were duplicates. */
+  messages: number;
+  duplicates: number;
+}
