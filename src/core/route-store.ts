@@ -253,7 +253,10 @@ export interface RoomState {
   room: RoomId;
   /** Fencing token: increases with every claim, and whenever the waiting messages change. */
   fence: number;
-  /** Increases whenever something that was heard in the room changes: cached copies of another revision are void. */
+  /**
+   * Increases whenever something that was heard in the room changes, or is to be answered after all (a suspended turn
+   * resumes): cached copies of another revision are void.
+   */
   revision: number;
   chat: ChatRecord;
   /** A turn to resume: it was interrupted, or the result it waited for has come. */

@@ -119,6 +119,24 @@ describe('while it waits', () => {
 });
 
 describe('what brings it back', () => {
+  it('holds its question once, and as answered later, however much was said meanwhile', async () => {
+    await open();
+    await on.say('delete it');
+    await on.settled();
+    for (let n = 0; n < 40; n++) {
+      await on.say(`and ${n}?`);
+      await on.settled();
+    }
+    await resume('yes');
+    await on.settled();
+    const whole = (request: ModelRequest | undefined) => JSON.stringify(request?.messages);
+    expect(whole(on.asked.at(-1)).split('>delete it<')).toHaveLength(2);
+    await on.say('thank you');
+    await on.settled();
+    expect(whole(on.asked.at(-1)).split('>delete it<')).toHaveLength(2);
+    expect(whole(on.asked.at(-1))).not.toContain('I gave no answer');
+  });
+
   it('does so once, though it comes twice, one after the other or at once', async () => {
     await open();
     await on.say('delete it');

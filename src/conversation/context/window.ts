@@ -1,7 +1,7 @@
 /**
  * Step 4 of the route: caches a persona's window, rendered as model messages, so that each turn only appends to it. A
  * copy is valid for one revision of its room: anything that changes what was heard there (an edit, forgetting, a reset,
- * a compaction, another process) increases the revision, and the copy is rebuilt. Only the newest messages are rendered
+ * a compaction, a suspended turn that resumes, another process) increases the revision, and the copy is rebuilt. Only the newest messages are rendered
  * again in each turn, because whether they were answered and which images are shown may change.
  */
 import type { PersonaId, RoomId } from '../../core/ids.js';
@@ -50,8 +50,6 @@ export interface WindowCopies {
   read(ask: WindowAsk): Promise<WindowCopy>;
   /** Records the memory given to an answer, after the store has committed it. */
   noteGiven(room: RoomId, personaId: PersonaId, given: PromptMemory): void;
-  /** Drops a room's copies after a change that does not increase its revision. */
-  forget(room: RoomId): void;
 }
 
 /** How many of the newest messages are rendered again in each turn. */
@@ -68,7 +66,6 @@ interface Recent {
 }
 
 interface Copy {
-  room: RoomId;
   revision: number;
   names: string;
   view: ViewRecord;
@@ -122,7 +119,6 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
     }
     const span = await store.window(whole);
     const copy: Copy = {
-      room,
       revision: ask.revision,
       names: ask.names,
       view: span.view,
@@ -154,9 +150,6 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
     noteGiven(room, personaId, given) {
       const copy = copies.get(`${room}\n${personaId}`);
       if (copy) copy.promptMemory = given;
-    },
-    forget(room) {
-      for (const [key, copy] of copies) if (copy.room === room) drop(key);
     },
   };
 }

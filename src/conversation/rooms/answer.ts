@@ -11,7 +11,7 @@ import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';
 import { readFiles } from '../context/files.js';
-import { recipientIn, replyOf } from '../deliver/reply.js';
+import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { postNotices } from '../deliver/say.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { appearanceOf, presentIn } from '../participants.js';
@@ -84,8 +84,6 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       signal,
     });
 
-  // While it was suspended, its question became part of the history that the window copies hold.
-  if (turn.steps.some(({ kind }) => kind === 'waiting')) services.windowCopies.forget(room);
   let context = await gather();
   if (windows.isFull(context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
@@ -171,19 +169,11 @@ interface Ending extends Pick<Context, 'promptMemory'> {
  */
 async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<AnswerEnd> {
   const { store, deliver, clock, metrics } = services;
-  const { chat, room, channel, personas, turn, claim, batch } = work;
+  const { chat, room, channel, personas, turn, claim } = work;
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
   const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
-  const said = {
-    turnId: turn.id,
-    personaId: turn.personaId,
-    speaker: ending.speaker,
-    appearance: appearanceOf(chat, personas, turn.personaId),
-    kind: chat.kind,
-    batch,
-    lateByHours: isAnswered ? ending.lateByHours : null,
-  };
+  const said = saidBy(work, ending.speaker, isAnswered ? ending.lateByHours : null);
   const deliveries = replyOf(channel, said, ending.text);
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
@@ -211,8 +201,6 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   }
   if (isAnswered && ending.promptMemory)
     services.windowCopies.noteGiven(room, turn.personaId, ending.promptMemory);
-  // A suspended turn's messages lie further back in the cached windows, marked as unanswered; drop those copies.
-  if (turn.steps.some(({ kind }) => kind === 'waiting')) services.windowCopies.forget(room);
   services.recall.heard(room);
   metrics.count('turns_total', { outcome: ending.outcome });
   return { kind: 'finished', isSomebodyNext: exchange !== null };
@@ -220,19 +208,11 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
 
 /** Shows the reply while it is written, if the channel can and the configuration allows it. */
 function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHours: number | null): Live {
-  const { chat, room, channel, turn, personas, batch } = work;
+  const { chat, room, channel, turn } = work;
   const canShow =
     channel.preview !== undefined || (channel.edit !== undefined && channel.remove !== undefined);
   if (!canShow || !services.streams(channel.name)) return NOT_LIVE;
-  const said = {
-    turnId: turn.id,
-    personaId: turn.personaId,
-    speaker,
-    appearance: appearanceOf(chat, personas, turn.personaId),
-    kind: chat.kind,
-    batch,
-    lateByHours,
-  };
+  const said = saidBy(work, speaker, lateByHours);
   return services.deliver.live({
     turnId: turn.id,
     chatId: chat.id,
@@ -241,6 +221,13 @@ function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHour
     shown: turn.shown,
     deliveriesOf: (text) => replyOf(channel, said, text),
   });
+}
+
+/** What a reply carries besides its text: the same while it is written and when it is final. */
+function saidBy({ chat, personas, turn, batch }: Turn, speaker: string, lateByHours: number | null): Said {
+  const { id: turnId, personaId } = turn;
+  const appearance = appearanceOf(chat, personas, personaId);
+  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours };
 }
 
 /** Which of the other personas present the reply addresses. */

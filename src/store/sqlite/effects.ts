@@ -3,7 +3,7 @@ import { Fault } from '../../core/errors.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
-import { beganBefore, turnOf } from './rows.js';
+import { beganBefore, REVISE_ROOM, turnOf } from './rows.js';
 import type { ShownRecords } from './shown.js';
 import type { Views } from './views.js';
 
@@ -31,7 +31,7 @@ export function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
   const moveFenceOn = raw.prepare<[RoomId]>(
     'update room set fence = fence + 1, lease_owner = null where id = ?',
   );
-  const revise = raw.prepare<[RoomId]>('update room set revision = revision + 1 where id = ?');
+  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
   const endExchange = raw.prepare<[RoomId]>('update room set exchange = null where id = ?');
   const endTurn = raw.prepare<[object]>(`
     update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null where id = @id`);

@@ -47,29 +47,18 @@ export function toMessage(row: MessageRow): StoredMessage {
     edited: row[12] === 1,
     turnId: row[13],
   };
-  addRest(stored, row);
+  if (row[14] !== null) stored.attachments = JSON.parse(row[14]);
+  if (row[15] !== null) stored.words = row[15];
+  if (row[16] === 1) stored.quiet = true;
+  if (row[17] !== null) stored.addresses = JSON.parse(row[17]);
+  if (row[19] === 1) stored.reaction = true;
   return stored;
 }
 
-/** Written out, because spreading hundreds of messages takes longer than reading them. */
+/** Adds to the object instead of spreading it: with hundreds of messages, the copies would take longer than reading. */
 export function toHeard([heardAfter, addressed, ...row]: HeardRow): HeardMessage {
-  const heard: HeardMessage = {
-    id: row[0],
-    room: row[1],
-    author: authorOf(row),
-    text: row[6],
-    sentAt: row[7],
-    receivedAt: row[8],
-    platformMessageId: row[9],
-    mentionsBot: row[10] === 1,
-    replyTo: row[11] === null ? null : JSON.parse(row[11]),
-    edited: row[12] === 1,
-    turnId: row[13],
-    position: { heardAfter, messageId: row[0] },
-    addressed: addressed === 1,
-  };
-  addRest(heard, row);
-  return heard;
+  const position = { heardAfter, messageId: row[0] };
+  return Object.assign(toMessage(row), { position, addressed: addressed === 1 });
 }
 
 function authorOf(row: MessageRow): StoredMessage['author'] {
@@ -79,12 +68,4 @@ function authorOf(row: MessageRow): StoredMessage['author'] {
   return row[18] === 1
     ? { kind: 'person', id, name: row[4], administrator: row[5] === 1, bot: true }
     : { kind: 'person', id, name: row[4], administrator: row[5] === 1 };
-}
-
-function addRest(message: StoredMessage, row: MessageRow): void {
-  if (row[14] !== null) message.attachments = JSON.parse(row[14]);
-  if (row[15] !== null) message.words = row[15];
-  if (row[16] === 1) message.quiet = true;
-  if (row[17] !== null) message.addresses = JSON.parse(row[17]);
-  if (row[19] === 1) message.reaction = true;
 }

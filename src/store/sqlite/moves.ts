@@ -14,13 +14,14 @@ import {
   type ViewStore,
 } from '../../core/view.js';
 import type { Connection } from './connection.js';
+import { REVISE_ROOM } from './rows.js';
 import { archived, chat, heard, room, view } from './schema.js';
 import type { AddUsage } from './usage.js';
 import { setState, toSpan, type Views } from './views.js';
 
 export function viewStore(connection: Connection, views: Views, addUsage: AddUsage): Omit<ViewStore, 'span'> {
   const { query, raw, read, patiently, write } = connection;
-  const revise = raw.prepare<[string]>('update room set revision = revision + 1 where id = ?');
+  const revise = raw.prepare<[string]>(REVISE_ROOM);
   const otherRoom = raw.prepare<[object], { id: string }>(`
     select id from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
 

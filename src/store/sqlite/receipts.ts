@@ -1,7 +1,7 @@
 /** Step 1 of the route: the SQL statements of `receive.ts`. */
 import type { ChatId, RoomId } from '../../core/ids.js';
 import type { Connection } from './connection.js';
-import { beganBefore, turnOf } from './rows.js';
+import { beganBefore, REVISE_ROOM, turnOf } from './rows.js';
 
 export interface NewMessage {
   room: RoomId;
@@ -121,7 +121,7 @@ export function receiptStatements({ raw }: Connection) {
     moveFenceOn: raw.prepare<[RoomId]>(`
       update room set fence = fence + 1, lease_owner = null
       where id = ? and not exists (select 1 from turn where room_id = room.id and state = 'running')`),
-    revise: raw.prepare<[RoomId]>('update room set revision = revision + 1 where id = ?'),
+    revise: raw.prepare<[RoomId]>(REVISE_ROOM),
     addRoom: raw.prepare<[object]>(`
       insert into room (id, chat_id, newest_platform_id, newest_message)
       values (@room, @chatId, @platformMessageId, @id)

@@ -9,6 +9,7 @@ import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import type { Connection } from './connection.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './messages.js';
+import { REVISE_ROOM } from './rows.js';
 import type { ShownRecords } from './shown.js';
 import type { AddUsage } from './usage.js';
 
@@ -101,7 +102,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
       where id = @id and room_id = @room and exists (select 1 from room where ${IS_HELD})
       returning state`)
     .pluck();
-  const reviseRoom = raw.prepare<[RoomId]>('update room set revision = revision + 1 where id = ?');
+  const reviseRoom = raw.prepare<[RoomId]>(REVISE_ROOM);
 
   /** What `begin` and `note` do to messages: all of them must be waiting; everybody present hears them. */
   function takeAndHear(

@@ -5,6 +5,9 @@ const DAY_MS = 86_400_000;
 /** The body of an outbox entry whose text was forgotten. */
 export const NO_WORDS = '{"text":"","marks":[]}';
 
+/** Something that was heard in the room changes: cached copies of its windows become void. */
+export const REVISE_ROOM = 'update room set revision = revision + 1 where id = ?';
+
 /** The turn behind an origin: of its answer, or of a side message (`tool:<turn>:<key>`). */
 export function turnOf(origin: string): string {
   return `case

@@ -3,6 +3,7 @@ import type { RoomId } from '../../core/ids.js';
 import type { Receipt } from '../../core/receipt.js';
 import type { Step } from '../../core/transcript.js';
 import type { Connection } from './connection.js';
+import { REVISE_ROOM } from './rows.js';
 
 /** Both must be called within a transaction. */
 export interface Suspended {
@@ -28,6 +29,7 @@ export function suspendedOf({ raw }: Connection): Suspended {
     values (@id, (select coalesce(max(n), 0) + 1 from step where turn_id = @id), @body)`);
   const makeReady = raw.prepare<[string]>(`
     update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`);
+  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
   const keepEarly = raw.prepare<[object]>(`
     insert or ignore into early_result (waits_for, content, failed, at) values (@waitsFor, @content, @failed, @now)`);
   const takeEarly = raw.prepare<[string], EarlyResult>(
@@ -43,6 +45,8 @@ export function suspendedOf({ raw }: Connection): Suspended {
     const result: Step = { kind: 'result', callId: step.callId, content, failed };
     addStep.run({ id: turn.id, body: JSON.stringify(result) });
     makeReady.run(turn.id);
+    // While it was suspended, copies may have rendered its messages for good, as unanswered.
+    revise.run(turn.room);
     return turn.room;
   }
 
