@@ -13,8 +13,25 @@ export type ModelMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string; images?: ModelImage[] }
   /** Every call is followed by its `tool` message; requests are built so that none can be missing. */
-  | { role: 'assistant'; content: string; calls: ToolCall[] }
+  | { role: 'assistant'; content: string; calls: ToolCall[]; echo?: Echo }
   | { role: 'tool'; callId: string; content: string };
+
+/**
+ * What a server sent along with an answer and wants back unread (`reasoning_content`, `reasoning_details`, a thought
+ * signature, the items of a Responses answer). Stored with the step; only the client that made it looks inside, and only
+ * the same model of the same server ever gets it.
+ */
+export interface Echo {
+  /** The server's address as it may be shown, and the model asked there. */
+  server: string;
+  model: string;
+  /** Unknown fields of the message itself, as they came. */
+  message?: Record<string, unknown>;
+  /** Unknown fields of each call, in the order of the calls; null where a call had none. */
+  calls?: (Record<string, unknown> | null)[];
+  /** The output items of a Responses answer, which replace the message when they go back. */
+  items?: Record<string, unknown>[];
+}
 
 /** A picture in a user's message, for models that accept images; `content` mentions it in any case. */
 export interface ModelImage {
@@ -37,12 +54,29 @@ export interface ModelRequest {
   temperature?: number;
   /** A lower limit than the configured one, for short answers. */
   maxOutputTokens?: number;
+  /** False: the tools are sent only so that the server's prompt cache holds; the answer must not call them. Default: true. */
+  mayCall?: boolean;
+  /** The same for successive requests of one conversation: keeps them on one machine of the server, for its prompt cache. */
+  cacheKey?: string;
+  /** Index of the last message that the next request will begin with unchanged; servers that want it get a mark there. */
+  stableThrough?: number;
 }
 
 /** Tokens as counted by the server. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
+  /** How many of the input tokens came from the server's prompt cache; left out where it does not say. */
+  cachedTokens?: number;
+}
+
+/**
+ * Something that an owner should hear in words, once: tools were dropped, the server cuts its window. `key` is the same
+ * for the same news about the same model of the same server.
+ */
+export interface Notice {
+  key: string;
+  text: string;
 }
 
 export type ModelEvent =
@@ -54,9 +88,18 @@ export type ModelEvent =
    * Ends a successful stream. `text` is all deltas since the last `restart` joined; `usage` is null if the server gave
    * none.
    */
-  | { kind: 'done'; text: string; calls: ToolCall[]; usage: Usage | null; model: string; truncated: boolean }
+  | {
+      kind: 'done';
+      text: string;
+      calls: ToolCall[];
+      usage: Usage | null;
+      model: string;
+      truncated: boolean;
+      echo?: Echo;
+      notices?: Notice[];
+    }
   /** Ends a failed stream, after all retries and fallbacks of the client. */
-  | { kind: 'failed'; fault: Fault };
+  | { kind: 'failed'; fault: Fault; notices?: Notice[] };
 
 /**
  * Must end with exactly one `done` or `failed`, must never throw, and must stop soon after the signal aborts (the last

@@ -1,7 +1,7 @@
 /** What was said in a room, and the steps of a turn before its answer, as stored. */
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { StoredAttachment } from './media.js';
-import type { ToolCall } from './model.js';
+import type { Echo, ToolCall } from './model.js';
 
 /** One line of a room's transcript. */
 export interface StoredMessage {
@@ -58,7 +58,7 @@ export function reactionText(sign: string): string {
 
 /** A turn's steps, in order. A call without a result was interrupted: its outcome is unknown. */
 export type Step =
-  | { kind: 'answer'; text: string; calls: ToolCall[] }
+  | { kind: 'answer'; text: string; calls: ToolCall[]; echo?: Echo }
   | { kind: 'call'; callId: string }
   | { kind: 'result'; callId: string; content: string; failed: boolean }
   /** The call waits for an outside result under this key, until this time at the latest (null: no limit). */
