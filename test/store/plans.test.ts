@@ -38,6 +38,7 @@ const OF_WHAT_WAITS = [
   'turn_waits_for',
   'outbox_parked',
   'room_exchange',
+  'archived_open',
 ];
 /**
  * Read whole: pairing and approvals are short, chats are counted for a status page, rooms looked at in a start,
@@ -115,9 +116,11 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // Archives that owe a flush; the rooms in which something waits; requests for pairing; of a room, the turns that
-    // may go on; unfinished turns, and which of a room's suspended ones is the newest.
+    // Archives that owe a flush, of all chats and of one view; the rooms in which something waits; requests for pairing;
+    // of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest; the
+    // versions of a chat's memory that are shown.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
+      'archived',
       'archived',
       'message',
       'pairing',
@@ -125,6 +128,7 @@ describe('query plans', () => {
       'room',
       'turn',
       'turn',
+      'version',
     ]);
   });
 

@@ -1,38 +1,112 @@
-/** Step 1 of the route: who may talk: pairing requests of senders, groups that mentioned us, and approvals. */
-import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
-import type { AccessStore } from '../../core/access.js';
-import { channelOf } from '../../core/ids.js';
+/**
+ * Step 1 of the route: who may talk (pairing requests of senders, groups that mentioned us, approvals), and pending
+ * questions to people, whose plain yes becomes a command.
+ */
+import type { AccessStore, Question } from '../../core/access.js';
+import { type ChatId, channelOf, type RoomId } from '../../core/ids.js';
+import type { CommandEffect } from '../../core/route-store.js';
 import type { Chats } from './chats.js';
+import { assigned, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import type { Deliver } from './deliveries.js';
-import { approval, pairing } from './schema-work.js';
+import type { Deliver } from './outbox.js';
+import type { pairing, question } from './schema-work.js';
 
-type Approval = Awaited<ReturnType<AccessStore['approve']>>;
+export interface Questions {
+  find(room: RoomId, senderId: ChatId): (Question & { until: number }) | undefined;
+  /**
+   * Replaces the previous question. Both must be called within a transaction; `end` returns false if it had ended
+   * already.
+   */
+  ask(question: Extract<CommandEffect, { kind: 'ask' }>): void;
+  end(id: number): boolean;
+}
 
-type AccessVerbs = Omit<AccessStore, 'question'>;
+export function questionsOf({ raw, memory }: Connection): Questions {
+  const find = raw.prepare<[RoomId, ChatId], Omit<Row<typeof question>, 'roomId' | 'senderId'>>(`
+    select ${columns('id askedBy name argument until')} from question where room_id = ? and sender_id = ?`);
+  const ask = raw.prepare<[object]>(`
+    insert or replace into question (room_id, sender_id, asked_by, name, argument, until)
+    values (@room, @senderId, @askedBy, @name, @argument, @until)`);
+  const end = raw.prepare<[number], { room: RoomId; senderId: ChatId }>(
+    'delete from question where id = ? returning room_id as room, sender_id as senderId',
+  );
+  const nameOf = (room: RoomId, senderId: ChatId) => `question ${room} ${senderId}`;
 
-export function accessStore(connection: Connection, chats: Chats, deliver: Deliver): AccessVerbs {
-  const { raw, query, memory, patiently, read, write, count } = connection;
+  return {
+    find: (room, senderId) =>
+      memory.get(nameOf(room, senderId), () => {
+        const row = find.get(room, senderId);
+        if (!row) return undefined;
+        const { id, askedBy, name, argument, until } = row;
+        return { id, askedBy, ifYes: { name, argument }, until };
+      }),
+    ask({ room, senderId, askedBy, ifYes, until }) {
+      ask.run({ room, senderId, askedBy, ...ifYes, until });
+      memory.touch(nameOf(room, senderId));
+    },
+    end(id) {
+      const ended = end.get(id);
+      if (ended) memory.touch(nameOf(ended.room, ended.senderId));
+      return ended !== undefined;
+    },
+  };
+}
+
+const REQUEST = 'kind channel code name requestedAt expiresAt chatId address threadId speaker';
+/** Not expired; `@now`. */
+const WAITS = '(expires_at is null or expires_at > @now)';
+
+type PairingRow = Row<typeof pairing>;
+type Approved = Awaited<ReturnType<AccessStore['approve']>>;
+
+export function accessStore(
+  connection: Connection,
+  chats: Chats,
+  deliver: Deliver,
+  questions: Questions,
+): AccessStore {
+  const { raw, memory, patiently, read, write } = connection;
+  const request = (which: string) =>
+    raw.prepare<[object], PairingRow>(`select ${columns(`id ${REQUEST}`)} from pairing where ${which}`);
+  const requestOf = request('id = @id');
+  const requestCalled = request('code = @code');
+  const requestWanted = request(`(code = @code or id = @id) and ${WAITS}`);
+  const requestsWaiting = request(`${WAITS} order by requested_at, id`);
+  const forgetOldRequests = raw.prepare<[object]>(`
+    delete from pairing where kind = 'sender' and expires_at <= @now and requested_at <= @answeredBefore`);
+  const othersWaiting = raw
+    .prepare<[object], number>(`
+      select count(*) from pairing
+      where kind = 'sender' and channel = @channel and expires_at > @now and id <> @id`)
+    .pluck();
+  const addRequest = raw.prepare<[object]>(
+    `${insertInto('pairing', `id ${REQUEST}`)} on conflict do nothing`,
+  );
+  const setRequest = raw.prepare<[object]>(`update pairing set ${assigned(REQUEST)} where id = @id`);
+  const rename = raw.prepare<[object]>('update pairing set name = @name where id = @id');
+  const endRequest = raw.prepare<[string]>('delete from pairing where id = ?');
+  // A sender's row is kept, expired: it records when they were last answered.
+  const expireSender = raw.prepare<[string]>(
+    `update pairing set expires_at = 0 where id = ? and kind = 'sender' and expires_at > 0`,
+  );
+  const forgetGroup = raw.prepare<[string]>(`delete from pairing where id = ? and kind = 'group'`);
+
   const findApproval = raw.prepare<[string], { owner: number }>(
     'select owner from approval where id = ? and revoked_at is null',
   );
   const approvalOf = (id: string) => memory.get(`approval ${id}`, () => findApproval.get(id));
-  const waitsAt = (now: number) => or(isNull(pairing.expiresAt), gt(pairing.expiresAt, now));
-
-  /** A revoked approval keeps its owner mark: only the first sender ever approved becomes owner. */
-  function addApproval(id: string, kind: 'sender' | 'group', now: number): boolean {
-    const earlier = query.select({ owner: approval.owner }).from(approval).where(eq(approval.id, id)).get();
-    const isFirst = count(approval, eq(approval.kind, 'sender')) === 0;
-    const owner = earlier?.owner ?? (kind === 'sender' && isFirst);
-    query
-      .insert(approval)
-      .values({ id, kind, owner, approvedAt: now })
-      .onConflictDoUpdate({ target: approval.id, set: { approvedAt: now, revokedAt: null } })
-      .run();
-    memory.touch(`approval ${id}`);
-    query.delete(pairing).where(eq(pairing.id, id)).run();
-    return owner;
-  }
+  // A revoked approval keeps its owner mark: only the first sender ever approved becomes owner.
+  const approve = raw
+    .prepare<[object], number>(`
+      insert into approval (id, kind, owner, approved_at)
+      values (@id, @kind,
+        @kind = 'sender' and not exists (select 1 from approval where kind = 'sender'), @now)
+      on conflict do update set approved_at = excluded.approved_at, revoked_at = null
+      returning owner`)
+    .pluck();
+  const revoke = raw.prepare<[string]>(
+    'update approval set revoked_at = approved_at where id = ? and revoked_at is null',
+  );
 
   /** Where to tell a sender who never asked, or whose request is gone. */
   function destinationOf(id: string) {
@@ -50,96 +124,78 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
         return { chat: chat !== undefined, sender: sender !== undefined, owner: sender?.owner === 1 };
       }),
 
-    requestPairing: (request) =>
+    question: ({ room, senderId, now }) =>
+      patiently(() => {
+        const found = questions.find(room, senderId);
+        if (found === undefined || found.until <= now) return null;
+        const { id, askedBy, ifYes } = found;
+        return { id, askedBy, ifYes };
+      }),
+
+    requestPairing: ({ channel, senderId: id, name, code, now, expiresAt, answerEveryMs, most, answer }) =>
       write(() => {
-        const { channel, senderId, name, code, now, expiresAt, answerEveryMs, most, answer } = request;
-        const answerable = lte(pairing.requestedAt, now - answerEveryMs);
-        query
-          .delete(pairing)
-          .where(and(eq(pairing.kind, 'sender'), lte(pairing.expiresAt, now), answerable))
-          .run();
-        const asked = query.select().from(pairing).where(eq(pairing.id, senderId)).get();
-        if (asked && asked.requestedAt > now - answerEveryMs) return 'quiet';
-        const othersWait = and(
-          eq(pairing.kind, 'sender'),
-          eq(pairing.channel, channel),
-          gt(pairing.expiresAt, now),
-          ne(pairing.id, senderId),
-        );
-        if (count(pairing, othersWait) >= most) return 'quiet';
-        const { chatId, address, threadId } = answer;
-        const row = { kind: 'sender', channel, code, name, requestedAt: now, expiresAt, chatId } as const;
-        const values = { ...row, address, threadId, speaker: answer.delivery.speaker };
-        const { changes } = query
-          .insert(pairing)
-          .values({ id: senderId, ...values })
-          .onConflictDoNothing()
-          .run();
+        const answeredBefore = now - answerEveryMs;
+        forgetOldRequests.run({ now, answeredBefore });
+        const asked = requestOf.get({ id });
+        if (asked && asked.requestedAt > answeredBefore) return 'quiet';
+        if ((othersWaiting.get({ channel, now, id }) ?? 0) >= most) return 'quiet';
+        const { chatId, address, threadId, delivery } = answer;
+        const { speaker } = delivery;
+        const destination = { chatId, address, threadId, speaker };
+        const row = { id, kind: 'sender', channel, code, name, requestedAt: now, expiresAt, ...destination };
         // No row changes if the sender has an older code or, one time in 10^11, if somebody else has this one.
-        if (changes === 0) {
-          const taken = query.select().from(pairing).where(eq(pairing.code, code)).get();
-          if (taken && taken.id !== senderId) return 'quiet';
-          query.update(pairing).set(values).where(eq(pairing.id, senderId)).run();
+        if (addRequest.run(row).changes === 0) {
+          const taken = requestCalled.get({ code });
+          if (taken && taken.id !== id) return 'quiet';
+          setRequest.run(row);
         }
-        deliver.putOnce(answer, answer.delivery);
+        deliver.putOnce(answer, delivery);
         return 'asked';
       }),
 
-    noteGroup: ({ chatId, title, now }) =>
+    noteGroup: ({ chatId: id, title: name, now }) =>
       write(() => {
-        const known = query.select().from(pairing).where(eq(pairing.id, chatId)).get();
+        const known = requestOf.get({ id });
         if (known) {
-          if (known.name !== title)
-            query.update(pairing).set({ name: title }).where(eq(pairing.id, chatId)).run();
+          if (known.name !== name) rename.run({ id, name });
           return false;
         }
-        const nowhere = { code: '', chatId, address: '', threadId: null, speaker: '' };
-        const channel = channelOf(chatId);
-        query
-          .insert(pairing)
-          .values({ id: chatId, kind: 'group', channel, name: title, requestedAt: now, ...nowhere })
-          .run();
+        const nowhere = { code: '', chatId: id, address: '', threadId: null, speaker: '', expiresAt: null };
+        addRequest.run({ id, kind: 'group', channel: channelOf(id), name, requestedAt: now, ...nowhere });
         return true;
       }),
 
     waiting: (now) =>
       read(() =>
-        query
-          .select({
-            code: pairing.code,
-            kind: pairing.kind,
-            id: pairing.id,
-            name: pairing.name,
-            expiresAt: pairing.expiresAt,
-          })
-          .from(pairing)
-          .where(waitsAt(now))
-          .orderBy(asc(pairing.requestedAt), asc(pairing.id))
-          .all(),
+        requestsWaiting
+          .all({ now })
+          .map(({ code, kind, id, name, expiresAt }) => ({ code, kind, id, name, expiresAt })),
       ),
 
     approve: ({ codeOrId, now, told }) =>
-      write((): Approval => {
+      write((): Approved => {
         if (codeOrId === '') return null;
-        const code = codeOrId.toUpperCase();
-        const asked = query
-          .select()
-          .from(pairing)
-          .where(and(or(eq(pairing.code, code), eq(pairing.id, codeOrId)), waitsAt(now)))
-          .get();
+        const asked = requestWanted.get({ code: codeOrId.toUpperCase(), id: codeOrId, now });
         // Every id contains its channel's name and an underscore; codes contain none.
         if (!asked && !codeOrId.includes('_')) return null;
         const id = asked?.id ?? codeOrId;
         const kind = asked?.kind ?? (chats.find(id)?.kind === 'direct' ? 'sender' : 'group');
-        const owner = addApproval(id, kind, now);
+        const owner = approve.get({ id, kind, now }) === 1;
+        memory.touch(`approval ${id}`);
+        endRequest.run(id);
         const to = asked ?? destinationOf(id);
         if (kind === 'sender' && to) {
-          const body = owner ? told.owner : told.member;
-          const origin = `notice:approved:${id}:${now}`;
-          const { speaker } = to;
+          const { chatId, channel, address, threadId, speaker } = to;
           deliver.putOnce(
-            { ...to, kind: 'direct', now },
-            { origin, personaId: null, speaker, part: 0, body, replyTo: null },
+            { chatId, channel, address, threadId, kind: 'direct', now },
+            {
+              origin: `notice:approved:${id}:${now}`,
+              personaId: null,
+              speaker,
+              part: 0,
+              body: owner ? told.owner : told.member,
+              replyTo: null,
+            },
           );
         }
         return { id, kind, owner };
@@ -147,23 +203,9 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
 
     revoke: (id) =>
       write(() => {
-        const taken = query
-          .update(approval)
-          .set({ revokedAt: sql`${approval.approvedAt}` })
-          .where(and(eq(approval.id, id), isNull(approval.revokedAt)))
-          .run();
+        const changed = [revoke, expireSender, forgetGroup].map((statement) => statement.run(id).changes);
         memory.touch(`approval ${id}`);
-        // A sender's row is kept, expired: it records when they were last answered.
-        const expired = query
-          .update(pairing)
-          .set({ expiresAt: 0 })
-          .where(and(eq(pairing.id, id), eq(pairing.kind, 'sender'), gt(pairing.expiresAt, 0)))
-          .run();
-        const forgotten = query
-          .delete(pairing)
-          .where(and(eq(pairing.id, id), eq(pairing.kind, 'group')))
-          .run();
-        return taken.changes + expired.changes + forgotten.changes > 0;
+        return changed.some((rows) => rows > 0);
       }),
   };
 }

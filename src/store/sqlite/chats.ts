@@ -2,31 +2,21 @@
  * Chats: their addresses and moves. After a move, a chat's message ids start again, so every message records how often
  * its chat had moved (`moves`); this also identifies a late message from a former address.
  */
-import { and, eq } from 'drizzle-orm';
 import type { ChatRecord, ChatStore } from '../../core/chat-record.js';
 import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { Receipt } from '../../core/receipt.js';
+import { assigned, bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { chat, leftAddress } from './schema.js';
+import type { chat } from './schema.js';
 
 type ReceivedChat = Extract<Receipt, { kind: 'message' | 'command' }>['chat'];
 
-/** The columns of `toChat`, for statements that join the chat with a room. */
-export const CHAT_COLUMNS = `chat.id as chatId, chat.channel, chat.account, chat.address, chat.moves, chat.kind, chat.title,
-  chat.active_persona as activePersona, chat.invited, chat.away`;
-
-export interface ChatRow {
-  chatId: ChatId;
-  channel: string;
-  account: string;
-  address: string;
-  moves: number;
-  kind: 'direct' | 'group';
-  title: string;
-  activePersona: PersonaId;
-  invited: string | null;
-  away: string | null;
-}
+/** A chat's row, also in statements that join it with a room. */
+export const CHAT_COLUMNS = `chat.id as chatId, ${columns(
+  'channel account address moves kind title activePersona invited away',
+  'chat',
+)}`;
+export type ChatRow = Omit<Row<typeof chat>, 'id'> & { chatId: ChatId };
 
 export function toChat(row: ChatRow): ChatRecord {
   const { chatId: id, channel, account, address, kind, title, activePersona, invited, away } = row;
@@ -49,18 +39,24 @@ export interface Chats {
   attend(id: ChatId, who: { activePersona?: PersonaId; invited: PersonaId[]; away: PersonaId[] }): void;
 }
 
-export function chatsOf({ raw, query, memory }: Connection): Chats {
+export function chatsOf({ raw, memory }: Connection): Chats {
   const findRow = raw.prepare<[ChatId], ChatRow>(`select ${CHAT_COLUMNS} from chat where id = ?`);
   const leftAddresses = raw.prepare<[ChatId], { address: string; moves: number }>(
     'select address, moves from left_address where chat_id = ?',
   );
-  const insert = raw.prepare<[object]>(`
-    insert into chat (id, channel, account, address, kind, title)
-    values (@id, @channel, @account, @address, @kind, @title)`);
-  const refresh = raw.prepare<[object]>(`
-    update chat set account = @account, address = @address, kind = @kind, title = @title where id = @id`);
-  const readdress = raw.prepare<[string, ChatId]>(
-    'update outbox set address = ? where chat_id = ? and finished_at is null',
+  const insert = raw.prepare<[object]>(insertInto('chat', 'id channel account address kind title'));
+  const update = (names: string) =>
+    raw.prepare<[object]>(`update chat set ${assigned(names)} where id = @id`);
+  const refresh = update('account address kind title');
+  const move = update('address moves');
+  const setWhoAttends = update('activePersona invited away');
+  const leave = raw.prepare<[object]>(`
+    ${insertInto('left_address', 'chatId address moves')} on conflict do nothing`);
+  const comeBack = raw.prepare<[object]>(
+    'delete from left_address where chat_id = @id and address = @address',
+  );
+  const readdress = raw.prepare<[object]>(
+    'update outbox set address = @address where chat_id = @id and finished_at is null',
   );
 
   const find = (id: ChatId) => memory.get(`chat ${id}`, () => findRow.get(id));
@@ -97,30 +93,22 @@ export function chatsOf({ raw, query, memory }: Connection): Chats {
     moved(id, address) {
       const row = find(id);
       if (!row || row.address === address) return;
-      query
-        .insert(leftAddress)
-        .values({ chatId: id, address: row.address, moves: row.moves })
-        .onConflictDoNothing()
-        .run();
-      query
-        .delete(leftAddress)
-        .where(and(eq(leftAddress.chatId, id), eq(leftAddress.address, address)))
-        .run();
-      query
-        .update(chat)
-        .set({ address, moves: row.moves + 1 })
-        .where(eq(chat.id, id))
-        .run();
-      readdress.run(address, id);
+      leave.run({ chatId: id, address: row.address, moves: row.moves });
+      comeBack.run({ id, address });
+      move.run({ id, address, moves: row.moves + 1 });
+      readdress.run({ id, address });
       touch(id);
     },
-    attend(id, { invited, away, ...change }) {
+    attend(id, { activePersona, invited, away }) {
+      const row = find(id);
+      if (!row) return;
       const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
-      query
-        .update(chat)
-        .set({ ...change, invited: some(invited), away: some(away) })
-        .where(eq(chat.id, id))
-        .run();
+      const who = {
+        activePersona: activePersona ?? row.activePersona,
+        invited: some(invited),
+        away: some(away),
+      };
+      setWhoAttends.run(bound({ id, ...who }));
       touch(id);
     },
   };
@@ -133,9 +121,9 @@ interface Asking {
 }
 
 export function chatStore({ raw, read, patiently }: Connection, chats: Chats): ChatStore {
-  const lastOf = raw.prepare<[string], { personaId: PersonaId | null; at: number | null }>(
-    'select last_persona as personaId, last_reply_at as at from room where id = ?',
-  );
+  const lastOf = raw.prepare<[string], { personaId: PersonaId; at: number }>(`
+    select last_persona as personaId, last_reply_at as at from room
+    where id = ? and last_persona is not null and last_reply_at is not null`);
   const waiting = raw.prepare<[object]>(`
     select 1 from message where room_id = @room and state = 'waiting' and id <= @upTo and quiet = 0 limit 1`);
   // The senders of the messages that the turn answers, or that the exchange began with.
@@ -164,12 +152,7 @@ export function chatStore({ raw, read, patiently }: Connection, chats: Chats): C
         const row = chats.find(id);
         return row ? toChat(row) : null;
       }),
-    lastReply: (room) =>
-      patiently(() => {
-        const last = lastOf.get(room);
-        if (last === undefined || last.personaId === null || last.at === null) return null;
-        return { personaId: last.personaId, at: last.at };
-      }),
+    lastReply: (room) => patiently(() => lastOf.get(room) ?? null),
     running: (room) => who(running, room),
     suspended: (room) => who(suspended, room),
     waits: (room, upTo) => patiently(() => waiting.get({ room, upTo }) !== undefined),

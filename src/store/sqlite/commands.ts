@@ -1,35 +1,53 @@
-/** The command lane: claims commands, and applies their effects in one transaction with the answer. */
-import { eq } from 'drizzle-orm';
+/**
+ * The command lane: claims commands, and applies their effects on a room, its turns and a persona's view in one
+ * transaction with the answer.
+ */
 import { Fault } from '../../core/errors.js';
-import { type PersonaId, roomParts } from '../../core/ids.js';
+import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect, RouteStore } from '../../core/route-store.js';
+import type { Questions } from './access.js';
 import { type Chats, toChat } from './chats.js';
+import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import type { Deliver } from './deliveries.js';
-import type { Effects } from './effects.js';
-import type { Questions } from './questions.js';
-import { version } from './schema.js';
-import { command } from './schema-work.js';
+import { type Deliver, turnOf } from './outbox.js';
+import type { command, turn } from './schema-work.js';
+import type { ShownRecords } from './shown.js';
+import { beganBefore, REVISE_ROOM, type Views } from './views.js';
 
 type CommandVerbs = Pick<RouteStore, 'takeCommand' | 'finishCommand'>;
+type Effect<Kind extends CommandEffect['kind']> = Extract<CommandEffect, { kind: Kind }>;
+
+const COMMAND =
+  'id roomId chatId senderId senderName administrator platformMessageId name argument afterMessage persona tries crashes';
+type CommandRow = Omit<
+  Row<typeof command>,
+  'account' | 'moves' | 'receivedAt' | 'state' | 'finishedAt' | 'twin' | 'leaseOwner' | 'leaseUntil'
+>;
 
 export function commandStore(
   connection: Connection,
   chats: Chats,
   deliver: Deliver,
   questions: Questions,
-  effects: Effects,
+  shown: ShownRecords,
+  views: Views,
 ): CommandVerbs {
-  const { raw, query, write } = connection;
-  const take = raw.prepare<[object], { tries: number }>(`
+  const { raw, write } = connection;
+  const effects = effectsOf(connection, chats, shown, views);
+  const take = raw.prepare<[object], CommandRow>(`
     update command set state = 'running', tries = tries + 1, lease_owner = @owner, lease_until = @until
     where id = @id and finished_at is null
       and (state = 'waiting' or lease_owner is null or lease_owner = @owner or lease_until <= @now)
-    returning tries`);
+    returning ${columns(COMMAND)}`);
+  // The argument is deleted: `/memory forget TEXT` must not keep the text.
+  const finish = raw.prepare<[object], Pick<CommandRow, 'roomId' | 'chatId'>>(`
+    update command set state = 'done', finished_at = @now, argument = '', lease_owner = null
+    where id = @id and state <> 'done' returning ${columns('roomId chatId')}`);
+  const undo = raw.prepare<[string]>('update version set undone = 1 where id = ?');
 
   function attend(
-    { chatId, personaId }: Extract<CommandEffect, { kind: 'activate' | 'invite' | 'leave' }>,
+    { chatId, personaId }: Effect<'activate'> | Effect<'invite' | 'leave'>,
     change: 'activePersona' | 'invited' | 'away',
   ): void {
     const row = chats.find(chatId);
@@ -46,11 +64,11 @@ export function commandStore(
   function apply(effect: CommandEffect, now: number): string | null {
     switch (effect.kind) {
       case 'reset':
-        return effects.reset(effect.room, effect.personaId, effect.upTo, now);
+        return effects.reset(effect, now);
       case 'suppress':
-        return effects.silence(effect.room, effect.upTo, now);
+        return effects.suppress(effect, now);
       case 'stop':
-        return effects.stop(effect.room, effect.turnId, now);
+        return effects.stop(effect, now);
       case 'activate':
         attend(effect, 'activePersona');
         return null;
@@ -61,7 +79,7 @@ export function commandStore(
         attend(effect, 'away');
         return null;
       case 'undone':
-        query.update(version).set({ undone: true }).where(eq(version.id, effect.versionId)).run();
+        undo.run(effect.versionId);
         return null;
       case 'ask':
         questions.ask(effect);
@@ -72,35 +90,22 @@ export function commandStore(
   return {
     takeCommand: (id, { owner, now, leaseMs }) =>
       write(() => {
-        const taken = take.get({ id, owner, now, until: now + leaseMs });
-        const row = taken && query.select().from(command).where(eq(command.id, id)).get();
+        const row = take.get({ id, owner, now, until: now + leaseMs });
         if (!row) return null;
         const chat = chats.find(row.chatId);
         if (!chat) throw new Fault('internal', `command ${id} has no chat in the store`);
-        const stored: StoredCommand = {
-          id,
-          name: row.name,
-          argument: row.argument,
-          room: row.roomId,
-          chat: toChat(chat),
-          sender: { id: row.senderId, name: row.senderName, administrator: row.administrator },
-          platformMessageId: row.platformMessageId,
-          afterMessage: row.afterMessage,
-          tries: row.tries,
-          crashes: row.crashes,
-        };
-        if (row.persona !== null) stored.persona = row.persona;
+        const { roomId: room, senderId, senderName, administrator, chatId: _, persona, ...rest } = row;
+        const sender = { id: senderId, name: senderName, administrator: administrator === 1 };
+        const stored: StoredCommand = { ...rest, room, chat: toChat(chat), sender };
+        if (persona !== null) stored.persona = persona;
         return stored;
       }),
 
     finishCommand: ({ id, now, deliveries, effects: asked }) =>
       write(() => {
-        const row = query.select().from(command).where(eq(command.id, id)).get();
-        const chat = row && row.state !== 'done' ? chats.find(row.chatId) : undefined;
+        const row = finish.get({ id, now });
+        const chat = row && chats.find(row.chatId);
         if (!row || !chat) return { abortedTurn: null };
-        // The argument is deleted: `/memory forget TEXT` must not keep the text.
-        const done = { state: 'done' as const, finishedAt: now, argument: '', leaseOwner: null };
-        query.update(command).set(done).where(eq(command.id, id)).run();
         let abortedTurn: string | null = null;
         for (const effect of asked) abortedTurn = apply(effect, now) ?? abortedTurn;
         const { chatId, channel, address, kind } = chat;
@@ -113,4 +118,111 @@ export function commandStore(
 
 function without(ids: PersonaId[], id: PersonaId): PersonaId[] {
   return ids.filter((other) => other !== id);
+}
+
+type TurnRow = Pick<Row<typeof turn>, 'id' | 'roomId' | 'personaId' | 'batch'>;
+
+/** The effects that end turns; each returns the turn that it aborted, if any. To be called within a transaction. */
+function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords, views: Views) {
+  const turns = (where: string) =>
+    raw.prepare<[RoomId], TurnRow>(
+      `select ${columns('id roomId personaId batch')} from turn where room_id = ? and ${where}`,
+    );
+  const running = turns(`state = 'running'`);
+  const suspended = turns(`state in ('suspended', 'ready')`);
+  const moveFenceOn = raw.prepare<[RoomId]>(
+    'update room set fence = fence + 1, lease_owner = null where id = ?',
+  );
+  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
+  const endExchange = raw.prepare<[RoomId]>('update room set exchange = null where id = ?');
+  const endTurn = raw.prepare<[object]>(`
+    update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null where id = @id`);
+  const waitAgain = raw
+    .prepare<[object], number>(`
+      update message set state = 'waiting', turn_id = null
+      where id in (select value from json_each(@batch)) and turn_id = @id and author_kind <> 'persona' and id > @upTo
+      returning id`)
+    .pluck();
+  // Messages that wait again will be heard again, perhaps by others, so their hearings are removed.
+  const unhear = raw.prepare<[object]>(`
+    delete from heard where room_id = @room and heard_after > @upTo
+      and message_id in (select value from json_each(@ids))`);
+  const silence = raw.prepare<[object]>(`
+    update message set quiet = 1 where room_id = @room and state = 'waiting' and id <= @upTo`);
+  const forgetWaiting = raw.prepare<[object]>(`
+    update message set state = 'done' where room_id = @room and state = 'waiting' and id <= @upTo`);
+  // A reply to a forgotten message may have been added after the command was received.
+  const forgetLateReplies = raw.prepare<[object]>(`
+    delete from heard
+    where room_id = @room and persona_id = @personaId and addressed = 1 and heard_after >= @upTo
+      and message_id in (
+        select message.id from message join turn on turn.id = message.turn_id
+        where message.id = heard.message_id and author_kind = 'persona' and ${beganBefore('@upTo')})`);
+  // What is already visible of a reply is completed instead of being left unfinished.
+  const dropReplies = raw.prepare<[object]>(`
+    update outbox set state = 'dropped', finished_at = @now
+    where chat_id = @chatId and finished_at is null and platform_message_id is null and thread_id is @threadId
+      and exists (
+        select 1 from turn
+        where turn.id = ${turnOf('outbox.origin')} and turn.persona_id = @personaId and ${beganBefore('@upTo')})`);
+
+  /** Ends a turn; its messages count as answered, except those after `upTo`, which wait again. */
+  function abort({ id, roomId: room, personaId, batch }: TurnRow, now: number, upTo: number): void {
+    const again = waitAgain.all({ id, batch, upTo });
+    if (again.length > 0) {
+      unhear.run({ room, upTo, ids: JSON.stringify(again) });
+      revise.run(room);
+    }
+    endTurn.run({ id, now });
+    const { chatId, threadId } = roomParts(room);
+    const chat = chats.find(chatId);
+    if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
+    const { channel, address, kind } = chat;
+    shown.stop({ id, personaId }, { chatId, channel, address, threadId, kind, now });
+    // A turn that runs beside a suspended one continues.
+    if (running.get(room) === undefined) moveFenceOn.run(room);
+  }
+
+  return {
+    stop({ room, turnId }: Effect<'stop'>, now: number): string | null {
+      const current = running.get(room);
+      const stopped = [current, ...suspended.all(room)].find((turn) => turn?.id === turnId);
+      if (!stopped) return null;
+      abort(stopped, now, Number.MAX_SAFE_INTEGER);
+      if (stopped === current) endExchange.run(room);
+      return turnId;
+    },
+
+    suppress({ room, upTo }: Effect<'suppress'>, now: number): string | null {
+      const current = running.get(room);
+      const [first = upTo + 1] = current ? (JSON.parse(current.batch) as number[]) : [];
+      const begun = current && first <= upTo ? current : undefined;
+      if (begun) {
+        abort(begun, now, upTo);
+        endExchange.run(room);
+      } else if (!current) moveFenceOn.run(room);
+      silence.run({ room, upTo });
+      return begun?.id ?? null;
+    },
+
+    reset({ room, personaId, upTo }: Effect<'reset'>, now: number): string | null {
+      const current = running.get(room);
+      const aborted = current?.personaId === personaId ? current : undefined;
+      if (aborted) abort(aborted, now, upTo);
+      // Without a turn, a run may be about to begin one over messages that are forgotten here.
+      else if (!current) moveFenceOn.run(room);
+      for (const turn of suspended.all(room)) {
+        // A suspended turn's messages count as heard: none of them waits again.
+        if (turn.personaId === personaId) abort(turn, now, Number.MAX_SAFE_INTEGER);
+      }
+      forgetWaiting.run({ room, upTo });
+      endExchange.run(room);
+      views.reset(room, personaId, upTo);
+      forgetLateReplies.run({ room, personaId, upTo });
+      const { chatId, threadId } = roomParts(room);
+      dropReplies.run({ chatId, threadId, personaId, upTo, now });
+      revise.run(room);
+      return aborted?.id ?? null;
+    },
+  };
 }

@@ -3,44 +3,32 @@
  * its end; only waiting for another process is asynchronous. Writes requested within one pass of the event loop share
  * one transaction, so rooms that are busy at the same time commit together.
  */
+import { rename, rm } from 'node:fs/promises';
 import Database from 'better-sqlite3';
-import { count, type SQL } from 'drizzle-orm';
-import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
-import type { SQLiteTable } from 'drizzle-orm/sqlite-core';
 import type { Clock } from '../../core/clock.js';
-import { Fault } from '../../core/errors.js';
-import { isBusy, storeFault } from './faults.js';
-import type { Flush } from './flush.js';
-import { createFlush, logSync } from './flush.js';
+import { createPatience, type Patience, storeFault } from './busy.js';
+import { createFlush, type Flush, logSync } from './flush.js';
 import { createMemory, type Memory } from './memory.js';
-import { createWrites } from './writes.js';
 
-export interface Connection {
+export interface Connection extends Omit<Patience, 'drain'> {
   readonly file: string;
   readonly raw: Database.Database;
-  readonly query: BetterSQLite3Database;
   /** A cache for what is read often and seldom changes. */
   readonly memory: Memory;
-  /** The number of rows. To be called within a transaction. */
-  count(table: SQLiteTable, where?: SQL): number;
-  /** Runs `work` outside a transaction, retrying while another process holds the database. */
-  patiently<T>(work: () => T): Promise<T>;
   /** All of `work` sees one snapshot of the database. */
   read<T>(work: () => T): Promise<T>;
-  /**
-   * Runs `work` atomically. The result survives a crash of the process, but not always a power cut. `work` may run more
-   * than once, so it must depend only on the database. `single`: it is one statement, which needs no transaction.
-   */
-  write<T>(work: () => T, single?: 'single'): Promise<T>;
   /** As `write`, but on the disk when it resolves; blocks the process meanwhile. */
   writeDurably<T>(work: () => T): Promise<T>;
   /** Syncs what was committed to the disk in the background. */
   readonly flush: Flush;
+  /** Calls `changed` soon after another process has written. Returns the function that stops watching. */
+  watch(changed: () => void): () => void;
+  /** Copies everything consistently into a new file, while other processes go on writing. */
+  copyTo(file: string): Promise<void>;
   close(): Promise<void>;
 }
 
-const FIRST_PAUSE_MS = 2;
-const LONGEST_PAUSE_MS = 100;
+const WATCH_EVERY_MS = 1_000;
 /** The write-ahead log is truncated to this size after a burst. */
 const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
 
@@ -53,22 +41,15 @@ export async function connect(options: {
   onStatement?: (sql: string) => void;
 }): Promise<Connection> {
   const { file, clock, busyTimeoutMs } = options;
-
-  async function patiently<T>(work: () => T): Promise<T> {
-    const giveUpAt = clock.now() + busyTimeoutMs;
-    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
-      if (!raw.open) throw new Fault('store_unavailable', `${file}: the store was closed`);
-      try {
-        return work();
-      } catch (error) {
-        if (!isBusy(error) || clock.now() >= giveUpAt) throw storeFault(error, file);
-      }
-      await clock.sleep(pause);
-    }
-  }
-
   const raw = openFile(file, options.onStatement);
   keepStatements(raw);
+  const { patiently, write, drain } = createPatience({
+    file,
+    clock,
+    busyTimeoutMs,
+    commit,
+    isOpen: () => raw.open,
+  });
   try {
     await patiently(() => {
       // A database that has tables already adopts this with its next VACUUM; until then `shrink` finds nothing to do.
@@ -88,6 +69,11 @@ export async function connect(options: {
   const dataVersion = raw.prepare('PRAGMA data_version').pluck();
   const memory = createMemory(() => dataVersion.get());
   const inTransaction = raw.transaction((work: () => unknown) => work());
+  const log = logSync(file);
+  const flush = createFlush(log.sync, () =>
+    patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)')),
+  );
+  const watches = new Set<NodeJS.Timeout>();
 
   /** Cached values change only when the transaction commits. */
   function commit<T>(work: () => T): T {
@@ -102,21 +88,23 @@ export async function connect(options: {
     }
   }
 
-  const writes = createWrites({ file, clock, busyTimeoutMs, commit, isOpen: () => raw.open });
-  const query = drizzle(raw);
-  const log = logSync(file);
-  const flush = createFlush(log.sync, () =>
-    patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)')),
-  );
+  /** Changes when another connection has written; null if it cannot be read at the moment. */
+  function version(): unknown {
+    try {
+      return dataVersion.get();
+    } catch {
+      // Busy, or a passing fault of the disk: verbs that fail on it say so. A timer has nobody to tell.
+      return null;
+    }
+  }
+
   return {
     file,
     raw,
-    query,
     memory,
-    count: (table, where) => query.select({ rows: count() }).from(table).where(where).get()?.rows ?? 0,
     patiently,
+    write,
     read: <T>(work: () => T) => patiently(() => inTransaction.deferred(work) as T),
-    write: writes.write,
     writeDurably: <T>(work: () => T) =>
       patiently(() => {
         // NORMAL does not sync at a commit: a power cut would lose what was already acknowledged to the platform.
@@ -128,8 +116,35 @@ export async function connect(options: {
         }
       }),
     flush,
+    watch(changed) {
+      let seen = version();
+      const timer = setInterval(() => {
+        const current = version();
+        if (current === null || current === seen) return;
+        seen = current;
+        changed();
+      }, WATCH_EVERY_MS).unref();
+      watches.add(timer);
+      return () => {
+        clearInterval(timer);
+        watches.delete(timer);
+      };
+    },
+    // The binding's `backup` creates a native object whose collection aborts Node 24 (see `keepStatements`).
+    async copyTo(copy) {
+      const partial = `${copy}.partial`;
+      try {
+        await rm(partial, { force: true });
+        await patiently(() => void raw.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`));
+        await rename(partial, copy);
+      } catch (error) {
+        await rm(partial, { force: true });
+        throw storeFault(error, copy);
+      }
+    },
     async close() {
-      writes.drain();
+      for (const timer of watches) clearInterval(timer);
+      drain();
       await flush.done().catch(() => {});
       raw.close();
       await log.close();
@@ -156,7 +171,7 @@ function keepStatements(raw: Database.Database): void {
 
 function openFile(file: string, onStatement?: (sql: string) => void): Database.Database {
   try {
-    // SQLite's own waiting would block the event loop: `patiently` and `createWrites` wait instead.
+    // SQLite's own waiting would block the event loop: `busy.ts` waits instead.
     const verbose = onStatement && ((sql?: unknown) => onStatement(String(sql)));
     return new Database(file, { timeout: 0, verbose });
   } catch (error) {

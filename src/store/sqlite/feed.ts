@@ -6,7 +6,7 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { HeardView, RecallFeed } from '../../core/recall.js';
 import type { HeardMessage } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { HEARD_COLUMNS, type HeardRow, toHeard } from './messages.js';
+import { HEARD_COLUMNS, type HeardRow, toHeard } from './transcript.js';
 import { behindReset, type Views } from './views.js';
 
 /** A message is heard soon after it is received: at most this many others of its room come in between. */
@@ -19,26 +19,22 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
   >(`
     select room_id as room, persona_id as personaId from heard
     where (room_id, persona_id) > (@room, @personaId) order by room_id, persona_id limit 1`);
-  const since = raw
-    .prepare<[object], [...HeardRow, isTaken: number]>(`
-      select ${HEARD_COLUMNS}, author_kind <> 'persona' and exists (
-        select 1 from turn where turn.id = message.turn_id and turn.state = 'running')
-      from heard join message on message.id = heard.message_id
-      where heard.room_id = @room and persona_id = @personaId and addressed = @addressed
-        and (heard_after, message_id) > (@afterHeard, @afterMessage) and message_id > @resetAt
-      order by heard_after, message_id limit @most + 0`)
-    .raw();
+  const since = raw.prepare<[object], HeardRow & { isTaken: number }>(`
+    select ${HEARD_COLUMNS}, author_kind <> 'persona' and exists (
+      select 1 from turn where turn.id = message.turn_id and turn.state = 'running') as isTaken
+    from heard join message on message.id = heard.message_id
+    where heard.room_id = @room and persona_id = @personaId and addressed = @addressed
+      and (heard_after, message_id) > (@afterHeard, @afterMessage) and message_id > @resetAt
+    order by heard_after, message_id limit @most + 0`);
   const roomOf = raw.prepare<[number], RoomId>('select room_id from message where id = ?').pluck();
-  const heardOnce = raw
-    .prepare<[object], HeardRow>(`
-      select ${HEARD_COLUMNS}
-      from (
-        select * from heard
-        where room_id = @room and persona_id = @personaId and addressed = @addressed and heard_after >= @id - 1
-        order by heard_after, message_id limit ${NEARBY}
-      ) as nearby join message on message.id = nearby.message_id
-      where nearby.message_id = @id and message_id > @resetAt and heard_after >= @resetAt`)
-    .raw();
+  const heardOnce = raw.prepare<[object], HeardRow>(`
+    select ${HEARD_COLUMNS}
+    from (
+      select * from heard
+      where room_id = @room and persona_id = @personaId and addressed = @addressed and heard_after >= @id - 1
+      order by heard_after, message_id limit ${NEARBY}
+    ) as nearby join message on message.id = nearby.message_id
+    where nearby.message_id = @id and message_id > @resetAt and heard_after >= @resetAt`);
 
   return {
     heardViews: (after, most) =>
@@ -71,9 +67,8 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
         });
         // Stops at the messages of a running turn: they, and everything after them, follow when it has ended, so that a
         // cursor skips nothing.
-        const taken = rows.findIndex((row) => row.at(-1) === 1);
-        const told = taken < 0 ? rows : rows.slice(0, taken);
-        return told.map((row) => toHeard(row.slice(0, -1) as HeardRow));
+        const taken = rows.findIndex(({ isTaken }) => isTaken === 1);
+        return (taken < 0 ? rows : rows.slice(0, taken)).map(toHeard);
       }),
 
     visible: ({ chatId, personaId }, messageIds) =>

@@ -2,11 +2,11 @@
 import { access } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { drizzle } from 'drizzle-orm/better-sqlite3';
-import { channelStateReader } from './channel-state.js';
-import { storeFault } from './faults.js';
+import { storeFault } from './busy.js';
+import type { Connection } from './connection.js';
 import { appliedMigrations, knownMigrations, refuseNewer } from './migrate.js';
 import { type Traces, traceStore } from './traces.js';
+import { channelStateReader } from './values.js';
 import { viewsOf } from './views.js';
 
 const WAIT_MS = 5_000;
@@ -23,34 +23,18 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
     () => false,
   );
   if (!exists) return { kind: 'missing' };
-  let raw: Database.Database | undefined;
-  try {
-    raw = new Database(file, { readonly: true, timeout: WAIT_MS });
+  return reading(file, ({ raw }) => {
     const known = knownMigrations(fileURLToPath(migrationsFolder));
     const applied = appliedMigrations({ raw, file });
     refuseNewer(file, known, applied);
     const pending = known.filter((tag) => !applied.includes(tag)).length;
     return { kind: 'found', pending, parked: applied.length > 0 ? parkedIn(raw) : 0 };
-  } catch (error) {
-    throw storeFault(error, file);
-  } finally {
-    raw?.close();
-  }
+  });
 }
 
 /** Traces messages beside a running gateway. Throws as above; the database must be up to date. */
-export async function withTraces<T>(file: string, look: (traces: Traces) => Promise<T>): Promise<T> {
-  let raw: Database.Database | undefined;
-  try {
-    raw = new Database(file, { readonly: true, timeout: WAIT_MS });
-    const query = drizzle(raw);
-    const read = async <R>(work: () => R) => work();
-    return await look(traceStore({ raw, query, read }, viewsOf({ query, raw })));
-  } catch (error) {
-    throw storeFault(error, file);
-  } finally {
-    raw?.close();
-  }
+export function withTraces<T>(file: string, look: (traces: Traces) => Promise<T>): Promise<T> {
+  return reading(file, (database) => look(traceStore(database, viewsOf(database))));
 }
 
 /** A channel's own values, read beside a running gateway. Empty if the database does not exist yet. */
@@ -62,11 +46,17 @@ export async function storedChannelState(
 ): Promise<Map<string, string>> {
   const found = await inspectSqlite(file, migrationsFolder);
   if (found.kind === 'missing' || found.pending > 0) return new Map();
+  return reading(file, (database) => channelStateReader(database)(channel, names));
+}
+
+async function reading<T>(
+  file: string,
+  look: (database: Pick<Connection, 'raw' | 'read'>) => T | Promise<T>,
+): Promise<T> {
   let raw: Database.Database | undefined;
   try {
     raw = new Database(file, { readonly: true, timeout: WAIT_MS });
-    const read = async <R>(work: () => R) => work();
-    return await channelStateReader({ raw, read })(channel, names);
+    return await look({ raw, read: async (work) => work() });
   } catch (error) {
     throw storeFault(error, file);
   } finally {

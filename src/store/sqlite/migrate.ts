@@ -9,7 +9,6 @@ import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
-import { copyDatabase } from './copy.js';
 
 /** A migration is identified by the name of drizzle-kit's file: `0003_something`. */
 type Tag = string;
@@ -30,7 +29,7 @@ export async function migrate(
 
   if (applied.length > 0) {
     const copy = `${connection.file}.before-${Number.parseInt(first, 10)}`;
-    await copyDatabase(connection, copy);
+    await connection.copyTo(copy);
     await removeOldCopies(connection.file);
     log.info({ copy, migrations: pending }, 'migrating the database to this version; a copy was kept');
   }

@@ -4,33 +4,26 @@ import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Store } from '../../core/store.js';
-import { accessStore } from './access.js';
-import { channelStateStore } from './channel-state.js';
+import { accessStore, questionsOf } from './access.js';
 import { chatStore, chatsOf } from './chats.js';
 import { commandStore } from './commands.js';
 import { type Connection, connect } from './connection.js';
-import { deliverOf } from './deliveries.js';
-import { effectsOf } from './effects.js';
 import { eraseStore } from './erase.js';
-import { factStore } from './facts.js';
 import { recallFeed } from './feed.js';
 import { migrate } from './migrate.js';
-import { viewStore } from './moves.js';
-import { outboxStore } from './outbox.js';
+import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
-import { questionStore, questionsOf } from './questions.js';
 import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
 import { shownOf, shownStore } from './shown.js';
-import { suspendedOf } from './suspended.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
-import { turnStore } from './turns.js';
+import { suspendedOf, turnStore } from './turns.js';
 import { upkeepOf } from './upkeep.js';
-import { usageAdderOf } from './usage.js';
+import { usageAdderOf, valueStore } from './values.js';
 import { versionStore } from './versions.js';
-import { viewsOf } from './views.js';
+import { viewStore, viewsOf } from './views.js';
 
 const BUSY_TIMEOUT_MS = 30_000;
 
@@ -66,35 +59,38 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Implements the ports on a database that is up to date. */
+/** Implements the ports on a database that is up to date: the steps of the route, then what stands beside it. */
 export function storeOn(connection: Connection, clock: Clock): Store {
+  const { watch, copyTo, close } = connection;
   const chats = chatsOf(connection);
+  const questions = questionsOf(connection);
   const deliver = deliverOf(connection);
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
-  const questions = questionsOf(connection);
-  const addUsage = usageAdderOf(connection);
   const suspended = suspendedOf(connection);
+  const addUsage = usageAdderOf(connection);
   return {
     ...receiveStore(connection, chats, questions, suspended),
     ...roomStore(connection, shown, addUsage),
+    ...transcriptStore(connection, views),
     ...turnStore(connection, deliver, views, addUsage, suspended),
     ...shownStore(connection),
     ...outboxStore(connection, chats, deliver),
-    ...commandStore(connection, chats, deliver, questions, effectsOf(connection, chats, shown, views)),
+    ...commandStore(connection, chats, deliver, questions, shown, views),
     ...recoveryStore(connection),
-    ...transcriptStore(connection, views),
+
+    ...accessStore(connection, chats, deliver, questions),
+    ...chatStore(connection, chats),
+    ...valueStore(connection),
     ...viewStore(connection, views, addUsage),
     ...versionStore(connection),
     ...traceStore(connection, views),
     ...recallFeed(connection, views),
     ...eraseStore(connection),
-    ...chatStore(connection, chats),
-    ...accessStore(connection, chats, deliver),
-    ...questionStore(connection, questions),
-    ...factStore(connection),
-    ...channelStateStore(connection),
     ...pruneStore(connection),
     ...upkeepOf(connection, clock),
+    watch,
+    copyTo,
+    close,
   };
 }

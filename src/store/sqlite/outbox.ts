@@ -1,21 +1,162 @@
-/** Step 7 of the route: the outbox, in order per chat. Only one process at a time sends for a chat. */
-
-import type { Delivery } from '../../core/delivery.js';
+/**
+ * Step 7 of the route: the outbox. Entries are added by `Deliver` alone, and delivered in order per chat; only one process
+ * at a time sends for a chat.
+ */
+import type { Delivery, NewDelivery, ShownPart } from '../../core/delivery.js';
+import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
-import type { RouteStore } from '../../core/route-store.js';
+import type { Lease, RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
+
+import { bound, columns, fromJson, listed, type Row } from './columns.js';
+
 import type { Connection } from './connection.js';
-import {
-  DELIVERY_ORDER,
-  type Deliver,
-  OUTBOX_COLUMNS,
-  type OutboxRow,
-  toDelivery,
-  UNKNOWN,
-} from './deliveries.js';
-import { NO_WORDS } from './rows.js';
+import type { outbox } from './schema-work.js';
+
+/** The destination of a delivery, and when it was created. */
+export interface Destination {
+  chatId: ChatId;
+  channel: string;
+  address: Address;
+  threadId: string | null;
+  kind: 'direct' | 'group';
+  now: number;
+}
+
+/** An entry's state, apart from its content. */
+export interface Standing {
+  /** The part that is shown already, and how often the process crashed while sending it. */
+  shown?: { part: ShownPart; crashes: number } | undefined;
+  precedes?: number | undefined;
+}
+
+/** Stored as the platform's id when a part may be shown and its id is unknown. */
+export const UNKNOWN = '';
+
+/** The body of an entry whose text was forgotten. */
+export const NO_WORDS = '{"text":"","marks":[]}';
+
+/** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
+const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
+
+/** The turn behind an origin: of its answer, or of a side message (`tool:<turn>:<key>`). */
+export function turnOf(origin: string): string {
+  return `case
+    when ${origin} like 'turn:%' then substr(${origin}, 6)
+    when ${origin} like 'tool:%' then substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1)
+    end`;
+}
+
+export interface Deliver {
+  /**
+   * Adds deliveries to the outbox. With `send`, the first is claimed, marked as being sent, and returned. To be called
+   * within a transaction.
+   */
+  put(to: Destination, deliveries: (NewDelivery & Standing)[], send?: Lease | null): Delivery | null;
+  /** As `put`, but ignores a duplicate of (origin, persona, part): then false. */
+  putOnce(to: Destination, delivery: NewDelivery & Standing): boolean;
+}
+
+/** What is given for each new entry, apart from its destination. */
+const GIVEN = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId shownKey
+    precedes leaseOwner leaseUntil`;
+
+export function deliverOf({ raw }: Connection): Deliver {
+  const insert = raw
+    .prepare<[object], number>(`
+      insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(GIVEN)})
+      select @chatId, @channel, @address, @threadId, @kind, ${fromJson(GIVEN)}
+      from json_each(@rows) where true on conflict do nothing returning id`)
+    .pluck();
+
+  function rowOf(delivery: NewDelivery & Standing, send: Lease | null, now: number) {
+    const { shown, appearance, precedes, body, personaId, origin, speaker, part, replyTo } = delivery;
+    const { attempts, ...doubt } = inDoubt(delivery, now);
+    return bound({
+      origin,
+      personaId: personaId ?? '',
+      speaker,
+      part,
+      body,
+      face: appearance,
+      replyTo,
+      ...doubt,
+      attempts: attempts + (send ? 1 : 0),
+      state: send ? 'sending' : 'waiting',
+      platformMessageId: shown && (shown.part.platformMessageId ?? UNKNOWN),
+      shownKey: shown?.part.key,
+      precedes,
+      leaseOwner: send?.owner,
+      leaseUntil: send ? send.now + send.leaseMs : 0,
+    });
+  }
+
+  function insertRows(
+    { now, ...to }: Destination,
+    deliveries: (NewDelivery & Standing)[],
+    send: Lease | null,
+  ): number[] {
+    const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, now));
+    return insert.all({ ...to, rows: JSON.stringify(rows) });
+  }
+
+  return {
+    put(to, deliveries, send = null) {
+      const [first] = deliveries;
+      if (first === undefined) return null;
+      const ids = insertRows(to, deliveries, send);
+      if (ids.length < deliveries.length) {
+        throw new Fault('internal', `the outbox already has an entry of ${first.origin}`);
+      }
+      return send ? asDelivery(ids[0] ?? 0, to, first) : null;
+    },
+    putOnce: (to, delivery) => insertRows(to, [delivery], null).length === 1,
+  };
+}
+
+/** If it is unknown whether the part arrived, it counts as tried once, and is looked for from that time on. */
+function inDoubt({ shown }: Standing, now: number) {
+  return shown !== undefined && shown.part.platformMessageId === null
+    ? { createdAt: shown.part.sentAt, attempts: 1, uncertainCrashes: shown.crashes }
+    : { createdAt: now, attempts: 0, uncertainCrashes: 0 };
+}
+
+/** The delivery's state before the attempt that begins. */
+function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery & Standing): Delivery {
+  const { shown, precedes: _, ...delivery } = entry;
+  const first: Delivery = {
+    ...delivery,
+    ...to,
+    ...inDoubt(entry, now),
+    id,
+    uncertainCuts: 0,
+    notBefore: 0,
+  };
+  if (shown) first.shown = { platformMessageId: shown.part.platformMessageId, key: shown.part.key };
+  return first;
+}
+
+const COLUMNS = columns(
+  `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
+    uncertainCuts uncertainCrashes notBefore platformMessageId shownKey`,
+);
+type Whole = Row<typeof outbox>;
+type OutboxRow = Omit<Whole, 'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'>;
+
+function toDelivery({ face, platformMessageId, shownKey, ...entry }: OutboxRow): Delivery {
+  const personaId = entry.personaId === '' ? null : entry.personaId;
+  const delivery: Delivery = { ...entry, personaId, body: JSON.parse(entry.body) };
+  if (face !== null) delivery.appearance = JSON.parse(face);
+  if (platformMessageId !== null && shownKey !== null) {
+    delivery.shown = {
+      platformMessageId: platformMessageId === UNKNOWN ? null : platformMessageId,
+      key: shownKey,
+    };
+  }
+  return delivery;
+}
 
 type OutboxVerbs = Pick<
   RouteStore,
@@ -34,11 +175,12 @@ export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, atte
 
 export function outboxStore(connection: Connection, chats: Chats, deliver: Deliver): OutboxVerbs {
   const { raw, patiently, write } = connection;
-  const next = raw.prepare<[ChatId], OutboxRow>(`
-    select ${OUTBOX_COLUMNS} from outbox where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
+  const next = raw.prepare<[ChatId], OutboxRow & Pick<Whole, 'state' | 'leaseOwner' | 'leaseUntil'>>(`
+    select ${COLUMNS}, ${columns('state leaseOwner leaseUntil')} from outbox
+    where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
   // Excludes an entry that a reset has forgotten: there is nothing left to send again.
   const one = raw.prepare<[number], OutboxRow>(
-    `select ${OUTBOX_COLUMNS} from outbox where id = ? and body <> '${NO_WORDS}'`,
+    `select ${COLUMNS} from outbox where id = ? and body <> '${NO_WORDS}'`,
   );
   // What another process was sending when its lease expired may have arrived.
   const sending = raw.prepare<[object]>(`
@@ -61,26 +203,28 @@ export function outboxStore(connection: Connection, chats: Chats, deliver: Deliv
     update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null
     where id = @id and finished_at is null`);
   const shownAfter = raw.prepare<[object], OutboxRow>(`
-    select ${OUTBOX_COLUMNS} from outbox
+    select ${COLUMNS} from outbox
     where origin = @origin and persona_id = @personaId and part > @part
       and finished_at is null and platform_message_id <> '${UNKNOWN}'`);
   const retract = raw.prepare<[object]>(`
     update outbox set created_at = @now, ${AS_NEVER_SENT}
     where id in (select value from json_each(@ids)) and finished_at is null`);
 
-  function delivery(row: OutboxRow | undefined): Delivery | null {
-    return row ? toDelivery(row) : null;
-  }
-
   return {
     next: (chatId, owner, now) =>
       patiently(() => {
         const row = next.get(chatId);
-        if (row?.state !== 'sending' || row.leaseOwner === owner) return delivery(row);
-        if (row.leaseUntil > now) return null;
-        return toDelivery({ ...row, uncertainCrashes: row.uncertainCrashes + 1 });
+        if (row === undefined) return null;
+        const { state, leaseOwner, leaseUntil, ...entry } = row;
+        if (state !== 'sending' || leaseOwner === owner) return toDelivery(entry);
+        if (leaseUntil > now) return null;
+        return toDelivery({ ...entry, uncertainCrashes: entry.uncertainCrashes + 1 });
       }),
-    delivery: (id) => patiently(() => delivery(one.get(id))),
+    delivery: (id) =>
+      patiently(() => {
+        const row = one.get(id);
+        return row ? toDelivery(row) : null;
+      }),
     sending: (id, { owner, now, leaseMs }) =>
       write(() => sending.run({ id, owner, now, until: now + leaseMs }).changes === 1, 'single'),
     sent: (id, platformMessageId, now) =>

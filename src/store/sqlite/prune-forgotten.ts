@@ -8,7 +8,8 @@ import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
 import { FORGOTTEN_FILES, type UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
-import { beganBefore, NO_WORDS } from './rows.js';
+import { NO_WORDS } from './outbox.js';
+import { beganBefore } from './views.js';
 
 /** The number of rows examined before other work may run. */
 export const STRIDE = 2_000;

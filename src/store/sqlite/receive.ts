@@ -3,18 +3,21 @@ import type { Appearance } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import type { PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
-import type { ChannelStore } from '../../core/store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
+import type { Questions } from './access.js';
+import { storeFault } from './busy.js';
 import type { Chats } from './chats.js';
+import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { storeFault } from './faults.js';
-import type { Questions } from './questions.js';
-import { receiptStatements } from './receipts.js';
-import type { Suspended } from './suspended.js';
+import { editsOf, IS_MESSAGE, MESSAGE } from './edits.js';
+import { turnOf } from './outbox.js';
+import type { message } from './schema.js';
+import type { outbox } from './schema-work.js';
+import type { Suspended } from './turns.js';
+import { beganBefore } from './views.js';
 
 type Batch = Parameters<RouteStore['receive']>[0];
 type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
-type ReceiveVerbs = Pick<RouteStore, 'receive' | 'durable'> & Pick<ChannelStore, 'cursor' | 'newest'>;
 
 /** The result of one receipt; left out if it had no effect. */
 type Outcome =
@@ -24,200 +27,196 @@ type Outcome =
   /** A waiting message changed, but there is no new one. */
   | { kind: 'waits'; room: RoomId };
 
+const COMMAND = `roomId chatId account moves platformMessageId senderId senderName administrator name argument
+  afterMessage receivedAt state twin persona`;
+
+/** A message that waits, as far as it differs from what nobody typed. */
+interface NewMessage
+  extends Pick<
+    Row<typeof message>,
+    'account' | 'moves' | 'authorKind' | 'authorId' | 'authorName' | 'text' | 'sentAt' | 'receivedAt'
+  > {
+  platformMessageId: string;
+  replyTo?: StoredReply | null;
+  [column: string]: unknown;
+}
+const NOBODY_TYPED = {
+  administrator: false,
+  mentionsBot: false,
+  replyTo: null,
+  edited: false,
+  state: 'waiting',
+  attachments: null,
+  words: null,
+  quiet: false,
+  addresses: null,
+  twin: null,
+  bot: false,
+  reaction: false,
+};
+
+type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
+
+/** Whether the other table has the same platform message: under its id, or as another copy of it. */
+const isIn = (table: 'message' | 'command', which: string) => `
+  exists (select 1 from ${table} where ${IS_MESSAGE} ${which})
+  or @twin is not null and exists (
+    select 1 from ${table} where chat_id = @chatId and moves = @moves and twin = @twin and twin is not null ${which})`;
+
 export function receiveStore(
   connection: Connection,
   chats: Chats,
   questions: Questions,
   suspended: Suspended,
-): ReceiveVerbs {
-  const { write, patiently, flush } = connection;
-  const statements = receiptStatements(connection);
+): Pick<RouteStore, 'receive' | 'durable'> {
+  const { raw, write, flush } = connection;
+  const edits = editsOf(connection, chats);
+  const addMessage = raw.prepare<[object]>(`
+    ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`);
+  const addCommand = raw.prepare<[object]>(`
+    ${insertIf('command', COMMAND)} where not (${isIn('message', 'and edited = 0')}) on conflict do nothing`);
+  const newestMessage = raw.prepare<[RoomId], number>('select newest_message from room where id = ?').pluck();
+  const addRoom = raw.prepare<[object]>(`
+    insert into room (id, chat_id, newest_platform_id, newest_message)
+    values (@room, @chatId, @platformMessageId, @id)
+    on conflict do update set newest_message = max(newest_message, excluded.newest_message),
+      newest_platform_id = coalesce(excluded.newest_platform_id, newest_platform_id)`);
+  const setCursor = raw.prepare<[object]>(`
+    ${insertInto('cursor', 'channel account value')} on conflict do update set ${excluded('value')}`);
 
-  function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
-    const { chat, platformMessageId, sender } = said;
-    const row = chats.find(chat.id);
-    const room = roomId(chat.id, said.threadId);
-    const id = statements.addMessage({
-      room,
-      chatId: chat.id,
-      account: batch.account,
-      moves: chats.movesAt(row, chat.address),
-      authorKind: 'person',
-      authorId: sender.id,
-      authorName: sender.name,
-      administrator: Number(sender.administrator),
-      text: said.text,
-      sentAt: said.sentAt,
-      receivedAt: said.receivedAt ?? batch.now,
-      platformMessageId,
-      mentionsBot: Number(said.mentionsBot),
-      replyTo: said.replyTo ? JSON.stringify(storedReply(chat.id, said.replyTo)) : null,
-      edited: 0,
-      attachments: said.attachments ? JSON.stringify(said.attachments) : null,
-      words: said.words ?? null,
-      quiet: Number(said.quiet ?? false),
-      addresses: said.addresses ? JSON.stringify(said.addresses) : null,
-      twin: said.twin ?? null,
-      bot: Number(sender.bot ?? false),
-      reaction: 0,
-    });
-    if (id === null) return { kind: 'duplicate' };
-    statements.addRoom.run({ room, chatId: chat.id, platformMessageId, id });
-    chats.talked(row, chat, batch);
-    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+  /** Finds one of our own messages by its platform id. */
+  const findSent = raw.prepare<[ChatId, string], SentRow>(`
+    select ${columns('personaId face origin speaker threadId body')}
+    from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`);
+  /** The turn that said it, if a reset has forgotten what it answered. */
+  const findForgotten = raw.prepare<[object]>(`
+    select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
+    where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`);
+
+  function addedTo(room: RoomId, statement: typeof addMessage, row: object): number | undefined {
+    const { changes, lastInsertRowid } = statement.run(
+      bound({ ...row, roomId: room, chatId: roomParts(room).chatId }),
+    );
+    return changes === 0 ? undefined : Number(lastInsertRowid);
+  }
+
+  /** `newest`: its platform id, if it is what a person wrote last in the room. */
+  function say(room: RoomId, said: NewMessage, newest: string | null = null): Outcome {
+    const id = addedTo(room, addMessage, { ...NOBODY_TYPED, ...said });
+    if (id === undefined) return { kind: 'duplicate' };
+    addRoom.run({ room, chatId: roomParts(room).chatId, platformMessageId: newest, id });
     return { kind: 'message', room };
   }
 
+  function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
+    const { chat, sender, platformMessageId, text, sentAt, mentionsBot, replyTo } = said;
+    const row = chats.find(chat.id);
+    const message = {
+      account: batch.account,
+      moves: chats.movesAt(row, chat.address),
+      authorKind: 'person' as const,
+      authorId: sender.id,
+      authorName: sender.name,
+      administrator: sender.administrator,
+      bot: sender.bot ?? false,
+      text,
+      sentAt,
+      receivedAt: said.receivedAt ?? batch.now,
+      platformMessageId,
+      mentionsBot,
+      replyTo: replyTo && storedReply(chat.id, replyTo),
+      attachments: said.attachments,
+      words: said.words,
+      quiet: said.quiet ?? false,
+      addresses: said.addresses,
+      twin: said.twin,
+    };
+    const outcome = say(roomId(chat.id, said.threadId), message, platformMessageId);
+    if (outcome.kind === 'duplicate') return outcome;
+    chats.talked(row, chat, batch);
+    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    return outcome;
+  }
+
   function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
-    const { chat, platformMessageId, sender, answers } = said;
+    const { chat, sender, platformMessageId, command, answers } = said;
     // Another process may have ended the question meanwhile.
     if (answers !== undefined && !questions.end(answers)) return { kind: 'duplicate' };
     const row = chats.find(chat.id);
     const room = roomId(chat.id, said.threadId);
-    const id = statements.addCommand({
-      room,
-      chatId: chat.id,
+    const id = addedTo(room, addCommand, {
       account: batch.account,
       moves: chats.movesAt(row, chat.address),
       platformMessageId,
       senderId: sender.id,
       senderName: sender.name,
-      administrator: Number(sender.administrator),
-      name: said.command.name,
-      argument: said.command.argument,
-      now: batch.now,
-      twin: said.twin ?? null,
-      persona: said.persona ?? null,
+      administrator: sender.administrator,
+      ...command,
+      afterMessage: newestMessage.get(room) ?? 0,
+      receivedAt: batch.now,
+      state: 'waiting',
+      twin: said.twin,
+      persona: said.persona,
     });
-    if (id === null) return { kind: 'duplicate' };
-    statements.addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
+    if (id === undefined) return { kind: 'duplicate' };
+    addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
     chats.talked(row, chat, batch);
     if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
     return { kind: 'command', command: { id, room } };
   }
 
   /** An event from inside the gateway becomes a message of the room, whichever persona it is for. */
-  function storeEvent(event: Of<'event'>): Outcome | undefined {
-    const { room, about, personaId } = event;
-    const { chatId } = roomParts(room);
-    if (chats.find(chatId) === undefined) return undefined;
-    const id = statements.addMessage({
-      ...NO_PERSON,
-      room,
-      chatId,
+  function storeEvent({ room, about, personaId, text, at, id }: Of<'event'>): Outcome | undefined {
+    if (chats.find(roomParts(room).chatId) === undefined) return undefined;
+    return say(room, {
       // Not tied to account and moves, so the same event is recognised wherever the chat is now.
       account: '',
       moves: 0,
       authorKind: 'gateway',
       authorId: about,
       authorName: about,
-      text: event.text,
-      sentAt: event.at,
-      receivedAt: event.at,
-      platformMessageId: `event:${event.id}`,
-      mentionsBot: 1,
-      addresses: personaId === null ? null : JSON.stringify([personaId]),
+      text,
+      sentAt: at,
+      receivedAt: at,
+      platformMessageId: `event:${id}`,
+      mentionsBot: true,
+      addresses: personaId === null ? null : [personaId],
     });
-    if (id === null) return { kind: 'duplicate' };
-    statements.addRoom.run({ room, chatId, platformMessageId: null, id });
-    return { kind: 'message', room };
   }
 
   function storedReply(chatId: ChatId, replyTo: NonNullable<Of<'message'>['replyTo']>): StoredReply {
     const { platformMessageId, senderName, text, ours } = replyTo;
-    const sent = ours ? statements.findSent.get(chatId, platformMessageId) : undefined;
+    const sent = ours ? findSent.get(chatId, platformMessageId) : undefined;
     const personaId = sent?.personaId || replyTo.personaId || null;
     return { senderName, text: withoutName(text, sent?.face ?? null), ours, personaId };
   }
 
-  function change(edit: Of<'edit'>, batch: Batch): Outcome | undefined {
-    const { chatId, platformMessageId, text, mentionsBot } = edit;
-    const words = edit.words ?? null;
-    const attachments = edit.attachments ? JSON.stringify(edit.attachments) : null;
-    const moves = chats.find(chatId)?.moves ?? 0;
-    const key = { chatId, account: batch.account, moves, platformMessageId };
-    const newest = statements.findEdited.get(key) ?? statements.findMessage.get(key);
-    if (!newest || newest.authorId !== edit.senderId) return undefined;
-    // Platforms report edits for other changes, too (a link preview): the same text needs no new answer.
-    if ((newest.words ?? newest.text) === (words ?? text)) return undefined;
-    const { room } = newest;
-    if (newest.isTaken) {
-      const id = statements.copyMessage.run({
-        id: newest.id,
-        text,
-        attachments,
-        words,
-        mentionsBot: Number(mentionsBot),
-        sentAt: edit.editedAt,
-        now: batch.now,
-      }).lastInsertRowid;
-      statements.addRoom.run({ room, chatId, platformMessageId: null, id });
-      return { kind: 'waits', room };
-    }
-    const mentions = Number(newest.mentionsBot === 1 || mentionsBot);
-    statements.setText.run({ id: newest.id, text, attachments, words, mentionsBot: mentions });
-    if (newest.state !== 'waiting') {
-      statements.revise.run(room);
-      return undefined;
-    }
-    statements.moveFenceOn.run(room);
-    return { kind: 'waits', room };
-  }
-
   /** A reaction that is added, removed and added again is heard once. */
-  function react(reaction: Of<'reaction'>, batch: Batch): Outcome | undefined {
-    const { chatId, sender, sign, sentAt } = reaction;
+  function react({ chatId, sender, sign, ...reaction }: Of<'reaction'>, batch: Batch): Outcome | undefined {
     const chat = chats.find(chatId);
     if (chat === undefined) return undefined;
     for (const platformMessageId of reaction.platformMessageIds) {
-      const sent = statements.findSent.get(chatId, platformMessageId);
-      if (!sent?.personaId || statements.findForgotten.get({ origin: sent.origin })) continue;
-      const room = roomId(chatId, sent.threadId);
+      const sent = findSent.get(chatId, platformMessageId);
+      if (!sent?.personaId || findForgotten.get({ origin: sent.origin })) continue;
+      const { speaker: senderName, personaId } = sent;
       const text = withoutName(JSON.parse(sent.body).text, sent.face);
-      const replyTo: StoredReply = {
-        senderName: sent.speaker,
-        text,
-        ours: true,
-        personaId: sent.personaId,
-      };
-      const id = statements.addMessage({
-        ...NO_PERSON,
-        room,
-        chatId,
+      const { kind } = say(roomId(chatId, sent.threadId), {
         account: batch.account,
         moves: chat.moves,
         authorKind: 'person',
         authorId: sender.id,
         authorName: sender.name ?? chat.title,
         text: reactionText(sign),
-        sentAt,
+        sentAt: reaction.sentAt,
         receivedAt: batch.now,
         platformMessageId: `reaction:${platformMessageId}:${sender.id}:${sign}`,
-        mentionsBot: 0,
-        replyTo: JSON.stringify(replyTo),
-        quiet: 1,
-        addresses: null,
-        reaction: 1,
+        replyTo: { senderName, text, ours: true, personaId },
+        quiet: true,
+        reaction: true,
       });
-      if (id === null) return undefined;
-      statements.addRoom.run({ room, chatId, platformMessageId: null, id });
-      return { kind: 'waits', room };
+      return kind === 'duplicate' ? undefined : { kind: 'waits', room: roomId(chatId, sent.threadId) };
     }
     return undefined;
-  }
-
-  function withdraw(deleted: Of<'deleted'>, { account }: Batch): void {
-    const { chatId, platformMessageIds } = deleted;
-    const moves = chats.find(chatId)?.moves ?? 0;
-    const ids = JSON.stringify(platformMessageIds);
-    const rooms = statements.withdraw.all({
-      chatId,
-      account,
-      moves,
-      ids,
-      senderId: deleted.senderId ?? null,
-    });
-    for (const room of new Set(rooms)) statements.moveFenceOn.run(room);
   }
 
   function receiveOne(receipt: Receipt, batch: Batch): Outcome | undefined {
@@ -232,12 +231,14 @@ export function receiveStore(
         const room = suspended.resume(receipt, batch.now);
         return room === null ? undefined : { kind: 'waits', room };
       }
-      case 'edit':
-        return change(receipt, batch);
+      case 'edit': {
+        const room = edits.change(receipt, batch);
+        return room === null ? undefined : { kind: 'waits', room };
+      }
       case 'reaction':
         return react(receipt, batch);
       case 'deleted':
-        withdraw(receipt, batch);
+        edits.withdraw(receipt, batch);
         return undefined;
       case 'moved':
         chats.moved(receipt.chatId, receipt.address);
@@ -249,7 +250,7 @@ export function receiveStore(
     async receive(batch) {
       const outcomes = await write(() => {
         const { channel, account, cursor, cursorFor = account } = batch;
-        if (cursor !== undefined) statements.setCursor.run(channel, cursorFor, cursor);
+        if (cursor !== undefined) setCursor.run({ channel, account: cursorFor, value: cursor });
         return batch.receipts.map((receipt) => receiveOne(receipt, batch));
       });
       flush.begin();
@@ -261,30 +262,8 @@ export function receiveStore(
       };
     },
     durable: () => flush.done().catch((error) => Promise.reject(storeFault(error, connection.file))),
-    cursor: (channel, account) => patiently(() => statements.cursor.get(channel, account) ?? null),
-    newest: (channel) =>
-      patiently(() =>
-        statements.newestOfRooms.all(channel).map(({ roomId, address, platformMessageId }) => ({
-          address,
-          threadId: roomParts(roomId).threadId,
-          platformMessageId,
-        })),
-      ),
   };
 }
-
-/** Columns of a message that no person typed. */
-const NO_PERSON = {
-  administrator: 0,
-  replyTo: null,
-  edited: 0,
-  attachments: null,
-  words: null,
-  quiet: 0,
-  twin: null,
-  bot: 0,
-  reaction: 0,
-};
 
 /** Removes the speaker's name, which precedes the text on the platform but was not part of it. */
 function withoutName(text: string, face: string | null): string {

@@ -2,6 +2,7 @@
 import { channelOf, type RoomId } from '../../core/ids.js';
 import type { PendingCommand } from '../../core/receipt.js';
 import type { Alarm, Pending, RouteStore } from '../../core/route-store.js';
+import { excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 
 /**
@@ -71,8 +72,8 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
     where turn.state = 'running' and crashes >= ${SUSPECT}`);
   const clear = raw.prepare<[string]>(`update turn set crashes = ${SUSPECT}, forgiven = 0 where id = ?`);
   const startOf = raw.prepare<[string], string>('select value from setting where key = ?').pluck();
-  const noteStart = raw.prepare<[string, string]>(`
-    insert into setting (key, value) values (?, ?) on conflict do update set value = excluded.value`);
+  const noteStart = raw.prepare<[object]>(`
+    ${insertInto('setting', 'key value')} on conflict do update set ${excluded('value')}`);
   const freeCommands = raw.prepare<[object]>(`
     update command set state = 'waiting', crashes = crashes + 1, lease_owner = null
     where finished_at is null and state = 'running' and (lease_owner is null or ${IS_LEFT})`);
@@ -127,7 +128,7 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
             startedAt,
           );
         }
-        noteStart.run(`recovered.${owner}`, String(now));
+        noteStart.run({ key: `recovered.${owner}`, value: String(now) });
         freeCommands.run({ owner, now });
         freeEntries.run({ owner, now });
         return pendingIn(channels, { owner, now });

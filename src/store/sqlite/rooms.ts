@@ -7,14 +7,17 @@ import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Lease, RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
+import { bound, columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './messages.js';
-import { REVISE_ROOM } from './rows.js';
+import type { turn as turnTable } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
-import type { AddUsage } from './usage.js';
+import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
+import type { AddUsage } from './values.js';
+import { REVISE_ROOM } from './views.js';
 
 type RoomVerbs = Pick<RouteStore, 'look' | 'claim' | 'renew' | 'release' | 'begin' | 'note' | 'keepFiles'>;
 type Begin = Parameters<RouteStore['begin']>[0];
+type Asked = Pick<Begin, 'seen' | 'lease' | 'exchange' | 'spent'>;
 
 /** More messages than this would not fit a prompt; the rest goes to the next turn. */
 const MOST_WAITING = 500;
@@ -38,14 +41,10 @@ interface LookRow extends ChatRow {
   crashes: number | null;
 }
 
-interface TurnRow {
-  id: string;
-  personaId: PersonaId;
-  startedAt: number;
-  attempts: number;
-  crashes: number;
-  batch: string;
-}
+type TurnRow = Pick<
+  Row<typeof turnTable>,
+  'id' | 'personaId' | 'startedAt' | 'attempts' | 'crashes' | 'batch'
+>;
 
 export function roomStore(connection: Connection, shown: ShownRecords, addUsage: AddUsage): RoomVerbs {
   const { raw, patiently, write } = connection;
@@ -54,25 +53,21 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     from room join chat on chat.id = room.chat_id left join turn on turn.id = ${UNFINISHED}
     where room.id = @room and ${IS_FREE}`);
   // The limit is a literal: SQLite recompiles a statement whenever a limit is bound.
-  const waiting = raw
-    .prepare<[RoomId], MessageRow>(`
-      select ${MESSAGE_COLUMNS} from message where room_id = ? and state = 'waiting' order by id
-      limit ${MOST_WAITING + 1}`)
-    .raw();
+  const waiting = raw.prepare<[RoomId], MessageRow>(`
+    select ${MESSAGE_COLUMNS} from message where room_id = ? and state = 'waiting' order by id
+    limit ${MOST_WAITING + 1}`);
   const lease = raw.prepare<[object]>(`
     update room set lease_owner = @owner, lease_until = @until, fence = fence + 1
     where id = @room and fence = @fence and ${IS_FREE}`);
   const unfinished = raw.prepare<[RoomId], TurnRow>(`
-    select turn.id, persona_id as personaId, started_at as startedAt, attempts, crashes, batch
+    select ${columns('id personaId startedAt attempts crashes batch', 'turn')}
     from room join turn on turn.id = ${UNFINISHED} where room.id = ?`);
   const goOn = raw.prepare<[string]>(`
     update turn set state = 'running', waits_for = null, waits_until = null where id = ? and state = 'ready'`);
   const steps = raw.prepare<[string], string>('select body from step where turn_id = ? order by n').pluck();
-  const batchOf = raw
-    .prepare<[string], MessageRow>(`
-      select ${MESSAGE_COLUMNS} from message
-      where id in (select value from json_each(?)) and state <> 'waiting' order by id`)
-    .raw();
+  const batchOf = raw.prepare<[string], MessageRow>(`
+    select ${MESSAGE_COLUMNS} from message
+    where id in (select value from json_each(?)) and state <> 'waiting' order by id`);
   const renew = raw.prepare<[object]>(`update room set lease_until = @until where ${IS_HELD}`);
   const release = raw.prepare<[object]>(`update room set lease_owner = null where ${IS_HELD}`);
 
@@ -108,7 +103,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
   function takeAndHear(
     room: RoomId,
     heardAfter: number,
-    { turn, noted, hearers }: { turn: Begin['turn'] | null; noted: number[]; hearers: PersonaId[] },
+    { turn, noted, hearers }: Pick<Begin, 'noted' | 'hearers'> & { turn: Begin['turn'] | null },
   ): void {
     const taken = turn?.taken ?? [];
     const all = [...taken, ...noted];
@@ -126,18 +121,15 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     if (rows.length > 0) hear.run({ room, heardAfter, rows: JSON.stringify(rows) });
   }
 
-  function occupied(
-    statement: typeof occupyForTurn,
-    {
-      seen,
-      lease,
-      exchange,
-      forBots,
-    }: Pick<Begin, 'seen' | 'lease' | 'exchange'> & { forBots: number | null },
-  ): number | undefined {
-    const { room, fence } = seen;
-    const asked = { room, fence, ...until(lease), forBots };
-    return statement.get({ ...asked, exchange: exchange === null ? null : JSON.stringify(exchange) });
+  /** Claims the room for the turn, or for no longer than this takes. Returns its newest message. */
+  function occupied(statement: typeof occupyForTurn, asked: Asked, forBots: boolean | undefined) {
+    const { room, fence } = asked.seen;
+    return statement.get(bound({ room, fence, ...until(asked.lease), exchange: asked.exchange, forBots }));
+  }
+
+  function charge({ seen, lease, spent }: Asked): void {
+    if (spent)
+      addUsage({ room: seen.room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, lease.now);
   }
 
   return {
@@ -183,34 +175,28 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
 
     release: ({ room, fence }) => write(() => void release.run({ room, fence }), 'single'),
 
-    begin: ({ seen, lease, turn, noted, hearers, exchange, forBots, spent }) =>
+    begin: (begin) =>
       write(() => {
+        const { seen, lease, turn } = begin;
         const { room, fence } = seen;
-        const counted = forBots === undefined ? null : Number(forBots);
-        const heardAfter = occupied(occupyForTurn, { seen, lease, exchange, forBots: counted });
+        const heardAfter = occupied(occupyForTurn, begin, begin.forBots);
         if (heardAfter === undefined) return null;
         const { id, personaId } = turn;
         if (turn.batch.length === 0) throw new Fault('internal', `turn ${id} has no messages to answer`);
         const batch = JSON.stringify([...turn.batch].sort((a, b) => a - b));
         addTurn.run({ id, room, personaId, batch, now: lease.now });
-        takeAndHear(room, heardAfter, { turn, noted, hearers });
-        if (spent) addUsage({ room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, lease.now);
+        takeAndHear(room, heardAfter, begin);
+        charge(begin);
         return { room, fence: fence + 1 };
       }),
 
-    note: ({ seen, lease, noted, hearers, exchange, forBots, spent }) =>
+    note: (note) =>
       write(() => {
-        const { room } = seen;
         // Bots are counted by the turns that answer them.
-        const heardAfter = occupied(occupyBriefly, {
-          seen,
-          lease,
-          exchange,
-          forBots: forBots === false ? 0 : null,
-        });
+        const heardAfter = occupied(occupyBriefly, note, note.forBots === false ? false : undefined);
         if (heardAfter === undefined) return false;
-        takeAndHear(room, heardAfter, { turn: null, noted, hearers });
-        if (spent) addUsage({ room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, lease.now);
+        takeAndHear(note.seen.room, heardAfter, { ...note, turn: null });
+        charge(note);
         return true;
       }),
 

@@ -6,9 +6,7 @@
 import type { NewDelivery, ShownPart } from '../../core/delivery.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Connection } from './connection.js';
-import type { Deliver, Destination, Standing } from './deliveries.js';
-import { UNKNOWN } from './deliveries.js';
-import { AS_NEVER_SENT } from './outbox.js';
+import { AS_NEVER_SENT, type Deliver, type Destination, type Standing, UNKNOWN } from './outbox.js';
 
 /** Appended to a stopped reply; and how long a text may be so that this still fits on any platform. */
 const STOPPED = ' …\n(stopped)';

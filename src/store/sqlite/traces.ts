@@ -1,31 +1,38 @@
 /** Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them. */
-import { and, eq, ne, sql } from 'drizzle-orm';
 import type { ChatId, PersonaId } from '../../core/ids.js';
 import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { isAfter, type Position } from '../../core/view.js';
 import type { Connection } from './connection.js';
-import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './messages.js';
-import { archived, heard } from './schema.js';
+import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 import type { Views } from './views.js';
 
 export type Traces = Pick<MemoryHistoryStore, 'trace' | 'whereabouts' | 'turnMessages'>;
 
 /** A message to report, with the columns that are not reported. */
-type TracedRow = [chatId: ChatId, state: 'waiting' | 'done', ...message: MessageRow];
+interface TracedRow extends MessageRow {
+  chatId: ChatId;
+  state: 'waiting' | 'done';
+}
+
+interface Hearing extends Position {
+  personaId: PersonaId;
+  addressed: number;
+}
+
+const PLACE = '(heard.heard_after, heard.message_id)';
+const WINDOW_AFTER = '(coalesce(window_heard, 0), coalesce(window_message, 0))';
+const FLUSHED_TO = '(coalesce(flushed_heard, 0), coalesce(flushed_message, 0))';
 
 /** The number of messages examined before other work may run. */
 const AT_ONCE = 5_000;
 
-export function traceStore(
-  { query, raw, read }: Pick<Connection, 'query' | 'raw' | 'read'>,
-  views: Views,
-): Traces {
+export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, views: Views): Traces {
   const newestId = raw.prepare<[], number | null>('select max(id) from message').pluck();
   const messages = (from: string) =>
-    raw
-      .prepare<unknown[], TracedRow>(`select message.chat_id, message.state, ${MESSAGE_COLUMNS} ${from}`)
-      .raw();
+    raw.prepare<unknown[], TracedRow>(
+      `select message.chat_id as chatId, message.state, ${MESSAGE_COLUMNS} ${from}`,
+    );
   const below = messages(
     'from message where id < @below and id >= @atLeast and +chat_id = @chatId order by id desc',
   );
@@ -41,10 +48,29 @@ export function traceStore(
     `from message where id > ? and turn_id = ? and author_kind = 'persona' order by id limit 1`,
   );
   const batchOf = raw.prepare<[string], string>('select batch from turn where id = ?').pluck();
-  const inBatch = raw
-    .prepare<[string], MessageRow>(`
-      select ${MESSAGE_COLUMNS} from message where id in (select value from json_each(?)) order by id`)
-    .raw();
+  const inBatch = raw.prepare<[string], MessageRow>(`
+    select ${MESSAGE_COLUMNS} from message where id in (select value from json_each(?)) order by id`);
+  const hearingsOf = raw.prepare<[string, number], Hearing>(`
+    select persona_id as personaId, heard_after as heardAfter, message_id as messageId, addressed
+    from heard where room_id = ? and message_id = ?`);
+  // The window has not moved past an archive that is still being written.
+  const archiveOf = raw
+    .prepare<[object], string>(`
+      select file from archived
+      where chat_id = @chatId and room_id = @room and persona_id = @personaId and state <> 'writing'
+        and (@heardAfter, @messageId) > (after_heard, after_message)
+        and (@heardAfter, @messageId) <= (to_heard, to_message) limit 1`)
+    .pluck();
+
+  const whereabouts = (whose: string) =>
+    raw.prepare<[object], { inWindow: number; flushed: number; archived: number }>(`
+      select
+        count(*) filter (where ${PLACE} > ${WINDOW_AFTER}) as inWindow,
+        count(*) filter (where ${PLACE} <= ${WINDOW_AFTER} and ${PLACE} <= ${FLUSHED_TO}) as flushed,
+        count(*) filter (where ${PLACE} <= ${WINDOW_AFTER} and ${PLACE} > ${FLUSHED_TO}) as archived
+      from heard left join view on view.room_id = heard.room_id and view.persona_id = heard.persona_id
+      where addressed = 1 ${whose}
+        and heard.message_id > coalesce(reset_at, 0) and heard.heard_after >= coalesce(reset_at, 0)`);
 
   /** The messages with this platform id, newest first: inbound ones, and replies that have a part with it. */
   function rowsCalled(chatId: ChatId, platformMessageId: string): TracedRow[] {
@@ -57,65 +83,41 @@ export function traceStore(
       ...edited.all(chatId, platformMessageId),
       ...sent,
     ];
-    return said.sort((a, b) => b[2] - a[2]);
+    return said.sort((a, b) => b.id - a.id);
   }
 
   /** What became of a message, for each persona that heard it or for one. */
-  function tracesOf([chatId, state, ...row]: TracedRow, only: PersonaId | null): Trace[] {
-    const told = toMessage(row);
-    const hearings = query
-      .select()
-      .from(heard)
-      .where(sql`${heard.roomId} = ${told.room} and ${heard.messageId} = ${told.id}`)
-      .all()
-      .filter(({ personaId }) => only === null || personaId === only);
-    if (hearings.length === 0) {
-      const kind = state === 'done' ? 'reset' : 'waiting';
-      return [{ message: told, personaId: only ?? '', fate: { kind } }];
+  function tracesOf(row: TracedRow, only: PersonaId | null): Trace[] {
+    const message = toMessage(row);
+    const newest = new Map<PersonaId, Hearing>();
+    for (const hearing of hearingsOf.all(message.room, message.id)) {
+      if (only !== null && hearing.personaId !== only) continue;
+      const known = newest.get(hearing.personaId);
+      if (!known || isAfter(hearing, known)) newest.set(hearing.personaId, hearing);
     }
-    const newest = new Map(hearings.map((each) => [each.personaId, each]));
-    for (const each of hearings) {
-      const known = newest.get(each.personaId);
-      if (known && isAfter(each, known)) newest.set(each.personaId, each);
+    if (newest.size === 0) {
+      const kind = row.state === 'done' ? 'reset' : 'waiting';
+      return [{ message, personaId: only ?? '', fate: { kind } }];
     }
-    return [...newest.values()].map((each) => ({
-      message: told,
-      personaId: each.personaId,
-      fate: fateOf(chatId, told, each, each.addressed),
+    return [...newest.values()].map((hearing) => ({
+      message,
+      personaId: hearing.personaId,
+      fate: fateOf(row.chatId, message, hearing),
     }));
   }
 
-  function fateOf(
-    chatId: ChatId,
-    row: StoredMessage,
-    place: Position & { personaId: PersonaId },
-    addressed: boolean,
-  ): Fate {
-    const view = views.find(row.room, place.personaId);
-    if (row.id <= view.resetAt || place.heardAfter < view.resetAt) return { kind: 'reset' };
-    if (!addressed) return { kind: 'overheard' };
-    const flushed = !isAfter(place, view.flushedTo);
-    if (isAfter(place, view.windowAfter)) return { kind: 'window', flushed };
+  function fateOf(chatId: ChatId, { room, id }: StoredMessage, hearing: Hearing): Fate {
+    const { personaId, heardAfter, messageId } = hearing;
+    const view = views.find(room, personaId);
+    if (id <= view.resetAt || heardAfter < view.resetAt) return { kind: 'reset' };
+    if (hearing.addressed === 0) return { kind: 'overheard' };
+    const flushed = !isAfter(hearing, view.flushedTo);
+    if (isAfter(hearing, view.windowAfter)) return { kind: 'window', flushed };
     if (flushed) return { kind: 'flushed' };
-    const file = query
-      .select()
-      .from(archived)
-      .where(
-        and(
-          eq(archived.chatId, chatId),
-          eq(archived.roomId, row.room),
-          eq(archived.personaId, place.personaId),
-          // The window has not moved past an archive that is still being written.
-          ne(archived.state, 'writing'),
-        ),
-      )
-      .all()
-      .find(
-        (span) =>
-          isAfter(place, { heardAfter: span.afterHeard, messageId: span.afterMessage }) &&
-          !isAfter(place, { heardAfter: span.toHeard, messageId: span.toMessage }),
-      )?.file;
-    return { kind: 'archived', file: file ?? '' };
+    return {
+      kind: 'archived',
+      file: archiveOf.get({ chatId, room, personaId, heardAfter, messageId }) ?? '',
+    };
   }
 
   return {
@@ -134,7 +136,7 @@ export function traceStore(
         const page = await read(() =>
           below
             .all({ chatId, below: from, atLeast: from - AT_ONCE })
-            .filter((row) => wanted.phrase.isIn(row[8]))
+            .filter(({ text }) => wanted.phrase.isIn(text))
             .slice(0, most - found.length)
             .flatMap((row) => tracesOf(row, wanted.personaId)),
         );
@@ -145,22 +147,12 @@ export function traceStore(
       return found;
     },
 
-    whereabouts: (ofRoom, ofPersona) =>
+    whereabouts: (room, personaId) =>
       read(() => {
-        const place = sql.raw('(heard.heard_after, heard.message_id)');
-        const windowAfter = sql.raw('(coalesce(window_heard, 0), coalesce(window_message, 0))');
-        const flushedTo = sql.raw('(coalesce(flushed_heard, 0), coalesce(flushed_message, 0))');
-        const row = query.get<{ in_window: number; flushed: number; archived: number }>(sql`
-          select
-            count(*) filter (where ${place} > ${windowAfter}) as in_window,
-            count(*) filter (where ${place} <= ${windowAfter} and ${place} <= ${flushedTo}) as flushed,
-            count(*) filter (where ${place} <= ${windowAfter} and ${place} > ${flushedTo}) as archived
-          from heard left join view on view.room_id = heard.room_id and view.persona_id = heard.persona_id
-          where addressed = 1
-            and heard.message_id > coalesce(reset_at, 0) and heard.heard_after >= coalesce(reset_at, 0)
-            ${ofRoom === null ? sql`` : sql`and heard.room_id = ${ofRoom}`}
-            ${ofPersona === null ? sql`` : sql`and heard.persona_id = ${ofPersona}`}`);
-        return { window: row?.in_window ?? 0, flushed: row?.flushed ?? 0, archived: row?.archived ?? 0 };
+        const ofRoom = room === null ? '' : 'and heard.room_id = @room';
+        const ofPersona = personaId === null ? '' : 'and heard.persona_id = @personaId';
+        const row = whereabouts(`${ofRoom} ${ofPersona}`).get({ room, personaId });
+        return { window: row?.inWindow ?? 0, flushed: row?.flushed ?? 0, archived: row?.archived ?? 0 };
       }),
 
     turnMessages: (turnId) => read(() => inBatch.all(batchOf.get(turnId) ?? '[]').map(toMessage)),

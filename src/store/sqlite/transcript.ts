@@ -1,10 +1,9 @@
 /**
- * Reads a persona's view of a transcript in the order in which it heard it: the window, for step 4 of the route, and
- * spans, for flushes and archives. Reads only what is shown.
+ * What was said in a room, and what of it a persona heard, in the order in which it heard it: the window, for step 4 of
+ * the route, and spans, for flushes and archives. Reads only what is shown.
  */
-import type { PersonaId } from '../../core/ids.js';
 import type { RouteStore } from '../../core/route-store.js';
-import type { Step } from '../../core/transcript.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
 import {
   BEGINNING,
   END,
@@ -15,20 +14,76 @@ import {
   type ViewRecord,
   type ViewStore,
 } from '../../core/view.js';
+import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { HEARD_COLUMNS, type HeardRow, toHeard } from './messages.js';
+import type { message } from './schema.js';
 import { behindReset, type Views } from './views.js';
 
-/** A message, and the steps of its turn if that was the persona's own and used tools: a JSON array of JSON texts. */
-type LineRow = [steps: string | null, ...heard: HeardRow];
+export const MESSAGE_COLUMNS = columns(
+  `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo
+    edited turnId attachments words quiet addresses bot reaction`,
+  'message',
+);
+export const HEARD_COLUMNS = `heard_after as heardAfter, addressed, ${MESSAGE_COLUMNS}`;
 
-/** Includes the steps of the persona's own turns that used tools. */
+export type MessageRow = Omit<Row<typeof message>, 'chatId' | 'account' | 'moves' | 'state' | 'twin'>;
+export interface HeardRow extends MessageRow {
+  heardAfter: number;
+  addressed: number;
+}
+
+/** Maps by hand, without copies of objects: a window has hundreds of rows. */
+export function toMessage(row: MessageRow): StoredMessage {
+  const stored: StoredMessage = {
+    id: row.id,
+    room: row.roomId,
+    author: authorOf(row),
+    text: row.text,
+    sentAt: row.sentAt,
+    receivedAt: row.receivedAt,
+    platformMessageId: row.platformMessageId,
+    mentionsBot: row.mentionsBot === 1,
+    replyTo: row.replyTo === null ? null : JSON.parse(row.replyTo),
+    edited: row.edited === 1,
+    turnId: row.turnId,
+  };
+  if (row.attachments !== null) stored.attachments = JSON.parse(row.attachments);
+  if (row.words !== null) stored.words = row.words;
+  if (row.quiet === 1) stored.quiet = true;
+  if (row.addresses !== null) stored.addresses = JSON.parse(row.addresses);
+  if (row.reaction === 1) stored.reaction = true;
+  return stored;
+}
+
+export function toHeard(row: HeardRow): HeardMessage {
+  const position = { heardAfter: row.heardAfter, messageId: row.id };
+  return Object.assign(toMessage(row), { position, addressed: row.addressed === 1 });
+}
+
+function authorOf(row: MessageRow): StoredMessage['author'] {
+  const id = row.authorId;
+  if (row.authorKind === 'persona') return { kind: 'persona', id };
+  if (row.authorKind === 'gateway') return { kind: 'gateway', about: id };
+  const person = {
+    kind: 'person',
+    id,
+    name: row.authorName,
+    administrator: row.administrator === 1,
+  } as const;
+  return row.bot === 1 ? { ...person, bot: true } : person;
+}
+
+/** A message, and the steps of its turn if that was the persona's own and used tools: a JSON array of JSON texts. */
+interface LineRow extends HeardRow {
+  steps: string | null;
+}
+
 const LINE_COLUMNS = `
   case when author_kind = 'persona' and author_id = @personaId then (
     select json_group_array(body) from (
       select body from step
       where turn_id = (select id from turn where turn.id = message.turn_id and used_tools = 1) order by n))
-  end, ${HEARD_COLUMNS}`;
+  end as steps, ${HEARD_COLUMNS}`;
 
 /** What was heard between two positions, of one kind (addressed or overheard). */
 const heardBetween = (addressed: 0 | 1, order: 'asc' | 'desc', limit: string) => `
@@ -46,10 +101,8 @@ export function transcriptStore(
   views: Views,
 ): Pick<RouteStore, 'window'> & Pick<ViewStore, 'span'> {
   const lines = (heard: string) =>
-    raw
-      .prepare<[LinesAsk], LineRow>(`
-        select ${LINE_COLUMNS} from (${heard}) as line cross join message on message.id = line.message_id`)
-      .raw();
+    raw.prepare<[object], LineRow>(`
+      select ${LINE_COLUMNS} from (${heard}) as line cross join message on message.id = line.message_id`);
   const newest = lines(
     `${heardBetween(1, 'desc', '@limit')} union all ${heardBetween(0, 'desc', '@overheard')}`,
   );
@@ -65,97 +118,72 @@ export function transcriptStore(
         const from = behindReset(view, isAfter(after, view.windowAfter) ? after : view.windowAfter);
         const ask = asked(view, from, END, { limit: limit + 1, overheard, except });
         const found = inOrder(newest.all(ask));
-        const toIt = found.filter(({ heard }) => heard.addressed);
-        const more = toIt.length > limit;
-        if (!more) return { view, ...spanOf(found, false) };
+        const toIt = found.filter(({ addressed }) => addressed === 1);
+        if (toIt.length <= limit) return { view, ...spanOf(found, false) };
         // Where the limit cuts addressed messages, older overheard ones are left out, too, so that there are no gaps.
-        const oldest = toIt[toIt.length - limit]?.heard.position;
-        return {
-          view,
-          ...spanOf(
-            found.filter(({ heard }) => (oldest ? !isAfter(oldest, heard.position) : !heard.addressed)),
-            true,
-          ),
-        };
+        const oldest = toIt[toIt.length - limit];
+        const shown = oldest
+          ? found.slice(found.indexOf(oldest))
+          : found.filter(({ addressed }) => addressed === 0);
+        return { view, ...spanOf(shown, true) };
       }),
 
     span: ({ room, personaId, after, upTo, limit, overheard }) =>
       read(() => {
         const view = views.find(room, personaId);
-        const ask = asked(view, behindReset(view, after), upTo, {
-          limit: limit + 1,
-          overheard,
-          except: [],
-        });
-        const found = oldestAddressed.all(ask).map(toLine);
+        const ask = asked(view, behindReset(view, after), upTo, { limit: limit + 1, overheard, except: [] });
+        const found = oldestAddressed.all(ask);
         const toIt = found.slice(0, limit);
         const more = found.length > limit;
-        const end = more ? (toIt.at(-1)?.heard.position ?? upTo) : upTo;
-        const aside = newestOverheard.all({
-          ...ask,
-          toHeard: end.heardAfter,
-          toMessage: end.messageId,
-        });
-        return spanOf(inOrderOf([...toIt, ...aside.map(toLine)]), more);
+        const end = (more ? toIt.at(-1) : undefined) ?? { heardAfter: upTo.heardAfter, id: upTo.messageId };
+        const aside = newestOverheard.all({ ...ask, toHeard: end.heardAfter, toMessage: end.id });
+        return spanOf(inOrder([...toIt, ...aside]), more);
       }),
   };
 }
 
-interface Line {
-  heard: HeardMessage;
-  steps: string | null;
+interface LinesAsk {
+  limit: number;
+  overheard: number;
+  except: readonly number[];
 }
 
-function toLine([steps, ...heard]: LineRow): Line {
-  return { heard: toHeard(heard), steps };
-}
-
-function asked(
-  view: ViewRecord,
-  after: Position,
-  to: Position,
-  { limit, overheard, except }: { limit: number; overheard: number; except: readonly number[] },
-) {
+function asked(view: ViewRecord, after: Position, to: Position, { except, ...most }: LinesAsk) {
   return {
+    ...most,
     room: view.room,
-    personaId: view.personaId as PersonaId,
+    personaId: view.personaId,
     resetAt: view.resetAt,
     afterHeard: after.heardAfter,
     afterMessage: after.messageId,
     toHeard: to.heardAfter,
     toMessage: to.messageId,
-    limit,
-    overheard,
     except: JSON.stringify(except),
   };
 }
 
-type LinesAsk = ReturnType<typeof asked>;
-
-const inOrder = (rows: LineRow[]) => inOrderOf(rows.map(toLine));
-
 /** In order of position, each message once. */
-function inOrderOf(lines: Line[]): Line[] {
-  const sorted = lines.sort((a, b) => (isAfter(a.heard.position, b.heard.position) ? 1 : -1));
+function inOrder(rows: LineRow[]): LineRow[] {
+  const sorted = rows.sort((a, b) => a.heardAfter - b.heardAfter || a.id - b.id);
   // In databases of the first version, a message that waited again after an abort was recorded twice: the later one
   // counts.
-  const byId = new Map<number, Line>();
-  for (const line of sorted) {
-    byId.delete(line.heard.id);
-    byId.set(line.heard.id, line);
+  const byId = new Map<number, LineRow>();
+  for (const row of sorted) {
+    byId.delete(row.id);
+    byId.set(row.id, row);
   }
   return [...byId.values()];
 }
 
-function spanOf(lines: Line[], more: boolean): Span {
+function spanOf(rows: LineRow[], more: boolean): Span {
   const steps = new Map<string, Step[]>();
-  for (const { heard, steps: done } of lines) {
-    if (heard.turnId === null || done === null || done === '[]') continue;
+  for (const { turnId, steps: done } of rows) {
+    if (turnId === null || done === null || done === '[]') continue;
     const bodies: string[] = JSON.parse(done);
     steps.set(
-      heard.turnId,
+      turnId,
       bodies.map((body) => JSON.parse(body)),
     );
   }
-  return { messages: lines.map(({ heard }) => heard), steps, more };
+  return { messages: rows.map(toHeard), steps, more };
 }

@@ -1,17 +1,18 @@
-/** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it is suspended or ends. */
+/** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it is suspended or ends, and how it resumes. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
+import type { Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
+import { bound, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
-import type { Deliver } from './deliveries.js';
+import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
-import type { Suspended } from './suspended.js';
-import type { AddUsage } from './usage.js';
-import type { Views } from './views.js';
+import type { AddUsage } from './values.js';
+import { REVISE_ROOM, type Views } from './views.js';
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 
@@ -26,6 +27,10 @@ interface RunningRow extends ChatRow {
   dailyLog: string | null;
   recalled: string | null;
 }
+
+const ADD_STEP = `
+  insert into step (turn_id, n, body)
+  values (@turnId, (select coalesce(max(n), 0) + 1 from step where turn_id = @turnId), @body)`;
 
 export function turnStore(
   connection: Connection,
@@ -48,9 +53,7 @@ export function turnStore(
     select used_tools as usedTools from room join turn on turn.room_id = room.id
     where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`);
   const release = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
-  const addStep = raw.prepare<[object]>(`
-    insert into step (turn_id, n, body)
-    values (@turnId, (select coalesce(max(n), 0) + 1 from step where turn_id = @turnId), @body)`);
+  const addStep = raw.prepare<[object]>(ADD_STEP);
   const usedTools = raw.prepare<[string]>('update turn set used_tools = 1 where id = ?');
   const suspend = raw.prepare<[object]>(`
     update turn set state = 'suspended', used_tools = 1, waits_for = @waitsFor, waits_until = @until
@@ -73,9 +76,8 @@ export function turnStore(
       newest_message = @id where id = @room`);
   const removeShown = raw.prepare<[string]>('delete from shown where turn_id = ?');
   const setGiven = raw.prepare<[object]>(`
-    insert into given (room_id, persona_id, memory, daily_log, recalled)
-    values (@room, @personaId, @memory, @dailyLog, @recalled)
-    on conflict do update set memory = excluded.memory, daily_log = excluded.daily_log, recalled = excluded.recalled`);
+    ${insertInto('given', 'roomId personaId memory dailyLog recalled')}
+    on conflict do update set ${excluded('memory dailyLog recalled')}`);
   const countAttempt = raw.prepare<[string]>('update turn set attempts = attempts + 1 where id = ?');
   const attempts = raw.prepare<[string], number>('select attempts from turn where id = ?').pluck();
 
@@ -96,7 +98,7 @@ export function turnStore(
     const isSame =
       row.memory === given.memory && row.dailyLog === given.dailyLog && row.recalled === given.recalled;
     // Usually nothing has changed.
-    if (!isSame) setGiven.run({ room, personaId: row.personaId, ...given });
+    if (!isSame) setGiven.run({ roomId: room, personaId: row.personaId, ...given });
   }
 
   return {
@@ -167,4 +169,55 @@ function usesTools(step: Step): boolean {
 
 function asJson(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
+}
+
+/** Both must be called within a transaction. */
+export interface Suspended {
+  /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
+  resume(receipt: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null;
+  /** A turn was just suspended: its result may have come before. */
+  resumeWithEarly(waitsFor: string): void;
+}
+
+export function suspendedOf({ raw }: Connection): Suspended {
+  const find = raw.prepare<[string], { id: string; room: RoomId }>(`
+    select id, room_id as room from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
+  const lastStep = raw
+    .prepare<[string], string>('select body from step where turn_id = ? order by n desc limit 1')
+    .pluck();
+  const addStep = raw.prepare<[object]>(ADD_STEP);
+  const makeReady = raw.prepare<[string]>(`
+    update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`);
+  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
+  const keepEarly = raw.prepare<[object]>(`
+    ${insertInto('early_result', 'waitsFor content failed at')} on conflict do nothing`);
+  const takeEarly = raw.prepare<[string], { content: string; failed: number }>(
+    'delete from early_result where waits_for = ? returning content, failed',
+  );
+
+  function goOn(waitsFor: string, content: string, failed: boolean): RoomId | null {
+    const turn = find.get(waitsFor);
+    const last = turn && lastStep.get(turn.id);
+    if (!turn || last === undefined) return null;
+    const step: Step = JSON.parse(last);
+    if (step.kind !== 'waiting') return null;
+    const result: Step = { kind: 'result', callId: step.callId, content, failed };
+    addStep.run({ turnId: turn.id, body: JSON.stringify(result) });
+    makeReady.run(turn.id);
+    // While it was suspended, copies may have rendered its messages for good, as unanswered.
+    revise.run(turn.room);
+    return turn.room;
+  }
+
+  return {
+    resume({ waitsFor, content, failed, isTimeout }, now) {
+      const room = goOn(waitsFor, content, failed);
+      if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
+      return room;
+    },
+    resumeWithEarly(waitsFor) {
+      const early = takeEarly.get(waitsFor);
+      if (early) goOn(waitsFor, early.content, early.failed === 1);
+    },
+  };
 }

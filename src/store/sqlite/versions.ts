@@ -1,63 +1,51 @@
 /** The versions of memory files, and the memory that a persona was last given. */
-import { and, desc, eq, sql } from 'drizzle-orm';
-import type { MemoryHistoryStore } from '../../core/memory-history.js';
+import type { MemoryHistoryStore, PromptMemory } from '../../core/memory-history.js';
+import { bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { given, version } from './schema.js';
+import type { version } from './schema.js';
 
 /** How many changes of one persona's memory in a chat are kept and can be undone. */
 const KEPT_VERSIONS = 200;
 
 export type Versions = Pick<MemoryHistoryStore, 'keepVersion' | 'dropVersion' | 'versions' | 'promptMemory'>;
 
-export function versionStore({ query, read, write }: Connection): Versions {
+const VERSION = 'id chatId personaId file tier before after at cause';
+type VersionRow = Omit<Row<typeof version>, 'n' | 'undone' | 'tier'> &
+  Pick<typeof version.$inferSelect, 'tier'>;
+
+export function versionStore({ raw, read, write }: Connection): Versions {
+  const keep = raw.prepare<[object]>(insertInto('version', VERSION));
+  const dropOldest = raw.prepare<[object]>(`
+    delete from version where chat_id = @chatId and persona_id = @personaId and n <= (
+      select n from version where chat_id = @chatId and persona_id = @personaId
+      order by n desc limit 1 offset ${KEPT_VERSIONS})`);
+  const drop = raw.prepare<[string]>('delete from version where id = ?');
+  // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression: hence the sum.
+  const newest = (whose: string) =>
+    raw.prepare<[object], VersionRow>(`
+      select ${columns(VERSION)} from version where n in (
+        select n from version where chat_id = @chatId ${whose} and undone = 0 order by n desc limit @most + 0)
+      order by n desc`);
+  const newestOfChat = newest('');
+  const newestOfPersona = newest('and persona_id = @personaId');
+  const given = raw.prepare<[string, string], PromptMemory>(`
+    select ${columns('memory dailyLog recalled')} from given where room_id = ? and persona_id = ?`);
+
   return {
     keepVersion: (kept) =>
       write(() => {
-        query.insert(version).values(kept).run();
-        const oldest = query
-          .select({ n: version.n })
-          .from(version)
-          .where(and(eq(version.chatId, kept.chatId), eq(version.personaId, kept.personaId)))
-          .orderBy(desc(version.n))
-          .limit(1)
-          .offset(KEPT_VERSIONS);
-        query
-          .delete(version)
-          .where(
-            and(
-              eq(version.chatId, kept.chatId),
-              eq(version.personaId, kept.personaId),
-              sql`${version.n} <= (${oldest})`,
-            ),
-          )
-          .run();
+        keep.run(bound(kept));
+        dropOldest.run({ chatId: kept.chatId, personaId: kept.personaId });
       }),
-    dropVersion: (id) => write(() => void query.delete(version).where(eq(version.id, id)).run()),
+    dropVersion: (id) => write(() => void drop.run(id), 'single'),
     versions: ({ chatId, personaId, most }) =>
       read(() => {
-        const whose = personaId === null ? sql`` : sql`and persona_id = ${personaId}`;
-        return query
-          .select()
-          .from(version)
-          .where(
-            // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression: hence
-            // the sum.
-            sql`${version.n} in (
-              select n from version where chat_id = ${chatId} ${whose} and undone = 0
-              order by n desc limit ${most} + 0)`,
-          )
-          .orderBy(desc(version.n))
-          .all()
-          .map(({ n: _, undone: __, ...kept }) => kept);
+        const rows =
+          personaId === null
+            ? newestOfChat.all({ chatId, most })
+            : newestOfPersona.all({ chatId, personaId, most });
+        return rows.map((row) => ({ ...row, cause: JSON.parse(row.cause) }));
       }),
-    promptMemory: (room, personaId) =>
-      read(
-        () =>
-          query
-            .select({ memory: given.memory, dailyLog: given.dailyLog, recalled: given.recalled })
-            .from(given)
-            .where(and(eq(given.roomId, room), eq(given.personaId, personaId)))
-            .get() ?? null,
-      ),
+    promptMemory: (room, personaId) => read(() => given.get(room, personaId) ?? null),
   };
 }

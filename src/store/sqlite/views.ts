@@ -1,114 +1,99 @@
 /**
  * A persona's view of a room, apart from the messages it heard: where its window begins, how far a flush has seen it,
- * and the archives of what no flush has seen. To be used within the verbs' transactions.
+ * and the archives of what no flush has seen. A finished flush moves its cursor, and only messages that the cursor has
+ * passed, or that an archive contains, may leave the window: `moveWindow` is the only place where they do.
  */
-import { and, eq, sql } from 'drizzle-orm';
-import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { Fault } from '../../core/errors.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
   type ArchivedSpan,
   BEGINNING,
   isAfter,
   type Measured,
   type Position,
+  type SeenView,
   type ViewRecord,
+  type ViewStore,
 } from '../../core/view.js';
+import { columns, excluded, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { archived, given, heard, view } from './schema.js';
+import type { archived, view } from './schema.js';
+import type { AddUsage } from './values.js';
+
+/** Something that was heard in the room changes: cached copies of its windows become void. */
+export const REVISE_ROOM = 'update room set revision = revision + 1 where id = ?';
+
+/** A reset forgets a whole turn if any message that it answers is at or before the reset mark. */
+export function beganBefore(upTo: string): string {
+  return `json_extract(turn.batch, '$[0]') <= ${upTo}`;
+}
 
 /** To be called within a transaction. */
 export interface Views {
   find(room: RoomId, personaId: PersonaId): ViewRecord;
   /** Whether something addressed to the persona in a span of its view has not been seen by a flush. */
-  owes(view: ViewRecord, stretch: { after: Position; to: Position }): boolean;
+  owes(view: ViewRecord, span: { after: Position; to: Position }): boolean;
   /** Records the size of the last request. */
   measure(room: RoomId, personaId: PersonaId, measured: Measured): void;
   /** Forgets everything up to a message; its flush is no longer pending. */
   reset(room: RoomId, personaId: PersonaId, upTo: number): void;
 }
 
-export function viewsOf({ query, raw }: Pick<Connection, 'query' | 'raw'>): Views {
-  const find = raw.prepare<[RoomId, PersonaId], ViewRow>(`
-    select reset_at as resetAt, window_heard as windowHeard, window_message as windowMessage,
-      flushed_heard as flushedHeard, flushed_message as flushedMessage, summary, counted, estimated
-    from view where room_id = ? and persona_id = ?`);
+const VIEW = 'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated';
+const SPAN = 'chatId file roomId personaId afterHeard afterMessage toHeard toMessage state';
+const IS_VIEW = 'room_id = @room and persona_id = @personaId';
+const IS_FILE = 'chat_id = @chatId and file = @file';
+const SET_STATE = `update archived set state = @state where ${IS_FILE}`;
+
+export function viewsOf({ raw }: Pick<Connection, 'raw'>): Views {
+  const find = raw.prepare<[RoomId, PersonaId], ViewRow>(
+    `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`,
+  );
   const measure = raw.prepare<[object]>(`
     insert into view (room_id, persona_id, reset_at, counted, estimated)
     values (@room, @personaId, 0, @counted, @estimated)
-    on conflict do update set counted = excluded.counted, estimated = excluded.estimated`);
+    on conflict do update set ${excluded('counted estimated')}`);
+  const unseen = raw.prepare<[object]>(`
+    select 1 from heard where ${IS_VIEW} and addressed = 1 and message_id > @resetAt
+      and (heard_after, message_id) > (@afterHeard, @afterMessage)
+      and (heard_after, message_id) <= (@toHeard, @toMessage) limit 1`);
+  const reset = raw.prepare<[object]>(`
+    insert into view (room_id, persona_id, reset_at) values (@room, @personaId, @upTo)
+    on conflict do update set reset_at = max(reset_at, excluded.reset_at), summary = null, counted = null,
+      estimated = null`);
+  const forgetGiven = raw.prepare<[object]>(`delete from given where ${IS_VIEW}`);
+  const unflushed = raw.prepare<[object], SpanRow>(`
+    select ${columns(SPAN)} from archived where chat_id = @chatId and ${IS_VIEW} and state = 'unflushed'`);
+  const setState = raw.prepare<[object]>(SET_STATE);
 
   function findView(room: RoomId, personaId: PersonaId): ViewRecord {
     const row = find.get(room, personaId);
     return row ? toView(room, personaId, row) : newView(room, personaId);
   }
 
-  function owes(seen: ViewRecord, { after, to }: { after: Position; to: Position }): boolean {
-    const from = isAfter(seen.flushedTo, after) ? seen.flushedTo : after;
-    const place = sql`(${heard.heardAfter}, ${heard.messageId})`;
-    const unseen = and(
-      eq(heard.roomId, seen.room),
-      eq(heard.personaId, seen.personaId),
-      eq(heard.addressed, true),
-      sql`${place} > (${from.heardAfter}, ${from.messageId})`,
-      sql`${place} <= (${to.heardAfter}, ${to.messageId})`,
-      sql`${heard.messageId} > ${seen.resetAt}`,
-    );
-    return query.select({ id: heard.messageId }).from(heard).where(unseen).get() !== undefined;
-  }
-
-  /** Messages after the reset command may be in an archive already: their flush stays pending. */
-  function settleForgotten(seen: ViewRecord): void {
-    const { chatId } = roomParts(seen.room);
-    const unflushed = query
-      .select()
-      .from(archived)
-      .where(
-        and(
-          eq(archived.chatId, chatId),
-          eq(archived.roomId, seen.room),
-          eq(archived.personaId, seen.personaId),
-          sql`${archived.state} = 'unflushed'`,
-        ),
-      )
-      .all()
-      .map(toSpan);
-    for (const span of unflushed) if (!owes(seen, span)) setState(query, span, 'settled');
+  function owes(
+    { room, personaId, resetAt, flushedTo }: ViewRecord,
+    span: { after: Position; to: Position },
+  ) {
+    const after = isAfter(flushedTo, span.after) ? flushedTo : span.after;
+    return unseen.get({ room, personaId, resetAt, ...ends({ after, to: span.to }) }) !== undefined;
   }
 
   return {
     find: findView,
     owes,
-    measure: (roomId, personaId, measured) => {
-      measure.run({ room: roomId, personaId, ...measured });
-    },
-    reset(roomId, personaId, upTo) {
-      const forgotten = { summary: null, counted: null, estimated: null };
-      query
-        .insert(view)
-        .values({ roomId, personaId, resetAt: upTo })
-        .onConflictDoUpdate({
-          target: [view.roomId, view.personaId],
-          set: { resetAt: sql`max(${view.resetAt}, excluded.reset_at)`, ...forgotten },
-        })
-        .run();
-      query
-        .delete(given)
-        .where(and(eq(given.roomId, roomId), eq(given.personaId, personaId)))
-        .run();
-      settleForgotten(findView(roomId, personaId));
+    measure: (room, personaId, measured) => void measure.run({ room, personaId, ...measured }),
+    reset(room, personaId, upTo) {
+      reset.run({ room, personaId, upTo });
+      forgetGiven.run({ room, personaId });
+      // Messages after the reset command may be in an archive already: their flush stays pending.
+      const seen = findView(room, personaId);
+      for (const row of unflushed.all({ room, personaId, chatId: roomParts(room).chatId })) {
+        const { chatId, file } = row;
+        if (!owes(seen, toSpan(row))) setState.run({ chatId, file, state: 'settled' });
+      }
     },
   };
-}
-
-export function setState(
-  query: Connection['query'],
-  { chatId, file }: Pick<ArchivedSpan, 'chatId' | 'file'>,
-  state: ArchivedSpan['state'],
-): void {
-  query
-    .update(archived)
-    .set({ state })
-    .where(and(eq(archived.chatId, chatId), eq(archived.file, file)))
-    .run();
 }
 
 /**
@@ -120,41 +105,176 @@ export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Pos
   return isAfter(place, reset) ? place : reset;
 }
 
-function newView(roomId: RoomId, personaId: PersonaId): ViewRecord {
+export function viewStore(connection: Connection, views: Views, addUsage: AddUsage): Omit<ViewStore, 'span'> {
+  const { raw, read, patiently, write } = connection;
+  const revise = raw.prepare<[string]>(REVISE_ROOM);
+  const otherRoom = raw.prepare<[object]>(`
+    select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
+  const roomsHeard = raw
+    .prepare<[ChatId, PersonaId], RoomId>(`
+      select id from room where chat_id = ?
+        and exists (select 1 from heard where room_id = room.id and persona_id = ?)`)
+    .pluck();
+  /** Stores these columns of a view. */
+  const change = (names: string) =>
+    raw.prepare<[object]>(`
+      ${insertInto('view', `roomId personaId resetAt ${names}`)} on conflict do update set ${excluded(names)}`);
+  const moveCursor = change('flushedHeard flushedMessage');
+  const moveWindow = change('windowHeard windowMessage summary counted estimated');
+  const addArchive = raw.prepare<[object]>(insertInto('archived', SPAN));
+  const archive = raw.prepare<[object], SpanRow>(`select ${columns(SPAN)} from archived where ${IS_FILE}`);
+  const open = (which: string) =>
+    raw.prepare<[object], SpanRow>(`
+      select ${columns(SPAN, 'archived')} from archived join chat on chat.id = archived.chat_id
+      where archived.state <> 'settled' and ${which} order by to_heard`);
+  const openInChannels = open('channel in (select value from json_each(@channels))');
+  const openOfView = open(`chat_id = @chatId and ${IS_VIEW}`);
+  const setState = raw.prepare<[object]>(SET_STATE);
+  const dropArchive = raw.prepare<[object]>(`delete from archived where ${IS_FILE} and state = 'writing'`);
+
+  /** The current view, if it is still what the caller has read. */
+  function unchanged(seen: SeenView): ViewRecord | null {
+    const now = views.find(seen.room, seen.personaId);
+    const same =
+      now.resetAt === seen.resetAt &&
+      isSame(now.windowAfter, seen.windowAfter) &&
+      isSame(now.flushedTo, seen.flushedTo);
+    return same ? now : null;
+  }
+
+  function findArchive(chatId: ChatId, file: string): ArchivedSpan | null {
+    const row = archive.get({ chatId, file });
+    return row ? toSpan(row) : null;
+  }
+
+  /** The archive begun for this view, if it contains everything from the window's beginning up to `to`. */
+  function archiveFor(now: ViewRecord, file: string, to: Position): ArchivedSpan | null {
+    const span = findArchive(roomParts(now.room).chatId, file);
+    if (span?.room !== now.room || span.personaId !== now.personaId || span.state !== 'writing') return null;
+    return isAfter(span.after, now.windowAfter) || isAfter(to, span.to) ? null : span;
+  }
+
   return {
-    room: roomId,
-    personaId,
-    resetAt: 0,
-    windowAfter: BEGINNING,
-    flushedTo: BEGINNING,
-    summary: null,
-    measured: null,
+    view: (room, personaId) => patiently(() => views.find(room, personaId)),
+
+    hasOtherRooms: (room) =>
+      patiently(() => {
+        const { chatId } = roomParts(room);
+        // `0` is the character after `/`: the range covers all threads of the chat.
+        const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
+        return otherRoom.get(range) !== undefined;
+      }),
+
+    roomsHeard: (chatId, personaId) => read(() => roomsHeard.all(chatId, personaId)),
+
+    commitFlush: ({ view: seen, to, usage: used, now }) =>
+      write(() => {
+        if (used) addUsage(seen, { turns: 0, ...used }, now);
+        const current = unchanged(seen);
+        if (!current) return false;
+        if (isAfter(to, current.flushedTo)) {
+          moveCursor.run({ ...keyOf(seen), flushedHeard: to.heardAfter, flushedMessage: to.messageId });
+        }
+        return true;
+      }),
+
+    beginArchive: ({ chatId, file, room: roomId, personaId, ...span }) =>
+      write(
+        () => void addArchive.run({ chatId, file, roomId, personaId, ...ends(span), state: 'writing' }),
+        'single',
+      ),
+
+    moveWindow: ({ view: seen, to, summary, archive, usage: used, now }) =>
+      write(() => {
+        if (used) addUsage(seen, { turns: 0, ...used }, now);
+        const current = unchanged(seen);
+        if (!current) return false;
+        const isFlushed = !isAfter(to, current.flushedTo);
+        const span = archive === null ? null : archiveFor(current, archive, to);
+        if (!isFlushed && !span) {
+          throw new Fault(
+            'internal',
+            `the window of ${seen.personaId} in ${seen.room} would move past messages that no flush has seen and no archive holds`,
+          );
+        }
+        if (span) {
+          // Not `owes`: the file's front matter is set from the cursor as well, together with this.
+          const state = isAfter(span.to, current.flushedTo) ? 'unflushed' : 'settled';
+          setState.run({ chatId: span.chatId, file: span.file, state });
+        }
+        const { heardAfter, messageId } = isAfter(to, current.windowAfter) ? to : current.windowAfter;
+        const place = { windowHeard: heardAfter, windowMessage: messageId };
+        // The count belongs to the old window: if it was wrong, it must not affect the new one.
+        moveWindow.run({ ...keyOf(seen), ...place, summary, counted: null, estimated: null });
+        revise.run(seen.room);
+        return true;
+      }),
+
+    openArchives: (of) =>
+      read(() => {
+        const rows =
+          'channels' in of
+            ? openInChannels.all({ channels: JSON.stringify(of.channels) })
+            : openOfView.all({ ...of, chatId: roomParts(of.room).chatId });
+        return rows.map(toSpan);
+      }),
+
+    settleArchive: (chatId, file) =>
+      write(() => {
+        const span = findArchive(chatId, file);
+        if (span?.state !== 'unflushed') return;
+        if (views.owes(views.find(span.room, span.personaId), span)) {
+          throw new Fault('internal', `the archive ${file} of ${chatId} holds what no flush has seen`);
+        }
+        setState.run({ chatId, file, state: 'settled' });
+      }),
+
+    dropArchive: (chatId, file) => write(() => void dropArchive.run({ chatId, file }), 'single'),
   };
 }
 
-type ViewRow = Omit<typeof view.$inferSelect, 'roomId' | 'personaId'>;
+type ViewRow = Omit<Row<typeof view>, 'roomId' | 'personaId'>;
+type SpanRow = Row<typeof archived>;
+
+function newView(room: RoomId, personaId: PersonaId): ViewRecord {
+  const nothing = { resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null };
+  return { room, personaId, ...nothing };
+}
 
 function toView(room: RoomId, personaId: PersonaId, row: ViewRow): ViewRecord {
-  const { counted, estimated } = row;
+  const { resetAt, summary, counted, estimated } = row;
   return {
     room,
     personaId,
-    resetAt: row.resetAt,
+    resetAt,
     windowAfter: { heardAfter: row.windowHeard, messageId: row.windowMessage },
     flushedTo: { heardAfter: row.flushedHeard, messageId: row.flushedMessage },
-    summary: row.summary,
+    summary,
     measured: counted === null || estimated === null ? null : { counted, estimated },
   };
 }
 
-export function toSpan(row: typeof archived.$inferSelect): ArchivedSpan {
+function toSpan({ chatId, roomId: room, personaId, file, state, ...row }: SpanRow): ArchivedSpan {
+  const after = { heardAfter: row.afterHeard, messageId: row.afterMessage };
+  const to = { heardAfter: row.toHeard, messageId: row.toMessage };
+  return { chatId, room, personaId, file, after, to, state };
+}
+
+/** A span's two ends, as columns. */
+function ends({ after, to }: { after: Position; to: Position }) {
   return {
-    chatId: row.chatId,
-    room: row.roomId,
-    personaId: row.personaId,
-    file: row.file,
-    after: { heardAfter: row.afterHeard, messageId: row.afterMessage },
-    to: { heardAfter: row.toHeard, messageId: row.toMessage },
-    state: row.state,
+    afterHeard: after.heardAfter,
+    afterMessage: after.messageId,
+    toHeard: to.heardAfter,
+    toMessage: to.messageId,
   };
+}
+
+/** The key of a view, and the reset mark of a new one. */
+function keyOf({ room: roomId, personaId }: SeenView) {
+  return { roomId, personaId, resetAt: 0 };
+}
+
+function isSame(a: Position, b: Position): boolean {
+  return a.heardAfter === b.heardAfter && a.messageId === b.messageId;
 }

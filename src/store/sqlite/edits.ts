@@ -1,0 +1,89 @@
+/** Step 1 of the route: what becomes of a message that its author changes or deletes. */
+import type { RoomId } from '../../core/ids.js';
+import type { Receipt } from '../../core/receipt.js';
+import type { Chats } from './chats.js';
+import { assigned, bound, columns, insertInto, type Row } from './columns.js';
+import type { Connection } from './connection.js';
+import type { message } from './schema.js';
+import { REVISE_ROOM } from './views.js';
+
+/** What is stored of a message when it arrives. */
+export const MESSAGE = `roomId chatId account moves authorKind authorId authorName administrator text sentAt receivedAt
+  platformMessageId mentionsBot replyTo edited state attachments words quiet addresses twin bot reaction`;
+/** A platform's message, and the edit of it that became a message of its own. */
+export const IS_MESSAGE =
+  'chat_id = @chatId and account = @account and moves = @moves and platform_message_id = @platformMessageId';
+
+type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
+
+interface Found extends Omit<Row<typeof message>, 'turnId'> {
+  /** Whether a running turn is answering it. */
+  isTaken: number;
+}
+
+/** To be called within a transaction. */
+export interface Edits {
+  /** Returns the room in which there is now something else to answer, if any. */
+  change(edit: Of<'edit'>, from: { account: string; now: number }): RoomId | null;
+  withdraw(deleted: Of<'deleted'>, from: { account: string }): void;
+}
+
+export function editsOf({ raw }: Connection, chats: Chats): Edits {
+  const find = (edited: 0 | 1) =>
+    raw.prepare<[object], Found>(`
+      select id, ${columns(MESSAGE)}, state = 'done' and exists (
+          select 1 from turn where turn.id = message.turn_id and turn.state = 'running') as isTaken
+      from message where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null
+      order by id desc limit 1`);
+  const findEdited = find(1);
+  const findFirst = find(0);
+  const copy = raw.prepare<[object]>(insertInto('message', MESSAGE));
+  const noteNewest = raw.prepare<[object]>('update room set newest_message = @id where id = @room');
+  const setText = raw.prepare<[object]>(
+    `update message set ${assigned('text attachments words mentionsBot')} where id = @id`,
+  );
+  const withdraw = raw
+    .prepare<[object], RoomId>(`
+      update message set state = 'done'
+      where chat_id = @chatId and account = @account and moves = @moves
+        and platform_message_id in (select value from json_each(@ids)) and edited in (0, 1)
+        and state = 'waiting' and coalesce(@senderId, author_id) = author_id
+      returning room_id`)
+    .pluck();
+  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
+  /** The waiting messages have changed since a run may have looked at the room. */
+  const moveFenceOn = raw.prepare<[RoomId]>(`
+    update room set fence = fence + 1, lease_owner = null
+    where id = ? and not exists (select 1 from turn where room_id = room.id and state = 'running')`);
+
+  const movesOf = (chatId: string) => chats.find(chatId)?.moves ?? 0;
+
+  return {
+    change({ chatId, senderId, platformMessageId, editedAt, mentionsBot, ...edit }, { account, now }) {
+      const key = { chatId, account, moves: movesOf(chatId), platformMessageId };
+      const found = findEdited.get(key) ?? findFirst.get(key);
+      if (!found || found.authorId !== senderId) return null;
+      const { text, attachments, words } = edit;
+      // Platforms report edits for other changes, too (a link preview): the same text needs no new answer.
+      if ((found.words ?? found.text) === (words ?? text)) return null;
+      const { id, roomId: room } = found;
+      const edited = { text, attachments, words };
+      if (found.isTaken) {
+        const waits = { edited: true, state: 'waiting', sentAt: editedAt, receivedAt: now };
+        const added = copy.run(bound({ ...found, ...edited, ...waits, mentionsBot }));
+        noteNewest.run({ room, id: added.lastInsertRowid });
+        return room;
+      }
+      setText.run(bound({ id, ...edited, mentionsBot: found.mentionsBot === 1 || mentionsBot }));
+      const isWaiting = found.state === 'waiting';
+      (isWaiting ? moveFenceOn : revise).run(room);
+      return isWaiting ? room : null;
+    },
+
+    withdraw({ chatId, platformMessageIds, senderId = null }, { account }) {
+      const ids = JSON.stringify(platformMessageIds);
+      const rooms = withdraw.all({ chatId, account, moves: movesOf(chatId), senderId, ids });
+      for (const room of new Set(rooms)) moveFenceOn.run(room);
+    },
+  };
+}
