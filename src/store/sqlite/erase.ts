@@ -9,61 +9,108 @@ import type { StoredAttachment } from '../../core/media.js';
 import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { Connection } from './connection.js';
-import { type Eraser, eraserOf } from './erasers.js';
-import { MESSAGES, OPEN_COMMANDS, WORDS, type WordColumns } from './word-columns.js';
+import { type Clean, type Eraser, eraserOf, foreign, json, plain } from './erasers.js';
+import { type Path, strideEnd } from './strides.js';
 
 type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
 type Row = Record<string, unknown>;
 
 const STRIDE = 1_000;
 
+/** The columns of a table that contain text. Ids, kinds, and names of people and tools are not among them. */
+interface Words {
+  table: string;
+  columns: Record<string, Clean>;
+  /** How `findWords` counts a row; left out for what only repeats other text: commands, and sent replies. */
+  counts?: 'messages' | 'others';
+  /** A row that contains the phrase is deleted as a whole. */
+  whole?: true;
+  /** Only these rows. */
+  which?: string;
+}
+
+const ATTACHMENTS = json({ name: plain, read: plain });
+const MESSAGES: Words = {
+  table: 'message',
+  counts: 'messages',
+  columns: { text: plain, words: plain, attachments: ATTACHMENTS, reply_to: json({ text: plain }) },
+};
+const STEP = json({ text: plain, arguments: foreign, content: foreign });
+const ALL: Words[] = [
+  MESSAGES,
+  // A platform's refusal may quote the message.
+  { table: 'outbox', columns: { body: json({ text: plain }), error: plain } },
+  { table: 'version', columns: { before: plain, after: plain }, counts: 'others', whole: true },
+  { table: 'step', columns: { body: STEP }, counts: 'others' },
+  { table: 'view', columns: { summary: plain }, counts: 'others' },
+  { table: 'given', columns: { memory: plain, daily_log: plain, recalled: plain }, counts: 'others' },
+  { table: 'question', columns: { argument: plain } },
+  { table: 'shown', columns: { parts: json({ text: plain }) } },
+  { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },
+];
+/** The command that requested the erasure contains the phrase, and needs it until everything else is done. */
+const OPEN_COMMANDS: Words = { table: 'command', columns: { argument: plain }, which: 'finished_at is null' };
+
 export function eraseStore({ raw, memory, read, write, patiently }: Connection): Erasing {
   /** Cached copies of the chat's rooms become void. */
   const revise = raw.prepare<[ChatId]>('update room set revision = revision + 1 where chat_id = ?');
 
-  /** Reads the chat's rows of a table: those between two keys, or all. */
-  function rowsOf({ table, key, words, belongs }: WordColumns) {
-    const columns = [...key, ...Object.keys(words)].join(', ');
-    return raw.prepare<[Row], Row>(`select ${columns} from ${table} where ${belongs}`);
+  /** Where a table's rows are: what identifies one, which belong to the chat (`@chat`), and the path along them. */
+  function lookUp({ table, which = 'true' }: Words): { key: string[]; belongs: string; path: Path | null } {
+    const columns = raw
+      .prepare<[], { name: string; type: string; pk: number }>(`PRAGMA table_info(${table})`)
+      .all();
+    const has = (name: string) => columns.some((column) => column.name === name);
+    const key = columns.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
+    const [first] = key;
+    const ofItsRooms = 'room_id in (select id from room where chat_id = @chat)';
+    // The plus sign keeps SQLite from using the index on the chat, with which every stride would scan the whole chat.
+    const ofTheChat = has('chat_id') ? '+chat_id = @chat' : ofItsRooms;
+    const isBetween = (name: string) => `${name} > @after and ${name} <= @upTo`;
+    const found = { key: key.map(({ name }) => name), belongs: `${which} and ${ofTheChat}`, path: null };
+    if (first?.name === 'turn_id') {
+      const turns = `select id from turn where ${isBetween('id')} and ${ofItsRooms}`;
+      const path = { table: 'turn', key: 'id', first: '' };
+      return { ...found, belongs: `turn_id in (${turns})`, path };
+    }
+    if (first?.type.toLowerCase() !== 'integer') return found;
+    const path = { table, key: first.name, first: 0 };
+    return { ...found, belongs: `${found.belongs} and ${isBetween(first.name)}`, path };
   }
 
-  /** Calls `visit` for each stride of a table with its bounds. */
+  /** Calls `visit` for each stride of a table, with its rows in the chat. */
   async function walk(
-    where: WordColumns,
+    words: Words,
     chat: ChatId,
-    visit: (bounds: Row) => Promise<void>,
+    visit: (rows: () => Row[]) => Promise<void>,
   ): Promise<void> {
-    if (where.along === null) return visit({ chat });
-    const { table, key, first } = where.along;
-    const next = raw
-      .prepare<[Row], number | string | null>(
-        `select max(${key}) from (select ${key} from ${table} where ${key} > @after order by ${key} limit ${STRIDE})`,
-      )
-      .pluck();
-    for (let after = first; ; ) {
-      const from = after;
-      const upTo = await read(() => next.get({ after: from }));
+    const { key, belongs, path } = lookUp(words);
+    const columns = [...key, ...Object.keys(words.columns)].join(', ');
+    const rows = raw.prepare<[Row], Row>(`select ${columns} from ${words.table} where ${belongs}`);
+    if (path === null) return visit(() => rows.all({ chat }));
+    const end = strideEnd(raw, path, STRIDE);
+    for (let after = path.first; ; ) {
+      const upTo = await read(() => end.get({ after }));
       if (upTo === null || upTo === undefined) return;
-      await visit({ chat, after, upTo });
+      const bounds = { chat, after, upTo };
+      await visit(() => rows.all(bounds));
       after = upTo;
       await nextPass();
     }
   }
 
-  async function clean(where: WordColumns, chat: ChatId, eraser: Eraser): Promise<void> {
-    const rows = rowsOf(where);
-    const isRow = where.key.map((column) => `${column} = @${column}`).join(' and ');
-    const columns = Object.keys(where.words).map((column) => `${column} = @${column}`);
-    const change = where.whole
-      ? raw.prepare<[Row]>(`delete from ${where.table} where ${isRow}`)
-      : raw.prepare<[Row]>(`update ${where.table} set ${columns.join(', ')} where ${isRow}`);
-    await walk(where, chat, (bounds) =>
+  async function clean(words: Words, chat: ChatId, eraser: Eraser): Promise<void> {
+    const { table, columns, whole } = words;
+    const isRow = lookUp(words).key.map((column) => `${column} = @${column}`);
+    const set = Object.keys(columns).map((column) => `${column} = @${column}`);
+    const change = whole ? `delete from ${table}` : `update ${table} set ${set.join(', ')}`;
+    const statement = raw.prepare<[Row]>(`${change} where ${isRow.join(' and ')}`);
+    await walk(words, chat, (rows) =>
       write(() => {
-        const changed = rows
-          .all(bounds)
-          .map((row) => withoutPhrase(where, row, eraser))
+        const changed = rows()
+          .map((row) => withoutPhrase(words, row, eraser))
           .filter((row) => row !== null);
-        for (const row of changed) change.run(row);
+        for (const row of changed) statement.run(row);
         if (changed.length === 0) return;
         revise.run(chat);
         memory.clear();
@@ -93,14 +140,13 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
   return {
     async findWords(chatId, phrase) {
       const found = { messages: 0, others: 0 };
-      const eraser = eraserOf(phrase, '');
-      for (const where of WORDS) {
-        const { counts } = where;
-        if (counts === null) continue;
-        const rows = rowsOf(where);
-        await walk(where, chatId, async (bounds) => {
-          const stretch = await read(() => rows.all(bounds));
-          found[counts] += stretch.filter((row) => withoutPhrase(where, row, eraser) !== null).length;
+      const eraser = eraserOf(phrase, null);
+      for (const words of ALL) {
+        const { counts } = words;
+        if (counts === undefined) continue;
+        await walk(words, chatId, async (rows) => {
+          const stretch = await read(rows);
+          found[counts] += stretch.filter((row) => withoutPhrase(words, row, eraser) !== null).length;
         });
       }
       return found;
@@ -108,9 +154,8 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
 
     async filesWithWords(chatId, phrase) {
       const files: string[] = [];
-      const rows = rowsOf(MESSAGES);
-      await walk(MESSAGES, chatId, async (bounds) => {
-        for (const { attachments } of await read(() => rows.all(bounds))) {
+      await walk(MESSAGES, chatId, async (rows) => {
+        for (const { attachments } of await read(rows)) {
           if (typeof attachments === 'string') files.push(...filesRead(attachments, phrase));
         }
       });
@@ -119,7 +164,7 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
 
     async eraseWords(chatId, phrase, by) {
       const eraser = eraserOf(phrase, by);
-      for (const where of WORDS) await clean(where, chatId, eraser);
+      for (const words of ALL) await clean(words, chatId, eraser);
       await writeFileAnew();
       await emptyLog();
     },
@@ -138,11 +183,11 @@ function filesRead(attachments: string, phrase: Phrase): string[] {
 }
 
 /** The row without the phrase; null if it does not occur in it. */
-function withoutPhrase({ words }: WordColumns, row: Row, eraser: Eraser): Row | null {
+function withoutPhrase({ columns }: Words, row: Row, eraser: Eraser): Row | null {
   const next = { ...row };
-  for (const [column, clean] of Object.entries(words)) {
+  for (const [column, clean] of Object.entries(columns)) {
     const source = row[column];
     if (typeof source === 'string') next[column] = clean(source, eraser);
   }
-  return Object.keys(words).some((column) => next[column] !== row[column]) ? next : null;
+  return Object.keys(columns).some((column) => next[column] !== row[column]) ? next : null;
 }

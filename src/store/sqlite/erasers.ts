@@ -1,16 +1,15 @@
 /**
- * Removes a phrase from the text of a row in whatever format it is stored: plain text, our own JSON (only the fields
+ * Removes a phrase from the text of a column in whatever format it is stored: plain text, our own JSON (only the fields
  * that hold text), and what models and tools wrote, which is often JSON, too.
  */
 import type { Part } from '../../core/channel.js';
-import type { ShownPart } from '../../core/delivery.js';
-import type { StoredAttachment } from '../../core/media.js';
 import type { Phrase } from '../../core/phrase.js';
-import type { Step, StoredReply } from '../../core/transcript.js';
 
 /** The phrase to remove, and its replacement. */
 export interface Eraser {
   instead: string;
+  /** It is only looked for. */
+  looksOnly: boolean;
   isIn(words: string): boolean;
   /** The identical string if the phrase does not occur. */
   without(words: string): string;
@@ -22,10 +21,12 @@ export type Clean = (source: string, eraser: Eraser) => string;
 /** Removing a phrase may join the text around it into the phrase again; more than one repetition is rare. */
 const MOST_PASSES = 20;
 
-export function eraserOf(phrase: Phrase, by: string): Eraser {
-  const instead = phrase.isIn(by) ? '' : by;
+/** `by`: null to look for the phrase only. */
+export function eraserOf(phrase: Phrase, by: string | null): Eraser {
+  const instead = by === null || phrase.isIn(by) ? '' : by;
   return {
     instead,
+    looksOnly: by === null,
     isIn: (words) => phrase.isIn(words),
     without(words) {
       let rest = words;
@@ -37,58 +38,31 @@ export function eraserOf(phrase: Phrase, by: string): Eraser {
   };
 }
 
-export const fromText: Clean = (source, eraser) => eraser.without(source);
+export const plain: Clean = (source, eraser) => eraser.without(source);
 
-export const fromReply = json<StoredReply>((reply, eraser) => ({
-  ...reply,
-  text: eraser.without(reply.text),
-}));
-
-export const fromAttachments = json<StoredAttachment[]>((attachments, eraser) =>
-  attachments.map((attachment) => {
-    const name = attachment.name === null ? null : eraser.without(attachment.name);
-    const { outcome } = attachment;
-    if (outcome?.kind !== 'kept' || outcome.read === undefined) return { ...attachment, name };
-    return { ...attachment, name, outcome: { ...outcome, read: eraser.without(outcome.read) } };
-  }),
-);
-
-export const fromPart = json<Part>(withoutInPart);
-
-export const fromShown = json<ShownPart[]>((parts, eraser) =>
-  parts.map((part) => ({ ...part, body: withoutInPart(part.body, eraser) })),
-);
-
-function withoutInPart(part: Part, eraser: Eraser): Part {
-  const text = eraser.without(part.text);
-  const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
-  // Marks are offsets into the text, so they are void when it changes.
-  return { ...part, text, marks: inLink || text !== part.text ? [] : part.marks };
+/** Our own JSON, as `JSON.stringify` wrote it: only the strings under these names are text. */
+export function json(fields: Record<string, Clean>): Clean {
+  return (source, eraser) =>
+    JSON.stringify(JSON.parse(source), (name, value: unknown) => {
+      if (typeof value === 'string') return fields[name]?.(value, eraser) ?? value;
+      // What a server sent along is partly sealed: nobody can tell whether the phrase is in it, so all of it goes.
+      if (name === 'echo' && (!eraser.looksOnly || fromValue(value, eraser) !== value)) return undefined;
+      return isPart(value) ? withoutVoidMarks(value, eraser) : value;
+    });
 }
 
-export const fromStep = json<Step>((step, eraser) => {
-  switch (step.kind) {
-    case 'answer':
-      return {
-        ...step,
-        text: eraser.without(step.text),
-        calls: step.calls.map((call) => ({ ...call, arguments: fromForeign(call.arguments, eraser) })),
-      };
-    case 'call':
-    case 'waiting':
-      return step;
-    case 'result':
-      return { ...step, content: fromForeign(step.content, eraser) };
-  }
-});
+function isPart(value: unknown): value is Part {
+  return typeof value === 'object' && value !== null && 'text' in value && 'marks' in value;
+}
 
-/** Our own JSON, as `JSON.stringify` wrote it: without a change, the result is identical. */
-function json<T>(clean: (value: T, eraser: Eraser) => T): Clean {
-  return (source, eraser) => JSON.stringify(clean(JSON.parse(source), eraser));
+/** Marks are offsets into the text, so they are void when it changes. */
+function withoutVoidMarks(part: Part, eraser: Eraser): Part {
+  const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
+  return inLink || eraser.isIn(part.text) ? { ...part, marks: [] } : part;
 }
 
 /** Text written by others. In JSON, the phrase may be escaped, or be a key or a number. */
-function fromForeign(words: string, eraser: Eraser): string {
+export const foreign: Clean = (words, eraser) => {
   const value = asJson(words);
   if (value !== undefined) {
     const without = fromValue(value, eraser);
@@ -97,11 +71,11 @@ function fromForeign(words: string, eraser: Eraser): string {
   const rest = eraser.without(words);
   // Broken or quoted JSON that cannot be parsed is replaced as a whole.
   return rest.includes('\\') && eraser.isIn(withoutEscapes(rest)) ? eraser.instead : rest;
-}
+};
 
 /** The identical value if the phrase does not occur. */
 function fromValue(value: unknown, eraser: Eraser): unknown {
-  if (typeof value === 'string') return fromForeign(value, eraser);
+  if (typeof value === 'string') return foreign(value, eraser);
   if (Array.isArray(value)) {
     const items = value.map((item) => fromValue(item, eraser));
     return items.some((item, n) => item !== value[n]) ? items : value;

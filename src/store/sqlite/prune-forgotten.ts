@@ -3,19 +3,15 @@
  * as sent, tool calls and results. The ids of messages that a platform may deliver again are kept that long, without
  * text.
  */
-import { setImmediate as nextPass } from 'node:timers/promises';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
 import { FORGOTTEN_FILES, type UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { NO_WORDS } from './outbox.js';
+import { type Walk, walkOf } from './strides.js';
 import { beganBefore } from './views.js';
 
-/** The number of rows examined before other work may run. */
-export const STRIDE = 2_000;
-
-/** Removes or changes at most `most` rows; fewer when nothing is left. */
-export type PrunePart = (ask: Parameters<UpkeepStore['prune']>[0]) => Promise<number>;
+type Ask = Parameters<UpkeepStore['prune']>[0];
 
 /** Platforms redeliver unacknowledged messages for about a day. */
 const REDELIVERED_FOR_MS = 2 * 86_400_000;
@@ -30,7 +26,8 @@ interface Candidate {
   mayGo: number;
 }
 
-export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
+export function forgottenWalks(connection: Connection): Walk<Ask>[] {
+  const { raw, write } = connection;
   const lastReset = raw.prepare<[], number | null>('select max(reset_at) from view').pluck();
   const removeHearings = raw.prepare<[object]>(`
     delete from heard where (room_id, persona_id, addressed, heard_after, message_id) in (
@@ -39,10 +36,6 @@ export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
         and addressed in (0, 1) and heard_after < view.reset_at
       where view.reset_at > 0 limit @most + 0)`);
 
-  const nextTurn = raw
-    .prepare<[object], string | null>(`
-      select max(id) from (select id from turn where id > @after order by id limit ${STRIDE})`)
-    .pluck();
   const forgottenTurns = raw
     .prepare<[object], string>(`
       select turn.id from turn
@@ -64,10 +57,6 @@ export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
   const silenceAsides = silence(`
     outbox.origin > 'tool:' || json_each.value || ':' and outbox.origin < 'tool:' || json_each.value || ';'`);
 
-  const nextMessage = raw
-    .prepare<[object], number | null>(`
-      select max(id) from (select id from message where id > @after order by id limit ${STRIDE})`)
-    .pluck();
   const candidates = raw.prepare<[object], Candidate>(`
     select id, room_id as room, attachments,
       text <> '' or words is not null or attachments is not null or reply_to is not null as speaks,
@@ -100,9 +89,6 @@ export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
   const noteFiles = raw.prepare<[string]>(`
     insert into setting (key, value) values ('${FORGOTTEN_FILES}', ?)
     on conflict do update set value = excluded.value`);
-
-  let lookedToTurn = '';
-  let lookedToMessage = 0;
 
   /** Which messages of a room were heard by a persona that no reset has made forget them. */
   function stillHeard(room: RoomId, ids: number[]): Set<number> {
@@ -142,46 +128,32 @@ export function forgottenParts({ raw, read, write }: Connection): PrunePart[] {
   return [
     ({ most }) => write(() => removeHearings.run({ most }).changes, 'single'),
 
-    async ({ most }) => {
-      let gone = 0;
-      while (gone < most) {
-        const after = lookedToTurn;
-        const upTo = await read(() => ((lastReset.get() ?? 0) > 0 ? nextTurn.get({ after }) : null));
-        lookedToTurn = upTo ?? '';
-        if (upTo === null || upTo === undefined) break;
-        const left = most - gone;
-        const changed = await write(() => {
+    walkOf<Ask>(
+      connection,
+      { table: 'turn', key: 'id', first: '' },
+      {
+        isDone: () => (lastReset.get() ?? 0) === 0,
+        work({ after, upTo, most }) {
           const turns = JSON.stringify(forgottenTurns.all({ after, upTo }));
           return [removeSteps, silenceAnswers, silenceAsides].reduce(
-            (sum, statement) => sum + statement.run({ turns, most: left - sum }).changes,
+            (sum, statement) => sum + statement.run({ turns, most: most - sum }).changes,
             0,
           );
-        });
-        gone += changed;
-        if (changed >= left) lookedToTurn = after;
-        await nextPass();
-      }
-      return gone;
-    },
+        },
+      },
+    ),
 
-    async ({ most, now }) => {
-      const redeliveredSince = now - REDELIVERED_FOR_MS;
-      let gone = 0;
-      while (gone < most) {
-        const after = lookedToMessage;
-        const upTo = await read(() => (after < (lastReset.get() ?? 0) ? nextMessage.get({ after }) : null));
-        lookedToMessage = upTo ?? 0;
-        if (upTo === null || upTo === undefined) break;
-        const left = most - gone;
-        const changed = await write(() =>
-          forgetMessages(forgottenBetween({ after, upTo, redeliveredSince }).slice(0, left)),
-        );
-        gone += changed;
-        if (changed >= left) lookedToMessage = after;
-        await nextPass();
-      }
-      return gone;
-    },
+    walkOf<Ask>(
+      connection,
+      { table: 'message', key: 'id', first: 0 },
+      {
+        isDone: ({ after }) => Number(after) >= (lastReset.get() ?? 0),
+        work({ after, upTo, most, now }) {
+          const redeliveredSince = now - REDELIVERED_FOR_MS;
+          return forgetMessages(forgottenBetween({ after, upTo, redeliveredSince }).slice(0, most));
+        },
+      },
+    ),
   ];
 }
 
