@@ -110,7 +110,7 @@ export async function compose({
   });
   const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log });
-  const chatFiles = createChatFiles({ groupsDir, log });
+  const chatFiles = createChatFiles({ groupsDir, store, clock, log });
   const model = await createModel(config, store, log);
   const embedder = await createEmbedder(config, metrics, log);
   const recall = createRecall({

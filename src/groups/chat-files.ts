@@ -2,29 +2,44 @@
  * `chat.yaml` of each chat: its title and its alias ids. The files alone suffice to find a chat that moved on its
  * platform.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextPass } from 'node:timers/promises';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
+import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
+import type { SettingStore } from '../core/store.js';
 import { namesIn, readIfThere, readOr, unhurried } from './file-access.js';
 import { chatFolder, isChatId } from './paths.js';
 import { fileUpdater } from './update-file.js';
 import { withKey } from './yaml-edit.js';
 
-/** How many files are read per pass of the event loop while all are scanned: about a millisecond. */
-const AT_ONCE = 100;
+/** How many files are looked at, or read, per pass of the event loop while all are scanned: about a millisecond. */
+const STATS_AT_ONCE = 400;
+const READS_AT_ONCE = 100;
+/** Setting: the further ids in all files when they were read last, so that a start reads only what changed since. */
+const READ_IDS = 'groups.ids';
+/** A file changed so shortly before is read again: the clock of a file server may differ from ours. */
+const LEEWAY_MS = 86_400_000;
+
+interface ReadIds {
+  at: number;
+  ids: Record<ChatId, ChatId[]>;
+}
 /** How many titles are cached. */
 const KNOWN_TITLES = 10_000;
 
 export interface ChatFilesOptions {
   groupsDir: string;
+  store: SettingStore;
+  clock: Clock;
   log: Log;
 }
 
-export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles {
+export function createChatFiles({ groupsDir, store, clock, log }: ChatFilesOptions): ChatFiles {
   const update = fileUpdater();
   /** Created at the first lookup, kept current by our own writes. */
   let index: Promise<Map<ChatId, ChatId>> | null = null;
@@ -82,17 +97,55 @@ export function createChatFiles({ groupsDir, log }: ChatFilesOptions): ChatFiles
   }
 
   async function readIndex(): Promise<Map<ChatId, ChatId>> {
-    const found = new Map<ChatId, ChatId>();
-    for await (const chatId of unhurried((await namesIn(groupsDir)).filter(isChatId).sort(), AT_ONCE)) {
-      for (const alias of await aliasesOf(chatId)) found.set(alias, chatId);
+    const before = await lastRead();
+    const at = clock.now();
+    const ids = new Map<ChatId, ChatId[]>();
+    const chats = (await namesIn(groupsDir)).filter(isChatId);
+    const changed: ChatId[] = [];
+    for (let from = 0; from < chats.length; from += STATS_AT_ONCE) {
+      for (const chatId of chats.slice(from, from + STATS_AT_ONCE)) {
+        const known = before.ids[chatId];
+        if (!isOlder(`${groupsDir}/${chatId}/chat.yaml`, before.at - LEEWAY_MS)) changed.push(chatId);
+        else if (known) ids.set(chatId, known);
+      }
+      await nextPass();
     }
-    return found;
+    for await (const chatId of unhurried(changed, READS_AT_ONCE)) {
+      const found = await aliasesOf(chatId);
+      if (found.length > 0) ids.set(chatId, found);
+    }
+    // Where two chats claim an id, it is the same one's at every start.
+    const inOrder = [...ids].sort(([a], [b]) => (a < b ? -1 : 1));
+    const read: ReadIds = { at, ids: Object.fromEntries(inOrder) };
+    await store
+      .setSetting(READ_IDS, JSON.stringify(read))
+      .catch((error) =>
+        log.warn({ error: describe(error) }, 'the next start will read every chat.yaml again'),
+      );
+    return new Map(inOrder.flatMap(([chatId, ofIt]) => ofIt.map((id) => [id, chatId] as const)));
+  }
+
+  async function lastRead(): Promise<ReadIds> {
+    const stored: ReadIds = JSON.parse((await store.setting(READ_IDS)) ?? '{"at":0,"ids":{}}');
+    // If our clock was ahead then, it says nothing about which files have changed since.
+    return stored.at > clock.now() ? { at: 0, ids: {} } : stored;
   }
 
   async function aliasesOf(chatId: ChatId): Promise<ChatId[]> {
     const message = 'further ids of a chat are passed over, for they cannot be read';
     const source = (await readOr(null, fileOf(chatId), readIfThere, log, message))?.toString('utf8') ?? '';
     return source.includes('ids') ? idsIn(source) : [];
+  }
+}
+
+/** Whether a file has not changed since this time. A copy, even one that keeps its date, counts as a change. */
+function isOlder(path: string, time: number): boolean {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found?.isFile() === true && found.ctimeMs < time;
+  } catch {
+    // Reading it says what is wrong.
+    return false;
   }
 }
 

@@ -1,6 +1,7 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { groupsFolder, listeningLog } from './support.js';
 
@@ -14,8 +15,17 @@ async function setUp(yaml?: string) {
     await writeFile(file, yaml);
   }
   const log = listeningLog();
-  const open = () => createChatFiles({ groupsDir: groups, log });
-  return { groups, file, log, open, chats: open(), read: () => readFile(file, 'utf8') };
+  const settings = new Map<string, string>();
+  const store = {
+    setting: async (key: string) => settings.get(key) ?? null,
+    setSetting: async (key: string, value: string) => void settings.set(key, value),
+  };
+  /** `days`: how long after now. */
+  const open = (days = 0) => {
+    const clock = { ...systemClock, now: () => Date.now() + days * 86_400_000 };
+    return createChatFiles({ groupsDir: groups, store, clock, log });
+  };
+  return { groups, file, log, settings, open, chats: open(), read: () => readFile(file, 'utf8') };
 }
 
 describe('setTitle', () => {
@@ -48,6 +58,31 @@ describe('further ids', () => {
       expect(await files.resolve('telegram_-300')).toBe(CHAT);
       expect(await files.resolve(CHAT)).toBeNull();
     }
+  });
+
+  it('are read from files that have changed since the last start, and remembered of the others', async () => {
+    const { open, groups, file, settings } = await setUp('ids: [telegram_-7]\n');
+    expect(await open(2).resolve('telegram_-7')).toBe(CHAT);
+    // What is remembered differs from the file: so it shows which of the two was looked at.
+    const remember = (at: number) =>
+      settings.set(
+        'groups.ids',
+        JSON.stringify({ at, ids: { [CHAT]: ['telegram_-8'], gone_1: ['gone_2'] } }),
+      );
+    const inTwoDays = Date.now() + 2 * 86_400_000;
+    remember(inTwoDays);
+    expect(await open(3).resolve('telegram_-8')).toBe(CHAT);
+    remember(inTwoDays);
+    expect(await open(3).resolve('gone_2'), 'a folder that is gone').toBeNull();
+    remember(inTwoDays);
+    expect(await open(1).resolve('telegram_-7'), 'a clock that was ahead').toBe(CHAT);
+    remember(Date.now());
+    expect(await open().resolve('telegram_-7'), 'changed since').toBe(CHAT);
+    remember(inTwoDays);
+    await rm(file);
+    await writeFile(join(groups, 'linked.yaml'), 'ids: [telegram_-9]\n');
+    await symlink(join(groups, 'linked.yaml'), file);
+    expect(await open(3).resolve('telegram_-9'), 'a link may lead elsewhere now').toBe(CHAT);
   });
 
   it('are added to what an operator wrote, and not to what is no list', async () => {
