@@ -11,6 +11,8 @@ export interface Answer {
   text: string;
   calls: ToolCall[];
   usage: Usage | null;
+  /** How many of the tokens it wrote went into reasoning; null where the server does not say. */
+  reasoningTokens: number | null;
   /** As the server names it; null where it does not. */
   model: string | null;
   /** null when it never said why it ended: then the stream was cut. */
@@ -26,6 +28,7 @@ interface PartialCall {
 export function createAnswer() {
   let text = '';
   let usage: Usage | null = null;
+  let reasoningTokens: number | null = null;
   let model: string | null = null;
   let finish: string | null = null;
   const calls: PartialCall[] = [];
@@ -56,6 +59,7 @@ export function createAnswer() {
       const chunk = record(value) ?? {};
       model = word(chunk.model) ?? model;
       usage = usageOf(chunk.usage) ?? usage;
+      reasoningTokens = reasoningTokensOf(chunk.usage) ?? reasoningTokens;
 
       const choice = record(Array.isArray(chunk.choices) ? chunk.choices[0] : null);
       if (choice === null) return false;
@@ -80,7 +84,7 @@ export function createAnswer() {
     /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
     complete(takenIds: () => ReadonlySet<string>): Answer {
       const callable = calls.length === 0 ? [] : callableOf(calls, takenIds());
-      return { text: withoutReasoning(text), calls: callable, usage, model, finish };
+      return { text: withoutReasoning(text), calls: callable, usage, reasoningTokens, model, finish };
     },
   };
 }
@@ -135,4 +139,9 @@ function usageOf(value: unknown): Usage | null {
   return typeof inputTokens === 'number' && typeof outputTokens === 'number'
     ? { inputTokens, outputTokens }
     : null;
+}
+
+function reasoningTokensOf(usage: unknown): number | null {
+  const tokens = record(record(usage)?.completion_tokens_details)?.reasoning_tokens;
+  return typeof tokens === 'number' ? tokens : null;
 }

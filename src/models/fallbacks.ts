@@ -5,7 +5,8 @@ import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
 
 /**
  * Asks them in order. A persona's own choice of model only goes to the first server: a fallback has a model of its own.
- * Where all fail, the fault has the first one's code, and its message holds all of theirs.
+ * Where all fail, the fault's message holds all of theirs. Its code is the one on which something can be done: where any of
+ * them was asked too much, a shorter request may be answered. Else it is the first one's.
  */
 export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
   if (fallbacks.length === 0) return first;
@@ -34,7 +35,8 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
       }
     }
     const message = faults.map((fault) => fault.message).join(' Then: ');
-    yield { kind: 'failed', fault: new Fault(faults[0]?.code ?? 'internal', message) };
+    const [most] = [...faults.filter(({ code }) => code === 'context_too_long'), ...faults];
+    yield { kind: 'failed', fault: new Fault(most?.code ?? 'internal', message) };
   }
 
   return {

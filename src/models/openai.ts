@@ -7,9 +7,19 @@ import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
 import type { Answer } from './answer.js';
-import { attempt, type Shown } from './attempt.js';
+import { attempt, eventsTo, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
-import { classify, emptyAnswer, failedRequest, retryDelay, serverTitle, stoppedRequest } from './failures.js';
+import {
+  classify,
+  emptyAnswer,
+  failedRequest,
+  retryDelay,
+  serverTitle,
+  stoppedRequest,
+  wordlessAnswer,
+} from './failures.js';
+import { isCutAtLimit } from './finish.js';
+import { type Further, furtherFor, isEmpty } from './further.js';
 import { createPost } from './http.js';
 import { createQuirkStore, type Quirk, type QuirkStorage } from './quirk-store.js';
 import { refusedParameter, refusedPictures } from './quirks.js';
@@ -40,6 +50,9 @@ export interface OpenAiModelOptions {
   random?: () => number;
 }
 
+/** The quirks that are about how much may be written. */
+const LIMITS: readonly Quirk[] = ['max_tokens', 'max_completion_tokens'];
+
 /** What comes while an answer is written, and the answer. Throws Fault. */
 type Asked = AsyncGenerator<ModelEvent, Answer>;
 
@@ -64,17 +77,21 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   }
 
   /** Retries until there is an answer, an empty one too. */
-  async function* ask(request: ModelRequest, signal: AbortSignal, shown: Shown): Asked {
+  async function* ask(
+    { request, outputTokens, before }: Omit<Further, 'why'>,
+    signal: AbortSignal,
+    shown: Shown,
+  ): Asked {
     const model = request.model ?? server.name;
     const takenIds = () => callIds(request.messages);
     let failures = 0;
     let withoutPictures = false;
     for (;;) {
-      const sent = chatRequest(request, model, maxOutputTokens, await leftOut(model, withoutPictures));
+      const sent = chatRequest(request, model, outputTokens, await leftOut(model, withoutPictures));
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
         const body = write(sent);
-        const answer = yield* attempt({ post, body, takenIds, silenceMs, shown, clock, signal });
+        const answer = yield* attempt({ post, body, takenIds, silenceMs, shown, before, clock, signal });
         // Some models call tools that nobody offered them.
         return sent.tools.length === 0 ? { ...answer, calls: [] } : answer;
       } catch (error) {
@@ -84,7 +101,9 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
 
         const quirk = details.kind === 'answered' ? refusedParameter(sent, details) : null;
         const { code, retry } = classify(details);
-        if (quirk !== null && code !== 'context_too_long') {
+        // A limit that was raised for this request alone may be more than the model can write.
+        const isTooMuch = outputTokens > limitOf(request) && quirk !== null && LIMITS.includes(quirk);
+        if (quirk !== null && code !== 'context_too_long' && !isTooMuch) {
           log.warn({ server: place, model, refused: quirk, words: details.words }, warningOf(quirk));
           await quirks.add(quirkKey(model), quirk);
           continue;
@@ -98,7 +117,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
           continue;
         }
         failures += 1;
-        if (!retry || failures >= maxAttempts) {
+        const most = retry === 'once' ? Math.min(2, maxAttempts) : maxAttempts;
+        if (!retry || failures >= most) {
           throw failedRequest(code, titleOf(model), details, failures);
         }
         const waitMs = retryDelay(failures, details, random);
@@ -108,26 +128,58 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     }
   }
 
+  /** The fewest tokens of what is configured and what the caller wants. */
+  const limitOf = (request: ModelRequest) =>
+    Math.min(maxOutputTokens, request.maxOutputTokens ?? maxOutputTokens);
+  const asGiven = (request: ModelRequest) => ({ request, outputTokens: limitOf(request), before: '' });
+
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const shown: Shown = { text: '' };
     try {
-      let answer = yield* ask(request, signal, shown);
-      // An empty answer is asked for once more.
-      if (isEmpty(answer) && answer.finish !== 'content_filter') answer = yield* ask(request, signal, shown);
-      const { text, calls, usage, finish } = answer;
-      const model = request.model ?? server.name;
-      if (isEmpty(answer)) throw emptyAnswer(titleOf(model), finish);
+      const first = yield* ask(asGiven(request), signal, shown);
+      const further = furtherFor(request, first, limitOf(request));
+      const whole = further && (yield* mended(first, further, signal, shown));
+      const { text, calls, model, finish } = whole ?? first;
       yield {
         kind: 'done',
         text,
         calls,
-        usage,
-        model: answer.model ?? model,
-        truncated: finish === 'length',
+        usage: first.usage,
+        ...(whole?.usage && { further: whole.usage }),
+        model: model ?? request.model ?? server.name,
+        // A model that has nothing to add to half a sentence has not ended it.
+        truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
       };
     } catch (error) {
       yield { kind: 'failed', fault: asFault(error) };
     }
+  }
+
+  /** What the further request brings; null where it brings nothing, and what there is must do. */
+  async function* mended(
+    first: Answer,
+    further: Further,
+    signal: AbortSignal,
+    shown: Shown,
+  ): AsyncGenerator<ModelEvent, Answer | null> {
+    const { request, why } = further;
+    const title = titleOf(request.model ?? server.name);
+    log.info(
+      { server: place, model: request.model ?? server.name, why, finish: first.finish },
+      'the answer was not whole; asking for the rest',
+    );
+    let answer: Answer;
+    try {
+      answer = yield* ask(further, signal, shown);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof Fault) || why === 'empty') throw error;
+      log.warn({ server: place, why: describe(error) }, 'the rest of an answer could not be had');
+      if (isEmpty(first) && !request.mayBeEmpty) throw wordlessAnswer(title, limitOf(request));
+      yield* eventsTo(shown, first.text);
+      return null;
+    }
+    if (!isEmpty(answer) || request.mayBeEmpty) return answer;
+    throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
   }
 
   function asFault(error: unknown): Fault {
@@ -141,7 +193,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     check: (signal) =>
       checkModel({
         identity: `${server.name} at ${place}`,
-        ask: (request) => answerOf(ask(request, signal, { text: '' })),
+        ask: (request) => answerOf(ask(asGiven(request), signal, { text: '' })),
         forgetQuirks: () => quirks.forget(quirkKey(server.name)),
         quirks: () => quirks.refused(quirkKey(server.name)),
         now: clock.now,
@@ -159,10 +211,6 @@ function callIds(messages: ModelMessage[]): Set<string> {
   return new Set(
     messages.flatMap((message) => (message.role === 'assistant' ? message.calls : [])).map((call) => call.id),
   );
-}
-
-function isEmpty(answer: Answer): boolean {
-  return answer.text.trim() === '' && answer.calls.length === 0;
 }
 
 function warningOf(quirk: Quirk): string {

@@ -23,9 +23,9 @@ export interface ChatRequest {
 
 /** Pure. */
 export function chatRequest(
-  { messages, tools: offered, temperature, maxOutputTokens }: ModelRequest,
+  { messages, tools: offered, temperature }: ModelRequest,
   model: string,
-  mostOutputTokens: number,
+  outputTokens: number,
   refused: ReadonlySet<Quirk>,
 ): ChatRequest {
   const tools = refused.has('tools') ? [] : offered;
@@ -34,9 +34,8 @@ export function chatRequest(
   if (parameters.stream && !refused.has('stream_options')) {
     parameters.stream_options = { include_usage: true };
   }
-  const limit = Math.min(mostOutputTokens, maxOutputTokens ?? mostOutputTokens);
-  if (!refused.has('max_tokens')) parameters.max_tokens = limit;
-  else if (!refused.has('max_completion_tokens')) parameters.max_completion_tokens = limit;
+  if (!refused.has('max_tokens')) parameters.max_tokens = outputTokens;
+  else if (!refused.has('max_completion_tokens')) parameters.max_completion_tokens = outputTokens;
   if (temperature !== undefined && !refused.has('temperature')) parameters.temperature = temperature;
   return {
     parameters,

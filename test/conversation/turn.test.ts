@@ -261,4 +261,15 @@ describe('what models do wrong', () => {
     const { outcome } = await turn([{ text: 'Saved it.', calls: [{}] }, { text: '' }]);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'Saved it.' });
   });
+
+  it('loses none of what was said beside several calls, and says nothing twice', async () => {
+    const { outcome, asked } = await turn([
+      { text: 'The ferry leaves at nine.', calls: [{}] },
+      { text: 'The ferry leaves at nine.', calls: [{}] },
+      { text: 'Take a coat.', calls: [{}] },
+      { text: '' },
+    ]);
+    expect(outcome).toMatchObject({ text: 'The ferry leaves at nine.\n\nTake a coat.' });
+    expect(asked.map(({ mayBeEmpty = false }) => mayBeEmpty)).toEqual([false, true, true, true]);
+  });
 });

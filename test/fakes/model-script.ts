@@ -9,7 +9,7 @@ export interface ModelScript {
   /** Sent in the field `reasoning_content`. */
   reasoning?: string;
   /** null: none is told. Else told when asked for; a guess where left out. */
-  usage?: { prompt_tokens: number; completion_tokens: number } | null;
+  usage?: { prompt_tokens: number; completion_tokens: number; [more: string]: unknown } | null;
   /** null: never said. */
   finish?: string | null;
   /** These deltas instead of those made from the above, for odd forms. */
@@ -106,11 +106,11 @@ function finishOf(script: ModelScript): string | null {
 function usageOf(script: ModelScript, body: ChatBody) {
   if (script.usage === null) return null;
   const guess = (text: string) => Math.ceil(text.length / 4);
-  const { prompt_tokens, completion_tokens } = script.usage ?? {
+  const usage = script.usage ?? {
     prompt_tokens: guess(body.messages.map((message) => message.content ?? '').join('')),
     completion_tokens: guess(script.text ?? ''),
   };
-  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+  return { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens };
 }
 
 function pieces(text = '', size = text.length): string[] {

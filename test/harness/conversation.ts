@@ -82,11 +82,19 @@ export interface Workbench {
 export type Reply = (request: ModelRequest, signal: AbortSignal) => Answer | Promise<Answer>;
 export type Answer =
   | string
-  | { text?: string; calls?: { name: string; arguments: object }[]; usage?: Usage; fault?: FaultCode };
+  | {
+      text?: string;
+      calls?: { name: string; arguments: object }[];
+      usage?: Usage;
+      truncated?: boolean;
+      fault?: FaultCode;
+    };
 
 export interface WorkbenchOptions {
   recall?: Recall;
   media?: Media;
+  /** Answers instead of what `answer` is told; then `asked` stays empty. */
+  model?: ModelClient;
   /** Offers the real memory tools. */
   memoryTools?: boolean;
   settings?: Partial<Settings>;
@@ -178,13 +186,19 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
-  const model: ModelClient = {
+  const model: ModelClient = options.model ?? {
     async *stream(request, signal): AsyncGenerator<ModelEvent> {
       asked.push(structuredClone(request));
       const said = await reply(request, signal);
-      const { text = '', calls = [], usage = null, fault } = typeof said === 'string' ? { text: said } : said;
+      const {
+        text = '',
+        calls = [],
+        usage = null,
+        truncated = false,
+        fault,
+      } = typeof said === 'string' ? { text: said } : said;
       if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted') };
-      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated: false };
+      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated };
     },
     check: async () => ({ identity: 'test', warnings: [] }),
   };

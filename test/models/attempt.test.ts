@@ -47,6 +47,7 @@ function begin() {
     takenIds: () => new Set(),
     silenceMs: 60_000,
     shown: { text: '' },
+    before: '',
     clock,
     signal: new AbortController().signal,
   });

@@ -49,6 +49,14 @@ describe('fallbacks', () => {
     expect(found.message).toContain('bad key');
   });
 
+  test('all failing, one of them for the length: a shorter request may do, wherever it stands', async () => {
+    const { client } = await chain(
+      { status: 503 },
+      { status: 400, body: { error: { message: 'prompt is too long' } } },
+    );
+    expect((await fault(client, ask('?'))).code).toBe('context_too_long');
+  });
+
   test('none is asked after a stop', async () => {
     const { client, counts } = await chain({ stall: 'headers' }, 'two');
     const stop = new AbortController();
