@@ -2,7 +2,7 @@
  * What a model server does not take, recognised by the words of its refusal. Pure; `quirk-store.ts` remembers it.
  */
 
-import { callsUnechoed, echoedNames } from './echo.js';
+import { callsUnechoed, echoedNames, echoFor } from './echo.js';
 import type { Quirk } from './quirk-store.js';
 import type { ChatRequest } from './request.js';
 import { isOutOfOrder } from './retold.js';
@@ -29,11 +29,14 @@ const NO_TOOLS_FOR_SURE =
 /** Which part of `sent` this refusal is about; null when it is about something else. */
 export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails): Quirk | null {
   const { status, param, words } = refusal;
+  if (sent.api === 'responses') return refusedByResponses(sent, refusal);
   // A model that thought until its limit: the parameter is fine, its value was too small.
   if (/\bhigher max_/i.test(words)) return null;
   const unprocessable = status === 400 || status === 422;
-  const echo = unprocessable ? refusedEcho(sent, `${words} ${param ?? ''}`) : null;
-  if (echo !== null) return echo;
+  const known = unprocessable
+    ? (refusedReasoning(sent, refusal) ?? refusedEcho(sent, `${words} ${param ?? ''}`))
+    : null;
+  if (known !== null) return known;
   const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
   if (unprocessable && named) return named;
 
@@ -52,6 +55,32 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
   if (mentioned) return mentioned;
   const refusesStream = param === 'stream' || /\bstream(ing)?\b[^.]*\b(un|not )support/i.test(words);
   return sent.parameters.stream && refusesStream ? 'stream' : null;
+}
+
+/**
+ * Before the general wordings of refused tools, which fit it too. First the Responses API is tried, then no reasoning,
+ * and only then there are no tools.
+ */
+function refusedReasoning(sent: ChatRequest, { param, words }: ServerErrorDetails): Quirk | null {
+  const isNamed = param === 'reasoning_effort' || /\breasoning_effort\b/.test(words);
+  if (!isNamed || sent.tools.length === 0) return null;
+  if (sent.parameters.reasoning_effort === 'none') return 'reasoning_effort';
+  return sent.isToolsOrReasoning ? 'tools' : 'reasoning_with_tools';
+}
+
+/** Words about the whole of it: there is no such path, or not for this model, or not all that we need of it. */
+const NO_RESPONSES =
+  /\bresponses\b[^.]*\b(not|un)[ -]?(support|availab|enabl|found|implement|allow)|\b(not|un)[ -]?(support|availab|enabl)[^.]*\bresponses\b/i;
+const OURS = ['include', 'store', 'input'];
+const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]*\b(rs|fc|msg)_/i;
+
+function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerErrorDetails): Quirk | null {
+  if (status === 404 || status === 405 || status === 501) return 'responses';
+  if (status !== 400 && status !== 422) return null;
+  const isEchoed = sent.messages.some((message) => echoFor(message, sent.echoesTo)?.items !== undefined);
+  if (isEchoed && THEIR_ITEMS.test(words)) return 'echo';
+  if (param === 'temperature' && sent.parameters.temperature !== undefined) return 'temperature';
+  return NO_RESPONSES.test(words) || OURS.includes(param ?? '') ? 'responses' : null;
 }
 
 /** The names of what DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want back. */
