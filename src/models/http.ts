@@ -19,7 +19,10 @@ const IDLE_MS = 4_000;
  */
 export type Post = (body: string, signal: AbortSignal) => Promise<Readable>;
 
-export function createPost(server: { baseUrl: string; apiKey: string | null }, now: () => number): Post {
+export function createPost(
+  server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
+  now: () => number,
+): Post {
   const url = new URL(server.baseUrl);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/chat/completions`;
   const secure = url.protocol === 'https:';
@@ -32,6 +35,7 @@ export function createPost(server: { baseUrl: string; apiKey: string | null }, n
     'user-agent': 'coterie',
   };
   if (server.apiKey) headers.authorization = `Bearer ${server.apiKey}`;
+  for (const [name, value] of Object.entries(server.headers ?? {})) headers[name.toLowerCase()] = value;
 
   /** Resolves when the head of the response is there. Rejects with Node's own errors. */
   const send = (body: string, signal: AbortSignal) =>

@@ -26,6 +26,7 @@ import { refusedParameter, refusedPictures } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { chatRequest, createRequestWriter } from './request.js';
 import { ServerError } from './server-error.js';
+import { withWishes } from './wishes.js';
 
 interface ModelServer {
   baseUrl: string;
@@ -33,6 +34,11 @@ interface ModelServer {
   apiKey: string | null;
   /** The model's name there. */
   name: string;
+  /** Where a request names none itself. */
+  temperature?: number | undefined;
+  /** Further fields of the request's body, and further headers. */
+  extra?: Record<string, unknown> | undefined;
+  headers?: Record<string, string> | undefined;
 }
 
 export interface OpenAiModelOptions {
@@ -76,6 +82,10 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     return refused;
   }
 
+  /** A caller's temperature counts more than the configured one. */
+  const withTemperature = (request: ModelRequest): ModelRequest =>
+    server.temperature === undefined ? request : { temperature: server.temperature, ...request };
+
   /** Retries until there is an answer, an empty one too. */
   async function* ask(
     { request, outputTokens, before }: Omit<Further, 'why'>,
@@ -87,7 +97,13 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     let failures = 0;
     let withoutPictures = false;
     for (;;) {
-      const sent = chatRequest(request, model, outputTokens, await leftOut(model, withoutPictures));
+      const refused = await leftOut(model, withoutPictures);
+      const sent = withWishes(
+        chatRequest(withTemperature(request), model, outputTokens, refused),
+        request,
+        server.extra ?? {},
+        refused,
+      );
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
         const body = write(sent);

@@ -18,6 +18,9 @@ export const QUIRKS = [
   /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
   'calls_without_tools',
   'images',
+  'prompt_cache_key',
+  /** `prompt_cache_breakpoint` and `cache_control` on parts of messages. */
+  'cache_marks',
 ] as const;
 
 export type Quirk = (typeof QUIRKS)[number];

@@ -6,7 +6,19 @@ import type { ChatRequest } from './request.js';
 import type { ServerErrorDetails } from './server-error.js';
 
 /** The parameters that are recognised by their name in the server's words. */
-const NAMED = ['max_completion_tokens', 'max_tokens', 'stream_options', 'temperature'] as const;
+const NAMED = [
+  'max_completion_tokens',
+  'max_tokens',
+  'stream_options',
+  'temperature',
+  'prompt_cache_key',
+] as const;
+
+const CACHE_MARK = /\bprompt_cache_breakpoint\b|\bcache_control\b/;
+
+/** A server that takes only what it knows, and does not say what it does not know. */
+const UNKNOWN_FIELD =
+  /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)\b[^.]*\b(field|parameter|argument|propert(y|ies)|input|key|name)s?\b/i;
 
 const NO_TOOLS = [
   /(not|n't|no) support[^.]*\b(tool|function)/i,
@@ -29,6 +41,8 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
   // A model that thought until its limit: the parameter is fine, its value was too small.
   if (/\bhigher max_/i.test(words)) return null;
   const unprocessable = status === 400 || status === 422;
+  const isMark = sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`);
+  if (unprocessable && isMark) return 'cache_marks';
   const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
   if (unprocessable && named) return named;
 
@@ -46,7 +60,14 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
   );
   if (mentioned) return mentioned;
   const refusesStream = param === 'stream' || /\bstream(ing)?\b[^.]*\b(un|not )support/i.test(words);
-  return sent.parameters.stream && refusesStream ? 'stream' : null;
+  if (sent.parameters.stream && refusesStream) return 'stream';
+  return UNKNOWN_FIELD.test(words) ? optionalIn(sent) : null;
+}
+
+/** What nobody but a prompt cache misses. */
+function optionalIn(sent: ChatRequest): Quirk | null {
+  if (sent.marks !== undefined) return 'cache_marks';
+  return sent.parameters.prompt_cache_key === undefined ? null : 'prompt_cache_key';
 }
 
 function refusesTools(param: string | undefined, words: string): boolean {

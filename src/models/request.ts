@@ -3,6 +3,7 @@
  * text of a message is made once: the next request of a conversation brings the same messages, and some more.
  */
 import type { ModelImage, ModelMessage, ModelRequest, ToolCall, ToolDescription } from '../core/model.js';
+import { type CacheMarks, marked } from './cache-marks.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './quirk-store.js';
 
@@ -14,11 +15,16 @@ export interface ChatRequest {
     max_tokens?: number;
     max_completion_tokens?: number;
     temperature?: number;
+    prompt_cache_key?: string;
+    /** What the operator adds. */
+    [extra: string]: unknown;
   };
   messages: ModelMessage[];
   tools: ToolDescription[];
   /** Whether pictures are sent; else a line of text stands in their place. */
   sendsImages: boolean;
+  /** Where the server's prompt cache wants a mark; left out where it wants none. */
+  marks?: CacheMarks;
 }
 
 /** Pure. */
@@ -74,10 +80,14 @@ export function createRequestWriter(): (request: ChatRequest) => string {
     return text;
   }
 
-  return ({ parameters, messages, tools, sendsImages }) => {
+  return ({ parameters, messages, tools, sendsImages, marks }) => {
     const texts: string[] = [];
     for (const message of messages) {
-      if (!saysNothing(message)) texts.push(messageText(message, sendsImages));
+      if (saysNothing(message)) continue;
+      // The mark moves on with the next request, so this form is not worth keeping.
+      if (marks?.messages.has(message)) {
+        texts.push(JSON.stringify(marked(messageParam(message, sendsImages), marks.field)));
+      } else texts.push(messageText(message, sendsImages));
     }
     const offered = tools.length === 0 ? '' : `,"tools":[${tools.map(toolText).join(',')}]`;
     return `${JSON.stringify(parameters).slice(0, -1)}${offered},"messages":[${texts.join(',')}]}`;
