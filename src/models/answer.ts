@@ -1,9 +1,10 @@
 /**
  * Puts the chunks of one answer together: text, tool calls from their pieces, usage, why it ended. Takes what
  * real servers send: calls without index or id, whole calls in one piece, arguments as objects, content in
- * parts. Reasoning fields are passed over.
+ * parts. Reasoning is no text; like whatever else comes along, it is kept for the server alone (`echo.ts`).
  */
 import type { ToolCall, Usage } from '../core/model.js';
+import { addCallFields, addMessageFields, type Besides } from './echo.js';
 import { parse, record, word } from './json.js';
 import { visibleSoFar, withoutReasoning } from './reasoning.js';
 import { reasoningTokensOf, usageOf } from './usage.js';
@@ -18,12 +19,14 @@ export interface Answer {
   model: string | null;
   /** null when it never said why it ended: then the stream was cut. */
   finish: string | null;
+  besides: Besides;
 }
 
 interface PartialCall {
   id: string;
   name: string;
   arguments: string;
+  besides: Record<string, unknown>;
 }
 
 export function createAnswer() {
@@ -32,6 +35,7 @@ export function createAnswer() {
   let reasoningTokens: number | null = null;
   let model: string | null = null;
   let finish: string | null = null;
+  const besides: Record<string, unknown> = {};
   const calls: PartialCall[] = [];
   const byIndex = new Map<number, PartialCall>();
 
@@ -45,13 +49,14 @@ export function createAnswer() {
 
     let call = index === null ? calls.at(-1) : byIndex.get(index);
     if (call === undefined || beginsAnother(call, { id, name, args, index })) {
-      call = { id: '', name: '', arguments: '' };
+      call = { id: '', name: '', arguments: '', besides: {} };
       calls.push(call);
       if (index !== null) byIndex.set(index, call);
     }
     if (call.id === '') call.id = id;
     if (call.name !== name) call.name += name;
     call.arguments = whole ? args : call.arguments + args;
+    addCallFields(call.besides, piece);
   }
 
   return {
@@ -69,6 +74,7 @@ export function createAnswer() {
       // A whole message is complete, whether its server says why it ended or not.
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
       if (said === null) return false;
+      addMessageFields(besides, said);
       const piece = textOf(said.content) + (word(said.refusal) ?? '');
       text += piece;
       for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(call) ?? {});
@@ -84,8 +90,17 @@ export function createAnswer() {
 
     /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
     complete(takenIds: () => ReadonlySet<string>): Answer {
-      const callable = calls.length === 0 ? [] : callableOf(calls, takenIds());
-      return { text: withoutReasoning(text), calls: callable, usage, reasoningTokens, model, finish };
+      // Only what can be called: a name is the least.
+      const named = calls.filter((call) => call.name !== '');
+      return {
+        text: withoutReasoning(text),
+        calls: named.length === 0 ? [] : callableOf(named, takenIds()),
+        usage,
+        reasoningTokens,
+        model,
+        finish,
+        besides: { message: besides, calls: named.map((call) => call.besides) },
+      };
     },
   };
 }
@@ -104,16 +119,17 @@ function beginsAnother(
   return next.args !== '' && record(parse(call.arguments)) !== null;
 }
 
-/** Calls that can be made: with a name, an id of their own, and arguments. */
-function callableOf(calls: PartialCall[], takenIds: ReadonlySet<string>): ToolCall[] {
+/** With an id of their own, and arguments. */
+export function callableOf(
+  calls: Pick<PartialCall, 'id' | 'name' | 'arguments'>[],
+  takenIds: ReadonlySet<string>,
+): ToolCall[] {
   const taken = new Set(takenIds);
-  return calls
-    .filter((call) => call.name !== '')
-    .map((call) => {
-      const id = call.id === '' || taken.has(call.id) ? freeId(taken) : call.id;
-      taken.add(id);
-      return { id, name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
-    });
+  return calls.map((call) => {
+    const id = call.id === '' || taken.has(call.id) ? freeId(taken) : call.id;
+    taken.add(id);
+    return { id, name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
+  });
 }
 
 /** Nine letters and digits: the one form that every server takes (Mistral takes no other). */

@@ -9,6 +9,7 @@ import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../cor
 import type { Answer } from './answer.js';
 import { attempt, eventsTo, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
+import { echoOf } from './echo.js';
 import {
   classify,
   emptyAnswer,
@@ -99,7 +100,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     for (;;) {
       const refused = await leftOut(model, withoutPictures);
       const sent = withWishes(
-        chatRequest(withTemperature(request), model, outputTokens, refused),
+        chatRequest(withTemperature(request), { server: place, model }, outputTokens, refused),
         request,
         server.extra ?? {},
         refused,
@@ -155,11 +156,15 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       const first = yield* ask(asGiven(request), signal, shown);
       const further = furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
-      const { text, calls, model, finish } = whole ?? first;
+      const { text, calls, model, finish, besides } = whole ?? first;
+      const addressee = { server: place, model: request.model ?? server.name };
+      // Only what calls something stands in the history as it came.
+      const echo = calls.length === 0 ? undefined : echoOf(addressee, besides);
       yield {
         kind: 'done',
         text,
         calls,
+        ...(echo && { echo }),
         usage: first.usage,
         ...(whole?.usage && { further: whole.usage }),
         model: model ?? request.model ?? server.name,

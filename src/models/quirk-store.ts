@@ -17,6 +17,12 @@ export const QUIRKS = [
   'tools',
   /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
   'calls_without_tools',
+  /** Calls in the history without what their own answer came with: made elsewhere, or before that was kept. */
+  'calls_without_echo',
+  /** What came along with an answer, given back. */
+  'echo',
+  /** A user's message right behind a tool's result (Mistral). */
+  'user_after_tool',
   'images',
   'prompt_cache_key',
   /** `prompt_cache_breakpoint` and `cache_control` on parts of messages. */

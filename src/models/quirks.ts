@@ -1,8 +1,11 @@
 /**
  * What a model server does not take, recognised by the words of its refusal. Pure; `quirk-store.ts` remembers it.
  */
+
+import { callsUnechoed, echoedNames } from './echo.js';
 import type { Quirk } from './quirk-store.js';
 import type { ChatRequest } from './request.js';
+import { isOutOfOrder } from './retold.js';
 import type { ServerErrorDetails } from './server-error.js';
 
 /** The parameters that are recognised by their name in the server's words. */
@@ -41,6 +44,8 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
   // A model that thought until its limit: the parameter is fine, its value was too small.
   if (/\bhigher max_/i.test(words)) return null;
   const unprocessable = status === 400 || status === 422;
+  const echo = unprocessable ? refusedEcho(sent, `${words} ${param ?? ''}`) : null;
+  if (echo !== null) return echo;
   const isMark = sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`);
   if (unprocessable && isMark) return 'cache_marks';
   const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
@@ -68,6 +73,23 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
 function optionalIn(sent: ChatRequest): Quirk | null {
   if (sent.marks !== undefined) return 'cache_marks';
   return sent.parameters.prompt_cache_key === undefined ? null : 'prompt_cache_key';
+}
+
+/** The names of what DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want back. */
+const ECHOED =
+  /\breasoning_(content|details)\b|\bthought_?signatures?\b|\b(redacted_)?thinking\b[^.]*\bblocks?\b/i;
+const WANTED = /\b(missing|must|requires?d?|expected|passed back)\b/i;
+const ORDER = /\bunexpected role '?user'? after role '?tool\b/i;
+
+/** What goes back with the answers of the history: demanded where it is not there, not taken where it is. */
+function refusedEcho(sent: ChatRequest, words: string): Quirk | null {
+  if (ORDER.test(words) && isOutOfOrder(sent.messages)) return 'user_after_tool';
+  const isUnechoed = sent.messages.some((message) => callsUnechoed(message, sent.echoesTo));
+  if (isUnechoed && ECHOED.test(words) && WANTED.test(words)) return 'calls_without_echo';
+  const names = [...echoedNames(sent.messages, sent.echoesTo)];
+  if (names.length === 0) return null;
+  const isNamed = names.some((name) => words.split(/[^\w-]+/).includes(name));
+  return isNamed || ECHOED.test(words) ? 'echo' : null;
 }
 
 function refusesTools(param: string | undefined, words: string): boolean {

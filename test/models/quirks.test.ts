@@ -16,6 +16,7 @@ const sent: ChatRequest = {
   messages: [{ role: 'user', content: 'hi' }],
   tools: [{ name: 'look_up', description: '', parameters: {} }],
   sendsImages: true,
+  echoesTo: null,
 };
 const toolless: ChatRequest = { ...sent, tools: [] };
 const afterCalls: ChatRequest = {
@@ -93,6 +94,7 @@ describe('what a refusal is about', () => {
       messages: [],
       tools: [],
       sendsImages: true,
+      echoesTo: null,
     };
     expect(refusedParameter(bare, { kind: 'answered', status: 400, words })).toBe(null);
   });

@@ -85,7 +85,10 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
       return { kind: 'answered', text: whole, usage, last: event.usage };
     }
     const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
-    if (!(await keep(ask, { kind: 'answer', text: event.text, calls }))) return { kind: 'dropped' };
+    // By their place, what came along with the calls still belongs to them.
+    const { text, echo } = event;
+    if (!(await keep(ask, { kind: 'answer', text, calls, ...(echo && { echo }) })))
+      return { kind: 'dropped' };
   }
 }
 
