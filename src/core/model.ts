@@ -73,6 +73,8 @@ export interface Usage {
   outputTokens: number;
   /** How many of the input tokens came from the server's prompt cache; left out where it does not say. */
   cachedTokens?: number;
+  /** How many it wrote into its cache, where that costs more. */
+  cacheWriteTokens?: number;
 }
 
 /**

@@ -7,6 +7,7 @@ import type { ToolCall, Usage } from '../core/model.js';
 import { addCallFields, addMessageFields, type Besides } from './echo.js';
 import { parse, record, word } from './json.js';
 import { visibleSoFar, withoutReasoning } from './reasoning.js';
+import { reasoningTokensOf, usageOf } from './usage.js';
 
 export interface Answer {
   text: string;
@@ -154,18 +155,4 @@ function textOf(content: unknown): string {
     .map((part) => record(part))
     .map((part) => (part?.type === 'text' ? (word(part.text) ?? '') : ''))
     .join('');
-}
-
-function usageOf(value: unknown): Usage | null {
-  const usage = record(value);
-  const inputTokens = usage?.prompt_tokens;
-  const outputTokens = usage?.completion_tokens ?? 0;
-  return typeof inputTokens === 'number' && typeof outputTokens === 'number'
-    ? { inputTokens, outputTokens }
-    : null;
-}
-
-function reasoningTokensOf(usage: unknown): number | null {
-  const tokens = record(record(usage)?.completion_tokens_details)?.reasoning_tokens;
-  return typeof tokens === 'number' ? tokens : null;
 }

@@ -20,7 +20,7 @@ const IDLE_MS = 4_000;
 export type Post = (body: string, signal: AbortSignal) => Promise<Readable>;
 
 export function createPost(
-  server: { baseUrl: string; apiKey: string | null },
+  server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
   now: () => number,
   path = '/chat/completions',
 ): Post {
@@ -36,6 +36,7 @@ export function createPost(
     'user-agent': 'coterie',
   };
   if (server.apiKey) headers.authorization = `Bearer ${server.apiKey}`;
+  for (const [name, value] of Object.entries(server.headers ?? {})) headers[name.toLowerCase()] = value;
 
   /** Resolves when the head of the response is there. Rejects with Node's own errors. */
   const send = (body: string, signal: AbortSignal) =>

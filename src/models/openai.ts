@@ -29,6 +29,7 @@ import { chatRequest, createRequestWriter } from './request.js';
 import { createResponsesAnswer } from './responses-answer.js';
 import { createResponsesWriter } from './responses-request.js';
 import { ServerError } from './server-error.js';
+import { withWishes } from './wishes.js';
 
 interface ModelServer {
   baseUrl: string;
@@ -36,6 +37,11 @@ interface ModelServer {
   apiKey: string | null;
   /** The model's name there. */
   name: string;
+  /** Where a request names none itself. */
+  temperature?: number | undefined;
+  /** Further fields of the request's body, and further headers. */
+  extra?: Record<string, unknown> | undefined;
+  headers?: Record<string, string> | undefined;
 }
 
 export interface OpenAiModelOptions {
@@ -85,6 +91,10 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     return refused;
   }
 
+  /** A caller's temperature counts more than the configured one. */
+  const withTemperature = (request: ModelRequest): ModelRequest =>
+    server.temperature === undefined ? request : { temperature: server.temperature, ...request };
+
   /** Retries until there is an answer, an empty one too. */
   async function* ask(
     { request, outputTokens, before }: Omit<Further, 'why'>,
@@ -97,7 +107,12 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     let withoutPictures = false;
     for (;;) {
       const refused = await leftOut(model, withoutPictures);
-      const sent = chatRequest(request, { server: place, model }, outputTokens, refused);
+      const sent = withWishes(
+        chatRequest(withTemperature(request), { server: place, model }, outputTokens, refused),
+        request,
+        server.extra ?? {},
+        refused,
+      );
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
         const { post, write, reader } = apis[sent.api];

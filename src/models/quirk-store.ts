@@ -29,6 +29,9 @@ export const QUIRKS = [
   /** The Responses API. */
   'responses',
   'reasoning_effort',
+  'prompt_cache_key',
+  /** `prompt_cache_breakpoint` and `cache_control` on parts of messages. */
+  'cache_marks',
 ] as const;
 
 export type Quirk = (typeof QUIRKS)[number];

@@ -9,7 +9,19 @@ import { isOutOfOrder } from './retold.js';
 import type { ServerErrorDetails } from './server-error.js';
 
 /** The parameters that are recognised by their name in the server's words. */
-const NAMED = ['max_completion_tokens', 'max_tokens', 'stream_options', 'temperature'] as const;
+const NAMED = [
+  'max_completion_tokens',
+  'max_tokens',
+  'stream_options',
+  'temperature',
+  'prompt_cache_key',
+] as const;
+
+const CACHE_MARK = /\bprompt_cache_breakpoint\b|\bcache_control\b/;
+
+/** A server that takes only what it knows, and does not say what it does not know. */
+const UNKNOWN_FIELD =
+  /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)\b[^.]*\b(field|parameter|argument|propert(y|ies)|input|key|name)s?\b/i;
 
 const NO_TOOLS = [
   /(not|n't|no) support[^.]*\b(tool|function)/i,
@@ -37,6 +49,8 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
     ? (refusedReasoning(sent, refusal) ?? refusedEcho(sent, `${words} ${param ?? ''}`))
     : null;
   if (known !== null) return known;
+  const isMark = sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`);
+  if (unprocessable && isMark) return 'cache_marks';
   const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
   if (unprocessable && named) return named;
 
@@ -54,7 +68,14 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
   );
   if (mentioned) return mentioned;
   const refusesStream = param === 'stream' || /\bstream(ing)?\b[^.]*\b(un|not )support/i.test(words);
-  return sent.parameters.stream && refusesStream ? 'stream' : null;
+  if (sent.parameters.stream && refusesStream) return 'stream';
+  return UNKNOWN_FIELD.test(words) ? optionalIn(sent) : null;
+}
+
+/** What nobody but a prompt cache misses. */
+function optionalIn(sent: ChatRequest): Quirk | null {
+  if (sent.marks !== undefined) return 'cache_marks';
+  return sent.parameters.prompt_cache_key === undefined ? null : 'prompt_cache_key';
 }
 
 /**
@@ -62,16 +83,18 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
  * and only then there are no tools.
  */
 function refusedReasoning(sent: ChatRequest, { param, words }: ServerErrorDetails): Quirk | null {
-  const isNamed = param === 'reasoning_effort' || /\breasoning_effort\b/.test(words);
-  if (!isNamed || sent.tools.length === 0) return null;
-  if (sent.parameters.reasoning_effort === 'none') return 'reasoning_effort';
-  return sent.isToolsOrReasoning ? 'tools' : 'reasoning_with_tools';
+  const effort = sent.parameters.reasoning_effort;
+  if (param !== 'reasoning_effort' && !/\breasoning_effort\b/.test(words)) return null;
+  const isAboutTools = sent.tools.length > 0 && /\b(tool|function)s?\b/i.test(words);
+  if (isAboutTools && effort !== 'none') return sent.isToolsOrReasoning ? 'tools' : 'reasoning_with_tools';
+  return effort === undefined ? null : 'reasoning_effort';
 }
 
 /** Words about the whole of it: there is no such path, or not for this model, or not all that we need of it. */
 const NO_RESPONSES =
   /\bresponses\b[^.]*\b(not|un)[ -]?(support|availab|enabl|found|implement|allow)|\b(not|un)[ -]?(support|availab|enabl)[^.]*\bresponses\b/i;
 const OURS = ['include', 'store', 'input'];
+const OPTIONAL = ['temperature', 'prompt_cache_key'] as const;
 const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]*\b(rs|fc|msg)_/i;
 
 function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerErrorDetails): Quirk | null {
@@ -79,7 +102,9 @@ function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerE
   if (status !== 400 && status !== 422) return null;
   const isEchoed = sent.messages.some((message) => echoFor(message, sent.echoesTo)?.items !== undefined);
   if (isEchoed && THEIR_ITEMS.test(words)) return 'echo';
-  if (param === 'temperature' && sent.parameters.temperature !== undefined) return 'temperature';
+  if (sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`)) return 'cache_marks';
+  const named = OPTIONAL.find((name) => name === param && sent.parameters[name] !== undefined);
+  if (named) return named;
   return NO_RESPONSES.test(words) || OURS.includes(param ?? '') ? 'responses' : null;
 }
 

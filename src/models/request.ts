@@ -10,6 +10,7 @@ import type {
   ToolCall,
   ToolDescription,
 } from '../core/model.js';
+import { type CacheMarks, marked } from './cache-marks.js';
 import { type Addressee, echoFor } from './echo.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './quirk-store.js';
@@ -26,6 +27,9 @@ export interface ChatRequest {
     max_completion_tokens?: number;
     temperature?: number;
     reasoning_effort?: string;
+    prompt_cache_key?: string;
+    /** What the operator adds. */
+    [extra: string]: unknown;
   };
   messages: ModelMessage[];
   tools: ToolDescription[];
@@ -35,6 +39,8 @@ export interface ChatRequest {
   echoesTo: Addressee | null;
   /** Chat completions are known to take no tools from this model while it reasons. */
   isToolsOrReasoning: boolean;
+  /** Where the server's prompt cache wants a mark; left out where it wants none. */
+  marks?: CacheMarks;
 }
 
 /** Pure. */
@@ -119,10 +125,14 @@ export function createRequestWriter(): (request: ChatRequest) => string {
   }
 
   return (request) => {
-    const { parameters, messages, tools } = request;
+    const { parameters, messages, tools, sendsImages, marks } = request;
     const texts: string[] = [];
     for (const message of messages) {
-      if (!saysNothing(message)) texts.push(messageText(message, request));
+      if (saysNothing(message)) continue;
+      // The mark moves on with the next request, so this form is not worth keeping.
+      if (marks?.messages.has(message)) {
+        texts.push(JSON.stringify(marked(messageParam(message, sendsImages, null), marks.field)));
+      } else texts.push(messageText(message, request));
     }
     const offered = tools.length === 0 ? '' : `,"tools":[${tools.map(toolText).join(',')}]`;
     return `${JSON.stringify(parameters).slice(0, -1)}${offered},"messages":[${texts.join(',')}]}`;

@@ -5,6 +5,7 @@
 import { type Answer, type AnswerReader, callableOf } from './answer.js';
 import { record, word } from './json.js';
 import { ServerError } from './server-error.js';
+import { reasoningTokensOf, usageOf } from './usage.js';
 
 type Item = Record<string, unknown>;
 
@@ -67,13 +68,11 @@ export function createResponsesAnswer(): AnswerReader {
         name: word(item.name) ?? '',
         arguments: word(item.arguments) ?? '',
       }));
-      const usage = record(last?.usage);
-      const thought = record(usage?.output_tokens_details)?.reasoning_tokens;
       return {
         text,
         calls: calls.length === 0 ? [] : callableOf(calls, takenIds()),
-        usage: usageOf(usage),
-        reasoningTokens: typeof thought === 'number' ? thought : null,
+        usage: usageOf(last?.usage),
+        reasoningTokens: reasoningTokensOf(last?.usage),
         model: word(last?.model),
         finish: last === null ? null : finishOf(last, items),
         besides: { message: {}, calls: [], items: items.map(withoutNulls) },
@@ -100,13 +99,6 @@ function piecesOf(item: Item): string[] {
 /** A field that is null is one that the server does not take back. */
 function withoutNulls(item: Item): Item {
   return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null));
-}
-
-function usageOf(usage: Item | null) {
-  const { input_tokens: inputTokens, output_tokens: outputTokens } = usage ?? {};
-  if (typeof inputTokens !== 'number' || typeof outputTokens !== 'number') return null;
-  const cachedTokens = record(usage?.input_tokens_details)?.cached_tokens;
-  return { inputTokens, outputTokens, ...(typeof cachedTokens === 'number' && { cachedTokens }) };
 }
 
 function failure(error: Item): ServerError {

@@ -3,6 +3,7 @@
  * reason. Nothing is stored at the server: what it thought comes back to it sealed, with the items of its own answers.
  */
 import type { ModelImage, ModelMessage, ToolDescription } from '../core/model.js';
+import { marked } from './cache-marks.js';
 import { echoFor } from './echo.js';
 import { type ChatRequest, readableArguments, saysNothing, withoutPictures } from './request.js';
 
@@ -11,7 +12,12 @@ export function createResponsesWriter(): (request: ChatRequest) => string {
   const texts = new WeakMap<ModelMessage, { isEchoed: boolean; text: string }>();
   const toolTexts = new WeakMap<ToolDescription, string>();
 
-  function itemsText(message: ModelMessage, { sendsImages, echoesTo }: ChatRequest): string {
+  function itemsText(message: ModelMessage, { sendsImages, echoesTo, marks }: ChatRequest): string {
+    // The mark moves on with the next request, so this form is not worth keeping.
+    if (marks?.messages.has(message)) {
+      const [item = {}] = itemsOf(message, sendsImages, undefined);
+      return JSON.stringify(marked(item, marks.field, 'input_text'));
+    }
     const items = echoFor(message, echoesTo)?.items;
     const isEchoed = items !== undefined;
     const kept = texts.get(message);

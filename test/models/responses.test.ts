@@ -88,6 +88,26 @@ describe('where the server has the Responses API', () => {
     ]);
   });
 
+  test('what the operator adds, and what a prompt cache wants, is written in its own form', async () => {
+    const extra = { reasoning_effort: 'high', service_tier: 'flex' };
+    bench = await openBench(reply, {}, openai());
+    const client = bench.another({
+      server: { baseUrl: bench.fake.url, apiKey: null, name: 'gpt-5.6', extra },
+    });
+    const messages: ModelMessage[] = [{ role: 'system', content: 'Be kind.' }, question];
+    await answered(client, { ...request(messages), cacheKey: 'chat 1', stableThrough: 0 });
+    const { reasoning, service_tier, prompt_cache_key, input } = lastRaw();
+    expect(paths().at(-1)).toBe('/responses');
+    expect({ reasoning, service_tier, prompt_cache_key }).toEqual({
+      ...{ reasoning: { effort: 'high' }, service_tier: 'flex', prompt_cache_key: 'chat 1' },
+    });
+    const part = { type: 'input_text', text: 'Be kind.', prompt_cache_breakpoint: { mode: 'explicit' } };
+    expect(input).toEqual([
+      { role: 'system', content: [part] },
+      { role: 'user', content: 'What is tea?' },
+    ]);
+  });
+
   test('a temperature that the model refuses is left out there, too', async () => {
     bench = await openBench(reply, {}, openai());
     await turn([]);
@@ -135,6 +155,14 @@ describe('where it has none', () => {
     expect(notices).toBeUndefined();
     await answered(bench.client, { ...request([question]), tools: [] });
     expect(lastRaw()).not.toHaveProperty('reasoning_effort');
+  });
+
+  test('an operator who wants reasoning gets tools first', async () => {
+    bench = await openBench(reply, {}, openai({ responses: false }));
+    const extra = { reasoning_effort: 'high' };
+    const client = bench.another({ server: { baseUrl: bench.fake.url, apiKey: null, name: 'small', extra } });
+    expect((await answered(client, request([question]))).calls).toHaveLength(2);
+    expect(lastRaw()).toHaveProperty('reasoning_effort', 'none');
   });
 
   test('and takes no word against reasoning either, tools are given up, which the owner hears', async () => {

@@ -250,7 +250,15 @@ function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
 /** Sums the usage of several requests; those without a count are left out. */
 export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   if (!a || !b) return a ?? b;
-  return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };
+  const sum = (x?: number, y?: number) => (x === undefined || y === undefined ? (x ?? y) : x + y);
+  const cachedTokens = sum(a.cachedTokens, b.cachedTokens);
+  const cacheWriteTokens = sum(a.cacheWriteTokens, b.cacheWriteTokens);
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    ...(cachedTokens !== undefined && { cachedTokens }),
+    ...(cacheWriteTokens !== undefined && { cacheWriteTokens }),
+  };
 }
 
 /** What an answer took in all. */
@@ -262,4 +270,7 @@ export function countTokens(metrics: Metrics, usage: Usage | null): void {
   if (!usage) return;
   metrics.count('model_tokens_total', { direction: 'input' }, usage.inputTokens);
   metrics.count('model_tokens_total', { direction: 'output' }, usage.outputTokens);
+  // Of the input.
+  metrics.count('model_tokens_total', { direction: 'cached' }, usage.cachedTokens ?? 0);
+  metrics.count('model_tokens_total', { direction: 'cache_write' }, usage.cacheWriteTokens ?? 0);
 }
