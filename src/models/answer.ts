@@ -22,6 +22,17 @@ export interface Answer {
   besides: Besides;
 }
 
+/** What reads an answer as it comes in. */
+export interface AnswerReader {
+  /** True where the text has grown. */
+  add(chunk: unknown): boolean;
+  /** What of the text can be seen already. */
+  visible(): string;
+  finish(): string | null;
+  /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
+  complete(takenIds: () => ReadonlySet<string>): Answer;
+}
+
 interface PartialCall {
   id: string;
   name: string;
@@ -29,7 +40,7 @@ interface PartialCall {
   besides: Record<string, unknown>;
 }
 
-export function createAnswer() {
+export function createAnswer(): AnswerReader {
   let text = '';
   let usage: Usage | null = null;
   let reasoningTokens: number | null = null;
@@ -60,8 +71,7 @@ export function createAnswer() {
   }
 
   return {
-    /** True where the text has grown. */
-    add(value: unknown): boolean {
+    add(value) {
       const chunk = record(value) ?? {};
       model = word(chunk.model) ?? model;
       usage = usageOf(chunk.usage) ?? usage;
@@ -83,13 +93,11 @@ export function createAnswer() {
       return piece !== '';
     },
 
-    /** What of the text can be seen already. */
     visible: () => visibleSoFar(text),
 
     finish: () => finish,
 
-    /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
-    complete(takenIds: () => ReadonlySet<string>): Answer {
+    complete(takenIds) {
       // Only what can be called: a name is the least.
       const named = calls.filter((call) => call.name !== '');
       return {

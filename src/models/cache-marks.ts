@@ -45,10 +45,14 @@ function marksAt(messages: ModelMessage[], stableThrough: number): Set<ModelMess
   return new Set([system, last].filter((message) => message !== undefined));
 }
 
-/** The message as it is written, with the mark on its last part. */
-export function marked(param: { content?: unknown }, field: Record<string, unknown>): object {
+/** The message as it is written, with the mark on its last part; `type` is what the server calls a part of text. */
+export function marked(
+  param: { content?: unknown },
+  field: Record<string, unknown>,
+  type: 'text' | 'input_text' = 'text',
+): object {
   const { content } = param;
-  const parts: object[] = Array.isArray(content) ? content : [{ type: 'text', text: content }];
+  const parts: object[] = Array.isArray(content) ? content : [{ type, text: content }];
   const last = parts.at(-1);
   return { ...param, content: [...parts.slice(0, -1), { ...last, ...field }] };
 }

@@ -5,8 +5,8 @@
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../core/model.js';
-import type { Answer } from './answer.js';
+import type { ModelClient, ModelEvent, ModelMessage, ModelRequest, Notice } from '../core/model.js';
+import { type Answer, createAnswer } from './answer.js';
 import { attempt, eventsTo, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
 import { echoOf } from './echo.js';
@@ -26,6 +26,8 @@ import { createQuirkStore, type Quirk, type QuirkStorage } from './quirk-store.j
 import { refusedParameter, refusedPictures } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { chatRequest, createRequestWriter } from './request.js';
+import { createResponsesAnswer } from './responses-answer.js';
+import { createResponsesWriter } from './responses-request.js';
 import { ServerError } from './server-error.js';
 import { withWishes } from './wishes.js';
 
@@ -67,8 +69,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   const { server, clock, log, maxOutputTokens } = options;
   const { images = 'auto', maxAttempts = 3, random = Math.random } = options;
   const silenceMs = options.timeoutSeconds * 1000;
-  const post = createPost(server, clock.now);
-  const write = createRequestWriter();
+  const apis = {
+    chat: { post: createPost(server, clock.now), write: createRequestWriter(), reader: createAnswer },
+    responses: {
+      post: createPost(server, clock.now, '/responses'),
+      write: createResponsesWriter(),
+      reader: createResponsesAnswer,
+    },
+  };
   const quirks = createQuirkStore(options.quirks, clock, log);
   const redact = createRedactor(server);
   const place = shownUrl(server.baseUrl);
@@ -107,10 +115,13 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       );
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
-        const body = write(sent);
-        const answer = yield* attempt({ post, body, takenIds, silenceMs, shown, before, clock, signal });
+        const { post, write, reader } = apis[sent.api];
+        const whole = yield* attempt({
+          ...{ post, body: write(sent), answer: reader(), takenIds },
+          ...{ silenceMs, shown, before, clock, signal },
+        });
         // Some models call tools that nobody offered them.
-        return sent.tools.length === 0 ? { ...answer, calls: [] } : answer;
+        return sent.tools.length === 0 ? { ...whole, calls: [] } : whole;
       } catch (error) {
         if (signal.aborted) throw stoppedRequest(titleOf(model));
         if (!(error instanceof ServerError)) throw error;
@@ -170,6 +181,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         model: model ?? request.model ?? server.name,
         // A model that has nothing to add to half a sentence has not ended it.
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
+        ...(await noticesFor(request)),
       };
     } catch (error) {
       yield { kind: 'failed', fault: asFault(error) };
@@ -201,6 +213,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     }
     if (!isEmpty(answer) || request.mayBeEmpty) return answer;
     throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
+  }
+
+  /** What an owner should hear: without tools there is no memory. */
+  async function noticesFor(request: ModelRequest): Promise<{ notices?: Notice[] }> {
+    const model = request.model ?? server.name;
+    if (request.tools.length === 0 || !(await quirks.refused(quirkKey(model))).has('tools')) return {};
+    const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
+    return { notices: [{ key: `no tools: ${quirkKey(model)}`, text }] };
   }
 
   function asFault(error: unknown): Fault {
@@ -235,7 +255,13 @@ function callIds(messages: ModelMessage[]): Set<string> {
 }
 
 function warningOf(quirk: Quirk): string {
-  return quirk === 'tools'
-    ? 'the model does not take tools: it can talk, but neither read nor write memory'
-    : `the model server does not take ${quirk}; it is left out from now on`;
+  if (quirk === 'tools')
+    return 'the model does not take tools: it can talk, but neither read nor write memory';
+  if (quirk === 'reasoning_with_tools') {
+    return 'the model takes tools on chat completions only while it does not reason; trying the Responses API';
+  }
+  if (quirk === 'responses') {
+    return 'the model server has no Responses API for this model; it is asked not to reason, so that it takes tools';
+  }
+  return `the model server does not take ${quirk}; it is left out from now on`;
 }

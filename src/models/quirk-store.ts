@@ -24,6 +24,11 @@ export const QUIRKS = [
   /** A user's message right behind a tool's result (Mistral). */
   'user_after_tool',
   'images',
+  /** Tools on chat completions while the model reasons (gpt-5.5 and 5.6): the next two say what is left to try. */
+  'reasoning_with_tools',
+  /** The Responses API. */
+  'responses',
+  'reasoning_effort',
   'prompt_cache_key',
   /** `prompt_cache_breakpoint` and `cache_control` on parts of messages. */
   'cache_marks',

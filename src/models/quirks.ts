@@ -2,7 +2,7 @@
  * What a model server does not take, recognised by the words of its refusal. Pure; `quirk-store.ts` remembers it.
  */
 
-import { callsUnechoed, echoedNames } from './echo.js';
+import { callsUnechoed, echoedNames, echoFor } from './echo.js';
 import type { Quirk } from './quirk-store.js';
 import type { ChatRequest } from './request.js';
 import { isOutOfOrder } from './retold.js';
@@ -41,11 +41,14 @@ const NO_TOOLS_FOR_SURE =
 /** Which part of `sent` this refusal is about; null when it is about something else. */
 export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails): Quirk | null {
   const { status, param, words } = refusal;
+  if (sent.api === 'responses') return refusedByResponses(sent, refusal);
   // A model that thought until its limit: the parameter is fine, its value was too small.
   if (/\bhigher max_/i.test(words)) return null;
   const unprocessable = status === 400 || status === 422;
-  const echo = unprocessable ? refusedEcho(sent, `${words} ${param ?? ''}`) : null;
-  if (echo !== null) return echo;
+  const known = unprocessable
+    ? (refusedReasoning(sent, refusal) ?? refusedEcho(sent, `${words} ${param ?? ''}`))
+    : null;
+  if (known !== null) return known;
   const isMark = sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`);
   if (unprocessable && isMark) return 'cache_marks';
   const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
@@ -73,6 +76,36 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
 function optionalIn(sent: ChatRequest): Quirk | null {
   if (sent.marks !== undefined) return 'cache_marks';
   return sent.parameters.prompt_cache_key === undefined ? null : 'prompt_cache_key';
+}
+
+/**
+ * Before the general wordings of refused tools, which fit it too. First the Responses API is tried, then no reasoning,
+ * and only then there are no tools.
+ */
+function refusedReasoning(sent: ChatRequest, { param, words }: ServerErrorDetails): Quirk | null {
+  const effort = sent.parameters.reasoning_effort;
+  if (param !== 'reasoning_effort' && !/\breasoning_effort\b/.test(words)) return null;
+  const isAboutTools = sent.tools.length > 0 && /\b(tool|function)s?\b/i.test(words);
+  if (isAboutTools && effort !== 'none') return sent.isToolsOrReasoning ? 'tools' : 'reasoning_with_tools';
+  return effort === undefined ? null : 'reasoning_effort';
+}
+
+/** Words about the whole of it: there is no such path, or not for this model, or not all that we need of it. */
+const NO_RESPONSES =
+  /\bresponses\b[^.]*\b(not|un)[ -]?(support|availab|enabl|found|implement|allow)|\b(not|un)[ -]?(support|availab|enabl)[^.]*\bresponses\b/i;
+const OURS = ['include', 'store', 'input'];
+const OPTIONAL = ['temperature', 'prompt_cache_key'] as const;
+const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]*\b(rs|fc|msg)_/i;
+
+function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerErrorDetails): Quirk | null {
+  if (status === 404 || status === 405 || status === 501) return 'responses';
+  if (status !== 400 && status !== 422) return null;
+  const isEchoed = sent.messages.some((message) => echoFor(message, sent.echoesTo)?.items !== undefined);
+  if (isEchoed && THEIR_ITEMS.test(words)) return 'echo';
+  if (sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`)) return 'cache_marks';
+  const named = OPTIONAL.find((name) => name === param && sent.parameters[name] !== undefined);
+  if (named) return named;
+  return NO_RESPONSES.test(words) || OURS.includes(param ?? '') ? 'responses' : null;
 }
 
 /** The names of what DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want back. */

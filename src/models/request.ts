@@ -17,6 +17,8 @@ import type { Quirk } from './quirk-store.js';
 import { inOrder, withoutCalls } from './retold.js';
 
 export interface ChatRequest {
+  /** Where it goes: the fields are those of chat completions in any case, and `responses-request.ts` renames them. */
+  api: 'chat' | 'responses';
   parameters: {
     model: string;
     stream: boolean;
@@ -24,6 +26,7 @@ export interface ChatRequest {
     max_tokens?: number;
     max_completion_tokens?: number;
     temperature?: number;
+    reasoning_effort?: string;
     prompt_cache_key?: string;
     /** What the operator adds. */
     [extra: string]: unknown;
@@ -34,6 +37,8 @@ export interface ChatRequest {
   sendsImages: boolean;
   /** Who gets back what came along with its own answers; null where that was refused. */
   echoesTo: Addressee | null;
+  /** Chat completions are known to take no tools from this model while it reasons. */
+  isToolsOrReasoning: boolean;
   /** Where the server's prompt cache wants a mark; left out where it wants none. */
   marks?: CacheMarks;
 }
@@ -53,13 +58,20 @@ export function chatRequest(
   if (!refused.has('max_tokens')) parameters.max_tokens = outputTokens;
   else if (!refused.has('max_completion_tokens')) parameters.max_completion_tokens = outputTokens;
   if (temperature !== undefined && !refused.has('temperature')) parameters.temperature = temperature;
+  // Without reasoning only where a model cannot have both: it thinks better on the Responses API.
+  const isToolsOrReasoning = refused.has('reasoning_with_tools');
+  const api = isToolsOrReasoning && !refused.has('responses') ? 'responses' : 'chat';
+  const isToStopReasoning = api === 'chat' && isToolsOrReasoning && tools.length > 0;
+  if (isToStopReasoning && !refused.has('reasoning_effort')) parameters.reasoning_effort = 'none';
   const echoesTo = refused.has('echo') ? null : to;
   return {
+    api,
     parameters,
     messages: takeable(messages, tools.length > 0, refused, echoesTo),
     tools,
     sendsImages: !refused.has('images'),
     echoesTo,
+    isToolsOrReasoning,
   };
 }
 
@@ -128,7 +140,7 @@ export function createRequestWriter(): (request: ChatRequest) => string {
 }
 
 /** Most servers refuse such a message. */
-function saysNothing(message: ModelMessage): boolean {
+export function saysNothing(message: ModelMessage): boolean {
   return message.role === 'assistant' && message.content === '' && message.calls.length === 0;
 }
 
@@ -155,11 +167,13 @@ function userContent(
   sendsImages: boolean,
 ): string | object[] {
   if (images.length === 0) return content;
-  if (!sendsImages) {
-    const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
-    return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
-  }
+  if (!sendsImages) return withoutPictures(content, images);
   return [...(content === '' ? [] : [{ type: 'text', text: content }]), ...images.map(imagePart)];
+}
+
+export function withoutPictures(content: string, images: ModelImage[]): string {
+  const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
+  return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
 }
 
 function imagePart({ mimeType, bytes }: ModelImage): object {
@@ -167,9 +181,17 @@ function imagePart({ mimeType, bytes }: ModelImage): object {
   return { type: 'image_url', image_url: { url, detail: 'auto' } };
 }
 
-/** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */
 function callParam(call: ToolCall): object {
-  const readable = record(parse(call.arguments)) !== null;
-  const args = readable ? call.arguments : JSON.stringify({ not_json: call.arguments });
-  return { id: call.id, type: 'function', function: { name: call.name, arguments: args } };
+  return {
+    id: call.id,
+    type: 'function',
+    function: { name: call.name, arguments: readableArguments(call) },
+  };
+}
+
+/** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */
+export function readableArguments(call: ToolCall): string {
+  return record(parse(call.arguments)) === null
+    ? JSON.stringify({ not_json: call.arguments })
+    : call.arguments;
 }

@@ -17,6 +17,7 @@ const LEFT_OUT: readonly Quirk[] = [
   'temperature',
   'stream_options',
   'prompt_cache_key',
+  'reasoning_effort',
 ];
 
 /** The request with all wishes. An operator's field counts more than ours, a server's refusal more than both. */
@@ -30,6 +31,8 @@ export function withWishes(
   if (LIMITS.some((name) => name in extra)) for (const name of LIMITS) delete ours[name];
   if (cacheKey !== undefined) ours.prompt_cache_key = cacheKey;
   const all = { ...ours, ...extra };
+  // What lets the model have its tools.
+  if (sent.parameters.reasoning_effort !== undefined) all.reasoning_effort = sent.parameters.reasoning_effort;
   for (const name of LEFT_OUT) if (refused.has(name)) delete all[name];
   const marks =
     refused.has('cache_marks') || stableThrough === undefined

@@ -238,6 +238,7 @@ test('the text of a message is written once for those who get the echo, and once
   const echo: Echo = { server: 'here', model: 'm', message: { reasoning_content: 'x' } };
   const message: ModelMessage = { role: 'assistant', content: 'I look.', calls: [call], echo };
   const sent = (model: string) => ({
+    ...{ api: 'chat' as const, isToolsOrReasoning: false },
     parameters: { model, stream: true },
     messages: [message],
     tools: [],
