@@ -132,6 +132,7 @@ export const SETTINGS: Settings = {
   keepRecentMessages: 80,
   debounceMs: 0,
   maxToolRounds: 25,
+  choices: [],
   natural: false,
   caps: { rounds: 3, replies: 8 },
   maxAgeMs: 24 * 3_600_000,
