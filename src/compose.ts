@@ -135,6 +135,7 @@ export async function compose({
     contextTokens: config.model.contextTokens,
     maxOutputTokens: config.model.maxOutputTokens,
     maxToolRounds: config.model.maxToolRounds,
+    choices: config.model.choices,
     ...config.conversation,
     natural: config.personas.natural,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },

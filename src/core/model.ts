@@ -124,6 +124,15 @@ export interface ModelClient {
   check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
 }
 
+/** A model that a persona may be given beside the configured one, with what the operator says of it. */
+export interface ModelChoice {
+  name: string;
+  contextTokens?: number | undefined;
+  /** Per million tokens. */
+  inputPrice?: number | undefined;
+  outputPrice?: number | undefined;
+}
+
 /**
  * An estimate for when no server has counted: about four characters per token, and one token per character beyond
  * Latin.
