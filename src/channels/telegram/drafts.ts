@@ -8,7 +8,6 @@ import { bounded } from '../kit/bounded.js';
 import type { Bot } from './bots.js';
 import { type Failure, isLockedOut, isMethodUnknown, isNotThere } from './failure.js';
 import { draftRequest } from './outbound.js';
-import { callRepaired } from './send.js';
 
 export interface Drafts {
   /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
@@ -35,10 +34,9 @@ export function createDrafts(log: Log): Drafts {
       }
       const request = draftRequest(to, part, key);
       if (request === null) return false;
-      const { api } = bot;
-      const done = await callRepaired({ api, log }, request, (draft) =>
-        api.call((raw, ended) => raw.sendMessageDraft(draft, ended), { signal }),
-      );
+      const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
+        signal,
+      });
       if (!('failure' in done)) return true;
       const { failure } = done;
       const { reason, code } = failure;

@@ -1,10 +1,93 @@
-/** What a message holds beside words: its file, or a label for what is neither words nor file. Pure. */
+/** What a message says: its words with whom they mention, its file, or a label for what is neither. Pure. */
 import { sizeInWords } from '../../core/bytes.js';
-import type { Attachment } from '../../core/message.js';
-import type { Content } from './update.js';
+import type { Attachment, InboundMessage } from '../../core/message.js';
+import type { OurBot } from './bots.js';
+import { messageIdOf } from './message-id.js';
+import type { Content, Message } from './update.js';
+
+/** `/cmd@SomeBot` at the start of a message: the command, and the handle. */
+const OPENING_COMMAND = /^(\/\w{1,64})(@\w+)(?=\s|$)/;
+
+/**
+ * Words and files, as `bot` received them. What has neither gets a label in a direct chat, where somebody waits for an
+ * answer; what has no label either is nothing.
+ */
+export function saidIn(
+  message: Message,
+  { bot, ours, direct }: { bot: OurBot; ours: readonly OurBot[]; direct: boolean },
+): Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addresses'> | null {
+  // Only the bot that received a file may fetch it.
+  const files = filesIn(message).map((file) => ({ ...file, source: messageIdOf(bot, file.source) }));
+  const words = wordsOf(message);
+  const label = files.length > 0 ? '' : direct ? mediaLabel(message) : null;
+  if (words === '' && label === null) return null;
+  const { text, bots } = mentionsIn(words, message, ours);
+  // What is said to a persona's own bot alone is said to that persona.
+  const mentioned = direct && bot.personaId !== undefined ? [bot, ...bots] : bots;
+  const personas = new Set(mentioned.map(({ personaId }) => personaId).filter((id) => id !== undefined));
+  return {
+    text: words === '' ? (label ?? '') : text,
+    ...(files.length === 0 ? {} : { attachments: files }),
+    mentionsBot: mentioned.length > 0,
+    ...(personas.size === 0 ? {} : { addresses: [...personas] }),
+  };
+}
+
+export function wordsOf(content: Content): string {
+  return content.text || content.caption || '';
+}
+
+/**
+ * Which of our bots a message mentions, in that order: by their usernames, by a mention, behind a command. And its words
+ * without our names on commands (`/cmd@OurBot` is `/cmd`; another bot's stays).
+ */
+function mentionsIn(words: string, message: Message, ours: readonly OurBot[]) {
+  let text = words;
+  const found = new Map<OurBot, number>();
+  const mention = (bot: OurBot, at: number) => found.set(bot, Math.min(at, found.get(bot) ?? at));
+  // Telegram marks mentions and commands; a bridge or an older server may not, and the words say the same.
+  const lower = words.toLowerCase();
+  for (const bot of ours) {
+    const at = positionOf(lower, handleOf(bot));
+    if (at >= 0) mention(bot, at);
+  }
+  const entities = (message.text ? message.entities : message.caption_entities) ?? [];
+  // From the end, so that the offsets before a shortened command still hold.
+  for (const { type, offset, length, user } of entities.toSorted((one, other) => other.offset - one.offset)) {
+    const end = offset + length;
+    const said = words.slice(offset, end).toLowerCase();
+    for (const bot of ours) {
+      if (type === 'text_mention' && user?.id === bot.id) mention(bot, offset);
+      const handle = handleOf(bot);
+      if (type !== 'bot_command' || handle === '' || !said.endsWith(handle)) continue;
+      mention(bot, offset);
+      text = text.slice(0, end - handle.length) + text.slice(end);
+    }
+  }
+  const [opening, command = '', handle = ''] = OPENING_COMMAND.exec(text) ?? [''];
+  const called = ours.find((bot) => handle !== '' && handleOf(bot) === handle.toLowerCase());
+  if (called !== undefined) {
+    mention(called, 0);
+    text = command + text.slice(opening.length);
+  }
+  return { text, bots: [...found].toSorted(([, one], [, other]) => one - other).map(([bot]) => bot) };
+}
+
+function handleOf({ username }: OurBot): string {
+  return username === '' ? '' : `@${username.toLowerCase()}`;
+}
+
+/** Where a name stands in the text as a word of its own; -1 if nowhere. */
+function positionOf(text: string, name: string): number {
+  if (name === '') return -1;
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    if (!/[\w@/]/.test(text[at - 1] ?? ' ') && !/\w/.test(text[at + name.length] ?? ' ')) return at;
+  }
+  return -1;
+}
 
 /** The file of a message; Telegram sends each file of an album in a message of its own. */
-export function attachmentsIn(content: Content): Attachment[] {
+function filesIn(content: Content): Attachment[] {
   const { voice, video, video_note, animation, audio, document } = content;
   const photo = largest(content.photo);
   if (photo) return fileOf('image', { mime_type: 'image/jpeg', ...photo });
@@ -15,14 +98,6 @@ export function attachmentsIn(content: Content): Attachment[] {
   if (audio) return fileOf('audio', { ...audio, file_name: audio.file_name ?? titleOf(audio) });
   if (document) return fileOf(isPicture(document.mime_type) ? 'image' : 'document', document);
   return [];
-}
-
-/** What every bot is told alike of a message's files; the id of a file is another one for each bot. */
-export function fileMarksIn(content: Content): string[] {
-  const { photo = [], voice, video, video_note, animation, audio, document } = content;
-  return [...photo, voice, video, video_note, animation, audio, document]
-    .map((file) => file?.file_unique_id)
-    .filter((mark) => mark !== undefined);
 }
 
 interface File {
