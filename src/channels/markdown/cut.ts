@@ -7,9 +7,8 @@
  * blank lines and the whitespace at the end of a line: indentation stays.)
  */
 import type { Mark, Part } from '../../core/channel.js';
-import { positionToCut } from './cut-position.js';
+import { positionToCut, type Range, rangeAt, rangesOf } from './cut-position.js';
 import type { Styled } from './parse.js';
-import { type Range, rangeAt, rangesOf } from './ranges.js';
 
 export interface Limits {
   /** In units of text, or as `measure` counts. At least 2, since a surrogate pair is not halved. */

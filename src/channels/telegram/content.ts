@@ -100,32 +100,21 @@ function filesIn(content: Content): Attachment[] {
   return [];
 }
 
-interface File {
-  file_id?: string | undefined;
-  file_name?: string | undefined;
-  mime_type?: string | undefined;
-  file_size?: number | undefined;
-  duration?: number | undefined;
-}
-
 /** None without an id: then it cannot be fetched, and a label takes its place. */
-function fileOf(kind: Attachment['kind'], file: File): Attachment[] {
+function fileOf(kind: Attachment['kind'], file: NonNullable<Content['voice']>): Attachment[] {
   const { file_id: source, file_name, mime_type, file_size, duration } = file;
   if (!source) return [];
   const known = { name: file_name || null, mimeType: mime_type || null };
   return [{ kind, source, ...known, bytes: file_size ?? null, seconds: duration ?? null }];
 }
 
-function largest(sizes: Content['photo']) {
-  const area = (size: { width?: number | undefined; height?: number | undefined }) =>
-    (size.width ?? 0) * (size.height ?? 0);
-  // Telegram lists them from the smallest on.
+/** Telegram lists them from the smallest on. */
+function largest(sizes: Content['photo'] = []) {
+  const area = (size: (typeof sizes)[number]) => (size.width ?? 0) * (size.height ?? 0);
   return sizes
-    ?.filter((size) => size.file_id)
-    .reduce<(typeof sizes)[number] | null>(
-      (best, size) => (best === null || area(size) >= area(best) ? size : best),
-      null,
-    );
+    .filter((size) => size.file_id)
+    .toSorted((one, other) => area(one) - area(other))
+    .at(-1);
 }
 
 /** An SVG is a document to us: it is XML. */
@@ -145,32 +134,34 @@ export function mediaLabel(content: Content): string | null {
 function mediaWords(content: Content): string | null {
   const { voice, video, video_note, audio, document, sticker, venue, contact, poll, dice, game } = content;
   if (content.photo) return 'photo';
-  if (voice) return listed('voice message', seconds(voice.duration));
-  if (video_note) return listed('round video message', seconds(video_note.duration));
-  if (video) return listed('video', seconds(video.duration));
+  if (voice) return words('voice message', '', seconds(voice.duration));
+  if (video_note) return words('round video message', '', seconds(video_note.duration));
+  if (video) return words('video', '', seconds(video.duration));
   // An animation also comes with a document, a venue also with a location.
   if (content.animation) return 'animation';
-  if (audio) return listed(named('audio', titleOf(audio)), seconds(audio.duration));
-  if (document) return listed(named('document', document.file_name), size(document.file_size));
-  if (sticker) return named('sticker', sticker.emoji);
-  if (venue) return listed(named('place', venue.title), venue.address);
+  if (audio) return words('audio', titleOf(audio), seconds(audio.duration));
+  if (document) {
+    const { file_name: name, file_size: bytes } = document;
+    return words('document', name, bytes === undefined ? '' : sizeInWords(bytes));
+  }
+  if (sticker) return words('sticker', sticker.emoji);
+  if (venue) return words('place', venue.title, venue.address);
   if (content.location) return 'location';
-  if (contact) return listed(named('contact', nameOf(contact)), contact.phone_number);
-  if (poll) return named('poll', poll.question);
-  if (dice)
-    return listed(named('dice', dice.emoji), dice.value === undefined ? undefined : `shows ${dice.value}`);
-  if (game) return named('game', game.title);
+  if (contact) {
+    const name = [contact.first_name, contact.last_name].filter(Boolean).join(' ');
+    return words('contact', name, contact.phone_number);
+  }
+  if (poll) return words('poll', poll.question);
+  if (dice) return words('dice', dice.emoji, dice.value === undefined ? '' : `shows ${dice.value}`);
+  if (game) return words('game', game.title);
   if (content.story) return 'story';
   if (content.paid_media) return 'paid media';
   return null;
 }
 
-function named(kind: string, name: string | undefined): string {
-  return name ? `${kind} ${name}` : kind;
-}
-
-function listed(first: string, second: string | undefined): string {
-  return second ? `${first}, ${second}` : first;
+/** As far as there is a name, and more to say. */
+function words(kind: string, name?: string, more?: string): string {
+  return `${kind}${name ? ` ${name}` : ''}${more ? `, ${more}` : ''}`;
 }
 
 function titleOf(audio: NonNullable<Content['audio']>): string | undefined {
@@ -178,15 +169,7 @@ function titleOf(audio: NonNullable<Content['audio']>): string | undefined {
   return audio.title || audio.performer || audio.file_name;
 }
 
-function nameOf(person: { first_name?: string | undefined; last_name?: string | undefined }): string {
-  return [person.first_name, person.last_name].filter(Boolean).join(' ');
-}
-
-function seconds(duration: number | undefined): string | undefined {
-  if (duration === undefined) return undefined;
+function seconds(duration: number | undefined): string {
+  if (duration === undefined) return '';
   return duration < 60 ? `${duration} s` : `${Math.floor(duration / 60)} min ${duration % 60} s`;
-}
-
-function size(bytes: number | undefined): string | undefined {
-  return bytes === undefined ? undefined : sizeInWords(bytes);
 }

@@ -150,24 +150,16 @@ export function keepReceiving(
   { bot, state, clock, log, signal }: Intake,
   round: (failures: number) => Promise<void>,
 ): Promise<void> {
-  async function attempt(failures: number): Promise<Setback | null> {
-    try {
-      await round(failures);
-      return null;
-    } catch (error) {
-      if (signal.aborted) return null;
-      const { reason, retryAfterMs } = bot.api.failure(error);
-      return { reason, pauseMs: retryAfterMs ?? backoffMs };
-    }
-  }
-
+  const setbackOf = (error: unknown): Setback => {
+    const { reason, retryAfterMs } = bot.api.failure(error);
+    return { reason, pauseMs: retryAfterMs ?? backoffMs };
+  };
   return supervise({
-    round: attempt,
-    log: (_setback, told) =>
-      log.warn(
-        { ...logFields(bot.personaId), ...told },
-        'taking in from Telegram is interrupted; trying again',
-      ),
+    round: (failures) => round(failures).then(() => null, setbackOf),
+    log: (_setback, told) => {
+      const fields = { ...logFields(bot.personaId), ...told };
+      log.warn(fields, 'taking in from Telegram is interrupted; trying again');
+    },
     state,
     clock,
     signal,

@@ -33,7 +33,7 @@ type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 type Sent = { result: SendResult; failure?: Failure };
 
 export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending {
-  const drafts = createDrafts(log);
+  const showDraft = createDrafts(log);
 
   /** Whether another bot may do better; then this one is remembered as absent. */
   function isElsewhere(bot: Bot, to: Recipient, failure: Failure | undefined): boolean {
@@ -100,7 +100,7 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
 
     async preview(to, part, options) {
       for (const bot of bots.senders(to, speakerOf(options))) {
-        const shown = await drafts.show(bot, to, withNameUnlessOwn(bot, part, options), options);
+        const shown = await showDraft(bot, to, withNameUnlessOwn(bot, part, options), options);
         if (typeof shown === 'boolean') return shown;
         if (!isElsewhere(bot, to, shown.failure)) return false;
       }
