@@ -127,13 +127,11 @@ function createBot(
   // A bot's id stands in its token.
   let our: OurBot | null =
     personaId === null ? null : { id: Number(token.split(':', 1)[0]), username: '', personaId };
-  let isLoggedIn = false;
-  let loggingIn: Promise<OurBot> | null = null;
+  let loggedIn: Promise<OurBot> | null = null;
 
   async function logIn(signal: AbortSignal): Promise<OurBot> {
     const { id, username } = await api.call((raw, ended) => raw.getMe(ended), { signal });
     our = { id, username: username ?? '', ...whose };
-    isLoggedIn = true;
     const fields = { bot: `@${username}`, mode: personaId === null ? mode : 'polling' };
     log.info({ ...logFields(personaId), ...fields }, 'logged in');
     return our;
@@ -143,12 +141,12 @@ function createBot(
     personaId,
     api,
     our: () => our,
-    async identity(signal) {
-      if (isLoggedIn && our !== null) return our;
-      loggingIn ??= logIn(signal).finally(() => {
-        loggingIn = null;
+    identity(signal) {
+      loggedIn ??= logIn(signal).catch((error: unknown) => {
+        loggedIn = null;
+        throw error;
       });
-      return loggingIn;
+      return loggedIn;
     },
   };
 }

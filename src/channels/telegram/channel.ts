@@ -76,14 +76,14 @@ export function createTelegram(
 
     async start(receive, until) {
       onAbort(until, () => stopping.abort());
-      const common = { bots, receive, clock, log, signal };
-      const each = bots.all.map((bot) => {
+      const running = bots.all.map((bot) => {
+        const isMain = bot === main;
         // The channel's status is that of its main bot; the other bots' is in the log alone.
-        const own = { bot, numbered: numberCopies(), state: bot === main ? state : createState(clock) };
-        const intake = { ...common, ...own };
-        return bot === main && called !== null ? called.keep(intake) : poll(intake, cursor);
+        const status = isMain ? state : createState(clock);
+        const intake = { bot, bots, receive, numbered: numberCopies(), state: status, clock, log, signal };
+        return isMain && called !== null ? called.keep(intake) : poll(intake, cursor);
       });
-      receiving = Promise.all(each);
+      receiving = Promise.all(running);
     },
 
     async fetch(attachment, ask) {

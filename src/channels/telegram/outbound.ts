@@ -108,6 +108,14 @@ export function numeric(id: string | null): number | null {
   return id !== null && /^-?\d{1,15}$/.test(id) ? Number(id) : null;
 }
 
+const TYPES = {
+  bold: 'bold',
+  italic: 'italic',
+  strike: 'strikethrough',
+  code: 'code',
+  quote: 'blockquote',
+} as const;
+
 function entitiesOf(marks: Mark[]): Entity[] {
   const entities: Entity[] = [];
   let quoteEnd = 0;
@@ -124,16 +132,7 @@ function entitiesOf(marks: Mark[]): Entity[] {
 
 function entityOf(mark: Mark): Entity {
   const { offset, length } = mark;
-  switch (mark.kind) {
-    case 'link':
-      return { type: 'text_link', offset, length, url: mark.url };
-    case 'pre':
-      return { type: 'pre', offset, length, ...(mark.language === '' ? {} : { language: mark.language }) };
-    case 'strike':
-      return { type: 'strikethrough', offset, length };
-    case 'quote':
-      return { type: 'blockquote', offset, length };
-    default:
-      return { type: mark.kind, offset, length };
-  }
+  if (mark.kind === 'link') return { type: 'text_link', offset, length, url: mark.url };
+  if (mark.kind !== 'pre') return { type: TYPES[mark.kind], offset, length };
+  return { type: 'pre', offset, length, ...(mark.language === '' ? {} : { language: mark.language }) };
 }

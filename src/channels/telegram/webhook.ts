@@ -13,17 +13,11 @@ const PATH = '/telegram/webhook';
 /** Somebody else may set another one. */
 const LOOK_AGAIN_MS = 300_000;
 
-export interface OurWebhook {
-  /** Where Telegram's calls come in. */
-  webhook: Webhook;
-  /** Keeps it set. Ends when the signal aborts, and what was called is stored. Never rejects. */
-  keep(intake: Intake): Promise<void>;
-}
-
-export function createWebhook(url: string, secret: string): OurWebhook {
+export function createWebhook(url: string, secret: string) {
   let receiving: { intake: Intake; login: Login } | null = null;
   const storing = new Set<Promise<void>>();
 
+  /** Keeps it set. Ends when the signal aborts and what Telegram called with is stored. Never rejects. */
   async function keep(intake: Intake): Promise<void> {
     const { bot, state, clock, log, signal } = intake;
     const { api } = bot;
@@ -49,6 +43,7 @@ export function createWebhook(url: string, secret: string): OurWebhook {
     await Promise.allSettled(storing);
   }
 
+  /** A call of Telegram's. */
   async function handle(body: unknown, givenSecret: string | null): Promise<number> {
     if (givenSecret === null || !isSame(givenSecret, secret)) return 401;
     if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;
@@ -71,7 +66,8 @@ export function createWebhook(url: string, secret: string): OurWebhook {
     }
   }
 
-  return { webhook: { path: PATH, secretHeader: 'x-telegram-bot-api-secret-token', handle }, keep };
+  const webhook: Webhook = { path: PATH, secretHeader: 'x-telegram-bot-api-secret-token', handle };
+  return { webhook, keep };
 }
 
 /** Compares digests, so that neither the time taken nor the length tells anything. */
