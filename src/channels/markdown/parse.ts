@@ -10,18 +10,11 @@ import type { Part } from '../../core/channel.js';
 import { once } from './once.js';
 import { render } from './render.js';
 
-/** A whole reply before it is cut: the same form as one part of it. */
-export type Styled = Part;
-
 /** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */
 const MAX_DEPTH = 60;
 
-export interface ParseOptions {
-  /** Tables with longer lines are written row by row, as `header: value`; else all of them are aligned in a fence. */
-  tableWidth?: number;
-}
-
-export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }: ParseOptions = {}): Styled {
+/** Tables with lines longer than `tableWidth` are written row by row, as `header: value`; others aligned in a fence. */
+export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY } = {}): Part {
   // Half a surrogate pair is no letter, and platforms refuse it.
   const source = written.replace(/\p{Surrogate}/gu, '\ufffd');
   if (isPlain(source)) return { text: plain(source), marks: [] };
@@ -51,7 +44,7 @@ export function plain(source: string): string {
 }
 
 /** Also for what is all markup and no text, an empty fence say: nothing that was written may come out as nothing. */
-function asWritten(source: string): Styled {
+function asWritten(source: string): Part {
   return { text: source.replace(/\r\n?/g, '\n').trim(), marks: [] };
 }
 

@@ -41,27 +41,12 @@ interface CallLimits {
   bytes?: number;
 }
 
-export interface BotApi {
-  /** Runs a call with a signal that aborts with the caller's, or after a time. */
-  call<T>(run: (api: Api['raw'], ended: Ended) => Promise<T>, limits?: CallLimits): Promise<T>;
-  /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */
-  send<Request extends Pick<SendRequest, 'text' | 'entities' | 'message_thread_id'>, Answer>(
-    request: Request,
-    run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
-    limits: CallLimits & { mostText?: number },
-  ): Promise<{ answer: Answer; request: Request } | { failure: Failure }>;
-  /** Where the file is that `getFile` gave a path of. Holds the token. */
-  fileAddress(path: string): string;
-  /** What went wrong with one of its calls. */
-  failure(error: unknown): Failure;
-  /** Cuts off calls that are under way. */
-  close(): void;
-}
+export type BotApi = ReturnType<typeof createBotApi>;
 
 export function createBotApi(
   { apiRoot, ...credentials }: Credentials & { apiRoot: string },
   { clock, log }: { clock: Clock; log: Log },
-): BotApi {
+) {
   const { token } = credentials;
   const transport = createTransport(apiRoot);
   const { raw } = new Api(token, {
@@ -71,36 +56,52 @@ export function createBotApi(
     timeoutSeconds: LIBRARY_TIMEOUT_SECONDS,
   });
 
-  const api: BotApi = {
-    call: (run, { signal, ms = CALL_MS, bytes = 0 } = {}) =>
-      withDeadline(clock, ms + bytes / SLOWEST_BYTES_PER_MS, [signal], (ended) => run(raw, ended as Ended)),
+  /** Runs a call with a signal that aborts with the caller's, or after a time. */
+  function call<T>(
+    run: (api: Api['raw'], ended: Ended) => Promise<T>,
+    { signal, ms = CALL_MS, bytes = 0 }: CallLimits = {},
+  ): Promise<T> {
+    const deadline = ms + bytes / SLOWEST_BYTES_PER_MS;
+    return withDeadline(clock, deadline, [signal], (ended) => run(raw, ended as Ended));
+  }
 
-    async send(first, run, { mostText, ...limits }) {
-      // Each repair takes something away, so it happens once.
-      for (let request = first; ; ) {
-        try {
-          return { answer: await api.call((_raw, ended) => run(raw, request, ended), limits), request };
-        } catch (error) {
-          const failure = api.failure(error);
-          const fields = { channel: 'telegram', reason: failure.reason };
-          if (request.entities !== undefined && isMarkupRefused(failure)) {
-            log.warn(fields, 'a message was refused for its markup; sending it plain');
-            request = withoutMarkup(request, mostText) as typeof request;
-          } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {
-            log.warn(fields, 'a topic is gone; sending to the chat itself');
-            request = withoutThread(request) as typeof request;
-          } else {
-            return { failure };
-          }
+  /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */
+  async function send<Request extends Pick<SendRequest, 'text' | 'entities' | 'message_thread_id'>, Answer>(
+    first: Request,
+    run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
+    { mostText, ...limits }: CallLimits & { mostText?: number },
+  ): Promise<{ answer: Answer; request: Request } | { failure: Failure }> {
+    // Each repair takes something away, so it happens once.
+    for (let request = first; ; ) {
+      try {
+        return { answer: await call((_raw, ended) => run(raw, request, ended), limits), request };
+      } catch (error) {
+        const failure = failureOf(error, credentials);
+        const fields = { channel: 'telegram', reason: failure.reason };
+        if (request.entities !== undefined && isMarkupRefused(failure)) {
+          log.warn(fields, 'a message was refused for its markup; sending it plain');
+          request = withoutMarkup(request, mostText) as Request;
+        } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {
+          log.warn(fields, 'a topic is gone; sending to the chat itself');
+          request = withoutThread(request) as Request;
+        } else {
+          return { failure };
         }
       }
-    },
+    }
+  }
 
-    fileAddress: (path) => `${apiRoot}/file/bot${token}/${path.split('/').map(encodeURIComponent).join('/')}`,
-    failure: (error) => failureOf(error, credentials),
-    close: () => transport.close(),
+  return {
+    call,
+    send,
+    /** Where the file is that `getFile` gave a path of. Holds the token. */
+    fileAddress: (path: string) =>
+      `${apiRoot}/file/bot${token}/${path.split('/').map(encodeURIComponent).join('/')}`,
+    /** What went wrong with one of its calls. */
+    failure: (error: unknown) => failureOf(error, credentials),
+    /** Cuts off calls that are under way. */
+    close: transport.close,
   };
-  return api;
 }
 
 type Piece = string | Uint8Array;

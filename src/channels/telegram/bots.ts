@@ -22,37 +22,9 @@ export interface Bot {
   /** Whose it is; null for the main bot. */
   readonly personaId: PersonaId | null;
   readonly api: BotApi;
-  /** null for a main bot that never logged in. */
-  our(): OurBot | null;
+  our(): OurBot;
   /** Logs in, once; rejects when it cannot. */
   identity(signal: AbortSignal): Promise<OurBot>;
-}
-
-export interface Bots {
-  main: Bot;
-  /** In the order of the configuration. */
-  personas: readonly Bot[];
-  /** The main one first. */
-  all: readonly Bot[];
-  /** By its id; null is the main one. */
-  withId(id: number | null): Bot | undefined;
-  /** As far as they are known. */
-  ours(): OurBot[];
-  /**
-   * Resolves when every persona's bot has tried to log in, or after a few seconds: until then it is not noticed when
-   * a message names one.
-   */
-  loggedIn(signal: AbortSignal): Promise<void>;
-  /** A bot is in a chat, and was the last that somebody spoke to. */
-  heard(bot: Bot, chat: Address): void;
-  /** A bot was not allowed to say anything there: for some minutes, others are tried before it. */
-  absent(bot: Bot, chat: Address): void;
-  /**
-   * Who may send there, best first, never empty: the speaking persona's own bot; for the gateway's own words in a
-   * direct chat the one that was spoken to; the main bot; and where that is not there either, whichever is.
-   */
-  senders(to: Recipient, speaker: PersonaId | undefined): Bot[];
-  close(): void;
 }
 
 /** A persona's bot that does not log in is not waited for any longer. */
@@ -60,7 +32,9 @@ const PATIENCE_MS = 3_000;
 const ABSENT_MS = 300_000;
 const MOST_CHATS = 10_000;
 
-export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log }): Bots {
+export type Bots = ReturnType<typeof createBots>;
+
+export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log }) {
   const { clock } = parts;
   const main = createBot(options, null, options.token, parts);
   const personas = Object.entries(options.personaTokens).map(([personaId, token]) =>
@@ -79,26 +53,41 @@ export function createBots(options: TelegramOptions, parts: { clock: Clock; log:
 
   return {
     main,
+    /** In the order of the configuration. */
     personas,
     all,
-    withId: (id) => (id === null ? main : personas.find((bot) => bot.our()?.id === id)),
-    ours: () => all.map((bot) => bot.our()).filter((bot) => bot !== null),
-    async loggedIn(signal) {
+    /** By its id; null is the main one. */
+    withId: (id: number | null) => (id === null ? main : personas.find((bot) => bot.our().id === id)),
+    ours: () => all.map((bot) => bot.our()),
+
+    /**
+     * Resolves when every persona's bot has tried to log in, or after a few seconds: until then it is not noticed when
+     * a message names one.
+     */
+    async loggedIn(signal: AbortSignal): Promise<void> {
       if (personas.length === 0) return;
       loggedIn ??= logInAll(signal);
       await loggedIn;
     },
 
-    heard(bot, chat) {
+    /** A bot is in a chat, and was the last that somebody spoke to. */
+    heard(bot: Bot, chat: Address): void {
       absentUntil.get(chat)?.delete(bot);
       lastToHear.set(chat, bot);
     },
-    absent(bot, chat) {
+
+    /** A bot was not allowed to say anything there: for some minutes, others are tried before it. */
+    absent(bot: Bot, chat: Address): void {
       const bots = absentUntil.get(chat) ?? new Map<Bot, number>();
       bots.set(bot, clock.now() + ABSENT_MS);
       absentUntil.set(chat, bots);
     },
-    senders({ address, kind }, speaker) {
+
+    /**
+     * Who may send there, best first, never empty: the speaking persona's own bot; for the gateway's own words in a
+     * direct chat the one that was spoken to; the main bot; and where that is not there either, whichever is.
+     */
+    senders({ address, kind }: Recipient, speaker: PersonaId | undefined): Bot[] {
       const own = personas.find((bot) => bot.personaId === speaker);
       const last = lastToHear.get(address);
       const first = speaker === undefined && kind === 'direct' ? last : own;
@@ -109,7 +98,7 @@ export function createBots(options: TelegramOptions, parts: { clock: Clock; log:
       return present.length > 0 ? present : each;
     },
 
-    close() {
+    close(): void {
       for (const bot of all) bot.api.close();
     },
   };
@@ -125,8 +114,7 @@ function createBot(
   const api = createBotApi({ apiRoot, token, setting }, { clock, log });
   const whose = personaId === null ? {} : { personaId };
   // A bot's id stands in its token.
-  let our: OurBot | null =
-    personaId === null ? null : { id: Number(token.split(':', 1)[0]), username: '', personaId };
+  let our: OurBot = { id: Number(token.split(':', 1)[0]), username: '', ...whose };
   let loggedIn: Promise<OurBot> | null = null;
 
   async function logIn(signal: AbortSignal): Promise<OurBot> {

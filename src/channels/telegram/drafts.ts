@@ -23,7 +23,7 @@ export function createDrafts(log: Log) {
     part: Part,
     { key, signal }: Pick<SendOptions, 'key' | 'signal'>,
   ): Promise<boolean | { failure: Failure }> {
-    const where = `${bot.our()?.id}/${to.address}`;
+    const where = `${bot.our().id}/${to.address}`;
     if (to.kind !== 'direct' || part.file !== undefined || !isKnownToServer || refused.get(where))
       return false;
     const request = draftRequest(to, part, key);

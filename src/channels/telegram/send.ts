@@ -140,7 +140,7 @@ async function sendBy(
   { file, ...words }: Part,
   { replyTo, signal }: Pick<SendOptions, 'replyTo' | 'signal'>,
 ): Promise<Sent> {
-  const answered = replyTo === null ? null : numberFor(bot.our() ?? { id: 0 }, to.address, replyTo);
+  const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
   let request = sendRequest(to, words, answered === null ? null : String(answered));
   if (file === undefined) return sendText(bot, request, signal);
 
@@ -177,7 +177,7 @@ function sentBy(bot: Bot, done: { answer: { message_id?: unknown } } | { failure
   if ('failure' in done) return { result: sendResult(done.failure), failure: done.failure };
   const id = done.answer?.message_id;
   if (typeof id === 'number') {
-    return { result: { kind: 'sent', platformMessageId: messageIdOf(bot.our() ?? { id: 0 }, id) } };
+    return { result: { kind: 'sent', platformMessageId: messageIdOf(bot.our(), id) } };
   }
   const reason = 'Telegram answers without a message';
   return { result: { kind: 'unreachable', reason, taken: 'unknown' } };
