@@ -62,7 +62,7 @@ export function createBotApi(
     { signal, ms = CALL_MS, bytes = 0 }: CallLimits = {},
   ): Promise<T> {
     const deadline = ms + bytes / SLOWEST_BYTES_PER_MS;
-    return withDeadline(clock, deadline, [signal], (ended) => run(raw, ended as Ended));
+    return withDeadline(clock, deadline, signal, (ended) => run(raw, ended as Ended));
   }
 
   /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */

@@ -48,7 +48,7 @@ export function createBots(options: TelegramOptions, parts: { clock: Clock; log:
   async function logInAll(signal: AbortSignal): Promise<void> {
     const tried = Promise.allSettled(personas.map((bot) => bot.identity(signal)));
     const aborted = (over: AbortSignal) => new Promise<void>((resolve) => onAbort(over, resolve));
-    await withDeadline(clock, PATIENCE_MS, [signal], (over) => Promise.race([tried, aborted(over)]));
+    await withDeadline(clock, PATIENCE_MS, signal, (over) => Promise.race([tried, aborted(over)]));
   }
 
   return {
