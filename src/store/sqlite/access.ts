@@ -5,7 +5,7 @@
 import type { AccessStore, Question } from '../../core/access.js';
 import { type ChatId, channelOf, type RoomId } from '../../core/ids.js';
 import type { CommandEffect } from '../../core/route-store.js';
-import type { Chats } from './chats.js';
+import { CHAT_COLUMNS, type ChatRow, type Chats, toChat } from './chats.js';
 import { assigned, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './outbox.js';
@@ -108,6 +108,15 @@ export function accessStore(
     'update approval set revoked_at = approved_at where id = ? and revoked_at is null',
   );
 
+  const owners = raw
+    .prepare<[], string>('select id from approval where owner = 1 and revoked_at is null')
+    .pluck();
+  // Where a chat has another id than the person in it, whoever wrote there tells whose it is.
+  const directChats = raw.prepare<[], ChatRow & { writer: string | null }>(`
+    select ${CHAT_COLUMNS}, (select author_id from message
+      where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person' limit 1)
+      as writer from chat where kind = 'direct'`);
+
   /** Where to tell a sender who never asked, or whose request is gone. */
   function destinationOf(id: string) {
     const row = chats.find(id);
@@ -199,6 +208,15 @@ export function accessStore(
           );
         }
         return { id, kind, owner };
+      }),
+
+    ownerChats: (listed) =>
+      read(() => {
+        const ids = new Set([...listed, ...owners.all()]);
+        const theirs = directChats
+          .all()
+          .filter(({ chatId, writer }) => ids.has(chatId) || ids.has(writer ?? ''));
+        return theirs.map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1));
       }),
 
     revoke: (id) =>

@@ -22,12 +22,12 @@ export type AddUsage = (
 
 export function usageAdderOf({ raw }: Connection): AddUsage {
   const add = raw.prepare<[object]>(`
-    ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens')}
+    ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens')}
     on conflict do update set turns = turns + excluded.turns, input_tokens = input_tokens + excluded.input_tokens,
-      output_tokens = output_tokens + excluded.output_tokens`);
-  return ({ room, personaId }, { turns, inputTokens, outputTokens }, now) => {
+      output_tokens = output_tokens + excluded.output_tokens, cached_tokens = cached_tokens + excluded.cached_tokens`);
+  return ({ room, personaId }, { turns, inputTokens, outputTokens, cachedTokens = 0 }, now) => {
     const { chatId } = roomParts(room);
-    add.run({ chatId, day: startOfDay(now), personaId, turns, inputTokens, outputTokens });
+    add.run({ chatId, day: startOfDay(now), personaId, turns, inputTokens, outputTokens, cachedTokens });
   };
 }
 
@@ -40,6 +40,14 @@ export function channelStateReader({
     select name, value from channel_state where channel = ? and name in (select value from json_each(?))`);
   return (channel, names) =>
     read(() => new Map(find.all(channel, JSON.stringify(names)).map(({ name, value }) => [name, value])));
+}
+
+interface UsageRow {
+  personaId: PersonaId;
+  turns: number;
+  inputTokens: number;
+  outputTokens: number;
+  cachedTokens: number;
 }
 
 type ValueVerbs = AliasStore & UsageStore & SettingStore & Omit<ChannelStore, 'delivery'>;
@@ -55,9 +63,9 @@ export function valueStore(connection: Connection): ValueVerbs {
   const findAlias = raw.prepare<[string], string>('select chat_id from alias where id = ?').pluck();
   const addAlias = raw.prepare<[object]>(`
     ${insertInto('alias', 'id chatId')} on conflict do update set ${excluded('chatId')}`);
-  const usage = raw.prepare<[object], Usage & { personaId: PersonaId; turns: number }>(`
+  const usage = raw.prepare<[object], UsageRow>(`
     select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
-      sum(output_tokens) as outputTokens
+      sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens
     from usage where chat_id = @chatId and day >= @day group by persona_id order by persona_id`);
   const setting = readValue('setting', 'key = ?');
   const setSetting = putValue('setting', 'key');
@@ -84,7 +92,11 @@ export function valueStore(connection: Connection): ValueVerbs {
       patiently(() =>
         usage
           .all({ chatId, day: startOfDay(since) })
-          .map(({ personaId, turns, ...tokens }) => ({ personaId, turns, usage: tokens })),
+          .map(({ personaId, turns, cachedTokens, ...tokens }) => ({
+            personaId,
+            turns,
+            usage: { ...tokens, ...(cachedTokens > 0 && { cachedTokens }) },
+          })),
       ),
 
     setting: (key) => patiently(() => setting.get(key) ?? null),
