@@ -11,17 +11,10 @@ import type { Connection } from './connection.js';
 import type { Deliver } from './outbox.js';
 import type { pairing, question } from './schema-work.js';
 
-export interface Questions {
-  find(room: RoomId, senderId: ChatId): (Question & { until: number }) | undefined;
-  /**
-   * Replaces the previous question. Both must be called within a transaction; `end` returns false if it had ended
-   * already.
-   */
-  ask(question: Extract<CommandEffect, { kind: 'ask' }>): void;
-  end(id: number): boolean;
-}
+export type Questions = ReturnType<typeof questionsOf>;
 
-export function questionsOf({ raw, memory }: Connection): Questions {
+/** Questions that people have not answered yet. To be called within a transaction, except `find`. */
+export function questionsOf({ raw, memory }: Connection) {
   const find = raw.prepare<[RoomId, ChatId], Omit<Row<typeof question>, 'roomId' | 'senderId'>>(`
     select ${columns('id askedBy name argument until')} from question where room_id = ? and sender_id = ?`);
   const ask = raw.prepare<[object]>(`
@@ -33,18 +26,20 @@ export function questionsOf({ raw, memory }: Connection): Questions {
   const nameOf = (room: RoomId, senderId: ChatId) => `question ${room} ${senderId}`;
 
   return {
-    find: (room, senderId) =>
+    find: (room: RoomId, senderId: ChatId): (Question & { until: number }) | undefined =>
       memory.get(nameOf(room, senderId), () => {
         const row = find.get(room, senderId);
         if (!row) return undefined;
         const { id, askedBy, name, argument, until } = row;
         return { id, askedBy, ifYes: { name, argument }, until };
       }),
-    ask({ room, senderId, askedBy, ifYes, until }) {
+    /** Replaces the previous question. */
+    ask({ room, senderId, askedBy, ifYes, until }: Extract<CommandEffect, { kind: 'ask' }>): void {
       ask.run({ room, senderId, askedBy, ...ifYes, until });
       memory.touch(nameOf(room, senderId));
     },
-    end(id) {
+    /** Returns false if it had ended already. */
+    end(id: number): boolean {
       const ended = end.get(id);
       if (ended) memory.touch(nameOf(ended.room, ended.senderId));
       return ended !== undefined;

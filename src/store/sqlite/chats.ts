@@ -26,20 +26,10 @@ export function toChat(row: ChatRow): ChatRecord {
   return record;
 }
 
-/** Operations on chats. To be called within a transaction, except `find`. */
-export interface Chats {
-  find(id: ChatId): ChatRow | undefined;
-  /** How often the chat had moved when it had this address. */
-  movesAt(row: ChatRow | undefined, address: string): number;
-  /** Somebody wrote in the chat: creates it if there is no row, keeps title and address current. */
-  talked(row: ChatRow | undefined, received: ReceivedChat, from: { channel: string; account: string }): void;
-  /** The platform moved it: undelivered entries go to the new address. */
-  moved(id: ChatId, address: string): void;
-  /** Changes who takes part. */
-  attend(id: ChatId, who: { activePersona?: PersonaId; invited: PersonaId[]; away: PersonaId[] }): void;
-}
+export type Chats = ReturnType<typeof chatsOf>;
 
-export function chatsOf({ raw, memory }: Connection): Chats {
+/** Operations on chats. To be called within a transaction, except `find`. */
+export function chatsOf({ raw, memory }: Connection) {
   const findRow = raw.prepare<[ChatId], ChatRow>(`select ${CHAT_COLUMNS} from chat where id = ?`);
   const leftAddresses = raw.prepare<[ChatId], { address: string; moves: number }>(
     'select address, moves from left_address where chat_id = ?',
@@ -75,8 +65,15 @@ export function chatsOf({ raw, memory }: Connection): Chats {
 
   return {
     find,
-    movesAt: (row, address) => (row ? (leftWith(row, address) ?? row.moves) : 0),
-    talked(row, received, { channel, account }) {
+    /** How often the chat had moved when it had this address. */
+    movesAt: (row: ChatRow | undefined, address: string) => (row ? (leftWith(row, address) ?? row.moves) : 0),
+    /** Somebody wrote in the chat: creates it if there is no row, keeps title and address current. */
+    talked(
+      row: ChatRow | undefined,
+      received: ReceivedChat,
+      from: { channel: string; account: string },
+    ): void {
+      const { channel, account } = from;
       const { id, kind, title } = received;
       if (!row) {
         insert.run({ id, kind, title, channel, account, address: received.address });
@@ -90,7 +87,8 @@ export function chatsOf({ raw, memory }: Connection): Chats {
       refresh.run({ id, kind, title, account, address });
       touch(id);
     },
-    moved(id, address) {
+    /** The platform moved it: undelivered entries go to the new address. */
+    moved(id: ChatId, address: string): void {
       const row = find(id);
       if (!row || row.address === address) return;
       leave.run({ chatId: id, address: row.address, moves: row.moves });
@@ -99,16 +97,13 @@ export function chatsOf({ raw, memory }: Connection): Chats {
       readdress.run({ id, address });
       touch(id);
     },
-    attend(id, { activePersona, invited, away }) {
+    /** Changes who takes part. */
+    attend(id: ChatId, who: { activePersona?: PersonaId; invited: PersonaId[]; away: PersonaId[] }): void {
       const row = find(id);
       if (!row) return;
       const some = (ids: PersonaId[]) => (ids.length === 0 ? null : ids);
-      const who = {
-        activePersona: activePersona ?? row.activePersona,
-        invited: some(invited),
-        away: some(away),
-      };
-      setWhoAttends.run(bound({ id, ...who }));
+      const present = { invited: some(who.invited), away: some(who.away) };
+      setWhoAttends.run(bound({ id, activePersona: who.activePersona ?? row.activePersona, ...present }));
       touch(id);
     },
   };

@@ -22,13 +22,7 @@ interface Found extends Omit<Row<typeof message>, 'turnId'> {
 }
 
 /** To be called within a transaction. */
-export interface Edits {
-  /** Returns the room in which there is now something else to answer, if any. */
-  change(edit: Of<'edit'>, from: { account: string; now: number }): RoomId | null;
-  withdraw(deleted: Of<'deleted'>, from: { account: string }): void;
-}
-
-export function editsOf({ raw }: Connection, chats: Chats): Edits {
+export function editsOf({ raw }: Connection, chats: Chats) {
   const find = (edited: 0 | 1) =>
     raw.prepare<[object], Found>(`
       select id, ${columns(MESSAGE)}, state = 'done' and exists (
@@ -59,7 +53,9 @@ export function editsOf({ raw }: Connection, chats: Chats): Edits {
   const movesOf = (chatId: string) => chats.find(chatId)?.moves ?? 0;
 
   return {
-    change({ chatId, senderId, platformMessageId, editedAt, mentionsBot, ...edit }, { account, now }) {
+    /** Returns the room in which there is now something else to answer, if any. */
+    change(edit: Of<'edit'>, { account, now }: { account: string; now: number }): RoomId | null {
+      const { chatId, senderId, platformMessageId, editedAt, mentionsBot } = edit;
       const key = { chatId, account, moves: movesOf(chatId), platformMessageId };
       const found = findEdited.get(key) ?? findFirst.get(key);
       if (!found || found.authorId !== senderId) return null;
@@ -80,7 +76,8 @@ export function editsOf({ raw }: Connection, chats: Chats): Edits {
       return isWaiting ? room : null;
     },
 
-    withdraw({ chatId, platformMessageIds, senderId = null }, { account }) {
+    withdraw(deleted: Of<'deleted'>, { account }: { account: string }): void {
+      const { chatId, platformMessageIds, senderId = null } = deleted;
       const ids = JSON.stringify(platformMessageIds);
       const rooms = withdraw.all({ chatId, account, moves: movesOf(chatId), senderId, ids });
       for (const room of new Set(rooms)) moveFenceOn.run(room);

@@ -5,15 +5,10 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 
-export interface Flush {
-  /** Starts syncing what was committed so far. */
-  begin(): void;
-  /** Resolves when it is on the disk; rejects when syncing failed, and the next call tries again. */
-  done(): Promise<void>;
-}
+export type Flush = ReturnType<typeof createFlush>;
 
 /** `rewrite` durably writes the log's content elsewhere. */
-export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<void>): Flush {
+export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<void>) {
   let last = Promise.resolve();
   /** A sync that has not started yet covers everything committed until it does. */
   let queued = false;
@@ -31,6 +26,7 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
     }
   }
 
+  /** Starts syncing what was committed so far. */
   function begin(): void {
     if (queued) return;
     queued = true;
@@ -41,7 +37,8 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
 
   return {
     begin,
-    done() {
+    /** Resolves when it is on the disk; rejects when syncing failed, and the next call tries again. */
+    done(): Promise<void> {
       if (failed) begin();
       return last;
     },

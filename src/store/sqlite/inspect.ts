@@ -1,5 +1,5 @@
 /** For `doctor`: inspects a database file without changing it, whether or not a gateway is running on it. */
-import { access } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { storeFault } from './busy.js';
@@ -18,11 +18,7 @@ export type SqliteInspection =
 
 /** Throws Fault `store_newer` and `store_unavailable`, as opening it would. */
 export async function inspectSqlite(file: string, migrationsFolder: URL): Promise<SqliteInspection> {
-  const exists = await access(file).then(
-    () => true,
-    () => false,
-  );
-  if (!exists) return { kind: 'missing' };
+  if (!existsSync(file)) return { kind: 'missing' };
   return reading(file, ({ raw }) => {
     const known = knownMigrations(fileURLToPath(migrationsFolder));
     const applied = appliedMigrations({ raw, file });

@@ -6,22 +6,11 @@
  * Whether others have written is checked once per pass of the event loop and again in each transaction. Once per pass
  * suffices: whatever reaches us within a pass was sent before the pass began.
  */
-export interface Memory {
-  /** The cached value of this name, or what `read` returns. */
-  get<T>(name: string, read: () => T): T;
-  /** The value of this name is being changed. */
-  touch(name: string): void;
-  /** Everything is being changed. */
-  clear(): void;
-  /** For the connection: a transaction begins, and commits or rolls back. */
-  begin(): void;
-  commit(): void;
-  rollback(): void;
-}
+export type Memory = ReturnType<typeof createMemory>;
 
 const MOST = 10_000;
 
-export function createMemory(dataVersion: () => unknown): Memory {
+export function createMemory(dataVersion: () => unknown) {
   const kept = new Map<string, unknown>();
   /** Values read within the running transaction: kept when it commits. Null if none is running. */
   let uncommitted: Map<string, unknown> | null = null;
@@ -43,6 +32,7 @@ export function createMemory(dataVersion: () => unknown): Memory {
   }
 
   return {
+    /** The cached value of this name, or what `read` returns. */
     get<T>(name: string, read: () => T): T {
       askWhetherOthersWrote();
       const copies = uncommitted?.has(name) ? uncommitted : kept;
@@ -52,24 +42,27 @@ export function createMemory(dataVersion: () => unknown): Memory {
       (uncommitted ?? kept).set(name, found);
       return found;
     },
-    touch(name) {
+    /** The value of this name is being changed. */
+    touch(name: string): void {
       kept.delete(name);
       uncommitted?.delete(name);
     },
-    clear() {
+    /** Everything is being changed. */
+    clear(): void {
       kept.clear();
       uncommitted?.clear();
     },
-    begin() {
+    /** For the connection: a transaction begins, and commits or rolls back. */
+    begin(): void {
       uncommitted = new Map();
       asked = false;
     },
-    commit() {
+    commit(): void {
       for (const [name, value] of uncommitted ?? []) kept.set(name, value);
       uncommitted = null;
       asked = false;
     },
-    rollback() {
+    rollback(): void {
       kept.clear();
       uncommitted = null;
       asked = false;

@@ -2,28 +2,19 @@
  * Step 7 of the route: the outbox. Entries are added by `Deliver` alone, and delivered in order per chat; only one process
  * at a time sends for a chat.
  */
-import type { Delivery, NewDelivery, ShownPart } from '../../core/delivery.js';
+import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/delivery.js';
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
 import type { Lease, RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
-
 import { bound, columns, fromJson, listed, type Row } from './columns.js';
-
 import type { Connection } from './connection.js';
 import type { outbox } from './schema-work.js';
 
 /** The destination of a delivery, and when it was created. */
-export interface Destination {
-  chatId: ChatId;
-  channel: string;
-  address: Address;
-  threadId: string | null;
-  kind: 'direct' | 'group';
-  now: number;
-}
+export type Destination = Omit<Post, 'delivery' | 'precedes'>;
 
 /** An entry's state, apart from its content. */
 export interface Standing {
@@ -49,21 +40,14 @@ export function turnOf(origin: string): string {
     end`;
 }
 
-export interface Deliver {
-  /**
-   * Adds deliveries to the outbox. With `send`, the first is claimed, marked as being sent, and returned. To be called
-   * within a transaction.
-   */
-  put(to: Destination, deliveries: (NewDelivery & Standing)[], send?: Lease | null): Delivery | null;
-  /** As `put`, but ignores a duplicate of (origin, persona, part): then false. */
-  putOnce(to: Destination, delivery: NewDelivery & Standing): boolean;
-}
-
 /** What is given for each new entry, apart from its destination. */
 const GIVEN = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId shownKey
     precedes leaseOwner leaseUntil`;
 
-export function deliverOf({ raw }: Connection): Deliver {
+export type Deliver = ReturnType<typeof deliverOf>;
+
+/** Adds deliveries to the outbox. To be called within a transaction. */
+export function deliverOf({ raw }: Connection) {
   const insert = raw
     .prepare<[object], number>(`
       insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(GIVEN)})
@@ -103,7 +87,8 @@ export function deliverOf({ raw }: Connection): Deliver {
   }
 
   return {
-    put(to, deliveries, send = null) {
+    /** With `send`, the first is claimed, marked as being sent, and returned. */
+    put(to: Destination, deliveries: (NewDelivery & Standing)[], send: Lease | null = null): Delivery | null {
       const [first] = deliveries;
       if (first === undefined) return null;
       const ids = insertRows(to, deliveries, send);
@@ -112,7 +97,9 @@ export function deliverOf({ raw }: Connection): Deliver {
       }
       return send ? asDelivery(ids[0] ?? 0, to, first) : null;
     },
-    putOnce: (to, delivery) => insertRows(to, [delivery], null).length === 1,
+    /** Ignores a duplicate of (origin, persona, part): then false. */
+    putOnce: (to: Destination, delivery: NewDelivery & Standing) =>
+      insertRows(to, [delivery], null).length === 1,
   };
 }
 

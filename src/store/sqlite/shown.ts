@@ -18,13 +18,9 @@ export interface Shown {
   crashes: number;
 }
 
-export interface ShownRecords {
-  find(turnId: string): Shown;
-  /** The turn was stopped: completes what is visible as stopped. To be called within a transaction. */
-  stop(turn: { id: string; personaId: string }, to: Destination): void;
-}
+export type ShownRecords = ReturnType<typeof shownOf>;
 
-export function shownOf({ raw }: Connection, deliver: Deliver): ShownRecords {
+export function shownOf({ raw }: Connection, deliver: Deliver) {
   const find = raw.prepare<[string], { parts: string; crashes: number }>(
     'select parts, crashes from shown where turn_id = ?',
   );
@@ -37,7 +33,8 @@ export function shownOf({ raw }: Connection, deliver: Deliver): ShownRecords {
 
   return {
     find: shownParts,
-    stop({ id, personaId }, to) {
+    /** The turn was stopped: completes what is visible as stopped. To be called within a transaction. */
+    stop({ id, personaId }: { id: string; personaId: string }, to: Destination): void {
       const { parts, crashes } = shownParts(id);
       const last = parts.at(-1);
       if (last === undefined) return;

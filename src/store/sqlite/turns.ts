@@ -171,15 +171,10 @@ function asJson(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** Both must be called within a transaction. */
-export interface Suspended {
-  /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
-  resume(receipt: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null;
-  /** A turn was just suspended: its result may have come before. */
-  resumeWithEarly(waitsFor: string): void;
-}
+export type Suspended = ReturnType<typeof suspendedOf>;
 
-export function suspendedOf({ raw }: Connection): Suspended {
+/** To be called within a transaction. */
+export function suspendedOf({ raw }: Connection) {
   const find = raw.prepare<[string], { id: string; room: RoomId }>(`
     select id, room_id as room from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
   const lastStep = raw
@@ -210,12 +205,15 @@ export function suspendedOf({ raw }: Connection): Suspended {
   }
 
   return {
-    resume({ waitsFor, content, failed, isTimeout }, now) {
+    /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
+    resume(result: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null {
+      const { waitsFor, content, failed, isTimeout } = result;
       const room = goOn(waitsFor, content, failed);
       if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
       return room;
     },
-    resumeWithEarly(waitsFor) {
+    /** A turn was just suspended: its result may have come before. */
+    resumeWithEarly(waitsFor: string): void {
       const early = takeEarly.get(waitsFor);
       if (early) goOn(waitsFor, early.content, early.failed === 1);
     },

@@ -13,21 +13,17 @@ function startOfDay(time: number): number {
   return Math.floor(time / DAY_MS) * DAY_MS;
 }
 
-/** Adds turns, and requests to a model outside of turns. To be called within a transaction. */
-export type AddUsage = (
-  of: { room: RoomId; personaId: PersonaId },
-  used: Usage & { turns: number },
-  now: number,
-) => void;
+export type AddUsage = ReturnType<typeof usageAdderOf>;
 
-export function usageAdderOf({ raw }: Connection): AddUsage {
+/** Adds turns, and requests to a model outside of turns. To be called within a transaction. */
+export function usageAdderOf({ raw }: Connection) {
   const add = raw.prepare<[object]>(`
     ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens')}
     on conflict do update set turns = turns + excluded.turns, input_tokens = input_tokens + excluded.input_tokens,
       output_tokens = output_tokens + excluded.output_tokens, cached_tokens = cached_tokens + excluded.cached_tokens`);
-  return ({ room, personaId }, { turns, inputTokens, outputTokens, cachedTokens = 0 }, now) => {
-    const { chatId } = roomParts(room);
-    add.run({ chatId, day: startOfDay(now), personaId, turns, inputTokens, outputTokens, cachedTokens });
+  return (of: { room: RoomId; personaId: PersonaId }, used: Usage & { turns: number }, now: number) => {
+    const { chatId } = roomParts(of.room);
+    add.run({ cachedTokens: 0, ...used, chatId, personaId: of.personaId, day: startOfDay(now) });
   };
 }
 

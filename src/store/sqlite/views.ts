@@ -28,24 +28,17 @@ export function beganBefore(upTo: string): string {
   return `json_extract(turn.batch, '$[0]') <= ${upTo}`;
 }
 
-/** To be called within a transaction. */
-export interface Views {
-  find(room: RoomId, personaId: PersonaId): ViewRecord;
-  /** Whether something addressed to the persona in a span of its view has not been seen by a flush. */
-  owes(view: ViewRecord, span: { after: Position; to: Position }): boolean;
-  /** Records the size of the last request. */
-  measure(room: RoomId, personaId: PersonaId, measured: Measured): void;
-  /** Forgets everything up to a message; its flush is no longer pending. */
-  reset(room: RoomId, personaId: PersonaId, upTo: number): void;
-}
-
+const UNTOUCHED = { resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null };
 const VIEW = 'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated';
 const SPAN = 'chatId file roomId personaId afterHeard afterMessage toHeard toMessage state';
 const IS_VIEW = 'room_id = @room and persona_id = @personaId';
 const IS_FILE = 'chat_id = @chatId and file = @file';
 const SET_STATE = `update archived set state = @state where ${IS_FILE}`;
 
-export function viewsOf({ raw }: Pick<Connection, 'raw'>): Views {
+export type Views = ReturnType<typeof viewsOf>;
+
+/** To be called within a transaction. */
+export function viewsOf({ raw }: Pick<Connection, 'raw'>) {
   const find = raw.prepare<[RoomId, PersonaId], ViewRow>(
     `select ${columns(VIEW)} from view where room_id = ? and persona_id = ?`,
   );
@@ -68,9 +61,10 @@ export function viewsOf({ raw }: Pick<Connection, 'raw'>): Views {
 
   function findView(room: RoomId, personaId: PersonaId): ViewRecord {
     const row = find.get(room, personaId);
-    return row ? toView(room, personaId, row) : newView(room, personaId);
+    return row ? toView(room, personaId, row) : { room, personaId, ...UNTOUCHED };
   }
 
+  /** Whether something addressed to the persona in a span of its view has not been seen by a flush. */
   function owes(
     { room, personaId, resetAt, flushedTo }: ViewRecord,
     span: { after: Position; to: Position },
@@ -82,8 +76,11 @@ export function viewsOf({ raw }: Pick<Connection, 'raw'>): Views {
   return {
     find: findView,
     owes,
-    measure: (room, personaId, measured) => void measure.run({ room, personaId, ...measured }),
-    reset(room, personaId, upTo) {
+    /** Records the size of the last request. */
+    measure: (room: RoomId, personaId: PersonaId, measured: Measured) =>
+      void measure.run({ room, personaId, ...measured }),
+    /** Forgets everything up to a message; its flush is no longer pending. */
+    reset(room: RoomId, personaId: PersonaId, upTo: number): void {
       reset.run({ room, personaId, upTo });
       forgetGiven.run({ room, personaId });
       // Messages after the reset command may be in an archive already: their flush stays pending.
@@ -235,11 +232,6 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
 
 type ViewRow = Omit<Row<typeof view>, 'roomId' | 'personaId'>;
 type SpanRow = Row<typeof archived>;
-
-function newView(room: RoomId, personaId: PersonaId): ViewRecord {
-  const nothing = { resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null };
-  return { room, personaId, ...nothing };
-}
 
 function toView(room: RoomId, personaId: PersonaId, row: ViewRow): ViewRecord {
   const { resetAt, summary, counted, estimated } = row;
