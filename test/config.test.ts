@@ -47,7 +47,7 @@ describe('where the configuration is', () => {
       model: {
         server: null,
         fallbacks: [],
-        contextTokens: 128_000,
+        contextTokens: null,
         maxOutputTokens: 4096,
         timeoutSeconds: 120,
         maxToolRounds: 25,

@@ -10,6 +10,8 @@ import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
  */
 export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
   if (fallbacks.length === 0) return first;
+  /** The one that answered last, or was asked too much: as long as it is a fallback, requests fit its window, too. */
+  let answering = first;
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const { model: _, ...withoutModel } = request;
@@ -19,6 +21,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
       for await (const event of client.stream(client === first ? request : withoutModel, signal)) {
         if (event.kind !== 'failed') {
           spoke = event.kind === 'text';
+          if (event.kind === 'done') answering = client;
           yield event;
           if (event.kind === 'done') return;
           continue;
@@ -28,6 +31,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
           return;
         }
         faults.push(event.fault);
+        if (event.fault.code === 'context_too_long') answering = client;
       }
       if (faults.length <= fallbacks.length) {
         if (spoke) yield { kind: 'restart' };
@@ -41,6 +45,11 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
 
   return {
     stream,
+
+    contextTokens(model) {
+      const tokens = first.contextTokens(model);
+      return answering === first ? tokens : Math.min(tokens, answering.contextTokens());
+    },
 
     async check(signal) {
       const { identity, warnings } = await first.check(signal);

@@ -87,6 +87,7 @@ export type Answer =
       calls?: { name: string; arguments: object }[];
       usage?: Usage;
       truncated?: boolean;
+      cut?: true;
       fault?: FaultCode;
     };
 
@@ -98,6 +99,8 @@ export interface WorkbenchOptions {
   /** Offers the real memory tools. */
   memoryTools?: boolean;
   settings?: Partial<Settings>;
+  /** The model's context window, which may change. */
+  contextTokens?: number | (() => number);
   /** Under which name it claims things in the store. */
   owner?: string;
   folder?: string;
@@ -124,7 +127,6 @@ export interface WorkbenchOptions {
 
 /** As a gateway is configured that says nothing of all this; only a burst is not waited for. */
 export const SETTINGS: Settings = {
-  contextTokens: 100_000,
   maxOutputTokens: 1_000,
   overheardMessages: 50,
   compactAfterMessages: 200,
@@ -186,6 +188,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
+  const { contextTokens = 100_000 } = options;
   const model: ModelClient = options.model ?? {
     async *stream(request, signal): AsyncGenerator<ModelEvent> {
       asked.push(structuredClone(request));
@@ -195,11 +198,22 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         calls = [],
         usage = null,
         truncated = false,
+        cut,
         fault,
       } = typeof said === 'string' ? { text: said } : said;
       if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted') };
-      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated };
+      else
+        yield {
+          kind: 'done',
+          text,
+          calls: calls.map(toCall),
+          usage,
+          model: 'm',
+          truncated,
+          ...(cut && { cut }),
+        };
     },
+    contextTokens: () => (typeof contextTokens === 'function' ? contextTokens() : contextTokens),
     check: async () => ({ identity: 'test', warnings: [] }),
   };
   const settings: Settings = { ...SETTINGS, ...options.settings };
