@@ -1,6 +1,7 @@
 /** What a server wants back is in the history, two turns later and after a restart: the real client over the real store. */
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
 import { type FakeModel, lastUserText, startFakeModel } from '../fakes/model.js';
 import { deepseek } from '../fakes/model-servers/deepseek.js';
@@ -8,6 +9,8 @@ import { gemini3 } from '../fakes/model-servers/gemini3.js';
 import { kimi } from '../fakes/model-servers/kimi.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+
+const NOTHING_KEPT = { load: async () => null, save: async () => {} };
 
 let fake: FakeModel;
 let bench: Workbench;
@@ -39,7 +42,10 @@ test.each([
     model: createOpenAiModel({
       ...{ server: { baseUrl: fake.url, apiKey: null, name: 'm' }, clock: systemClock, log: quietLog },
       ...{ maxOutputTokens: 500, timeoutSeconds: 60, maxAttempts: 1 },
-      quirks: { load: async () => null, save: async () => {} },
+      quirks: NOTHING_KEPT,
+      windows: createWindowStore(NOTHING_KEPT, systemClock, quietLog),
+      contextTokens: () => null,
+      askServer: async () => null,
     }),
   });
   for (const text of ['one', 'two', 'three']) {
