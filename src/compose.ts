@@ -132,7 +132,6 @@ export async function compose({
   const media = await createMediaOf(config, mediaFolder, log);
   const sizes = createSizes({ store, mediaBytes: () => mediaBytes(mediaFolder), clock });
   const settings = {
-    contextTokens: config.model.contextTokens,
     maxOutputTokens: config.model.maxOutputTokens,
     maxToolRounds: config.model.maxToolRounds,
     choices: config.model.choices,
@@ -285,13 +284,21 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const { createOpenAiModel } = await import('./models/openai.js');
   const { withFallbacks } = await import('./models/fallbacks.js');
-  const quirks = {
-    load: () => store.setting('model.quirks'),
-    save: (value: string) => store.setSetting('model.quirks', value),
-  };
+  const { createAskJson } = await import('./models/ask-json.js');
+  const { createWindowStore } = await import('./models/context-window.js');
+  const stored = (name: string) => ({
+    load: () => store.setting(name),
+    save: (value: string) => store.setSetting(name, value),
+  });
+  const quirks = stored('model.quirks');
+  const windows = createWindowStore(stored('model.windows'), systemClock, log);
+  await windows.loaded();
   const client = (each: OpenAiModelOptions['server']) =>
     createOpenAiModel({
       server: each,
+      contextTokens: () => config.model.contextTokens,
+      windows,
+      askServer: createAskJson(each, systemClock),
       images: config.model.images,
       maxOutputTokens,
       timeoutSeconds,

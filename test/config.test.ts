@@ -48,7 +48,7 @@ describe('where the configuration is', () => {
         server: null,
         fallbacks: [],
         choices: [],
-        contextTokens: 128_000,
+        contextTokens: null,
         maxOutputTokens: 4096,
         timeoutSeconds: 120,
         maxToolRounds: 25,
