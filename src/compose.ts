@@ -280,7 +280,7 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
 }
 
 export async function createModel(config: Config, store: Store, log: Log): Promise<ModelClient> {
-  const { server, fallbacks, choices, contextTokens, maxOutputTokens, timeoutSeconds } = config.model;
+  const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const { createOpenAiModel } = await import('./models/openai.js');
   const { withFallbacks } = await import('./models/fallbacks.js');
@@ -293,11 +293,10 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
   const quirks = stored('model.quirks');
   const windows = createWindowStore(stored('model.windows'), systemClock, log);
   await windows.loaded();
-  const holds = new Map(choices.map((choice) => [choice.name, choice.contextTokens]));
-  const client = (each: OpenAiModelOptions['server'] & { contextTokens?: number | undefined }) =>
+  const client = (each: OpenAiModelOptions['server'], contextTokens: OpenAiModelOptions['contextTokens']) =>
     createOpenAiModel({
       server: each,
-      contextTokens: (name) => each.contextTokens ?? holds.get(name) ?? contextTokens,
+      contextTokens,
       windows,
       askServer: createAskJson(each, systemClock),
       images: config.model.images,
@@ -307,7 +306,12 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       log,
       quirks,
     });
-  return withFallbacks(client(server), fallbacks.map(client), log);
+  const first = client(server, (model) => {
+    const chosen = model === server.name ? undefined : choices.find(({ name }) => name === model);
+    return chosen?.contextTokens ?? config.model.contextTokens;
+  });
+  const others = fallbacks.map((each) => client(each, () => each.contextTokens ?? null));
+  return withFallbacks(first, others, log);
 }
 
 async function createTerminalChannel(config: Config, wishes: TerminalWishes, log: Log): Promise<Channel> {

@@ -206,7 +206,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       const further = furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
       const { text, calls, model, finish, besides } = whole ?? first;
-      const addressee = { server: place, model: asked };
+      const addressee = { server: place, model: request.model ?? server.name };
       // Only what calls something stands in the history as it came.
       const echo = calls.length === 0 ? undefined : echoOf(addressee, besides);
       yield {
@@ -257,12 +257,13 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
   }
 
-  /** What an owner should hear: of its window, and that without tools there is no memory. */
+  /** What an owner should hear. */
   async function noticesFor(request: ModelRequest): Promise<{ notices?: Notice[] }> {
     const model = request.model ?? server.name;
     const notices = [...window.notices(model)];
     if (request.tools.length > 0 && (await quirks.refused(quirkKey(model))).has('tools')) {
-      notices.push(withoutTools(titleOf(model)));
+      const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
+      notices.push({ key: `no tools: ${quirkKey(model)}`, text });
     }
     return notices.length === 0 ? {} : { notices };
   }
@@ -300,11 +301,6 @@ async function answerOf(asked: Asked): Promise<Answer> {
   let next = await asked.next();
   while (!next.done) next = await asked.next();
   return next.value;
-}
-
-function withoutTools(title: string): Notice {
-  const text = `${title} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or run \`doctor\` after the server was changed.`;
-  return { key: `no tools: ${title}`, text };
 }
 
 function callIds(messages: ModelMessage[]): Set<string> {

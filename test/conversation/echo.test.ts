@@ -9,8 +9,7 @@ import { gemini3 } from '../fakes/model-servers/gemini3.js';
 import { kimi } from '../fakes/model-servers/kimi.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
-
-const NOTHING_KEPT = { load: async () => null, save: async () => {} };
+import { memoryQuirks } from '../models/helpers.js';
 
 let fake: FakeModel;
 let bench: Workbench;
@@ -42,8 +41,8 @@ test.each([
     model: createOpenAiModel({
       ...{ server: { baseUrl: fake.url, apiKey: null, name: 'm' }, clock: systemClock, log: quietLog },
       ...{ maxOutputTokens: 500, timeoutSeconds: 60, maxAttempts: 1 },
-      quirks: NOTHING_KEPT,
-      windows: createWindowStore(NOTHING_KEPT, systemClock, quietLog),
+      quirks: { load: async () => null, save: async () => {} },
+      windows: createWindowStore(memoryQuirks(), systemClock, quietLog),
       contextTokens: () => null,
       askServer: async () => null,
     }),

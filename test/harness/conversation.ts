@@ -213,8 +213,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
           usage,
           model: 'm',
           truncated,
-          ...(cut && { cut }),
           notices,
+          ...(cut && { cut }),
         };
     },
     contextTokens: () => (typeof contextTokens === 'function' ? contextTokens() : contextTokens),
