@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 export type IndexDatabase = ReturnType<typeof open>;
 
 /** Increases with every change of the tables, and of how text becomes terms. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** A scope's chunks are numbered from its number times this: messages by their ids, then lines of files. */
 export const SCOPE_SPAN = 2 ** 32;

@@ -27,7 +27,8 @@ export interface FileText {
 
 /** A hit before the store has confirmed that it may be seen. */
 export type Ranked =
-  | { kind: 'message'; messageId: number; relevance: number }
+  /** `before`: the message before it in its room. */
+  | { kind: 'message'; messageId: number; before: number | null; relevance: number }
   | { kind: 'line'; recalled: Recalled };
 
 export interface WaitingChunk {

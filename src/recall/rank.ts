@@ -8,8 +8,16 @@ import type { ScopeTable } from './scope-table.js';
 /** Where a term occurs: indexes into the table in ascending order, repeated for each occurrence. */
 export type Occurrences = Int32Array;
 
+export interface Term {
+  positions: Occurrences;
+  /** 1: the question is about it. Less: it only says how it is asked, or was said just before. */
+  weight: number;
+}
+
 export interface Question {
-  terms: Occurrences[];
+  terms: Term[];
+  /** Words that the question calls somebody's own, as "my dog". */
+  own: Occurrences[];
   /** The authors that the question names, as numbers in the table. */
   asked: Set<number>;
   dates: Span[];
@@ -33,6 +41,8 @@ export const WEIGHTS = {
   b: 0.35,
   /** Bonus for two terms that are adjacent, as in the question. */
   pair: 0.5,
+  /** Bonus for what is said to be one's own, as in the question: "my dog". */
+  own: 0.5,
   /** Share from the message before: the answer to a question follows it and need not repeat its words. */
   before: 0.5,
   /** Share from the message after, which may be the answer. */
@@ -49,6 +59,8 @@ export const WEIGHTS = {
   short: 0.6,
   /** Added for each further term. */
   shortStep: 0.02,
+  /** A word of the question that nobody ever said counts this much against what has the others: it may be said otherwise. */
+  unsaid: 1,
   /** The most similar chunk in meaning gets this share of the best score by words. */
   meaning: 0.6,
   /**
@@ -68,10 +80,10 @@ const MEANING_SHARE = 1.3;
 export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): Scored[] {
   const { size } = table;
   if (size === 0) return [];
-  const ideal = question.terms.reduce((sum, positions) => sum + rarity(size, distinct(positions)), 0);
+  const ideal = idealOf(size, question.terms, weights);
   // A question of one common word is easily matched by chance.
   const sure = Math.min(1, ideal / Math.log(1 + size));
-  const own = wordScores(table, question.terms, weights);
+  const own = wordScores(table, question, weights);
   const sessions = sessionScores(table, question.terms);
   const best = largest(own);
   const bestSession = largest(sessions);
@@ -140,21 +152,36 @@ function addMeaning(
   }
 }
 
+/** What a chunk would score that had every word which the question is about; of words never said, only a share. */
+function idealOf(size: number, terms: Term[], weights: typeof WEIGHTS): number {
+  const about = terms.some(({ weight }) => weight === 1) ? terms.filter(({ weight }) => weight === 1) : terms;
+  return about.reduce((sum, { positions }) => {
+    const having = distinct(positions);
+    return sum + (having === 0 ? weights.unsaid : 1) * rarity(size, having);
+  }, 0);
+}
+
 /** BM25 of each chunk by itself, plus the bonus for adjacent terms. */
-function wordScores(table: ScopeTable, terms: Occurrences[], weights: typeof WEIGHTS): Float32Array {
+function wordScores(table: ScopeTable, { terms, own }: Question, weights: typeof WEIGHTS): Float32Array {
   const scores = new Float32Array(table.size);
   const average = table.terms / table.size || 1;
   const norm = (index: number) =>
     weights.k1 * (1 - weights.b + (weights.b * (table.lengths[index] ?? 0)) / average);
-  terms.forEach((positions, n) => {
-    const weight = rarity(table.size, distinct(positions));
+  for (const positions of own) {
+    const weight = weights.own * rarity(table.size, distinct(positions));
+    eachPosition(positions, (index) => {
+      scores[index] = (scores[index] ?? 0) + weight;
+    });
+  }
+  terms.forEach(({ positions, weight: share }, n) => {
+    const weight = share * rarity(table.size, distinct(positions));
     eachPosition(positions, (index, times) => {
       scores[index] = (scores[index] ?? 0) + (weight * times * (weights.k1 + 1)) / (times + norm(index));
     });
     const next = terms[n + 1];
     if (next === undefined || weights.pair === 0) return;
-    const both = common(positions, next);
-    const rare = weights.pair * rarity(table.size, both.length);
+    const both = common(positions, next.positions);
+    const rare = Math.min(share, next.weight) * weights.pair * rarity(table.size, both.length);
     for (const index of both)
       scores[index] = (scores[index] ?? 0) + (rare * (weights.k1 + 1)) / (1 + norm(index));
   });
@@ -162,17 +189,17 @@ function wordScores(table: ScopeTable, terms: Occurrences[], weights: typeof WEI
 }
 
 /** BM25 with sessions as the documents. */
-function sessionScores(table: ScopeTable, terms: Occurrences[]): Float32Array {
+function sessionScores(table: ScopeTable, terms: Term[]): Float32Array {
   const count = table.sessionLengths.length;
   const scores = new Float32Array(count);
   const average = table.terms / count || 1;
-  for (const positions of terms) {
+  for (const { positions, weight: share } of terms) {
     const times = new Map<number, number>();
     for (const index of positions) {
       const session = table.sessions[index] ?? 0;
       times.set(session, (times.get(session) ?? 0) + 1);
     }
-    const weight = rarity(count, times.size);
+    const weight = share * rarity(count, times.size);
     for (const [session, n] of times) {
       const norm = 1.2 * (0.25 + (0.75 * (table.sessionLengths[session] ?? 0)) / average);
       scores[session] = (scores[session] ?? 0) + (weight * n * 2.2) / (n + norm);

@@ -45,6 +45,8 @@ const GATHER_MS = 1_000;
 /** Under load the pauses grow with the work, so that indexing takes at most a sixth of the time. */
 const REST_PER_WORK = 5;
 const LONGEST_REST_MS = 5_000;
+/** What is said later is no answer to a question. */
+const ANSWERED_WITHIN_MS = 3_600_000;
 /** Extra hits to request, because the store may withhold some. */
 const SPARE = 40;
 
@@ -149,7 +151,8 @@ export function createRecall(options: {
         // What was heard while the thread was starting need not wait: it runs now.
         if (stopWaiting !== null) indexLater();
       });
-    return { hits: (await shown(scope, query, ranked)).slice(0, limit), by: byVectors ? 'both' : 'keywords' };
+    const hits = (await shown(scope, query, ranked)).slice(0, limit);
+    return { hits: await withQuestions(scope, query, ranked, hits), by: byVectors ? 'both' : 'keywords' };
   }
 
   async function refreshed(scope: Scope, { except }: RecallQuery): Promise<void> {
@@ -180,6 +183,27 @@ export function createRecall(options: {
       if (shownAlready.has(key)) return [];
       shownAlready.add(key);
       return [recalled];
+    });
+  }
+
+  /** To a hit that may be an answer, what was asked just before it. */
+  async function withQuestions(
+    scope: Scope,
+    query: RecallQuery,
+    ranked: Ranked[],
+    hits: Recalled[],
+  ): Promise<Recalled[]> {
+    const before = new Map(
+      ranked.flatMap((hit) => (hit.kind === 'message' ? [[hit.messageId, hit.before]] : [])),
+    );
+    const beforeOf = ({ source }: Recalled) =>
+      (source.kind === 'message' ? before.get(source.messageId) : null) ?? null;
+    const ids = hits.flatMap((hit) => beforeOf(hit) ?? []);
+    if (ids.length === 0) return hits;
+    const byId = new Map((await feed.visible(scope, ids)).map((message) => [message.id, message]));
+    return hits.map((hit) => {
+      const asked = fromMessage(hit, byId.get(beforeOf(hit) ?? -1), scope, query);
+      return asked !== null && isQuestionOf(asked, hit) ? { ...hit, answers: asked } : hit;
     });
   }
 
@@ -241,6 +265,16 @@ export function createRecall(options: {
       await index.close();
     },
   };
+}
+
+function isQuestionOf(asked: Recalled, answer: Recalled): boolean {
+  const soon = asked.at !== null && answer.at !== null && Math.abs(answer.at - asked.at) < ANSWERED_WITHIN_MS;
+  const isAnother = nameOf(asked) !== nameOf(answer);
+  return soon && isAnother && /[?？؟]\P{L}*$/u.test(asked.text);
+}
+
+function nameOf({ source }: Recalled): string {
+  return source.kind === 'message' ? `${source.author} ${source.own}` : '';
 }
 
 function fromMessage(

@@ -17,7 +17,7 @@ import type { IndexPort, Ranked } from './index-port.js';
 import { rank, relevanceOf, type Scored } from './rank.js';
 import type { ScopeTable } from './scope-table.js';
 import { createScopeTables, type ScopeTables } from './scope-tables.js';
-import { queryTerms, type Term } from './terms.js';
+import { ownTerms, queryTerms, subjectTerms } from './terms.js';
 import { createVectors, type Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {
@@ -36,6 +36,10 @@ interface Open {
 
 /** A question with more terms is a pasted text: only its first terms are searched. */
 const MOST_TERMS = 64;
+/** The weight of words that only say how something is asked: "what is it called". */
+const FRAME = 0.5;
+/** Of words that were said just before, in the search for what goes on from them. */
+const AROUND = 0.6;
 /** Chunks of a file that are written at once: a search may have to wait for them. */
 const LINES_AT_ONCE = 200;
 
@@ -227,14 +231,23 @@ export function createSearchIndex(
     // A name says who spoke, and is in every greeting: it is only searched for if the question has no other words.
     const names = all.filter(({ text }) => table.authorsByTerm.has(text));
     const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
+    const subject = new Set(subjectTerms(query.text, MOST_TERMS).map(({ text }) => text));
     const found = (others.length > 0 ? others : all).map((term) => {
-      const positions = tables.occurrences(scope, table, term);
-      const alike = positions?.length === 0 ? wordsLike(term) : null;
-      return alike === null ? positions : tables.occurrences(scope, table, alike);
+      const weight = subject.size === 0 || subject.has(term.text) ? 1 : FRAME;
+      const said = tables.occurrences(scope, table, term);
+      return { positions: said?.length === 0 ? tables.alike(scope, table, term) : said, weight };
     });
+    const known = new Set(all.map(({ text }) => text));
+    const around = subjectTerms(query.around ?? '', MOST_TERMS)
+      .filter(({ text }) => !known.has(text) && !table.authorsByTerm.has(text))
+      .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND }));
+    const own = ownTerms(query.text).map((text) => tables.occurrences(scope, table, { text, begins: false }));
     const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
     return {
-      terms: found.filter((positions) => positions !== null),
+      terms: [...found, ...around].flatMap(({ positions, weight }) =>
+        positions === null ? [] : [{ positions, weight }],
+      ),
+      own: own.filter((positions) => positions !== null),
       // A question that names everybody favours nobody.
       asked: asked.size < table.authorCount ? asked : new Set<number>(),
       dates: datesIn(query.text, query.now, zone),
@@ -258,7 +271,10 @@ function wantedIn({ chunks }: Open, scope: Scope, table: ScopeTable, { since, un
 function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored): Ranked[] {
   const chunk = table.chunks[hit.index] ?? 0;
   const relevance = relevanceOf(hit.share);
-  if (chunk < FIRST_LINE) return [{ kind: 'message', messageId: chunk, relevance }];
+  if (chunk < FIRST_LINE) {
+    const before = table.chunks[table.beside(hit.index, -1)] ?? null;
+    return [{ kind: 'message', messageId: chunk, before, relevance }];
+  }
   const found = chunks.line(scope * SCOPE_SPAN + chunk);
   if (found === null) return [];
   const { text, at, file, author, line, tier } = found;
@@ -266,12 +282,4 @@ function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored):
     ? { kind: 'archive' as const, file, author }
     : { kind: 'file' as const, file, line, tier };
   return [{ kind: 'line', recalled: { text, at, source, relevance } }];
-}
-
-/**
- * For a word that nobody has used: words with the same beginning, which covers unknown endings and typos at the end.
- */
-function wordsLike({ text, begins }: Term): Term | null {
-  if (begins || text.length < 6 || !/^\p{L}+$/u.test(text)) return null;
-  return { text: text.slice(0, Math.max(5, text.length - 3)), begins: true };
 }
