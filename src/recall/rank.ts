@@ -2,85 +2,23 @@
  * Ranks the chunks of one scope for one question. First by words (BM25), then by what is typical of conversations: an
  * answer is next to its question, a session is about one subject, and questions often mention who and when. Pure.
  */
-import type { Span } from './dates.js';
+import { addMeaning } from './meaning.js';
 import type { ScopeTable } from './scope-table.js';
-
-/** Where a term occurs: indexes into the table in ascending order, repeated for each occurrence. */
-export type Occurrences = Int32Array;
-
-export interface Term {
-  positions: Occurrences;
-  /** 1: the question is about it. Less: it only says how it is asked, or was said just before. */
-  weight: number;
-}
-
-export interface Question {
-  terms: Term[];
-  /** Words that the question calls somebody's own, as "my dog". */
-  own: Occurrences[];
-  /** The authors that the question names, as numbers in the table. */
-  asked: Set<number>;
-  dates: Span[];
-  /** Whether a chunk may be found at all. */
-  wanted(index: number): boolean;
-  /** The cosine similarity of each chunk; NaN if it has no vector. null: the search is by words only. */
-  similar: Float32Array | null;
-}
-
-export interface Scored {
-  index: number;
-  score: number;
-  /** The share of the question's weight that it matches; above 1 with the help of its neighbours. */
-  share: number;
-}
-
-export const WEIGHTS = {
-  /** Saturation: messages are short, so repeating a word adds hardly anything. */
-  k1: 0.7,
-  /** Length normalisation: low, because long messages also say more. */
-  b: 0.35,
-  /** Bonus for two terms that are adjacent, as in the question. */
-  pair: 0.5,
-  /** Bonus for what is said to be one's own, as in the question: "my dog". */
-  own: 0.5,
-  /** Share from the message before: the answer to a question follows it and need not repeat its words. */
-  before: 0.5,
-  /** Share from the message after, which may be the answer. */
-  after: 0.1,
-  /** Share from two messages away, in both directions: people stay with a subject for a few messages. */
-  further: 0.2,
-  /** A session about the subject raises everything said in it, by at most this share of the best score. */
-  session: 0.7,
-  /** Factor for messages by somebody whom the question names. */
-  speaker: 1.3,
-  /** Factor for messages from the time that the question mentions. */
-  date: 3,
-  /** A message of a word or two says little, whatever it matches: it keeps this share of its score. */
-  short: 0.6,
-  /** Added for each further term. */
-  shortStep: 0.02,
-  /** A word of the question that nobody ever said counts this much against what has the others: it may be said otherwise. */
-  unsaid: 1,
-  /** The most similar chunk in meaning gets this share of the best score by words. */
-  meaning: 0.6,
-  /**
-   * In standard deviations above the scope's mean: where similarity starts to count, and the range over which it grows.
-   */
-  meaningFrom: 1.5,
-  meaningOver: 3,
-};
-
-/** If very many chunks match a word of the question, only about this many are examined closely. */
-const MOST_SEEDS = 3_000;
-const BINS = 1_024;
-
-/** The chunk that stands out most in meaning counts as relevant as one with this share of the words. */
-const MEANING_SHARE = 1.3;
+import {
+  factor,
+  largest,
+  leastOf,
+  type Occurrences,
+  type Question,
+  type Scored,
+  type Term,
+  WEIGHTS,
+} from './scoring.js';
 
 export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): Scored[] {
   const { size } = table;
   if (size === 0) return [];
-  const ideal = idealOf(size, question.terms, weights);
+  const ideal = idealOf(size, question.terms);
   // A question of one common word is easily matched by chance.
   const sure = Math.min(1, ideal / Math.log(1 + size));
   const own = wordScores(table, question, weights);
@@ -102,63 +40,18 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
       weights.after * at(after) +
       weights.further * further +
       weights.session * best * session;
-    const length = table.lengths[index] ?? 0;
-    if (question.asked.has(table.authors[index] ?? -1)) score *= weights.speaker;
-    if (within(question.dates, table.times[index])) score *= weights.date;
-    score *= Math.min(1, weights.short + weights.shortStep * length);
+    score *= factor(table, question, index, weights.date, weights);
     if (score > 0) found.push({ index, score, share: ideal > 0 ? (sure * score) / ideal : 0 });
   }
-  if (question.similar !== null) addMeaning(table, found, question.similar, question.wanted, weights);
+  if (question.meaning !== null) addMeaning(table, found, question, question.meaning, weights);
   return found.sort((a, b) => b.score - a.score || b.index - a.index);
 }
 
-/**
- * Adds scores instead of merging two ranked lists, in which a weak list would count as much as a strong one. What
- * counts is how far a chunk stands out from the rest of the scope, so a model that cannot tell texts apart changes
- * nothing.
- */
-function addMeaning(
-  table: ScopeTable,
-  found: Scored[],
-  similar: Float32Array,
-  wanted: (index: number) => boolean,
-  weights: typeof WEIGHTS,
-): void {
-  let count = 0;
-  let sum = 0;
-  let squares = 0;
-  for (const value of similar) {
-    if (Number.isNaN(value)) continue;
-    count++;
-    sum += value;
-    squares += value * value;
-  }
-  const mean = sum / count;
-  const spread = Math.sqrt(Math.max(0, squares / count - mean * mean));
-  if (!(spread > 1e-6)) return;
-  const best = found.reduce((most, { score }) => Math.max(most, score), 0) || 1;
-  const byIndex = new Map(found.map((scored) => [scored.index, scored]));
-  for (let index = 0; index < table.size; index++) {
-    const outstanding = ((similar[index] ?? Number.NaN) - mean) / spread;
-    const gain = Math.min(1, (outstanding - weights.meaningFrom) / weights.meaningOver);
-    if (!(gain > 0) || !wanted(index)) continue;
-    let scored = byIndex.get(index);
-    if (scored === undefined) {
-      scored = { index, score: 0, share: 0 };
-      found.push(scored);
-    }
-    scored.score += weights.meaning * best * gain;
-    scored.share = Math.max(scored.share, MEANING_SHARE * gain);
-  }
-}
-
-/** What a chunk would score that had every word which the question is about; of words never said, only a share. */
-function idealOf(size: number, terms: Term[], weights: typeof WEIGHTS): number {
-  const about = terms.some(({ weight }) => weight === 1) ? terms.filter(({ weight }) => weight === 1) : terms;
-  return about.reduce((sum, { positions }) => {
-    const having = distinct(positions);
-    return sum + (having === 0 ? weights.unsaid : 1) * rarity(size, having);
-  }, 0);
+/** What a chunk would score that had every word which the question is about. */
+function idealOf(size: number, terms: Term[]): number {
+  const about = terms.filter(({ weight }) => weight === 1);
+  const counted = about.length > 0 ? about : terms;
+  return counted.reduce((sum, { positions }) => sum + rarity(size, distinct(positions)), 0);
 }
 
 /** BM25 of each chunk by itself, plus the bonus for adjacent terms. */
@@ -227,29 +120,6 @@ function reached(table: ScopeTable, own: Float32Array, best: number): Set<number
   return positions;
 }
 
-/** The score that about `MOST_SEEDS` chunks reach. */
-function leastOf(own: Float32Array, best: number): number {
-  const bins = new Uint32Array(BINS);
-  let count = 0;
-  for (const score of own) {
-    if (score === 0) continue;
-    count++;
-    const bin = Math.min(BINS - 1, Math.floor((score / best) * BINS));
-    bins[bin] = (bins[bin] ?? 0) + 1;
-  }
-  for (let bin = 0; count > MOST_SEEDS && bin < BINS; bin++) {
-    count -= bins[bin] ?? 0;
-    if (count <= MOST_SEEDS) return ((bin + 1) / BINS) * best;
-  }
-  return 0;
-}
-
-function largest(scores: Float32Array): number {
-  let most = 0;
-  for (const score of scores) if (score > most) most = score;
-  return most;
-}
-
 function rarity(all: number, having: number): number {
   return Math.log(1 + (all - having + 0.5) / (having + 0.5));
 }
@@ -282,10 +152,6 @@ function common(a: Occurrences, b: Occurrences): number[] {
     else m++;
   }
   return both;
-}
-
-function within(dates: Span[], at: number | undefined): boolean {
-  return at !== undefined && dates.some((span) => at >= span.from && at < span.until);
 }
 
 /**

@@ -23,9 +23,9 @@ import { createBackground } from './background.js';
 import { createFileIndexing } from './file-indexing.js';
 import { findMissing, readIndexed } from './first-look.js';
 import type { Ranked } from './index-port.js';
-import { createIndexThread } from './index-thread.js';
+import { createIndexThread, type RemoteIndex } from './index-thread.js';
 import { authorName, createMessageIndexing } from './message-indexing.js';
-import { addMissingVectors, questionVector } from './vector-indexing.js';
+import { addMissingVectors, questionVectors } from './vector-indexing.js';
 
 /** A search that takes longer returns nothing. */
 const SEARCH_MS = 3_000;
@@ -79,7 +79,7 @@ export function createRecall(options: {
   const index = createIndexThread(entry, { file, zone: zone.name }, threadIdleMs, clock, log, indexAgain);
   const messages = createMessageIndexing(feed, options.files, index);
   const files = createFileIndexing(options.files, index);
-  let counts = { indexed: 0, vectorsWaiting: 0 };
+  let counts: Awaited<ReturnType<RemoteIndex['counts']>> = { indexed: 0, vectorsWaiting: 0, former: null };
   let isFirst = true;
   let heard = 0;
   let stopWaiting: (() => void) | null = null;
@@ -105,6 +105,7 @@ export function createRecall(options: {
       log,
       () => 0,
       async (signal) => {
+        counts = await index.counts(embedder.model);
         await addMissingVectors(embedder, feed, index, log, signal);
         counts = await index.counts(embedder.model);
       },
@@ -140,13 +141,14 @@ export function createRecall(options: {
   async function found(scope: Scope, query: RecallQuery, signal: AbortSignal): Promise<RecallResult> {
     const limit = Math.min(Math.max(0, Math.floor(query.limit)), MOST_HITS);
     if (limit === 0 || !/[\p{L}\p{N}]/u.test(query.text)) return { hits: [], by: 'keywords' };
-    const [vector] = await Promise.all([
-      embedder && questionVector(embedder, query.text, clock, log, signal),
+    const asked = query.around === undefined ? query.text : `${query.around}\n${query.text}`;
+    const [vectors] = await Promise.all([
+      embedder === null ? [] : questionVectors(embedder, asked, counts.former, clock, log, signal),
       Promise.race([refreshed(scope, query), clock.sleep(REFRESH_MS, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
     const { ranked, byVectors } = await index
-      .search({ scope, query, most: limit * 3 + SPARE, vector })
+      .search({ scope, query, most: limit * 3 + SPARE, vectors })
       .finally(() => {
         // What was heard while the thread was starting need not wait: it runs now.
         if (stopWaiting !== null) indexLater();

@@ -14,9 +14,10 @@ import {
   SCOPE_SPAN,
 } from './index-database.js';
 import type { IndexPort, Ranked } from './index-port.js';
-import { rank, relevanceOf, type Scored } from './rank.js';
+import { rank, relevanceOf } from './rank.js';
 import type { ScopeTable } from './scope-table.js';
 import { createScopeTables, type ScopeTables } from './scope-tables.js';
+import type { Scored } from './scoring.js';
 import { ownTerms, queryTerms, subjectTerms } from './terms.js';
 import { createVectors, type Vectors } from './vectors.js';
 
@@ -49,6 +50,7 @@ export function createSearchIndex(
   zoneName: string,
   anew: (reason: string) => void,
   pause: () => Promise<void>,
+  now: () => number = () => performance.now(),
 ): SearchIndex {
   const zone = createZone(zoneName);
   let open: Open | null = null;
@@ -64,7 +66,7 @@ export function createSearchIndex(
     }
     if (open === null) {
       const db = openIndex(file, held, anew);
-      open = { db, chunks: createChunks(db), tables: createScopeTables(db), vectors: createVectors(db) };
+      open = { db, chunks: createChunks(db), tables: createScopeTables(db), vectors: createVectors(db, now) };
     }
     return open;
   }
@@ -180,16 +182,16 @@ export function createSearchIndex(
       });
     },
 
-    search: ({ scope, query, most, vector }) =>
+    search: ({ scope, query, most, vectors }) =>
       run((index) => {
         const number = index.chunks.scopeNumber(scope);
         if (number === null) return { ranked: [], byVectors: false };
         const table = index.tables.of(number);
-        const similar = vector && index.vectors.similar(number, table, vector.model, vector.value);
         const wanted = wantedIn(index, scope, table, query);
-        const scored = rank(table, { ...wordsOf(index, number, table, query), wanted, similar });
+        const meaning = index.vectors.meaning(number, table, vectors);
+        const scored = rank(table, { ...wordsOf(index, number, table, query), wanted, meaning });
         const ranked = scored.slice(0, most).flatMap((hit) => hitOf(index, number, table, hit));
-        return { ranked, byVectors: similar !== null };
+        return { ranked, byVectors: meaning !== null };
       }),
 
     forget: (chatId) =>
@@ -209,7 +211,7 @@ export function createSearchIndex(
     counts: (name) =>
       run(({ chunks, vectors }) => ({
         indexed: chunks.count(),
-        vectorsWaiting: name === null ? 0 : vectors.countWaiting(name),
+        ...(name === null ? { vectorsWaiting: 0, former: null } : waitingFor(vectors, name)),
       })),
 
     tidy: () => run(({ chunks, vectors }) => chunks.clear() || (model !== null && vectors.clear(model))),
@@ -222,6 +224,7 @@ export function createSearchIndex(
 
     close() {
       closed = true;
+      open?.vectors.noteTrust();
       shut();
     },
   };
@@ -253,6 +256,11 @@ export function createSearchIndex(
       dates: datesIn(query.text, query.now, zone),
     };
   }
+}
+
+function waitingFor(vectors: Vectors, model: string) {
+  const vectorsWaiting = vectors.countWaiting(model);
+  return { vectorsWaiting, former: vectorsWaiting === 0 ? null : vectors.former(model) };
 }
 
 /** Whether the chunk at an index may be found at all. */
