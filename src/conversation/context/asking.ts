@@ -11,12 +11,12 @@ export type Asking = 'question' | 'perhaps' | 'remark' | 'greeting';
 
 /** Somebody wants to be reminded. */
 const REMEMBERING = anyOf(
-  String.raw`\b(?:remind|remember|recall|forgot|forgotten)\b|\bwhat did (?:i|we) (?:say|tell)\b|\bi told you\b`,
-  String.raw`\b(?:erinner\w*|weißt du noch|weisst du noch|vergessen|nochmal|noch mal)\b`,
-  'recu[ée]rda|te acuerdas|acu[ée]rdate|me olvid|se me olvid',
-  "rappell?e|souviens|souvenez|j'ai oublié",
+  String.raw`\b(?:remind|remember|recall|forgot|forgotten)\b|\bwhat did (?:i|we) (?:say|tell)\b|\bi told you\b|\btell me (?:about|everything|all)\b(?! you)|\bwe (?:said|talked|agreed)\b`,
+  String.raw`\b(?:erinner\w*|weißt du noch|weisst du noch|vergessen|nochmal|noch mal|erzähl mir (?:von|was))\b`,
+  'recu[ée]rda|cuéntame (?:de|qué|sobre)|te acuerdas|acu[ée]rdate|me olvid|se me olvid',
+  "rappell?e|souviens|parle-moi d|souvenez|j'ai oublié",
   'ricord|ti ricordi|lembra|lembre|herinner|weet je nog',
-  'напомни|помнишь|помните|забыл',
+  'напомни|расскажи (?:мне )?(?:про|об?)(?!\\p{L})|помнишь|помните|забыл',
   '覚えて|思い出|忘れた|っけ[?？]?$|记得|記得|提醒|忘了|기억|까먹',
 );
 
