@@ -1,30 +1,14 @@
-/** Embedders for the benches of recall: a real server asked in the plainest way, and two that are made up. */
+/** Embedders for the benches of recall: a real server, and two that are made up. */
+import { systemClock } from '../src/core/clock.js';
 import type { Embedder } from '../src/core/embedder.js';
+import { createHttpEmbedder } from '../src/embedding/server.js';
 
 const WIDTH = 256;
 
-/** An OpenAI-compatible server; what it is asked goes through no breaker and has no prefix. */
-export function bareEmbedder(root: string, model: string, key?: string): Embedder {
-  let dimensions: number | null = null;
-  return {
-    ...port(model, () => dimensions),
-    async embed(input, { signal }) {
-      const answer = await fetch(`${root.replace(/\/$/, '')}/embeddings`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-        },
-        body: JSON.stringify({ model, input, encoding_format: 'float' }),
-        signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]),
-      });
-      if (!answer.ok) throw new Error(`${root} answered ${answer.status}`);
-      const { data } = (await answer.json()) as { data: { index: number; embedding: number[] }[] };
-      const vectors = data.sort((a, b) => a.index - b.index).map(({ embedding }) => unit(embedding));
-      dimensions = vectors[0]?.length ?? null;
-      return vectors;
-    },
-  };
+/** As the gateway asks a server, with the prefixes that the model wants. */
+export function realEmbedder(baseUrl: string, model: string, apiKey: string | null = null): Embedder {
+  const log = { debug() {}, info() {}, warn: console.error, error: console.error };
+  return createHttpEmbedder({ baseUrl, apiKey, model, timeoutSeconds: 60, clock: systemClock, log });
 }
 
 /** Texts are alike that share groups of three letters: a weak model in any language. */

@@ -16,7 +16,7 @@ import type { Recall } from '../src/core/recall.js';
 import type { HeardMessage } from '../src/core/view.js';
 import { createRecall } from '../src/recall/recall.js';
 import { memoryFeed, memoryFiles } from '../test/recall/memory-feed.js';
-import { bareEmbedder, noiseEmbedder, spellingEmbedder } from './embedders.js';
+import { noiseEmbedder, realEmbedder, spellingEmbedder } from './embedders.js';
 import { LANGUAGES, type Language } from './everyday-data.js';
 
 const { values: options } = parseArgs({
@@ -60,7 +60,7 @@ try {
     await measure('vectors that mean nothing', noiseEmbedder());
   }
   const { embeddings, model } = options;
-  if (embeddings !== undefined && model !== undefined) await measure(model, bareEmbedder(embeddings, model));
+  if (embeddings !== undefined && model !== undefined) await measure(model, realEmbedder(embeddings, model));
 } finally {
   await rm(folder, { recursive: true, force: true });
 }

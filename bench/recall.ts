@@ -11,7 +11,7 @@ import { createZone } from '../src/core/dates.js';
 import type { Embedder } from '../src/core/embedder.js';
 import { createRecall } from '../src/recall/recall.js';
 import { memoryFeed, memoryFiles } from '../test/recall/memory-feed.js';
-import { bareEmbedder } from './embedders.js';
+import { realEmbedder } from './embedders.js';
 
 interface Turn {
   speaker: string;
@@ -66,7 +66,7 @@ try {
   console.log(await measured('keywords', null));
   const { embeddings, model } = options;
   if (embeddings !== undefined && model !== undefined) {
-    console.log(await measured('both', bareEmbedder(embeddings, model, options.key)));
+    console.log(await measured('both', realEmbedder(embeddings, model, options.key)));
   }
   if (options.relevance) console.log(floors());
 } finally {
