@@ -266,15 +266,18 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
 
 /** null if `embeddings.backend` is off. */
 export async function createEmbedder(config: Config, metrics: Metrics, log: Log): Promise<Embedder | null> {
-  const { backend, baseUrl, apiKey, model, redisUrl, queue, timeoutSeconds } = config.embeddings;
-  const common = { timeoutSeconds, clock: systemClock, log, newId: randomUUID };
-  if (backend === 'http' && baseUrl !== null && model !== null) {
+  const { backend, baseUrl, apiKey, model, redisUrl, queue } = config.embeddings;
+  if (backend === 'off' || model === null) return null;
+  const { timeoutSeconds, queryPrefix, documentPrefix, dimensions } = config.embeddings;
+  const recipe = { model, queryPrefix, documentPrefix, dimensions };
+  const common = { ...recipe, timeoutSeconds, clock: systemClock, log, newId: randomUUID };
+  if (backend === 'http' && baseUrl !== null) {
     const { createHttpEmbedder } = await import('./embedding/server.js');
-    return createHttpEmbedder({ ...common, baseUrl, apiKey, model });
+    return createHttpEmbedder({ ...common, baseUrl, apiKey });
   }
-  if (backend === 'redis' && redisUrl !== null && model !== null) {
+  if (backend === 'redis' && redisUrl !== null) {
     const { createRedisEmbedder } = await import('./embedding/requester.js');
-    return createRedisEmbedder({ ...common, redisUrl, queue, model, metrics });
+    return createRedisEmbedder({ ...common, redisUrl, queue, metrics });
   }
   return null;
 }

@@ -171,6 +171,9 @@ export const configKeys = z.strictObject({
       base_url: webAddress().nullable().default(null),
       api_key: text('a key').nullable().default(null),
       model: text('the name of a model').nullable().default(null),
+      query_prefix: z.string().nullable().default(null),
+      document_prefix: z.string().nullable().default(null),
+      dimensions: whole(1).nullable().default(null),
       redis_url: address('an address that begins with redis:// or rediss://', /^rediss?$/)
         .nullable()
         .default(null),

@@ -69,6 +69,7 @@ describe('where the configuration is', () => {
       embeddings: {
         ...{ backend: 'off', baseUrl: null, apiKey: null, model: null, redisUrl: null },
         ...{ queue: 'queue:gpu_heavy', timeoutSeconds: 30, batchSize: 64, batchWindowMs: 5 },
+        ...{ queryPrefix: null, documentPrefix: null, dimensions: null },
       },
       channels: {
         telegram: null,

@@ -88,6 +88,7 @@ export async function buildContext(
   const recalled = (await knowsMore(services, ask, window, promptMemory))
     ? await recollect(services, { chatId: chat.id, personaId }, batch, {
         now: ask.now,
+        before: window.newest,
         shown: `${promptMemory.memory}\n${promptMemory.dailyLog}`,
         except: { room, after: view.windowAfter },
       })
