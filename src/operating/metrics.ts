@@ -26,6 +26,7 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   tool_calls_total: { help: 'Tool calls', labels: ['tool', 'failed'] },
   model_tokens_total: { help: 'Tokens as the model server counted them', labels: ['direction'] },
   flushes_total: { help: 'Memory flushes', labels: ['outcome'] },
+  consolidations_total: { help: 'Memories put in order at night', labels: ['outcome'] },
   compactions_total: { help: 'Windows moved', labels: ['outcome'] },
   archives_total: { help: 'Conversations archived as they left a window', labels: ['flushed'] },
   embedding_jobs_total: { help: 'Jobs of the embedding queue, at the worker', labels: ['outcome'] },
