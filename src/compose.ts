@@ -201,6 +201,7 @@ export async function compose({
       days,
       removeFiles: media.remove,
       trimMedia: (signal) => trimMedia(mediaFolder, { bytes, bytesPerChat }, clock.now(), signal),
+      consolidate: conversation.consolidate,
       zone,
       clock,
       log,

@@ -41,6 +41,11 @@ export interface Windows extends WindowControl {
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
   /** After a turn: starts a compaction if the window fills up. Returns at once. */
   consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
+  /**
+   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them.
+   * Resolves when it has settled; it does not begin once we are stopping.
+   */
+  beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
   /** Takes up pending flushes, and what an earlier run left unfinished. */
   start(channels: string[]): void;
   /** Aborts all running work; resolves when it has settled. */
@@ -169,6 +174,13 @@ export function createWindows(services: Services): Windows {
         'a window fills up; compacting it in the background',
       );
       begin(subject, { messages: sizes.messages, measured }, null);
+    },
+
+    async beside(subject, work) {
+      await run(subject, async (signal) => {
+        await work(signal);
+        return 'nothing';
+      }).done;
     },
 
     halt,
