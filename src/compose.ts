@@ -138,9 +138,11 @@ export async function compose({
     natural: config.personas.natural,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
     announce: config.memory.announce ?? null,
-    consolidation: config.memory.consolidate
-      ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
-      : null,
+    // The offline model could only spoil it.
+    consolidation:
+      config.memory.consolidate && config.model.server !== null
+        ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
+        : null,
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
   };
   const deliver = createDeliver({ store, owner, channels, chatFiles, settings, clock, log, metrics });

@@ -301,6 +301,32 @@ describe('a night', () => {
     expect(await at.memory()).toBe(MEMORY);
   });
 
+  it('gives way at once to a turn that needs room', async () => {
+    const at = await bench({ settings: { contextTokens: 9_000, maxOutputTokens: 1_000 } });
+    await remember(at.on);
+    let cutOff = false;
+    at.on.answer((request, signal) => {
+      if (!isNight(request)) return 'fine';
+      return new Promise((resolve) =>
+        signal.addEventListener('abort', () => {
+          cutOff = true;
+          resolve('cut off');
+        }),
+      );
+    });
+    await talk(at);
+    const night = at.night();
+    await expect.poll(() => at.asked().length).toBe(1);
+    for (let n = 0; n < 8; n++) {
+      await at.on.say(`long-${n} ${'and so on '.repeat(900)}`);
+      for (let step = 0; step < 200 && at.on.texts().length < n + 2; step++) await at.clock.advance(1);
+    }
+    expect(at.on.texts().length).toBe(9);
+    expect(cutOff).toBe(true);
+    await night;
+    expect(await at.memory()).toBe(MEMORY);
+  });
+
   it('is not repeated after an end of the process between the write and our note of it', async () => {
     const ending = { now: false };
     const around = (store: Store): Store => ({

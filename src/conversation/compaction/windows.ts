@@ -42,8 +42,8 @@ export interface Windows extends WindowControl {
   /** After a turn: starts a compaction if the window fills up. Returns at once. */
   consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
   /**
-   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them.
-   * Resolves when it has settled; it does not begin once we are stopping.
+   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
+   * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
    */
   beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
   /** Takes up pending flushes, and what an earlier run left unfinished. */
@@ -59,6 +59,8 @@ interface Work {
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
   done: Promise<CompactionEnd>;
+  /** It ends at once for a turn that needs room. */
+  yields: boolean;
 }
 
 /** When nothing could leave, compaction is tried again only after this many further messages. */
@@ -82,7 +84,11 @@ export function createWindows(services: Services): Windows {
   const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
   /** Queues work on a view behind the work already running on it. */
-  function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+  function run(
+    subject: Subject,
+    task: (signal: AbortSignal) => Promise<CompactionEnd>,
+    yields = false,
+  ): Work {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
@@ -95,7 +101,7 @@ export function createWindows(services: Services): Windows {
         );
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done, yields };
     running.set(key, work);
     void done.then(() => {
       if (running.get(key) === work) running.delete(key);
@@ -139,7 +145,7 @@ export function createWindows(services: Services): Windows {
       const before = running.get(viewKey(subject));
       // Running work started with a smaller window and may free too little, so another compaction follows; together
       // they share one deadline.
-      if (before) await doneWithin(before, DEADLINE_MS);
+      if (before) await doneWithin(before, before.yields ? 0 : DEADLINE_MS);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
@@ -177,10 +183,11 @@ export function createWindows(services: Services): Windows {
     },
 
     async beside(subject, work) {
-      await run(subject, async (signal) => {
+      const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
         await work(signal);
         return 'nothing';
-      }).done;
+      };
+      await run(subject, task, true).done;
     },
 
     halt,
