@@ -1,5 +1,5 @@
 /** The nightly consolidation of memory, over the real store and real files with a scripted model. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { objection } from '../../src/conversation/consolidation/guard.js';
@@ -243,6 +243,18 @@ describe('a night', () => {
     script(at.on, AFTER);
     await at.night();
     expect(await at.memory()).toContain('Lives in Vienna');
+  });
+
+  it('passes over a memory that cannot be read, and comes to the others', async () => {
+    const at = await bench();
+    for (const chat of ['1', '2']) await talk(at, chatWith(chat));
+    const file = join(at.on.folder, 'groups/test_1/default/MEMORY.md');
+    await rm(file);
+    await mkdir(file);
+    await remember(at.on, 'test_2');
+    script(at.on, AFTER);
+    await at.night();
+    expect(await at.memory('test_2')).toContain('Lives in Vienna');
   });
 
   it('refuses a result that loses too much, and one that is longer than a prompt shows', async () => {

@@ -5,7 +5,7 @@
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Spoke } from '../../core/memory-history.js';
-import { subjectOf } from '../compaction/subject.js';
+import { type Subject, subjectOf } from '../compaction/subject.js';
 import type { Windows } from '../compaction/windows.js';
 import type { Services } from '../services.js';
 import { type ConsolidationEnd, consolidate, prepare, tokensUsed } from './consolidate.js';
@@ -20,6 +20,9 @@ interface Nights {
   /** By chat and persona: the last night in which it was done, and its last words by then. */
   done: Record<string, { night: string; at: number }>;
 }
+
+/** `later`: no tokens were left for it. */
+type OneEnd = ConsolidationEnd['kind'] | 'nothing' | 'later';
 
 const SETTING = 'memory.nights';
 const DAY_MS = 24 * 3_600_000;
@@ -64,10 +67,7 @@ export async function consolidateNight(
   }
   await save();
 
-  async function one(
-    room: RoomId,
-    personaId: PersonaId,
-  ): Promise<ConsolidationEnd['kind'] | 'nothing' | 'later'> {
+  async function one(room: RoomId, personaId: PersonaId): Promise<OneEnd> {
     const subject = await subjectOf(services, { room, personaId });
     if (!subject?.personas.some(({ id }) => id === personaId)) return 'nothing';
     const chatId = subject.chat.id;
@@ -75,34 +75,36 @@ export async function consolidateNight(
     // The process may have ended between the write and our note of it.
     const already = await store.versions({ chatId, personaId, most: 1, turnId: changeId });
     if (already.length > 0) return 'nothing';
-    let result: ConsolidationEnd['kind'] | 'nothing' | 'later' = 'dropped';
+    let result: OneEnd = 'dropped';
     await windows.beside(subject, async (halted) => {
-      const prepared = await prepare(services, subject, memoryChars);
-      if (prepared === null) {
-        result = 'nothing';
-        return;
+      try {
+        result = await putInOrder(subject, changeId, AbortSignal.any([signal, halted]));
+      } catch (error) {
+        log.error({ err: error, chat: chatId, persona: personaId }, 'a memory could not be put in order');
+        result = 'failed';
       }
-      if (state.tokens + prepared.tokens > budget) {
-        log.warn(
-          { chat: chatId, persona: personaId, budget },
-          'no tokens are left tonight to put this memory in order',
-        );
-        result = 'later';
-        return;
-      }
-      const ended = AbortSignal.any([signal, halted]);
-      const end = await consolidate(services, subject, prepared, { changeId, memoryChars, signal: ended });
-      state.tokens += tokensUsed(prepared, end);
-      result = end.kind;
-      services.metrics.count('consolidations_total', { outcome: end.kind });
-      if (end.kind === 'dropped') return;
-      if (end.usage) await store.spend({ room, personaId, usage: end.usage, now: clock.now() });
-      const said = { chat: chatId, persona: personaId };
-      if ('reason' in end)
-        log.warn({ ...said, why: end.reason }, 'a memory was not put in order for the night');
-      else log.info({ ...said, changed: end.kind === 'written' }, 'a memory was put in order for the night');
     });
     return result;
+  }
+
+  async function putInOrder(subject: Subject, changeId: string, ended: AbortSignal): Promise<OneEnd> {
+    const { room, personaId } = subject;
+    const said = { chat: subject.chat.id, persona: personaId };
+    const prepared = await prepare(services, subject, memoryChars);
+    if (prepared === null) return 'nothing';
+    if (state.tokens + prepared.tokens > budget) {
+      log.warn({ ...said, budget }, 'no tokens are left tonight to put this memory in order');
+      return 'later';
+    }
+    const end = await consolidate(services, subject, prepared, { changeId, memoryChars, signal: ended });
+    state.tokens += tokensUsed(prepared, end);
+    services.metrics.count('consolidations_total', { outcome: end.kind });
+    if (end.kind === 'dropped') return end.kind;
+    if (end.usage) await store.spend({ room, personaId, usage: end.usage, now: clock.now() });
+    if ('reason' in end)
+      log.warn({ ...said, why: end.reason }, 'a memory was not put in order for the night');
+    else log.info({ ...said, changed: end.kind === 'written' }, 'a memory was put in order for the night');
+    return end.kind;
   }
 
   /** Those that were missed before come first. */
