@@ -27,7 +27,8 @@ const notes = (content: string) => ({
 });
 
 async function bench(options: WorkbenchOptions = {}) {
-  const on = await workbench({ memoryTools: true, ...options });
+  const settings = { announce: null, ...options.settings };
+  const on = await workbench({ memoryTools: true, ...options, settings });
   opened.push(on);
   return on;
 }
