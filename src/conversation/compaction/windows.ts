@@ -44,6 +44,11 @@ export interface Windows extends WindowControl {
    * request. Returns at once.
    */
   consider(subject: Subject, sizes: Sizes, measured: Measured | null, isCut: boolean): void;
+  /**
+   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
+   * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
+   */
+  beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
   /** Takes up pending flushes, and what an earlier run left unfinished. */
   start(channels: string[]): void;
   /** Aborts all running work; resolves when it has settled. */
@@ -57,6 +62,8 @@ interface Work {
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
   done: Promise<CompactionEnd>;
+  /** It ends at once for a turn that needs room. */
+  yields: boolean;
 }
 
 /** When nothing could leave, compaction is tried again only after this many further messages. */
@@ -81,7 +88,11 @@ export function createWindows(services: Services): Windows {
   const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
   /** Queues work on a view behind the work already running on it. */
-  function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+  function run(
+    subject: Subject,
+    task: (signal: AbortSignal) => Promise<CompactionEnd>,
+    yields = false,
+  ): Work {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
@@ -94,7 +105,7 @@ export function createWindows(services: Services): Windows {
         );
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done, yields };
     running.set(key, work);
     void done.then(() => {
       if (running.get(key) === work) running.delete(key);
@@ -138,7 +149,7 @@ export function createWindows(services: Services): Windows {
       const before = running.get(viewKey(subject));
       // Running work started with a smaller window and may free too little, so another compaction follows; together
       // they share one deadline, and what runs in the background with none leaves the other its half.
-      if (before) await doneWithin(before, DEADLINE_MS / 2);
+      if (before) await doneWithin(before, before.yields ? 0 : DEADLINE_MS / 2);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
@@ -173,6 +184,14 @@ export function createWindows(services: Services): Windows {
         'a window fills up; compacting it in the background',
       );
       begin(subject, { messages: sizes.messages, measured }, null);
+    },
+
+    async beside(subject, work) {
+      const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
+        await work(signal);
+        return 'nothing';
+      };
+      await run(subject, task, true).done;
     },
 
     halt,

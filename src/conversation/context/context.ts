@@ -107,7 +107,7 @@ export async function buildContext(
   const besideTokens = tokensOf([...summary, asked]);
   const entries = window.entries(images);
   const history = fitting(entries, budget - besideTokens);
-  const all = { ...promptMemory, recalled: recalled.join('\n') };
+  const all = { ...promptMemory, recalled: recalled.join('\n'), summary: view.summary ?? '' };
   return {
     persona,
     seen,
@@ -146,7 +146,13 @@ async function knowsMore(
 }
 
 function isSameGiven(a: PromptMemory, b: PromptMemory | null): boolean {
-  return b !== null && a.memory === b.memory && a.dailyLog === b.dailyLog && a.recalled === b.recalled;
+  return (
+    b !== null &&
+    a.memory === b.memory &&
+    a.dailyLog === b.dailyLog &&
+    a.recalled === b.recalled &&
+    a.summary === b.summary
+  );
 }
 
 /** The messages to be answered. One that is longer than the whole window is cut, with a marker. */
