@@ -117,8 +117,7 @@ describe('query plans', () => {
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
     // Archives that owe a flush, of all chats and of one view; the rooms in which something waits; requests for pairing;
-    // of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest; the
-    // versions of a chat's memory that are shown.
+    // of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
@@ -128,7 +127,6 @@ describe('query plans', () => {
       'room',
       'turn',
       'turn',
-      'version',
     ]);
   });
 
@@ -249,7 +247,7 @@ async function useViews(store: Store): Promise<void> {
   await store.addStep(turn.claim, 'v1', { kind: 'answer', text: 'b', calls: [] });
   await finish(store, turn, 'v1', {
     measured: { counted: 1, estimated: 1 },
-    given: { memory: '', dailyLog: '', recalled: '' },
+    given: { memory: '', dailyLog: '', recalled: '', summary: '' },
     deliveries: [delivery('turn:v1', 'x')],
   });
   await store.sent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);

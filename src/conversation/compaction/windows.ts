@@ -12,7 +12,7 @@ import { copySpan, headOf } from './archive.js';
 import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
 import { DEADLINE_MS } from './deadline.js';
 import { createPendingFlushes } from './pending-flushes.js';
-import { type Subject, subjectOf, viewKey, windowTokens } from './subject.js';
+import { requestTokensFor, type Subject, subjectOf, viewKey } from './subject.js';
 
 /** What commands may do to a persona's window, apart from effects in the store. */
 export interface WindowControl {
@@ -31,7 +31,7 @@ export interface WindowControl {
 
 export interface Windows extends WindowControl {
   /** Whether the next request of a turn would not fit. */
-  isFull(sizes: Sizes, measured: Measured | null): boolean;
+  isFull(subject: Subject, sizes: Sizes, measured: Measured | null): boolean;
   /**
    * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
    * `refused` is our estimate of a request that the server rejected as too long.
@@ -39,8 +39,16 @@ export interface Windows extends WindowControl {
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
   /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
-  /** After a turn: starts a compaction if the window fills up. Returns at once. */
-  consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
+  /**
+   * After a turn: starts a compaction if the window fills up, or if the model server read only a part of the turn's
+   * request. Returns at once.
+   */
+  consider(subject: Subject, sizes: Sizes, measured: Measured | null, isCut: boolean): void;
+  /**
+   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
+   * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
+   */
+  beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
   /** Takes up pending flushes, and what an earlier run left unfinished. */
   start(channels: string[]): void;
   /** Aborts all running work; resolves when it has settled. */
@@ -54,6 +62,8 @@ interface Work {
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
   done: Promise<CompactionEnd>;
+  /** It ends at once for a turn that needs room. */
+  yields: boolean;
 }
 
 /** When nothing could leave, compaction is tried again only after this many further messages. */
@@ -63,10 +73,11 @@ const INCREDIBLE = 4;
 
 export function createWindows(services: Services): Windows {
   const { store, log } = services;
-  const limits = {
-    tokens: windowTokens(services.settings),
+  /** The model's window may turn out smaller while the gateway runs. */
+  const limitsOf = (subject: Subject) => ({
+    tokens: requestTokensFor(services, subject),
     messages: services.settings.compactAfterMessages,
-  };
+  });
   const running = new Map<string, Work>();
   /** By view: the number of messages in the window when nothing could leave. */
   const stuckAt = new Map<string, number>();
@@ -77,7 +88,11 @@ export function createWindows(services: Services): Windows {
   const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
   /** Queues work on a view behind the work already running on it. */
-  function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+  function run(
+    subject: Subject,
+    task: (signal: AbortSignal) => Promise<CompactionEnd>,
+    yields = false,
+  ): Work {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
@@ -90,7 +105,7 @@ export function createWindows(services: Services): Windows {
         );
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done, yields };
     running.set(key, work);
     void done.then(() => {
       if (running.get(key) === work) running.delete(key);
@@ -127,14 +142,14 @@ export function createWindows(services: Services): Windows {
   }
 
   return {
-    isFull: (sizes, measured) => pressureOf(sizes, measured, limits) === 'now',
+    isFull: (subject, sizes, measured) => pressureOf(sizes, measured, limitsOf(subject)) === 'now',
 
     async makeRoom(subject, turnId, refused) {
       const until = services.clock.now() + DEADLINE_MS;
       const before = running.get(viewKey(subject));
       // Running work started with a smaller window and may free too little, so another compaction follows; together
-      // they share one deadline.
-      if (before) await doneWithin(before, DEADLINE_MS);
+      // they share one deadline, and what runs in the background with none leaves the other its half.
+      if (before) await doneWithin(before, before.yields ? 0 : DEADLINE_MS / 2);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
@@ -157,9 +172,9 @@ export function createWindows(services: Services): Windows {
       return distrusted.has(key) ? { counted: measured.estimated, estimated: measured.estimated } : measured;
     },
 
-    consider(subject, sizes, measured) {
+    consider(subject, sizes, measured, isCut) {
       pendingFlushes.modelAnswers();
-      if (stopping || pressureOf(sizes, measured, limits) === 'none') return;
+      if (stopping || (!isCut && pressureOf(sizes, measured, limitsOf(subject)) === 'none')) return;
       const key = viewKey(subject);
       if (running.has(key)) return;
       const stuck = stuckAt.get(key);
@@ -169,6 +184,14 @@ export function createWindows(services: Services): Windows {
         'a window fills up; compacting it in the background',
       );
       begin(subject, { messages: sizes.messages, measured }, null);
+    },
+
+    async beside(subject, work) {
+      const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
+        await work(signal);
+        return 'nothing';
+      };
+      await run(subject, task, true).done;
     },
 
     halt,

@@ -63,7 +63,7 @@ export async function gatherKnowledge(
     perspective: { personaId, zone, nameOf: (id) => personaName(personas, id) },
     system,
     seen: new Map(tiers.map((tier) => [seenKey(chatId, personaId, tier), snapshot.seen[tier]])),
-    promptMemory: { memory: snapshot.text, dailyLog, recalled: '' },
+    promptMemory: { memory: snapshot.text, dailyLog, recalled: '', summary: '' },
   };
 }
 

@@ -12,6 +12,7 @@ import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';
 import { readFiles } from '../context/files.js';
 import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
+import { savedNote } from '../deliver/saved.js';
 import { postNotices } from '../deliver/say.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { appearanceOf, presentIn } from '../participants.js';
@@ -85,7 +86,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     });
 
   let context = await gather();
-  if (windows.isFull(context.sizes, context.view.measured)) {
+  if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
     context = await gather();
   }
@@ -128,8 +129,10 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     measured,
     promptMemory: context.promptMemory,
   });
-  if (outcome.kind === 'answered')
-    windows.consider(subject, context.sizes, measured ?? context.view.measured);
+  if (outcome.kind === 'answered') {
+    const isCut = outcome.cut === true;
+    windows.consider(subject, context.sizes, measured ?? context.view.measured, isCut);
+  }
   metrics.observe('turn_seconds', (clock.now() - started) / 1000);
   return finished;
 }
@@ -173,7 +176,8 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
   const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
-  const said = saidBy(work, ending.speaker, isAnswered ? ending.lateByHours : null);
+  const late = isAnswered ? ending.lateByHours : null;
+  const said = { ...saidBy(work, ending.speaker, late), note: await savedNote(services, chat, turn) };
   const deliveries = replyOf(channel, said, ending.text);
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
@@ -227,7 +231,7 @@ function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHour
 function saidBy({ chat, personas, turn, batch }: Turn, speaker: string, lateByHours: number | null): Said {
   const { id: turnId, personaId } = turn;
   const appearance = appearanceOf(chat, personas, personaId);
-  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours };
+  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours, note: null };
 }
 
 /** Which of the other personas present the reply addresses. */
@@ -260,7 +264,9 @@ function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault 
 
 /** The server's token count for the turn's last request, next to our estimate of the same request. */
 function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
-  if (outcome.kind !== 'answered' || !outcome.last || outcome.last.inputTokens <= 0) return null;
+  // What a server counts of a request that it has cut says nothing about its size.
+  if (outcome.kind !== 'answered' || outcome.cut || !outcome.last || outcome.last.inputTokens <= 0)
+    return null;
   const estimated = context.requestTokens + tokensOf(stepMessages(steps));
   return { counted: outcome.last.inputTokens, estimated };
 }

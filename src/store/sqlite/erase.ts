@@ -43,7 +43,11 @@ const ALL: Words[] = [
   { table: 'version', columns: { before: plain, after: plain }, counts: 'others', whole: true },
   { table: 'step', columns: { body: STEP }, counts: 'others' },
   { table: 'view', columns: { summary: plain }, counts: 'others' },
-  { table: 'given', columns: { memory: plain, daily_log: plain, recalled: plain }, counts: 'others' },
+  {
+    table: 'given',
+    columns: { memory: plain, daily_log: plain, recalled: plain, summary: plain },
+    counts: 'others',
+  },
   { table: 'question', columns: { argument: plain } },
   { table: 'shown', columns: { parts: json({ text: plain }) } },
   { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },

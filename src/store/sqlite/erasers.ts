@@ -55,10 +55,12 @@ function isPart(value: unknown): value is Part {
   return typeof value === 'object' && value !== null && 'text' in value && 'marks' in value;
 }
 
-/** Marks are offsets into the text, so they are void when it changes. */
+/** Marks are offsets into the text, so they are void when it changes; the gateway's note begins elsewhere then. */
 function withoutVoidMarks(part: Part, eraser: Eraser): Part {
   const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
-  return inLink || eraser.isIn(part.text) ? { ...part, marks: [] } : part;
+  const cleaned = inLink || eraser.isIn(part.text) ? { ...part, marks: [] } : { ...part };
+  if (part.note !== undefined) cleaned.note = eraser.without(part.text.slice(0, part.note)).length;
+  return cleaned;
 }
 
 /** Text written by others. In JSON, the phrase may be escaped, or be a key or a number. */

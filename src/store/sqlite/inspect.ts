@@ -1,8 +1,9 @@
-/** For `doctor`: inspects a database file without changing it, whether or not a gateway is running on it. */
+/** For `doctor`: inspects a database file, whether or not a gateway is running on it. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { storeFault } from './busy.js';
+import { excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import { appliedMigrations, knownMigrations, refuseNewer } from './migrate.js';
 import { type Traces, traceStore } from './traces.js';
@@ -45,14 +46,51 @@ export async function storedChannelState(
   return reading(file, (database) => channelStateReader(database)(channel, names));
 }
 
-async function reading<T>(
+/** A stored setting, read beside a running gateway. null if there is none, or no database yet. */
+export async function storedSetting(
+  file: string,
+  migrationsFolder: URL,
+  key: string,
+): Promise<string | null> {
+  const found = await inspectSqlite(file, migrationsFolder);
+  if (found.kind === 'missing' || found.pending > 0) return null;
+  return reading(file, ({ raw }) => {
+    const setting = raw.prepare<[string], string>('select value from setting where key = ?').pluck();
+    return setting.get(key) ?? null;
+  });
+}
+
+/** The only change that is made here; no gateway may be running. Nothing is written if there is no database yet. */
+export async function storeSetting(
+  file: string,
+  migrationsFolder: URL,
+  key: string,
+  value: string,
+): Promise<void> {
+  const found = await inspectSqlite(file, migrationsFolder);
+  if (found.kind === 'missing' || found.pending > 0) return;
+  const set = `${insertInto('setting', 'key value')} on conflict do update set ${excluded('value')}`;
+  await withFile(file, { timeout: WAIT_MS }, (raw) => raw.prepare<[object]>(set).run({ key, value }));
+}
+
+function reading<T>(
   file: string,
   look: (database: Pick<Connection, 'raw' | 'read'>) => T | Promise<T>,
 ): Promise<T> {
+  return withFile(file, { readonly: true, timeout: WAIT_MS }, (raw) =>
+    look({ raw, read: async (work) => work() }),
+  );
+}
+
+async function withFile<T>(
+  file: string,
+  options: Database.Options,
+  work: (raw: Database.Database) => T | Promise<T>,
+): Promise<T> {
   let raw: Database.Database | undefined;
   try {
-    raw = new Database(file, { readonly: true, timeout: WAIT_MS });
-    return await look({ raw, read: async (work) => work() });
+    raw = new Database(file, options);
+    return await work(raw);
   } catch (error) {
     throw storeFault(error, file);
   } finally {

@@ -81,7 +81,7 @@ export function storeOn(connection: Connection, clock: Clock): Store {
 
     ...accessStore(connection, chats, deliver, questions),
     ...chatStore(connection, chats),
-    ...valueStore(connection),
+    ...valueStore(connection, addUsage),
     ...viewStore(connection, views, addUsage),
     ...versionStore(connection),
     ...traceStore(connection, views),

@@ -1,10 +1,10 @@
 /** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
-import type { Appearance } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import type { PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
 import type { Questions } from './access.js';
+import { asSaid } from './as-said.js';
 import { storeFault } from './busy.js';
 import type { Chats } from './chats.js';
 import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
@@ -188,7 +188,7 @@ export function receiveStore(
     const { platformMessageId, senderName, text, ours } = replyTo;
     const sent = ours ? findSent.get(chatId, platformMessageId) : undefined;
     const personaId = sent?.personaId || replyTo.personaId || null;
-    return { senderName, text: withoutName(text, sent?.face ?? null), ours, personaId };
+    return { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
   }
 
   /** A reaction that is added, removed and added again is heard once. */
@@ -199,7 +199,7 @@ export function receiveStore(
       const sent = findSent.get(chatId, platformMessageId);
       if (!sent?.personaId || findForgotten.get({ origin: sent.origin })) continue;
       const { speaker: senderName, personaId } = sent;
-      const text = withoutName(JSON.parse(sent.body).text, sent.face);
+      const text = asSaid(JSON.parse(sent.body).text, sent);
       const { kind } = say(roomId(chatId, sent.threadId), {
         account: batch.account,
         moves: chat.moves,
@@ -263,10 +263,4 @@ export function receiveStore(
     },
     durable: () => flush.done().catch((error) => Promise.reject(storeFault(error, connection.file))),
   };
-}
-
-/** Removes the speaker's name, which precedes the text on the platform but was not part of it. */
-function withoutName(text: string, face: string | null): string {
-  const shown: Appearance | null = face === null ? null : JSON.parse(face);
-  return shown !== null && text.startsWith(`${shown.name}\n`) ? text.slice(shown.name.length + 1) : text;
 }

@@ -1,13 +1,19 @@
-/** Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them. */
-import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
+/**
+ * Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them; and who spoke,
+ * for the nightly consolidation.
+ */
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { Fate, MemoryHistoryStore, Spoke, Trace } from '../../core/memory-history.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { isAfter, type Position } from '../../core/view.js';
 import type { Connection } from './connection.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 import type { Views } from './views.js';
 
-export type Traces = Pick<MemoryHistoryStore, 'trace' | 'whereabouts' | 'turnMessages'>;
+export type Traces = Pick<
+  MemoryHistoryStore,
+  'trace' | 'whereabouts' | 'turnMessages' | 'notedTurn' | 'spokeSince'
+>;
 
 /** A message to report, with the columns that are not reported. */
 interface TracedRow extends MessageRow {
@@ -47,6 +53,23 @@ export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, view
   const replyOf = messages(
     `from message where id > ? and turn_id = ? and author_kind = 'persona' order by id limit 1`,
   );
+  // Any part of the reply: whoever answers it need not find the one that ends with the note.
+  const notedTurn = raw
+    .prepare<[ChatId, string], string>(`
+      select substr(origin, 6) from outbox as sent
+      where chat_id = ? and platform_message_id = ? and origin like 'turn:%' and exists (
+        select 1 from outbox
+        where origin = sent.origin and persona_id = sent.persona_id and body->>'note' is not null)`)
+    .pluck();
+  const newestOf = raw
+    .prepare<[object], number | null>(
+      'select max(received_at) from message where id < @below and id >= @atLeast',
+    )
+    .pluck();
+  const spoke = raw.prepare<[object], { room: RoomId; personaId: PersonaId; at: number }>(`
+    select room_id as room, author_id as personaId, max(received_at) as at from message
+    where id < @below and id >= @atLeast and author_kind = 'persona' and received_at >= @since
+    group by chat_id, author_id`);
   const batchOf = raw.prepare<[string], string>('select batch from turn where id = ?').pluck();
   const inBatch = raw.prepare<[string], MessageRow>(`
     select ${MESSAGE_COLUMNS} from message where id in (select value from json_each(?)) order by id`);
@@ -154,6 +177,26 @@ export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, view
         const row = whereabouts(`${ofRoom} ${ofPersona}`).get({ room, personaId });
         return { window: row?.inWindow ?? 0, flushed: row?.flushed ?? 0, archived: row?.archived ?? 0 };
       }),
+
+    notedTurn: (chatId, platformMessageId) => read(() => notedTurn.get(chatId, platformMessageId) ?? null),
+
+    async spokeSince(since) {
+      const found = new Map<string, Spoke>();
+      let below = (await read(() => newestId.get() ?? 0)) + 1;
+      while (below > 0) {
+        const stride = { below, atLeast: below - AT_ONCE, since };
+        const page = await read(() => ({ rows: spoke.all(stride), newest: newestOf.get(stride) ?? since }));
+        for (const row of page.rows) {
+          const key = `${roomParts(row.room).chatId}\n${row.personaId}`;
+          if ((found.get(key)?.at ?? 0) < row.at) found.set(key, row);
+        }
+        // Messages are in the order of their receipt, but for some that piled up while the gateway was away.
+        if (page.newest < since) break;
+        below -= AT_ONCE;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return [...found.values()];
+    },
 
     turnMessages: (turnId) => read(() => inBatch.all(batchOf.get(turnId) ?? '[]').map(toMessage)),
   };

@@ -6,26 +6,26 @@ import type { Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
-import { bound, excluded, insertInto } from './columns.js';
+import { bound, columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
 import type { AddUsage } from './values.js';
+import { GIVEN } from './versions.js';
 import { REVISE_ROOM, type Views } from './views.js';
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 
 type TurnVerbs = Pick<RouteStore, 'addStep' | 'suspend' | 'finish' | 'fail'>;
 
-interface RunningRow extends ChatRow {
+type Given = { [Name in keyof PromptMemory]: string | null };
+
+interface RunningRow extends ChatRow, Given {
   personaId: PersonaId;
   isBusy: number;
   shown: string | null;
   shownCrashes: number | null;
-  memory: string | null;
-  dailyLog: string | null;
-  recalled: string | null;
 }
 
 const ADD_STEP = `
@@ -44,7 +44,7 @@ export function turnStore(
   const running = raw.prepare<[object], RunningRow>(`
     select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
       exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
-      given.memory, given.daily_log as dailyLog, given.recalled
+      ${columns(GIVEN, 'given')}
     from room join turn on turn.id = @turnId and turn.room_id = room.id and turn.state = 'running'
       join chat on chat.id = room.chat_id left join shown on shown.turn_id = turn.id
       left join given on given.room_id = room.id and given.persona_id = turn.persona_id
@@ -76,8 +76,8 @@ export function turnStore(
       newest_message = @id where id = @room`);
   const removeShown = raw.prepare<[string]>('delete from shown where turn_id = ?');
   const setGiven = raw.prepare<[object]>(`
-    ${insertInto('given', 'roomId personaId memory dailyLog recalled')}
-    on conflict do update set ${excluded('memory dailyLog recalled')}`);
+    ${insertInto('given', `roomId personaId ${GIVEN}`)}
+    on conflict do update set ${excluded(GIVEN)}`);
   const countAttempt = raw.prepare<[string]>('update turn set attempts = attempts + 1 where id = ?');
   const attempts = raw.prepare<[string], number>('select attempts from turn where id = ?').pluck();
 
@@ -95,8 +95,7 @@ export function turnStore(
   }
 
   function noteGiven(room: RoomId, row: RunningRow, given: PromptMemory): void {
-    const isSame =
-      row.memory === given.memory && row.dailyLog === given.dailyLog && row.recalled === given.recalled;
+    const isSame = (Object.keys(given) as (keyof PromptMemory)[]).every((name) => row[name] === given[name]);
     // Usually nothing has changed.
     if (!isSame) setGiven.run({ roomId: room, personaId: row.personaId, ...given });
   }

@@ -48,7 +48,7 @@ interface UsageRow {
 
 type ValueVerbs = AliasStore & UsageStore & SettingStore & Omit<ChannelStore, 'delivery'>;
 
-export function valueStore(connection: Connection): ValueVerbs {
+export function valueStore(connection: Connection, addUsage: AddUsage): ValueVerbs {
   const { raw, memory, patiently, write } = connection;
   const readValue = (table: string, where: string) =>
     raw.prepare<string[], string>(`select value from ${table} where ${where}`).pluck();
@@ -94,6 +94,9 @@ export function valueStore(connection: Connection): ValueVerbs {
             usage: { ...tokens, ...(cachedTokens > 0 && { cachedTokens }) },
           })),
       ),
+
+    spend: ({ room, personaId, usage: used, now }) =>
+      write(() => addUsage({ room, personaId }, { turns: 0, ...used }, now), 'single'),
 
     setting: (key) => patiently(() => setting.get(key) ?? null),
     setSetting: (key, value) => write(() => void setSetting.run({ key, value }), 'single'),

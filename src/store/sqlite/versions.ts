@@ -9,6 +9,8 @@ const KEPT_VERSIONS = 200;
 
 export type Versions = Pick<MemoryHistoryStore, 'keepVersion' | 'dropVersion' | 'versions' | 'promptMemory'>;
 
+/** Of what a persona was given for its last answer in a room. */
+export const GIVEN = 'memory dailyLog recalled summary';
 const VERSION = 'id chatId personaId file tier before after at cause';
 type VersionRow = Omit<Row<typeof version>, 'n' | 'undone' | 'tier'> &
   Pick<typeof version.$inferSelect, 'tier'>;
@@ -21,15 +23,13 @@ export function versionStore({ raw, read, write }: Connection): Versions {
       order by n desc limit 1 offset ${KEPT_VERSIONS})`);
   const drop = raw.prepare<[string]>('delete from version where id = ?');
   // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression: hence the sum.
-  const newest = (whose: string) =>
+  const newest = (which: string) =>
     raw.prepare<[object], VersionRow>(`
       select ${columns(VERSION)} from version where n in (
-        select n from version where chat_id = @chatId ${whose} and undone = 0 order by n desc limit @most + 0)
+        select n from version where chat_id = @chatId ${which} and undone = 0 order by n desc limit @most + 0)
       order by n desc`);
-  const newestOfChat = newest('');
-  const newestOfPersona = newest('and persona_id = @personaId');
   const given = raw.prepare<[string, string], PromptMemory>(`
-    select ${columns('memory dailyLog recalled')} from given where room_id = ? and persona_id = ?`);
+    select ${columns(GIVEN)} from given where room_id = ? and persona_id = ?`);
 
   return {
     keepVersion: (kept) =>
@@ -38,13 +38,13 @@ export function versionStore({ raw, read, write }: Connection): Versions {
         dropOldest.run({ chatId: kept.chatId, personaId: kept.personaId });
       }),
     dropVersion: (id) => write(() => void drop.run(id), 'single'),
-    versions: ({ chatId, personaId, most }) =>
+    versions: ({ chatId, personaId, most, turnId = null }) =>
       read(() => {
-        const rows =
-          personaId === null
-            ? newestOfChat.all({ chatId, most })
-            : newestOfPersona.all({ chatId, personaId, most });
-        return rows.map((row) => ({ ...row, cause: JSON.parse(row.cause) }));
+        const whose = personaId === null ? '' : 'and persona_id = @personaId';
+        const by = turnId === null ? '' : `and cause->>'turnId' = @turnId`;
+        return newest(`${whose} ${by}`)
+          .all({ chatId, personaId, most, turnId })
+          .map((row) => ({ ...row, cause: JSON.parse(row.cause) }));
       }),
     promptMemory: (room, personaId) => read(() => given.get(room, personaId) ?? null),
   };

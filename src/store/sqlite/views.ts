@@ -112,6 +112,12 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
       select id from room where chat_id = ?
         and exists (select 1 from heard where room_id = room.id and persona_id = ?)`)
     .pluck();
+  const heardOf = raw
+    .prepare<[object], number>(`
+      select count(distinct message_id) from heard
+      where ${IS_VIEW} and addressed in (0, 1) and heard_after >= @from
+        and message_id in (select value from json_each(@ids))`)
+    .pluck();
   /** Stores these columns of a view. */
   const change = (names: string) =>
     raw.prepare<[object]>(`
@@ -160,6 +166,12 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
         // `0` is the character after `/`: the range covers all threads of the chat.
         const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
         return otherRoom.get(range) !== undefined;
+      }),
+
+    allHeard: (room, personaIds, messageIds) =>
+      read(() => {
+        const asked = { room, from: Math.min(...messageIds) - 1, ids: JSON.stringify(messageIds) };
+        return personaIds.every((personaId) => heardOf.get({ ...asked, personaId }) === messageIds.length);
       }),
 
     roomsHeard: (chatId, personaId) => read(() => roomsHeard.all(chatId, personaId)),
