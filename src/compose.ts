@@ -34,6 +34,7 @@ import { createMediaFiles } from './media/files.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
+import type { OpenAiModelOptions } from './models/openai.js';
 import { collectSooner } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
 import { createSizes, sizeGauges } from './operating/sizes.js';
@@ -133,6 +134,7 @@ export async function compose({
   const settings = {
     maxOutputTokens: config.model.maxOutputTokens,
     maxToolRounds: config.model.maxToolRounds,
+    choices: config.model.choices,
     ...config.conversation,
     natural: config.personas.natural,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
@@ -278,7 +280,7 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
 }
 
 export async function createModel(config: Config, store: Store, log: Log): Promise<ModelClient> {
-  const { server, fallbacks, maxOutputTokens, timeoutSeconds } = config.model;
+  const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const { createOpenAiModel } = await import('./models/openai.js');
   const { withFallbacks } = await import('./models/fallbacks.js');
@@ -291,10 +293,10 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
   const quirks = stored('model.quirks');
   const windows = createWindowStore(stored('model.windows'), systemClock, log);
   await windows.loaded();
-  const client = (each: typeof server) =>
+  const client = (each: OpenAiModelOptions['server'], contextTokens: OpenAiModelOptions['contextTokens']) =>
     createOpenAiModel({
       server: each,
-      contextTokens: () => config.model.contextTokens,
+      contextTokens,
       windows,
       askServer: createAskJson(each, systemClock),
       images: config.model.images,
@@ -304,7 +306,12 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       log,
       quirks,
     });
-  return withFallbacks(client(server), fallbacks.map(client), log);
+  const first = client(
+    server,
+    (name) => choices.find((choice) => choice.name === name)?.contextTokens ?? config.model.contextTokens,
+  );
+  const others = fallbacks.map((each) => client(each, () => each.contextTokens ?? null));
+  return withFallbacks(first, others, log);
 }
 
 async function createTerminalChannel(config: Config, wishes: TerminalWishes, log: Log): Promise<Channel> {

@@ -9,7 +9,7 @@ import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Memory } from '../core/memory.js';
-import { answerTokens, type ModelClient } from '../core/model.js';
+import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.js';
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
@@ -54,6 +54,8 @@ export interface Settings {
   /** The most tokens of an answer, for which room is kept in the model's context window. */
   maxOutputTokens: number;
   maxToolRounds: number;
+  /** What `/persona model` may choose beside the configured model. */
+  choices: readonly ModelChoice[];
   debounceMs: number;
   compactAfterMessages: number;
   keepRecentMessages: number;

@@ -5,7 +5,10 @@ import type { Address } from './message.js';
 
 /** An entry for the outbox. Unique by (origin, persona, part). */
 export interface NewDelivery {
-  /** `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`. */
+  /**
+   * `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`,
+   * `news:<key>:<chat>`.
+   */
   origin: string;
   personaId: PersonaId | null;
   /** The name of the speaker, for channels that show one. */

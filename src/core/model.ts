@@ -73,6 +73,8 @@ export interface Usage {
   outputTokens: number;
   /** How many of the input tokens came from the server's prompt cache; left out where it does not say. */
   cachedTokens?: number;
+  /** How many it wrote into its cache, where that costs more. */
+  cacheWriteTokens?: number;
 }
 
 /**
@@ -135,6 +137,15 @@ const LARGEST_ANSWER = 0.25;
 /** How much of a context window is kept free for the answer: what the operator set, but never most of a small window. */
 export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
   return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));
+}
+
+/** A model that a persona may be given beside the configured one, with what the operator says of it. */
+export interface ModelChoice {
+  name: string;
+  contextTokens?: number | undefined;
+  /** Per million tokens. */
+  inputPrice?: number | undefined;
+  outputPrice?: number | undefined;
 }
 
 /**

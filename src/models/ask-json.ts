@@ -9,7 +9,10 @@ const PATIENCE_MS = 3_000;
 /** OpenRouter's list of models has about one. */
 const MOST_CHARS = 8_000_000;
 
-export function createAskJson({ apiKey }: { apiKey: string | null }, clock: Clock): AskJson {
+export function createAskJson(
+  { apiKey, headers }: { apiKey: string | null; headers?: Record<string, string> | undefined },
+  clock: Clock,
+): AskJson {
   return (url, body) =>
     new Promise((resolve) => {
       const sent = body === undefined ? null : JSON.stringify(body);
@@ -21,6 +24,7 @@ export function createAskJson({ apiKey }: { apiKey: string | null }, clock: Cloc
           'user-agent': 'coterie',
           ...(sent === null ? {} : { 'content-type': 'application/json' }),
           ...keyHeaders(url, apiKey),
+          ...headers,
         },
       });
       const cancel = clock.after(PATIENCE_MS, () => question.destroy());

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
-import { type Answer, createAnswer } from './answer.js';
+import type { Answer, AnswerReader } from './answer.js';
 import { chunksOf } from './chunks.js';
 import { failureOf } from './finish.js';
 import { continued, continuedSoFar } from './further.js';
@@ -19,6 +19,8 @@ export interface Shown {
 export async function* attempt(ask: {
   post: Post;
   body: string;
+  /** Reads what comes; a new one for each attempt. */
+  answer: AnswerReader;
   /** Ids of the calls in the request; looked up only where the answer has calls. */
   takenIds: () => ReadonlySet<string>;
   /** How long nothing may come: before the headers, and between any two pieces of the answer. */
@@ -29,7 +31,7 @@ export async function* attempt(ask: {
   clock: Clock;
   signal: AbortSignal;
 }): AsyncGenerator<ModelEvent, Answer> {
-  const { clock, silenceMs, signal, shown, before } = ask;
+  const { answer, clock, silenceMs, signal, shown, before } = ask;
   const connection = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
@@ -49,7 +51,6 @@ export async function* attempt(ask: {
   const heard = () => {
     lastHeard = clock.now();
   };
-  const answer = createAnswer();
   let open = true;
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();

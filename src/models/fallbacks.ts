@@ -1,7 +1,7 @@
 /** Step 5: several model servers as one. When one fails, after its own retries, the next is asked. */
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice } from '../core/model.js';
 
 /**
  * Asks them in order. A persona's own choice of model only goes to the first server: a fallback has a model of its own.
@@ -16,15 +16,23 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const { model: _, ...withoutModel } = request;
     const faults: Fault[] = [];
+    const notices: Notice[] = [];
+    const told = (event: { notices?: Notice[] }) => {
+      const all = [...notices, ...(event.notices ?? [])];
+      return all.length > 0 ? { notices: all } : {};
+    };
     for (const client of [first, ...fallbacks]) {
       let spoke = false;
       for await (const event of client.stream(client === first ? request : withoutModel, signal)) {
         if (event.kind !== 'failed') {
           spoke = event.kind === 'text';
-          if (event.kind === 'done') answering = client;
-          yield event;
-          if (event.kind === 'done') return;
-          continue;
+          if (event.kind !== 'done') {
+            yield event;
+            continue;
+          }
+          answering = client;
+          yield { ...event, ...told(event) };
+          return;
         }
         if (signal.aborted) {
           yield event;
@@ -32,6 +40,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
         }
         faults.push(event.fault);
         if (event.fault.code === 'context_too_long') answering = client;
+        notices.push(...(event.notices ?? []));
       }
       if (faults.length <= fallbacks.length) {
         if (spoke) yield { kind: 'restart' };
@@ -40,7 +49,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
     }
     const message = faults.map((fault) => fault.message).join(' Then: ');
     const [most] = [...faults.filter(({ code }) => code === 'context_too_long'), ...faults];
-    yield { kind: 'failed', fault: new Fault(most?.code ?? 'internal', message) };
+    yield { kind: 'failed', fault: new Fault(most?.code ?? 'internal', message), ...told({}) };
   }
 
   return {

@@ -13,11 +13,12 @@ import {
   type ModelRequest,
   type Notice,
 } from '../core/model.js';
-import type { Answer } from './answer.js';
+import { type Answer, createAnswer } from './answer.js';
 import { attempt, eventsTo, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
 import { createContextWindow, type WindowStore } from './context-window.js';
 import type { AskJson } from './discover-window.js';
+import { echoOf } from './echo.js';
 import {
   classify,
   emptyAnswer,
@@ -36,7 +37,10 @@ import { refusedParameter, refusedPictures } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { chatRequest, createRequestWriter } from './request.js';
 import { createSizer } from './request-size.js';
+import { createResponsesAnswer } from './responses-answer.js';
+import { createResponsesWriter } from './responses-request.js';
 import { ServerError } from './server-error.js';
+import { withWishes } from './wishes.js';
 
 interface ModelServer {
   baseUrl: string;
@@ -44,6 +48,11 @@ interface ModelServer {
   apiKey: string | null;
   /** The model's name there. */
   name: string;
+  /** Where a request names none itself. */
+  temperature?: number | undefined;
+  /** Further fields of the request's body, and further headers. */
+  extra?: Record<string, unknown> | undefined;
+  headers?: Record<string, string> | undefined;
 }
 
 export interface OpenAiModelOptions {
@@ -77,8 +86,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   const { server, clock, log, maxOutputTokens } = options;
   const { images = 'auto', maxAttempts = 3, random = Math.random } = options;
   const silenceMs = options.timeoutSeconds * 1000;
-  const post = createPost(server, clock.now);
-  const write = createRequestWriter();
+  const apis = {
+    chat: { post: createPost(server, clock.now), write: createRequestWriter(), reader: createAnswer },
+    responses: {
+      post: createPost(server, clock.now, '/responses'),
+      write: createResponsesWriter(),
+      reader: createResponsesAnswer,
+    },
+  };
   const quirks = createQuirkStore(options.quirks, clock, log);
   const redact = createRedactor(server);
   const place = shownUrl(server.baseUrl);
@@ -101,6 +116,10 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     return refused;
   }
 
+  /** A caller's temperature counts more than the configured one. */
+  const withTemperature = (request: ModelRequest): ModelRequest =>
+    server.temperature === undefined ? request : { temperature: server.temperature, ...request };
+
   /** Retries until there is an answer, an empty one too. */
   async function* ask(
     { request, outputTokens, before }: Omit<Further, 'why'>,
@@ -112,13 +131,22 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     let failures = 0;
     let withoutPictures = false;
     for (;;) {
-      const sent = chatRequest(request, model, outputTokens, await leftOut(model, withoutPictures));
+      const refused = await leftOut(model, withoutPictures);
+      const sent = withWishes(
+        chatRequest(withTemperature(request), { server: place, model }, outputTokens, refused),
+        request,
+        server.extra ?? {},
+        refused,
+      );
       if (signal.aborted) throw stoppedRequest(titleOf(model));
       try {
-        const body = write(sent);
-        const answer = yield* attempt({ post, body, takenIds, silenceMs, shown, before, clock, signal });
+        const { post, write, reader } = apis[sent.api];
+        const whole = yield* attempt({
+          ...{ post, body: write(sent), answer: reader(), takenIds },
+          ...{ silenceMs, shown, before, clock, signal },
+        });
         // Some models call tools that nobody offered them.
-        return sent.tools.length === 0 ? { ...answer, calls: [] } : answer;
+        return sent.tools.length === 0 ? { ...whole, calls: [] } : whole;
       } catch (error) {
         if (signal.aborted) throw stoppedRequest(titleOf(model));
         if (!(error instanceof ServerError)) throw error;
@@ -177,21 +205,25 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
       const cut = await window.answered(asked, { size, chat: request.cacheKey }, first.usage);
       const further = furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
-      const { text, calls, model, finish } = whole ?? first;
+      const { text, calls, model, finish, besides } = whole ?? first;
+      const addressee = { server: place, model: request.model ?? server.name };
+      // Only what calls something stands in the history as it came.
+      const echo = calls.length === 0 ? undefined : echoOf(addressee, besides);
       yield {
         kind: 'done',
         text,
         calls,
+        ...(echo && { echo }),
         usage: first.usage,
         ...(whole?.usage && { further: whole.usage }),
         model: model ?? request.model ?? server.name,
         // A model that has nothing to add to half a sentence has not ended it.
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
         ...(cut && { cut }),
-        ...noticesOf(asked),
+        ...(await noticesFor(request)),
       };
     } catch (error) {
-      yield { kind: 'failed', fault: asFault(error), ...noticesOf(asked) };
+      yield { kind: 'failed', fault: asFault(error), ...(await noticesFor(request)) };
     } finally {
       // A server that loads a model for its first request tells of it only now.
       void window.look(asked);
@@ -225,8 +257,13 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
   }
 
-  function noticesOf(model: string): { notices?: Notice[] } {
+  /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
+  async function noticesFor({ model = server.name, tools }: ModelRequest): Promise<{ notices?: Notice[] }> {
     const notices = window.notices(model);
+    if (tools.length > 0 && (await quirks.refused(quirkKey(model))).has('tools')) {
+      const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
+      notices.push({ key: `no tools: ${quirkKey(model)}`, text });
+    }
     return notices.length === 0 ? {} : { notices };
   }
 
@@ -272,7 +309,13 @@ function callIds(messages: ModelMessage[]): Set<string> {
 }
 
 function warningOf(quirk: Quirk): string {
-  return quirk === 'tools'
-    ? 'the model does not take tools: it can talk, but neither read nor write memory'
-    : `the model server does not take ${quirk}; it is left out from now on`;
+  if (quirk === 'tools')
+    return 'the model does not take tools: it can talk, but neither read nor write memory';
+  if (quirk === 'reasoning_with_tools') {
+    return 'the model takes tools on chat completions only while it does not reason; trying the Responses API';
+  }
+  if (quirk === 'responses') {
+    return 'the model server has no Responses API for this model; it is asked not to reason, so that it takes tools';
+  }
+  return `the model server does not take ${quirk}; it is left out from now on`;
 }

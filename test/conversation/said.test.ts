@@ -10,7 +10,8 @@ import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, type ModelReply, startFakeModel } from '../fakes/model.js';
-import { limited, silentAfterResults } from '../fakes/model-endings.js';
+import { limited } from '../fakes/model-limits.js';
+import { claude } from '../fakes/model-servers/claude.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
 import { memoryQuirks } from '../models/helpers.js';
@@ -24,7 +25,7 @@ afterEach(async () => {
 });
 
 async function talkingTo(reply: ModelReply, options: WorkbenchOptions = {}): Promise<FakeModel> {
-  fake = await startFakeModel({ reply });
+  fake = await startFakeModel({ reply, server: claude() });
   const clock = options.clock ?? manualClock();
   const model = createOpenAiModel({
     server: { baseUrl: fake.url, apiKey: null, name: 'claude' },
@@ -62,7 +63,7 @@ const isFlush = (body: ChatBody) =>
 
 describe('a model that ends with nothing after a tool has answered', () => {
   it('has replied with the words beside its call', async () => {
-    const { requests } = await talkingTo(silentAfterResults(() => noting('- tea', 'Noted: tea.')));
+    const { requests } = await talkingTo((_, n) => (n === 0 ? noting('- tea', 'Noted: tea.') : 'never'));
     await say('I like tea.');
     expect(on.texts()).toEqual(['Noted: tea.']);
     expect(requests.length).toBe(2);
@@ -70,9 +71,7 @@ describe('a model that ends with nothing after a tool has answered', () => {
   });
 
   it('is asked once for words where it said none, by a new message', async () => {
-    const { requests } = await talkingTo(
-      silentAfterResults((_, n) => (n === 0 ? noting('- tea') : 'I wrote it down.')),
-    );
+    const { requests } = await talkingTo((_, n) => (n === 0 ? noting('- tea') : 'I wrote it down.'));
     await say('I like tea.');
     expect(on.texts()).toEqual(['I wrote it down.']);
     expect(requests.length).toBe(3);
@@ -90,7 +89,8 @@ describe('a model that ends with nothing after a tool has answered', () => {
 
   it('has ended a flush with it', async () => {
     const { requests } = await talkingTo(
-      silentAfterResults((body) => (isFlush(body) ? noting('- talked about tea') : 'fine')),
+      (body) =>
+        isFlush(body) && body.messages.at(-1)?.role !== 'tool' ? noting('- talked about tea') : 'fine',
       { settings: { compactAfterMessages: 6, keepRecentMessages: 2 } },
     );
     for (let n = 1; n <= 4; n++) await say(`word-${n}`);

@@ -204,6 +204,28 @@ describe('a flush or a summary of which the server read only a part', () => {
     expect(wordsOf(last).includes((await archives())[0] ?? 'an archive')).toBe(true);
   });
 
+  it('calls nothing: what it would write could take the place of memory that the model has not seen', async () => {
+    on = await workbench({ memoryTools: true });
+    const write = (content: string) => ({
+      calls: [{ name: 'write_tiered_memory', arguments: { tier: 1, content } }],
+    });
+    let asked = 0;
+    on.answer((request) => {
+      if (isFlush(request) || isSummary(request)) return 'done';
+      asked++;
+      if (asked === 1) return write('- the old, and the new');
+      if (asked === 2) return 'noted';
+      return asked === 3 ? { ...write('- nothing but this'), cut: true } : 'better so';
+    });
+    await say('remember the old and the new');
+    await say('and this');
+    await on.conversation.resting();
+    expect(on.texts()).toEqual(['noted', 'better so']);
+    const memory = await readFile(join(on.folder, 'groups/test_1/default/MEMORY.md'), 'utf8');
+    expect(memory).toContain('- the old, and the new');
+    expect(memory).not.toContain('nothing but this');
+  });
+
   it('an answer made so is followed by a compaction, and its count is not believed', async () => {
     on = await workbench({ memoryTools: true, contextTokens: 12_000 });
     let n = 0;

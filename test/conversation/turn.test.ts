@@ -263,6 +263,13 @@ describe('what models do wrong', () => {
     expect(outcome).toMatchObject({ kind: 'answered', text: 'Saved it.' });
   });
 
+  it('names the room’s and persona’s prompt cache in every request, and neither of them', async () => {
+    const { asked } = await turn([{ calls: [{}] }, { text: 'ok' }]);
+    const [first, second] = asked.map(({ cacheKey }) => cacheKey);
+    expect(first).toMatch(/^[0-9a-f]{32}$/);
+    expect(second).toBe(first);
+  });
+
   it('loses none of what was said beside several calls, and says nothing twice', async () => {
     const { outcome, asked } = await turn([
       { text: 'The ferry leaves at nine.', calls: [{}] },

@@ -36,6 +36,8 @@ export interface ChatBodyMessage {
   content: string | null;
   /** Of a list of parts, its pictures. */
   images?: { mimeType: string; bytes: Buffer }[];
+  /** The field by which one of the parts asks to be cached. */
+  mark?: string;
   tool_calls?: ChatBodyCall[];
   tool_call_id?: string;
   [field: string]: unknown;
@@ -293,6 +295,8 @@ interface RawPart {
   image_url?: { url: string };
 }
 
+const CACHE_MARKS = ['cache_control', 'prompt_cache_breakpoint'];
+
 /** Content may be a list of parts: most tests care for the words, some for the pictures. */
 function withPartsApart(body: ChatBody): ChatBody {
   return { ...body, messages: body.messages.map(apart) };
@@ -304,7 +308,8 @@ function apart(message: ChatBodyMessage): ChatBodyMessage {
   const known = parts as RawPart[];
   const content = known.flatMap(({ text }) => text ?? []).join('\n');
   const images = known.flatMap(({ image_url }) => (image_url === undefined ? [] : [imageOf(image_url.url)]));
-  return { ...message, content, ...(images.length > 0 ? { images } : {}) };
+  const mark = known.flatMap(Object.keys).find((field) => CACHE_MARKS.includes(field));
+  return { ...message, content, ...(images.length > 0 && { images }), ...(mark && { mark }) };
 }
 
 function imageOf(url: string): { mimeType: string; bytes: Buffer } {

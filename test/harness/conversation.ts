@@ -25,7 +25,7 @@ import { Fault, type FaultCode } from '../../src/core/errors.js';
 import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
-import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, SideMessage, ToolsFor } from '../../src/core/tool.js';
@@ -89,6 +89,7 @@ export type Answer =
       truncated?: boolean;
       cut?: true;
       fault?: FaultCode;
+      notices?: Notice[];
     };
 
 export interface WorkbenchOptions {
@@ -133,6 +134,7 @@ export const SETTINGS: Settings = {
   keepRecentMessages: 80,
   debounceMs: 0,
   maxToolRounds: 25,
+  choices: [],
   natural: false,
   caps: { rounds: 3, replies: 8 },
   maxAgeMs: 24 * 3_600_000,
@@ -200,18 +202,13 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         truncated = false,
         cut,
         fault,
+        notices = [],
       } = typeof said === 'string' ? { text: said } : said;
-      if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted') };
-      else
-        yield {
-          kind: 'done',
-          text,
-          calls: calls.map(toCall),
-          usage,
-          model: 'm',
-          truncated,
-          ...(cut && { cut }),
-        };
+      if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted'), notices };
+      else {
+        const rest = { usage, truncated, notices, ...(cut && { cut }) };
+        yield { kind: 'done', text, calls: calls.map(toCall), model: 'm', ...rest };
+      }
     },
     contextTokens: () => (typeof contextTokens === 'function' ? contextTokens() : contextTokens),
     check: async () => ({ identity: 'test', warnings: [] }),

@@ -3,7 +3,10 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
 import { continued, continuedSoFar } from '../../src/models/further.js';
 import type { FakeModelOptions } from '../fakes/model.js';
-import { limited, silentAfterResults } from '../fakes/model-endings.js';
+import { limited } from '../fakes/model-limits.js';
+import { claude } from '../fakes/model-servers/claude.js';
+import { groq } from '../fakes/model-servers/groq.js';
+import type { ModelServer } from '../fakes/model-servers/server.js';
 import { answered, ask, type Bench, fault, LOOK_UP, openBench, outcome } from './helpers.js';
 
 let bench: Bench;
@@ -11,8 +14,8 @@ afterEach(async () => {
   await bench.fake.close();
 });
 
-async function open(reply: FakeModelOptions['reply'], options = {}): Promise<Bench> {
-  bench = await openBench(reply, options);
+async function open(reply: FakeModelOptions['reply'], options = {}, rules?: ModelServer): Promise<Bench> {
+  bench = await openBench(reply, options, rules);
   return bench;
 }
 
@@ -52,15 +55,15 @@ describe('an empty answer', () => {
   });
 
   test('after the results of tools: a new message brings words, the same request never would', async () => {
-    const { client, fake } = await open(silentAfterResults(() => 'I will remember.'));
+    const { client, fake } = await open('I will remember.', {}, claude());
     expect((await answered(client, AFTER_RESULTS)).text).toBe('I will remember.');
     expect(fake.count()).toBe(2);
   });
 
   test('that may be empty is an answer, and nothing more is asked', async () => {
-    const { client, fake } = await open(silentAfterResults(() => 'never'));
+    const { client, fake } = await open('never', {}, claude());
     const event = await answered(client, { ...AFTER_RESULTS, mayBeEmpty: true });
-    expect(event).toMatchObject({ text: '', calls: [], usage: { outputTokens: 2 }, truncated: false });
+    expect(event).toMatchObject({ text: '', calls: [], usage: { outputTokens: 3 }, truncated: false });
     expect(fake.count()).toBe(1);
   });
 
@@ -188,26 +191,16 @@ describe('an end that is a failure', () => {
     },
   );
 
+  const isWrong = (n: number) => n === 0 || n > 1;
   test.each([
-    // Groq: the model wrote a call that its server could not read.
+    ['Groq', 'Tea.', groq({ fails: isWrong })],
     [
-      'tool_use_failed',
-      {
-        status: 400,
-        body: {
-          error: {
-            message:
-              "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
-            type: 'invalid_request_error',
-            code: 'tool_use_failed',
-            failed_generation: '<function=look_up>{"word"</function>',
-          },
-        },
-      },
+      'Gemini',
+      (_: unknown, n: number) => (isWrong(n) ? { finish: 'MALFORMED_FUNCTION_CALL' } : 'Tea.'),
+      undefined,
     ],
-    ['malformed_function_call', { finish: 'MALFORMED_FUNCTION_CALL' }],
-  ])('a call that came out wrong (%s) is asked for again, once', async (_, script) => {
-    const { client, clock, fake, quirks } = await open((_, n) => (n === 0 || n > 1 ? script : 'Tea.'));
+  ])('a call that came out wrong (%s) is asked for again, once', async (_, reply, rules) => {
+    const { client, clock, fake, quirks } = await open(reply, {}, rules);
     const first = answered(client, ask('?', { tools: [LOOK_UP] }));
     await clock.asleep(500);
     await clock.advance(500);

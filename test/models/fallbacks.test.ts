@@ -67,6 +67,24 @@ describe('fallbacks', () => {
     expect(counts()).toEqual([1, 0]);
   });
 
+  test('what an owner should hear is told, whoever failed or answered', async () => {
+    const { client } = await chain('one');
+    const notice = (key: string) => ({ key, text: 'its window is small' });
+    const failing = (key: string) => ({
+      ...client,
+      async *stream() {
+        const failed = await fault(client, ask('?'), AbortSignal.abort());
+        yield { kind: 'failed' as const, fault: failed, notices: [notice(key)] };
+      },
+    });
+    const ends = [client, failing('b')].map((last) =>
+      outcome(withFallbacks(failing('a'), [last], keptLog()), ask('?')),
+    );
+    const [done, failed] = await Promise.all(ends);
+    expect(done).toMatchObject({ kind: 'done', notices: [notice('a')] });
+    expect(failed).toMatchObject({ kind: 'failed', notices: [notice('a'), notice('b')] });
+  });
+
   test('what was told by one that then failed is void', async () => {
     const { client } = await chain('one');
     const told = {

@@ -1,8 +1,10 @@
 /** What a stream tells while an answer is written: growing text, and a restart where it does not go on. */
+
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
 import type { ModelEvent } from '../../src/core/model.js';
+import { createAnswer } from '../../src/models/answer.js';
 import { attempt } from '../../src/models/attempt.js';
 import { visibleSoFar, withoutReasoning } from '../../src/models/reasoning.js';
 import { manualClock } from '../fakes/clock.js';
@@ -58,6 +60,7 @@ test('however an answer is cut into pieces, what was told ends as its text (prop
         const writing = attempt({
           post: async () => Readable.from(body),
           body: '{}',
+          answer: createAnswer(),
           takenIds: () => new Set(),
           silenceMs: 60_000,
           // What an attempt that was given up has shown.

@@ -11,7 +11,7 @@ import type { HeardMessage, Span, ViewRecord } from '../../core/view.js';
 import { type Perspective, userLine } from '../context/history.js';
 import { tokensPerEstimated } from '../context/size.js';
 import type { Services } from '../services.js';
-import { addedUsage, spentOn } from '../turn/turn.js';
+import { addedUsage, spentOn } from '../turn/usage.js';
 import { requestTokensFor, type Subject } from './subject.js';
 import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
 

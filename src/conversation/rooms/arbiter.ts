@@ -8,7 +8,7 @@ import type { Usage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
 import { authorName, type StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
-import { countTokens, spentOn } from '../turn/turn.js';
+import { countTokens, spentOn } from '../turn/usage.js';
 import { calledOf, named } from './addressing.js';
 
 export interface ArbiterAsk {

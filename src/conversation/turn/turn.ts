@@ -24,6 +24,7 @@ import type { AnyTool, Authorisation, ToolContext, ToolResult, ToolSet, Wait } f
 import type { Step } from '../../core/transcript.js';
 import { INTERRUPTED, stepMessages } from './steps.js';
 import { checkArguments } from './tools.js';
+import { addedUsage, countTokens, spentOn } from './usage.js';
 
 export interface TurnServices {
   model: ModelClient;
@@ -87,8 +88,12 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
       const whole = event.truncated && event.text.trim() !== '' ? text + CUT_OFF : text;
       return { kind: 'answered', text: whole, usage, last: event.usage, ...(cut && { cut }) };
     }
+    if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
-    if (!(await keep(ask, { kind: 'answer', text: event.text, calls }))) return { kind: 'dropped' };
+    // By their place, what came along with the calls still belongs to them.
+    const { text, echo } = event;
+    if (!(await keep(ask, { kind: 'answer', text, calls, ...(echo && { echo }) })))
+      return { kind: 'dropped' };
   }
 }
 
@@ -104,6 +109,7 @@ async function askModel(
     tools: mayCall ? ask.tools.descriptions : [],
     ...(persona.model !== null && { model: persona.model }),
     ...(persona.temperature !== null && { temperature: persona.temperature }),
+    cacheKey: cacheKeyOf(ask),
     ...(mayBeEmpty(ask) && { mayBeEmpty: true }),
   };
   let written = '';
@@ -234,6 +240,15 @@ function callId(turnId: string, round: number, n: number): string {
   return BigInt(`0x${digest}`).toString(36).slice(0, 9);
 }
 
+/** The same for all requests of a persona in a room, flushes too, and no name that a server should know. */
+function cacheKeyOf({ room, authorisation: { personaId } }: TurnAsk): string {
+  return createHash('sha256').update(`${room} ${personaId}`).digest('hex').slice(0, 32);
+}
+
+/** What it would write could take the place of memory that it has not seen. */
+const CALLS_UNSEEN =
+  'The model server read only a part of the request, and the model called tools after it; they were not run.';
+
 /** Ends a reply that even a second request did not bring to its end. */
 const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
 
@@ -245,21 +260,4 @@ function wordsBeside(steps: Step[]): string {
 
 function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
   return wordsBeside(steps) !== '' || (isUnread === true && steps.some(({ kind }) => kind === 'result'));
-}
-
-/** Sums the usage of several requests; those without a count are left out. */
-export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
-  if (!a || !b) return a ?? b;
-  return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };
-}
-
-/** What an answer took in all. */
-export function spentOn({ usage, further }: ModelEvent & { kind: 'done' }): Usage | null {
-  return addedUsage(usage, further ?? null);
-}
-
-export function countTokens(metrics: Metrics, usage: Usage | null): void {
-  if (!usage) return;
-  metrics.count('model_tokens_total', { direction: 'input' }, usage.inputTokens);
-  metrics.count('model_tokens_total', { direction: 'output' }, usage.outputTokens);
 }

@@ -12,6 +12,7 @@ type Item = Record<string, unknown>;
 const KNOWN = [
   ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'stream', 'store', 'include', 'reasoning'],
   ...['max_output_tokens', 'temperature', 'prompt_cache_key', 'parallel_tool_calls', 'metadata', 'user'],
+  ...['service_tier', 'text', 'truncation'],
 ];
 
 export function createResponses() {
@@ -33,6 +34,10 @@ export function createResponses() {
       if (tools.some(({ name }) => typeof name !== 'string')) {
         return invalid("Missing required parameter: 'tools[0].name'.", 'tools[0].name');
       }
+      const part = (raw.input as Item[])
+        .flatMap(partsOf)
+        .find(({ type }) => !/^(in|out)put_/.test(String(type)));
+      if (part !== undefined) return invalid(`Invalid value: '${part.type}'.`, 'input[0].content[0].type');
       const wrong = wrongItems(raw.input as Item[]);
       return wrong === null ? null : invalid(wrong, 'input');
     },
@@ -168,6 +173,10 @@ export function asChat(raw: Item): ChatBody {
     ...(stream === undefined ? {} : { stream }),
     ...(tools ? { tools: tools.map((tool) => ({ type: 'function', function: tool })) } : {}),
   };
+}
+
+function partsOf({ content }: Item): Item[] {
+  return Array.isArray(content) ? content : [];
 }
 
 function wordsOf(content: unknown): string {

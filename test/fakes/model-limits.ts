@@ -1,16 +1,6 @@
-/** How real model servers end an answer: with nothing, at their limit, or with a reason that means failure. */
-import type { ChatBody, ModelReply, ModelScript } from './model.js';
-
-/**
- * Claude behind chat completions: once tools have answered, its turn may end with no content at all, which it means; the
- * same request brings the same, and only a new user message brings words (rig#1642, spacebot#171).
- */
-export function silentAfterResults(otherwise: ModelReply): ModelReply {
-  return (body, n) =>
-    body.messages.at(-1)?.role === 'tool'
-      ? { text: '', finish: 'stop', usage: { prompt_tokens: 50, completion_tokens: 2 } }
-      : otherwise(body, n);
-}
+/** How a model writes that keeps to its limit of tokens, and what it does when it is asked to go on. */
+import type { ChatBody, ModelReply } from './model.js';
+import type { ModelScript } from './model-script.js';
 
 export interface Writer {
   /** All that it would write without a limit. */
