@@ -167,6 +167,35 @@ describe('a chat that waits', () => {
     const prompt = await waits(never);
     expect(prompt.includes((await archives())[0] ?? 'an archive')).toBe(true);
   });
+
+  it('for a server that does one thing at a time, behind a flush, is answered after a minute', async () => {
+    const clock = manualClock();
+    on = await workbench({
+      ...{ clock, memoryTools: true },
+      settings: { compactAfterMessages: 10, keepRecentMessages: 4 },
+    });
+    let slot: Promise<unknown> = Promise.resolve();
+    const oneByOne = (answer: () => Answer | Promise<Answer>) => {
+      const mine = slot.then(answer);
+      slot = mine;
+      return mine;
+    };
+    on.answer((request, signal) => oneByOne(() => (isFlush(request) ? never(request, signal) : 'yes')));
+    for (let n = 1; n <= 5; n++) await say(`word-${n}`);
+    await eventually(() => on.asked.some(isFlush), 'the flush has begun');
+    await on.say('still there?');
+    await eventually(
+      () => on.asked.filter((request) => !isFlush(request)).length === 6,
+      'the model is asked',
+    );
+    await clock.advance(59_000);
+    expect(on.texts().length).toBe(5);
+    await clock.advance(1_000);
+    await on.settled();
+    expect(on.texts().length).toBe(6);
+    // Nothing has left the window, so nothing is owed; it is compacted when there is time.
+    expect(await on.store.whereabouts(null, null)).toEqual({ window: 12, flushed: 0, archived: 0 });
+  });
 });
 
 describe('a flush or a summary of which the server read only a part', () => {
