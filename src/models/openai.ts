@@ -144,11 +144,10 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
   }
 
-  /** What an owner should hear. */
-  async function noticesFor(request: ModelRequest): Promise<{ notices?: Notice[] }> {
-    const model = request.model ?? server.name;
+  /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
+  async function noticesFor({ model = server.name, tools }: ModelRequest): Promise<{ notices?: Notice[] }> {
     const notices = [...window.notices(model)];
-    if (request.tools.length > 0 && (await quirks.refused(quirkKey(place, model))).has('tools')) {
+    if (tools.length > 0 && (await quirks.refused(quirkKey(place, model))).has('tools')) {
       const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
       notices.push({ key: `no tools: ${quirkKey(place, model)}`, text });
     }

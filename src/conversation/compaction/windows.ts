@@ -37,6 +37,11 @@ export interface Windows extends WindowControl {
    * `refused` is our estimate of a request that the server rejected as too long.
    */
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
+  /**
+   * A turn asks its model: when it has waited a minute, work that nobody waits for ends, because a server may do one
+   * thing at a time. Call the result when the model has begun to answer.
+   */
+  giveWay(): () => void;
   /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
   /**
@@ -56,6 +61,8 @@ interface Work {
   room: RoomId;
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
+  /** Whether a turn waits for it. */
+  isAwaited: boolean;
   done: Promise<CompactionEnd>;
 }
 
@@ -81,7 +88,11 @@ export function createWindows(services: Services): Windows {
   const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
   /** Queues work on a view behind the work already running on it. */
-  function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+  function run(
+    subject: Subject,
+    task: (signal: AbortSignal) => Promise<CompactionEnd>,
+    isAwaited = false,
+  ): Work {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
@@ -94,7 +105,7 @@ export function createWindows(services: Services): Windows {
         );
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], isAwaited, done };
     running.set(key, work);
     void done.then(() => {
       if (running.get(key) === work) running.delete(key);
@@ -115,14 +126,15 @@ export function createWindows(services: Services): Windows {
     turn: WaitingTurn | null,
   ): Work {
     const key = viewKey(subject);
-    return run(subject, async (signal) => {
+    const task = async (signal: AbortSignal) => {
       const end = await compact(services, subject, turn, signal);
       if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
       if (end === 'nothing') stuckAt.set(key, messages);
       else stuckAt.delete(key);
       await pendingFlushes.look(subject);
       return end;
-    });
+    };
+    return run(subject, task, turn !== null);
   }
 
   async function halt(room: RoomId, personaId: PersonaId): Promise<void> {
@@ -143,6 +155,17 @@ export function createWindows(services: Services): Windows {
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
     },
+
+    giveWay: () =>
+      services.clock.after(DEADLINE_MS, () => {
+        const idle = [...running.values()].filter(({ isAwaited }) => !isAwaited);
+        if (idle.length === 0) return;
+        log.info(
+          { works: idle.length },
+          'a chat waits for the model; memory flushes that can wait begin anew later',
+        );
+        void endOf(idle);
+      }),
 
     credible(room, personaId, measured) {
       if (!measured) return null;
