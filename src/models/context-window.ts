@@ -6,6 +6,7 @@ import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import type { Notice, Usage } from '../core/model.js';
 import { type AskJson, discoverWindow } from './discover-window.js';
+import { serverTitle } from './failures.js';
 import type { RequestSize } from './request-size.js';
 import type { ServerErrorDetails } from './server-error.js';
 import { createCutWatch, windowBehind } from './silent-cuts.js';
@@ -193,8 +194,8 @@ export function createContextWindow(
       const learnt = learntOf(known(model));
       if (learnt?.how !== 'cut') return [];
       const text =
-        `The server of my language model (${model}) reads only about ${learnt.tokens} tokens of a conversation and cuts the rest without a word, ` +
-        'so I keep what I send shorter from now on. Its operator can raise the context length; for Ollama, that is OLLAMA_CONTEXT_LENGTH.';
+        `${serverTitle(place, model)} reads only about ${learnt.tokens} tokens of a conversation and leaves out the rest without a word. ` +
+        'Requests are kept shorter from now on, so personas see less of what was said before. Raise its context length where it runs (Ollama: OLLAMA_CONTEXT_LENGTH).';
       return [{ key: `window-cut ${place} ${model}`, text }];
     },
 
