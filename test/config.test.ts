@@ -48,7 +48,7 @@ describe('where the configuration is', () => {
         server: null,
         fallbacks: [],
         choices: [],
-        contextTokens: 128_000,
+        contextTokens: null,
         maxOutputTokens: 4096,
         timeoutSeconds: 120,
         maxToolRounds: 25,
@@ -72,6 +72,7 @@ describe('where the configuration is', () => {
       embeddings: {
         ...{ backend: 'off', baseUrl: null, apiKey: null, model: null, redisUrl: null },
         ...{ queue: 'queue:gpu_heavy', timeoutSeconds: 30, batchSize: 64, batchWindowMs: 5 },
+        ...{ queryPrefix: null, documentPrefix: null, dimensions: null },
       },
       channels: {
         telegram: null,

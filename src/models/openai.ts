@@ -5,15 +5,25 @@
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { ModelClient, ModelEvent, ModelMessage, ModelRequest, Notice } from '../core/model.js';
+import {
+  answerTokens,
+  type ModelClient,
+  type ModelEvent,
+  type ModelMessage,
+  type ModelRequest,
+  type Notice,
+} from '../core/model.js';
 import { type Answer, createAnswer } from './answer.js';
 import { attempt, eventsTo, type Shown } from './attempt.js';
 import { checkModel } from './check.js';
+import { createContextWindow, type WindowStore } from './context-window.js';
+import type { AskJson } from './discover-window.js';
 import { echoOf } from './echo.js';
 import {
   classify,
   emptyAnswer,
   failedRequest,
+  overflow,
   retryDelay,
   serverTitle,
   stoppedRequest,
@@ -26,6 +36,7 @@ import { createQuirkStore, type Quirk, type QuirkStorage } from './quirk-store.j
 import { refusedParameter, refusedPictures } from './quirks.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { chatRequest, createRequestWriter } from './request.js';
+import { createSizer } from './request-size.js';
 import { createResponsesAnswer } from './responses-answer.js';
 import { createResponsesWriter } from './responses-request.js';
 import { ServerError } from './server-error.js';
@@ -55,6 +66,12 @@ export interface OpenAiModelOptions {
   clock: Clock;
   log: Log;
   quirks: QuirkStorage;
+  /** What is known of the context windows of all servers' models. */
+  windows: WindowStore;
+  /** What the operator set as a model's context window, in tokens; null: nothing. */
+  contextTokens: (model: string) => number | null;
+  /** For questions to the server beside the chat. */
+  askServer: AskJson;
   /** 0 to 1, to spread retries. */
   random?: () => number;
 }
@@ -82,6 +99,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   const place = shownUrl(server.baseUrl);
   const quirkKey = (model: string) => `${place} ${model}`;
   const titleOf = (model: string) => serverTitle(place, model);
+  const sizeOf = createSizer();
+  const window = createContextWindow(
+    { baseUrl: server.baseUrl, place },
+    {
+      ...{ store: options.windows, configured: options.contextTokens, clock, log },
+      ask: options.askServer,
+    },
+  );
 
   /** What is left out of a request: what was refused before, and pictures as the operator decided. */
   async function leftOut(model: string, withoutPictures: boolean): Promise<ReadonlySet<Quirk>> {
@@ -128,7 +153,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         const details = { ...error.details, words: redact(error.details.words) };
 
         const quirk = details.kind === 'answered' ? refusedParameter(sent, details) : null;
-        const { code, retry } = classify(details);
+        const size = sizeOf(request);
+        const { code, retry } = classify(details, size.estimated);
         // A limit that was raised for this request alone may be more than the model can write.
         const isTooMuch = outputTokens > limitOf(request) && quirk !== null && LIMITS.includes(quirk);
         if (quirk !== null && code !== 'context_too_long' && !isTooMuch) {
@@ -147,6 +173,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         failures += 1;
         const most = retry === 'once' ? Math.min(2, maxAttempts) : maxAttempts;
         if (!retry || failures >= most) {
+          const isAsGiven = outputTokens <= limitOf(request);
+          if (code === 'context_too_long' && isAsGiven) await window.refused(model, details, size);
           throw failedRequest(code, titleOf(model), details, failures);
         }
         const waitMs = retryDelay(failures, details, random);
@@ -156,15 +184,25 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     }
   }
 
-  /** The fewest tokens of what is configured and what the caller wants. */
-  const limitOf = (request: ModelRequest) =>
-    Math.min(maxOutputTokens, request.maxOutputTokens ?? maxOutputTokens);
+  /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */
+  const limitOf = (request: ModelRequest) => {
+    const most = answerTokens(window.tokens(request.model ?? server.name), maxOutputTokens);
+    return Math.min(most, request.maxOutputTokens ?? most);
+  };
   const asGiven = (request: ModelRequest) => ({ request, outputTokens: limitOf(request), before: '' });
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const shown: Shown = { text: '' };
+    const asked = request.model ?? server.name;
+    void window.look(asked);
     try {
       const first = yield* ask(asGiven(request), signal, shown);
+      const size = sizeOf(request);
+      if (isEmpty(first) && first.usage === null && window.isOverflow(asked, size)) {
+        await window.refused(asked, null, size);
+        throw overflow(titleOf(asked));
+      }
+      const cut = await window.answered(asked, { size, chat: request.cacheKey }, first.usage);
       const further = furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
       const { text, calls, model, finish, besides } = whole ?? first;
@@ -181,10 +219,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         model: model ?? request.model ?? server.name,
         // A model that has nothing to add to half a sentence has not ended it.
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
+        ...(cut && { cut }),
         ...(await noticesFor(request)),
       };
     } catch (error) {
-      yield { kind: 'failed', fault: asFault(error) };
+      yield { kind: 'failed', fault: asFault(error), ...(await noticesFor(request)) };
+    } finally {
+      // A server that loads a model for its first request tells of it only now.
+      void window.look(asked);
     }
   }
 
@@ -215,12 +257,15 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
   }
 
-  /** What an owner should hear: without tools there is no memory. */
+  /** What an owner should hear. */
   async function noticesFor(request: ModelRequest): Promise<{ notices?: Notice[] }> {
     const model = request.model ?? server.name;
-    if (request.tools.length === 0 || !(await quirks.refused(quirkKey(model))).has('tools')) return {};
-    const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
-    return { notices: [{ key: `no tools: ${quirkKey(model)}`, text }] };
+    const notices = [...window.notices(model)];
+    if (request.tools.length > 0 && (await quirks.refused(quirkKey(model))).has('tools')) {
+      const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
+      notices.push({ key: `no tools: ${quirkKey(model)}`, text });
+    }
+    return notices.length === 0 ? {} : { notices };
   }
 
   function asFault(error: unknown): Fault {
@@ -231,11 +276,21 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   return {
     stream,
 
+    contextTokens: (model) => window.tokens(model ?? server.name),
+
     check: (signal) =>
       checkModel({
         identity: `${server.name} at ${place}`,
+        window: {
+          tokens: () => window.tokens(server.name),
+          look: () => window.look(server.name),
+          warnings: () => window.warnings(server.name),
+        },
         ask: (request) => answerOf(ask(asGiven(request), signal, { text: '' })),
-        forgetQuirks: () => quirks.forget(quirkKey(server.name)),
+        async forget() {
+          await quirks.forget(quirkKey(server.name));
+          await window.forget(server.name);
+        },
         quirks: () => quirks.refused(quirkKey(server.name)),
         now: clock.now,
       }),

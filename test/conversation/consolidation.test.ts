@@ -314,7 +314,7 @@ describe('a night', () => {
   });
 
   it('gives way at once to a turn that needs room', async () => {
-    const at = await bench({ settings: { contextTokens: 9_000, maxOutputTokens: 1_000 } });
+    const at = await bench({ contextTokens: 9_000, settings: { maxOutputTokens: 1_000 } });
     await remember(at.on);
     let cutOff = false;
     at.on.answer((request, signal) => {

@@ -281,6 +281,7 @@ export function standIn(): StandIn {
         yield* [];
         throw new Error('commands ask no model');
       },
+      contextTokens: () => 100_000,
       check: async () => ({ identity: 'none', warnings: [] }),
     },
     toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),

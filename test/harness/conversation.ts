@@ -87,6 +87,7 @@ export type Answer =
       calls?: { name: string; arguments: object }[];
       usage?: Usage;
       truncated?: boolean;
+      cut?: true;
       fault?: FaultCode;
       notices?: Notice[];
     };
@@ -99,6 +100,8 @@ export interface WorkbenchOptions {
   /** Offers the real memory tools. */
   memoryTools?: boolean;
   settings?: Partial<Settings>;
+  /** The model's context window, which may change. */
+  contextTokens?: number | (() => number);
   /** Under which name it claims things in the store. */
   owner?: string;
   folder?: string;
@@ -128,7 +131,6 @@ export interface WorkbenchOptions {
  * saved stands under a reply.
  */
 export const SETTINGS: Settings = {
-  contextTokens: 100_000,
   maxOutputTokens: 1_000,
   overheardMessages: 50,
   compactAfterMessages: 200,
@@ -193,6 +195,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
+  const { contextTokens = 100_000 } = options;
   const model: ModelClient = options.model ?? {
     async *stream(request, signal): AsyncGenerator<ModelEvent> {
       asked.push(structuredClone(request));
@@ -202,12 +205,24 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         calls = [],
         usage = null,
         truncated = false,
+        cut,
         fault,
         notices = [],
       } = typeof said === 'string' ? { text: said } : said;
       if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted'), notices };
-      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated, notices };
+      else
+        yield {
+          kind: 'done',
+          text,
+          calls: calls.map(toCall),
+          usage,
+          model: 'm',
+          truncated,
+          notices,
+          ...(cut && { cut }),
+        };
     },
+    contextTokens: () => (typeof contextTokens === 'function' ? contextTokens() : contextTokens),
     check: async () => ({ identity: 'test', warnings: [] }),
   };
   const settings: Settings = { ...SETTINGS, ...options.settings };

@@ -19,7 +19,8 @@ import { presentIn } from '../participants.js';
 import type { Services } from '../services.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, nextChunk } from './chunk.js';
-import { flushTools, type Subject, windowTokens } from './subject.js';
+import { flushTools, requestTokensFor, type Subject } from './subject.js';
+import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
 
 export type FlushEnd =
   /** A completed flush has seen everything up to the position; `cut`: some messages only in part. */
@@ -30,8 +31,6 @@ export type FlushEnd =
   | { kind: 'failed'; reason: string };
 
 const TRIES = 3;
-/** If the server's window is smaller than configured, the chunk is halved until it fits, down to this share. */
-const SMALLEST_SHARE = 1 / 16;
 const MOST_ROUNDS = 10;
 
 export async function flush(
@@ -41,7 +40,8 @@ export async function flush(
   signal: AbortSignal,
 ): Promise<FlushEnd> {
   let cut = false;
-  let share = 1;
+  let most = Number.POSITIVE_INFINITY;
+  let halvings = 0;
   let tries = 0;
   let spoken = false;
   let begun = nothing();
@@ -49,13 +49,8 @@ export async function flush(
     const view = await services.store.view(subject.room, subject.personaId);
     if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
     const known = await knowledgeOf(services, subject);
-    const chunk = await nextChunk(
-      services,
-      view,
-      to,
-      roomFor(services, subject, view, known) * share,
-      known.perspective,
-    );
+    const tokens = Math.min(most, roomFor(services, subject, view, known));
+    const chunk = await nextChunk(services, view, to, tokens, known.perspective);
     if (!chunk) return { kind: 'unspoken' };
     spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
     if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
@@ -76,9 +71,10 @@ export async function flush(
       begun = nothing();
       continue;
     }
-    if (end.tooLong || end.isOver) begun = nothing();
-    if (end.tooLong && share > SMALLEST_SHARE) {
-      share /= 2;
+    if (end.tooMuch || end.isOver) begun = nothing();
+    if (end.tooMuch && halvings < MOST_HALVINGS && !signal.aborted) {
+      halvings++;
+      most = tokens / 2;
       continue;
     }
     tries++;
@@ -113,13 +109,13 @@ function roomFor(services: Services, subject: Subject, view: ViewRecord, { syste
   const scale = Math.max(1, tokensPerEstimated(view.measured));
   const { tokens } = flushTools(services, subject);
   const fixed = estimateTokens(system) + estimateTokens(view.summary ?? '') + tokens + 500;
-  return Math.max(500, windowTokens(services.settings) / Math.min(scale, 3) - fixed);
+  return Math.max(500, requestTokensFor(services, subject) / Math.min(scale, 3) - fixed);
 }
 
 type AskEnd =
   | { kind: 'finished'; usage: Usage | null }
-  /** `isOver`: the model had ended it, so that the next try begins anew. */
-  | { kind: 'failed'; reason: string; tooLong: boolean; isOver?: true };
+  /** `tooMuch`: less text may do. `isOver`: the model had ended it, so that the next try begins anew. */
+  | { kind: 'failed'; reason: string; tooMuch?: boolean; isOver?: true };
 
 async function ask(
   services: Services,
@@ -153,17 +149,18 @@ async function ask(
   });
   switch (outcome.kind) {
     case 'dropped':
-      return { kind: 'failed', reason: 'it was ended', tooLong: false };
+      return { kind: 'failed', reason: 'it was ended' };
     case 'suspended':
-      return { kind: 'failed', reason: 'a memory tool waits for something', tooLong: false };
+      return { kind: 'failed', reason: 'a memory tool waits for something' };
     case 'failed': {
       const { fault } = outcome;
-      return { kind: 'failed', reason: describe(fault), tooLong: fault.code === 'context_too_long' };
+      return { kind: 'failed', reason: describe(fault), tooMuch: isTooMuch(fault) };
     }
     case 'answered': {
+      if (outcome.cut) return { kind: 'failed', reason: READ_IN_PART, tooMuch: true };
       if (unsaved.size === 0) return { kind: 'finished', usage: outcome.usage };
       const reason = `not everything could be written (${[...unsaved].join(', ')})`;
-      return { kind: 'failed', reason, tooLong: false, isOver: true };
+      return { kind: 'failed', reason, isOver: true };
     }
   }
 }

@@ -12,7 +12,7 @@ import { copySpan, headOf } from './archive.js';
 import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
 import { DEADLINE_MS } from './deadline.js';
 import { createPendingFlushes } from './pending-flushes.js';
-import { type Subject, subjectOf, viewKey, windowTokens } from './subject.js';
+import { requestTokensFor, type Subject, subjectOf, viewKey } from './subject.js';
 
 /** What commands may do to a persona's window, apart from effects in the store. */
 export interface WindowControl {
@@ -31,7 +31,7 @@ export interface WindowControl {
 
 export interface Windows extends WindowControl {
   /** Whether the next request of a turn would not fit. */
-  isFull(sizes: Sizes, measured: Measured | null): boolean;
+  isFull(subject: Subject, sizes: Sizes, measured: Measured | null): boolean;
   /**
    * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
    * `refused` is our estimate of a request that the server rejected as too long.
@@ -39,8 +39,11 @@ export interface Windows extends WindowControl {
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
   /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
-  /** After a turn: starts a compaction if the window fills up. Returns at once. */
-  consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
+  /**
+   * After a turn: starts a compaction if the window fills up, or if the model server read only a part of the turn's
+   * request. Returns at once.
+   */
+  consider(subject: Subject, sizes: Sizes, measured: Measured | null, isCut: boolean): void;
   /**
    * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
    * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
@@ -70,10 +73,11 @@ const INCREDIBLE = 4;
 
 export function createWindows(services: Services): Windows {
   const { store, log } = services;
-  const limits = {
-    tokens: windowTokens(services.settings),
+  /** The model's window may turn out smaller while the gateway runs. */
+  const limitsOf = (subject: Subject) => ({
+    tokens: requestTokensFor(services, subject),
     messages: services.settings.compactAfterMessages,
-  };
+  });
   const running = new Map<string, Work>();
   /** By view: the number of messages in the window when nothing could leave. */
   const stuckAt = new Map<string, number>();
@@ -138,14 +142,14 @@ export function createWindows(services: Services): Windows {
   }
 
   return {
-    isFull: (sizes, measured) => pressureOf(sizes, measured, limits) === 'now',
+    isFull: (subject, sizes, measured) => pressureOf(sizes, measured, limitsOf(subject)) === 'now',
 
     async makeRoom(subject, turnId, refused) {
       const until = services.clock.now() + DEADLINE_MS;
       const before = running.get(viewKey(subject));
       // Running work started with a smaller window and may free too little, so another compaction follows; together
-      // they share one deadline.
-      if (before) await doneWithin(before, before.yields ? 0 : DEADLINE_MS);
+      // they share one deadline, and what runs in the background with none leaves the other its half.
+      if (before) await doneWithin(before, before.yields ? 0 : DEADLINE_MS / 2);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
@@ -168,9 +172,9 @@ export function createWindows(services: Services): Windows {
       return distrusted.has(key) ? { counted: measured.estimated, estimated: measured.estimated } : measured;
     },
 
-    consider(subject, sizes, measured) {
+    consider(subject, sizes, measured, isCut) {
       pendingFlushes.modelAnswers();
-      if (stopping || pressureOf(sizes, measured, limits) === 'none') return;
+      if (stopping || (!isCut && pressureOf(sizes, measured, limitsOf(subject)) === 'none')) return;
       const key = viewKey(subject);
       if (running.has(key)) return;
       const stuck = stuckAt.get(key);

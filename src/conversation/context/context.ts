@@ -14,7 +14,7 @@ import type { ToolSet } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';
 import { presentIn } from '../participants.js';
-import type { Services } from '../services.js';
+import { requestTokens, type Services } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
 import { escaped, joinNeighbours, type Perspective, userLine, userMessage } from './history.js';
 import { newestImages } from './images.js';
@@ -61,7 +61,7 @@ export async function buildContext(
   ask: ContextAsk,
 ): Promise<Context> {
   const { chat, personaId, room, batch } = ask;
-  const { contextTokens, maxOutputTokens, compactAfterMessages, overheardMessages } = services.settings;
+  const { compactAfterMessages, overheardMessages } = services.settings;
   const warn = (what: string) => (error: unknown) => services.log.warn({ err: error, chat: chat.id }, what);
   // Neither is needed for an answer, so a folder that cannot be written does not prevent one.
   await services.personas.ensure(chat.id, personaId).catch(warn('the persona’s files could not be made'));
@@ -88,6 +88,7 @@ export async function buildContext(
   const recalled = (await knowsMore(services, ask, window, promptMemory))
     ? await recollect(services, { chatId: chat.id, personaId }, batch, {
         now: ask.now,
+        before: window.newest,
         shown: `${promptMemory.memory}\n${promptMemory.dailyLog}`,
         except: { room, after: view.windowAfter },
       })
@@ -96,7 +97,7 @@ export async function buildContext(
   const fixedTokens = estimateTokens(system) + ask.tools.tokens;
   // Our estimate may be wrong for this language and model; the server's last count corrects it.
   const scale = Math.min(3, tokensPerEstimated(view.measured));
-  const budget = Math.max(1_000, (contextTokens - maxOutputTokens) / scale - fixedTokens);
+  const budget = Math.max(1_000, requestTokens(services, persona.model) / scale - fixedTokens);
   const images = await newestImages(services.media, [...window.newest, ...batch]);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
   const asked = userMessage(

@@ -86,7 +86,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     });
 
   let context = await gather();
-  if (windows.isFull(context.sizes, context.view.measured)) {
+  if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
     context = await gather();
   }
@@ -129,8 +129,10 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     measured,
     promptMemory: context.promptMemory,
   });
-  if (outcome.kind === 'answered')
-    windows.consider(subject, context.sizes, measured ?? context.view.measured);
+  if (outcome.kind === 'answered') {
+    const isCut = outcome.cut === true;
+    windows.consider(subject, context.sizes, measured ?? context.view.measured, isCut);
+  }
   metrics.observe('turn_seconds', (clock.now() - started) / 1000);
   return finished;
 }
@@ -262,7 +264,9 @@ function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault 
 
 /** The server's token count for the turn's last request, next to our estimate of the same request. */
 function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
-  if (outcome.kind !== 'answered' || !outcome.last || outcome.last.inputTokens <= 0) return null;
+  // What a server counts of a request that it has cut says nothing about its size.
+  if (outcome.kind !== 'answered' || outcome.cut || !outcome.last || outcome.last.inputTokens <= 0)
+    return null;
   const estimated = context.requestTokens + tokensOf(stepMessages(steps));
   return { counted: outcome.last.inputTokens, estimated };
 }
