@@ -316,10 +316,10 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       log,
       quirks,
     });
-  const first = client(server, (model) => {
-    const chosen = model === server.name ? undefined : choices.find(({ name }) => name === model);
-    return chosen?.contextTokens ?? config.model.contextTokens;
-  });
+  const first = client(
+    server,
+    (name) => choices.find((choice) => choice.name === name)?.contextTokens ?? config.model.contextTokens,
+  );
   const others = fallbacks.map((each) => client(each, () => each.contextTokens ?? null));
   return withFallbacks(first, others, log);
 }

@@ -131,6 +131,14 @@ export interface ModelClient {
   check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
 }
 
+/** The largest share of a context window that is kept free for the answer. */
+const LARGEST_ANSWER = 0.25;
+
+/** How much of a context window is kept free for the answer: what the operator set, but never most of a small window. */
+export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
+  return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));
+}
+
 /** A model that a persona may be given beside the configured one, with what the operator says of it. */
 export interface ModelChoice {
   name: string;
@@ -138,14 +146,6 @@ export interface ModelChoice {
   /** Per million tokens. */
   inputPrice?: number | undefined;
   outputPrice?: number | undefined;
-}
-
-/** The largest share of a context window that is kept free for the answer. */
-const LARGEST_ANSWER = 0.25;
-
-/** How much of a context window is kept free for the answer: what the operator set, but never most of a small window. */
-export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
-  return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));
 }
 
 /**

@@ -40,8 +40,11 @@ export async function checkModel(server: CheckedServer): Promise<{ identity: str
   const short = await server.ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
   await window.look();
   const warnings = [...new Set([...learnt, ...window.warnings()])];
-  if ((await server.quirks()).has('tools')) {
+  const quirks = await server.quirks();
+  if (quirks.has('tools')) {
     warnings.push('it refuses tools: personas can talk, but not read or write memory by themselves');
+  } else if (quirks.has('reasoning_with_tools') && quirks.has('responses')) {
+    warnings.push('it takes tools only while it does not reason, so it is asked not to');
   }
   if (!short.usage?.inputTokens) {
     warnings.push('it does not report token usage: /usage stays empty, and a cut window cannot be noticed');

@@ -6,6 +6,7 @@ import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import type { Notice, Usage } from '../core/model.js';
 import { type AskJson, discoverWindow } from './discover-window.js';
+import { serverTitle } from './failures.js';
 import type { RequestSize } from './request-size.js';
 import type { ServerErrorDetails } from './server-error.js';
 import { createCutWatch, windowBehind } from './silent-cuts.js';
@@ -29,6 +30,14 @@ const QUICK_TRIES = 3;
 const LONG = 1_500;
 /** Where a server counts nothing anyway, its empty answer means more only to a request longer than any before. */
 const NOTICEABLY_LONGER = 1.1;
+
+/** When the server was last asked for a model's window, and what came of it. */
+interface Look {
+  at: number;
+  tries: number;
+  found: boolean;
+  running: Promise<void> | null;
+}
 
 /** What a model was seen to do since the start. */
 interface Seen {
@@ -95,7 +104,7 @@ export function createContextWindow(
 ): ContextWindow {
   const { baseUrl, place } = server;
   const cuts = createCutWatch();
-  const looks = new Map<string, { at: number; tries: number; running: Promise<void> | null }>();
+  const looks = new Map<string, Look>();
   const seen = new Map<string, Seen>();
   const keyOf = (model: string) => `${place} ${model}`;
   const most = (model: string) => configured(model) ?? ASSUMED_TOKENS;
@@ -140,14 +149,21 @@ export function createContextWindow(
     tokens,
 
     look(model) {
-      const look = looks.get(model) ?? { at: Number.NEGATIVE_INFINITY, tries: 0, running: null };
+      const look = looks.get(model) ?? {
+        at: Number.NEGATIVE_INFINITY,
+        tries: 0,
+        found: false,
+        running: null,
+      };
       looks.set(model, look);
       if (look.running) return look.running;
-      const isEarly = look.tries < QUICK_TRIES && known(model).told === null;
+      // What was found may have been forgotten since.
+      const isEarly = known(model).told === null && (look.found || look.tries < QUICK_TRIES);
       if (!isEarly && clock.now() - look.at < ASK_AGAIN_MS) return Promise.resolve();
       look.at = clock.now();
       look.tries += 1;
       look.running = discover(model).finally(() => {
+        look.found = known(model).told !== null;
         look.running = null;
       });
       return look.running;
@@ -193,8 +209,8 @@ export function createContextWindow(
       const learnt = learntOf(known(model));
       if (learnt?.how !== 'cut') return [];
       const text =
-        `The server of my language model (${model}) reads only about ${learnt.tokens} tokens of a conversation and cuts the rest without a word, ` +
-        'so I keep what I send shorter from now on. Its operator can raise the context length; for Ollama, that is OLLAMA_CONTEXT_LENGTH.';
+        `${serverTitle(place, model)} reads only about ${learnt.tokens} tokens of a conversation and leaves out the rest without a word. ` +
+        'Requests are kept shorter from now on, so personas see less of what was said before. Raise its context length where it runs (Ollama: OLLAMA_CONTEXT_LENGTH).';
       return [{ key: `window-cut ${place} ${model}`, text }];
     },
 

@@ -39,8 +39,8 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
           return;
         }
         faults.push(event.fault);
-        notices.push(...(event.notices ?? []));
         if (event.fault.code === 'context_too_long') answering = client;
+        notices.push(...(event.notices ?? []));
       }
       if (faults.length <= fallbacks.length) {
         if (spoke) yield { kind: 'restart' };

@@ -43,8 +43,7 @@ test.each([
       ...{ maxOutputTokens: 500, timeoutSeconds: 60, maxAttempts: 1 },
       quirks: { load: async () => null, save: async () => {} },
       windows: createWindowStore(memoryQuirks(), systemClock, quietLog),
-      contextTokens: () => null,
-      askServer: async () => null,
+      ...{ contextTokens: () => null, askServer: async () => null },
     }),
   });
   for (const text of ['one', 'two', 'three']) {

@@ -167,6 +167,35 @@ describe('a chat that waits', () => {
     const prompt = await waits(never);
     expect(prompt.includes((await archives())[0] ?? 'an archive')).toBe(true);
   });
+
+  it('for a server that does one thing at a time, behind a flush, is answered after a minute', async () => {
+    const clock = manualClock();
+    on = await workbench({
+      ...{ clock, memoryTools: true },
+      settings: { compactAfterMessages: 10, keepRecentMessages: 4 },
+    });
+    let slot: Promise<unknown> = Promise.resolve();
+    const oneByOne = (answer: () => Answer | Promise<Answer>) => {
+      const mine = slot.then(answer);
+      slot = mine;
+      return mine;
+    };
+    on.answer((request, signal) => oneByOne(() => (isFlush(request) ? never(request, signal) : 'yes')));
+    for (let n = 1; n <= 5; n++) await say(`word-${n}`);
+    await eventually(() => on.asked.some(isFlush), 'the flush has begun');
+    await on.say('still there?');
+    await eventually(
+      () => on.asked.filter((request) => !isFlush(request)).length === 6,
+      'the model is asked',
+    );
+    await clock.advance(59_000);
+    expect(on.texts().length).toBe(5);
+    await clock.advance(1_000);
+    await on.settled();
+    expect(on.texts().length).toBe(6);
+    // Nothing has left the window, so nothing is owed; it is compacted when there is time.
+    expect(await on.store.whereabouts(null, null)).toEqual({ window: 12, flushed: 0, archived: 0 });
+  });
 });
 
 describe('a flush or a summary of which the server read only a part', () => {
@@ -202,6 +231,28 @@ describe('a flush or a summary of which the server read only a part', () => {
     const last = on.asked.findLast((request) => !isFlush(request) && !isSummary(request)) as ModelRequest;
     expect(wordsOf(last)).not.toContain('CUT');
     expect(wordsOf(last).includes((await archives())[0] ?? 'an archive')).toBe(true);
+  });
+
+  it('calls nothing: what it would write could take the place of memory that the model has not seen', async () => {
+    on = await workbench({ memoryTools: true });
+    const write = (content: string) => ({
+      calls: [{ name: 'write_tiered_memory', arguments: { tier: 1, content } }],
+    });
+    let asked = 0;
+    on.answer((request) => {
+      if (isFlush(request) || isSummary(request)) return 'done';
+      asked++;
+      if (asked === 1) return write('- the old, and the new');
+      if (asked === 2) return 'noted';
+      return asked === 3 ? { ...write('- nothing but this'), cut: true } : 'better so';
+    });
+    await say('remember the old and the new');
+    await say('and this');
+    await on.conversation.resting();
+    expect(on.texts()).toEqual(['noted', 'better so']);
+    const memory = await readFile(join(on.folder, 'groups/test_1/default/MEMORY.md'), 'utf8');
+    expect(memory).toContain('- the old, and the new');
+    expect(memory).not.toContain('nothing but this');
   });
 
   it('an answer made so is followed by a compaction, and its count is not believed', async () => {

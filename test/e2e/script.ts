@@ -128,6 +128,8 @@ async function saving(on: PlatformStage): Promise<void> {
   expect(noted?.text).toMatch(/Noted, .*Anna.*\n\n.*— remembered: likes .*blue.* roses/);
   on.model.reply('You did.');
   const replyTo = noted?.id ?? '';
+  // What is said next leaves only when it is known under which id the note stands.
+  await said(on, DIRECT, () => on.platform.command(ANNA, DIRECT, '/whoami'));
   await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'did I?', replyTo }));
   expect(lastAsked(on)).toMatch(/Noted, .?Anna.*did I\?/);
   expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).not.toContain('— remembered');

@@ -26,6 +26,7 @@ it('is noticed, kept over a restart, and told and forgotten by doctor', async ()
   expect(await chat.exited).toBe(0);
   expect(chat.out().match(/: yes/g)?.length).toBe(3);
   expect(chat.err()).toContain('cuts long requests without a word');
+  expect(chat.out().match(/reads only about 8192 tokens/g)?.length, 'whoever sits there is an owner').toBe(1);
 
   // It is known from the first request on: nothing is cut any more.
   const before = model.count();
@@ -35,6 +36,7 @@ it('is noticed, kept over a restart, and told and forgotten by doctor', async ()
   expect(await again.exited).toBe(0);
   for (const { body } of model.requests.slice(before)) expect(silent.cut?.(body)).toBe(body);
   expect(again.err()).not.toContain('cuts long requests without a word');
+  expect(again.out()).not.toContain('reads only about');
 
   const doctor = run(home, ['doctor']);
   await doctor.exited;

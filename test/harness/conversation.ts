@@ -210,17 +210,10 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         notices = [],
       } = typeof said === 'string' ? { text: said } : said;
       if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted'), notices };
-      else
-        yield {
-          kind: 'done',
-          text,
-          calls: calls.map(toCall),
-          usage,
-          model: 'm',
-          truncated,
-          notices,
-          ...(cut && { cut }),
-        };
+      else {
+        const rest = { usage, truncated, notices, ...(cut && { cut }) };
+        yield { kind: 'done', text, calls: calls.map(toCall), model: 'm', ...rest };
+      }
     },
     contextTokens: () => (typeof contextTokens === 'function' ? contextTokens() : contextTokens),
     check: async () => ({ identity: 'test', warnings: [] }),

@@ -37,6 +37,11 @@ export interface Windows extends WindowControl {
    * `refused` is our estimate of a request that the server rejected as too long.
    */
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
+  /**
+   * A turn asks its model: when it has waited a minute, work that nobody waits for ends, because a server may do one
+   * thing at a time. Call the result when the model has begun to answer.
+   */
+  giveWay(): () => void;
   /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
   /**
@@ -61,10 +66,12 @@ interface Work {
   room: RoomId;
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
+  urgency: Urgency;
   done: Promise<CompactionEnd>;
-  /** It ends at once for a turn that needs room. */
-  yields: boolean;
 }
+
+/** A turn waits for it; nobody does, but it makes room; or it can be done any other time and yields at once. */
+type Urgency = 'awaited' | 'background' | 'yielding';
 
 /** When nothing could leave, compaction is tried again only after this many further messages. */
 const LOOK_AGAIN_AFTER = 4;
@@ -91,7 +98,7 @@ export function createWindows(services: Services): Windows {
   function run(
     subject: Subject,
     task: (signal: AbortSignal) => Promise<CompactionEnd>,
-    yields = false,
+    urgency: Urgency = 'background',
   ): Work {
     const key = viewKey(subject);
     const before = running.get(key);
@@ -105,7 +112,7 @@ export function createWindows(services: Services): Windows {
         );
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done, yields };
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], urgency, done };
     running.set(key, work);
     void done.then(() => {
       if (running.get(key) === work) running.delete(key);
@@ -126,14 +133,15 @@ export function createWindows(services: Services): Windows {
     turn: WaitingTurn | null,
   ): Work {
     const key = viewKey(subject);
-    return run(subject, async (signal) => {
+    const task = async (signal: AbortSignal) => {
       const end = await compact(services, subject, turn, signal);
       if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
       if (end === 'nothing') stuckAt.set(key, messages);
       else stuckAt.delete(key);
       await pendingFlushes.look(subject);
       return end;
-    });
+    };
+    return run(subject, task, turn === null ? 'background' : 'awaited');
   }
 
   async function halt(room: RoomId, personaId: PersonaId): Promise<void> {
@@ -149,11 +157,22 @@ export function createWindows(services: Services): Windows {
       const before = running.get(viewKey(subject));
       // Running work started with a smaller window and may free too little, so another compaction follows; together
       // they share one deadline, and what runs in the background with none leaves the other its half.
-      if (before) await doneWithin(before, before.yields ? 0 : DEADLINE_MS / 2);
+      if (before) await doneWithin(before, before.urgency === 'yielding' ? 0 : DEADLINE_MS / 2);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
     },
+
+    giveWay: () =>
+      services.clock.after(DEADLINE_MS, () => {
+        const idle = [...running.values()].filter(({ urgency }) => urgency !== 'awaited');
+        if (idle.length === 0) return;
+        log.info(
+          { works: idle.length },
+          'a chat waits for the model; memory flushes that can wait begin anew later',
+        );
+        void endOf(idle);
+      }),
 
     credible(room, personaId, measured) {
       if (!measured) return null;
@@ -191,7 +210,7 @@ export function createWindows(services: Services): Windows {
         await work(signal);
         return 'nothing';
       };
-      await run(subject, task, true).done;
+      await run(subject, task, 'yielding').done;
     },
 
     halt,

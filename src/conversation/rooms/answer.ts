@@ -59,8 +59,9 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       now: started,
       lateByHours,
     });
-  const ask = (context: Context, live: Live) =>
-    runTurn(services, {
+  const ask = async (context: Context, live: Live) => {
+    const stopWaiting = windows.giveWay();
+    return runTurn(services, {
       turnId: turn.id,
       room,
       tools,
@@ -77,13 +78,19 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       },
       cause: { kind: 'turn', personaId, turnId: turn.id },
       steps: turn.steps,
-      save: (step) =>
-        step.kind === 'waiting'
+      save(step) {
+        stopWaiting();
+        return step.kind === 'waiting'
           ? store.suspend(claim, turn.id, step, clock.now())
-          : store.addStep(claim, turn.id, step),
-      show: live.tell,
+          : store.addStep(claim, turn.id, step);
+      },
+      show(text) {
+        if (text !== '') stopWaiting();
+        live.tell(text);
+      },
       signal,
-    });
+    }).finally(stopWaiting);
+  };
 
   let context = await gather();
   if (windows.isFull(subject, context.sizes, context.view.measured)) {

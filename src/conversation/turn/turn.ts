@@ -88,6 +88,7 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
       const whole = event.truncated && event.text.trim() !== '' ? text + CUT_OFF : text;
       return { kind: 'answered', text: whole, usage, last: event.usage, ...(cut && { cut }) };
     }
+    if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
     // By their place, what came along with the calls still belongs to them.
     const { text, echo } = event;
@@ -243,6 +244,10 @@ function callId(turnId: string, round: number, n: number): string {
 function cacheKeyOf({ room, authorisation: { personaId } }: TurnAsk): string {
   return createHash('sha256').update(`${room} ${personaId}`).digest('hex').slice(0, 32);
 }
+
+/** What it would write could take the place of memory that it has not seen. */
+const CALLS_UNSEEN =
+  'The model server read only a part of the request, and the model called tools after it; they were not run.';
 
 /** Ends a reply that even a second request did not bring to its end. */
 const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
