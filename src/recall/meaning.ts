@@ -88,7 +88,7 @@ function agreementOf(standard: Float32Array, found: Scored[]): number | null {
 
 /** A message means little by itself: with those beside it and its sitting it means much. */
 function inTalk(table: ScopeTable, standard: Float32Array, weights: typeof WEIGHTS): Float32Array | null {
-  const above = standard.map((value) => (value > 0 ? value : 0));
+  const above = standard.map((value) => Math.max(value, 0));
   const sittings = new Float32Array(table.sessionLengths.length).fill(Number.NaN);
   for (let index = 0; index < table.size; index++) {
     const sitting = table.sessions[index] ?? 0;
