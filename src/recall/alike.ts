@@ -13,6 +13,12 @@ export function beginningOf(word: string): string | null {
   return word.length >= SHORTEST && LETTERS.test(word) ? word.slice(0, 2) : null;
 }
 
+/** Of two signs the second says what it is, the first of which kind: it is looked for alone, with whatever follows. */
+export function lastSign(word: string): string | null {
+  const signs = [...word];
+  return signs.length === 2 && /^\p{sc=Han}{2}$/u.test(word) ? (signs[1] ?? null) : null;
+}
+
 /** Those of the scope's words, all with that beginning, that the word may stand for. */
 export function alike(word: string, said: string[]): string[] {
   const stem = word.length < 6 ? word : word.slice(0, Math.max(5, word.length - 3));

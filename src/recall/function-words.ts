@@ -54,6 +54,10 @@ const LANGUAGES: ReadonlySet<string>[] = [
 const UNSPACED =
   /(?:覚え(?:て(?:る|いる|ます)?)|思い出(?:させて|して)|教えて|何(?:ですか|だっけ|だった|歳)?|誰|だれ|どこ|いつ|どれ|どの|どんな|いくら|いくつ|ですか|でしたか|だっけ|って何|私(?:の|たちの)?|僕(?:の)?|俺(?:の)?|うちの|彼女|彼|住んで(?:る|いる)?|名前|什么(?:时候)?|哪(?:里|儿|个)?|谁|几|多少|怎么|吗|呢|我们的|我的|我|你|他|她|还?记得|提醒我?|叫|是|뭐|누구|어디|언제|내|우리)/gu;
 
+/** Chinese alone: the same signs are parts of words in Japanese. */
+const CHINESE_PARTICLES = /[的了在是和有过就都也很这那里些么]/gu;
+const KANA = /[\p{sc=Hiragana}\p{sc=Katakana}]/u;
+
 /** Languages whose function words a text has most of; the words themselves are lower-case runs of letters. */
 export function functionWordsIn(runs: string[]): (word: string) => boolean {
   const counts = LANGUAGES.map((language) => runs.filter((run) => language.has(run)).length);
@@ -65,7 +69,8 @@ export function functionWordsIn(runs: string[]): (word: string) => boolean {
 
 /** The text without what only frames the question; all of it where nothing else would be left. */
 export function withoutUnspacedFrames(text: string): string {
-  const rest = text.replace(UNSPACED, ' ');
+  const framed = text.replace(UNSPACED, ' ');
+  const rest = KANA.test(text) ? framed : framed.replace(CHINESE_PARTICLES, ' ');
   return /[\p{sc=Han}\p{sc=Katakana}\p{sc=Hangul}]/u.test(rest) ? rest : text;
 }
 

@@ -1,5 +1,5 @@
 /** The tables of the most recently searched scopes, and where in them the terms of a question occur. */
-import { alike, beginningOf } from './alike.js';
+import { alike, beginningOf, lastSign } from './alike.js';
 import type { NewChunk } from './chunks.js';
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import { createLru } from './lru.js';
@@ -69,6 +69,8 @@ export function createScopeTables(db: IndexDatabase) {
 
     /** Of the words that a word which nobody used may stand for. */
     alike(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
+      const sign = begins ? null : lastSign(text);
+      if (sign !== null) return occurrences(scope, table, { text: sign, begins: true });
       const beginning = begins ? null : beginningOf(text);
       if (beginning === null) return new Int32Array(0);
       const prefix = `${scope}x`;

@@ -3,7 +3,6 @@ import { createZone } from '../core/dates.js';
 import type { RecallQuery, Scope } from '../core/recall.js';
 import { isAfter } from '../core/view.js';
 import { type Chunks, createChunks, type Origin } from './chunks.js';
-import { datesIn } from './dates.js';
 import { type FileChunk, fileChunks } from './file-chunks.js';
 import {
   FIRST_LINE,
@@ -14,11 +13,11 @@ import {
   SCOPE_SPAN,
 } from './index-database.js';
 import type { IndexPort, Ranked } from './index-port.js';
+import { questionWords } from './question-words.js';
 import { rank, relevanceOf } from './rank.js';
 import type { ScopeTable } from './scope-table.js';
 import { createScopeTables, type ScopeTables } from './scope-tables.js';
 import type { Scored } from './scoring.js';
-import { ownTerms, queryTerms, subjectTerms } from './terms.js';
 import { createVectors, type Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {
@@ -35,12 +34,6 @@ interface Open {
   vectors: Vectors;
 }
 
-/** A question with more terms is a pasted text: only its first terms are searched. */
-const MOST_TERMS = 64;
-/** The weight of words that only say how something is asked: "what is it called". */
-const FRAME = 0.5;
-/** Of words that were said just before, in the search for what goes on from them. */
-const AROUND = 0.6;
 /** Chunks of a file that are written at once: a search may have to wait for them. */
 const LINES_AT_ONCE = 200;
 
@@ -189,7 +182,11 @@ export function createSearchIndex(
         const table = index.tables.of(number);
         const wanted = wantedIn(index, scope, table, query);
         const meaning = index.vectors.meaning(number, table, vectors);
-        const scored = rank(table, { ...wordsOf(index, number, table, query), wanted, meaning });
+        const scored = rank(table, {
+          ...questionWords(index.tables, number, table, query, zone),
+          wanted,
+          meaning,
+        });
         const ranked = scored.slice(0, most).flatMap((hit) => hitOf(index, number, table, hit));
         return { ranked, byVectors: meaning !== null };
       }),
@@ -228,34 +225,6 @@ export function createSearchIndex(
       shut();
     },
   };
-
-  function wordsOf({ tables }: Open, scope: number, table: ScopeTable, query: RecallQuery) {
-    const all = queryTerms(query.text, MOST_TERMS);
-    // A name says who spoke, and is in every greeting: it is only searched for if the question has no other words.
-    const names = all.filter(({ text }) => table.authorsByTerm.has(text));
-    const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
-    const subject = new Set(subjectTerms(query.text, MOST_TERMS).map(({ text }) => text));
-    const found = (others.length > 0 ? others : all).map((term) => {
-      const weight = subject.size === 0 || subject.has(term.text) ? 1 : FRAME;
-      const said = tables.occurrences(scope, table, term);
-      return { positions: said?.length === 0 ? tables.alike(scope, table, term) : said, weight };
-    });
-    const known = new Set(all.map(({ text }) => text));
-    const around = subjectTerms(query.around ?? '', MOST_TERMS)
-      .filter(({ text }) => !known.has(text) && !table.authorsByTerm.has(text))
-      .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND }));
-    const own = ownTerms(query.text).map((text) => tables.occurrences(scope, table, { text, begins: false }));
-    const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
-    return {
-      terms: [...found, ...around].flatMap(({ positions, weight }) =>
-        positions === null ? [] : [{ positions, weight }],
-      ),
-      own: own.filter((positions) => positions !== null),
-      // A question that names everybody favours nobody.
-      asked: asked.size < table.authorCount ? asked : new Set<number>(),
-      dates: datesIn(query.text, query.now, zone),
-    };
-  }
 }
 
 function waitingFor(vectors: Vectors, model: string) {

@@ -47,7 +47,7 @@ describe('a message', () => {
     '要不要吃披萨?',
     '晚安',
   ])('%j does not', (text) => {
-    expect(['remark', 'greeting']).toContain(askingOf(text));
+    expect(['remark', 'small talk']).toContain(askingOf(text));
   });
 
   it.each([

@@ -74,7 +74,7 @@ describe('what is recalled', () => {
     expect(await lines('I saw the dog', [said('Our dog Rex', 0.95)])).toHaveLength(1);
   });
 
-  it('is nothing for a greeting, which is not even searched with', async () => {
+  it('is nothing for small talk, which is not even searched with', async () => {
     const searched: RecallQuery[] = [];
     expect(await lines('good night :)', [said('Good night')], '', [], searched)).toEqual([]);
     expect(searched).toEqual([]);

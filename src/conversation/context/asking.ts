@@ -5,9 +5,10 @@
 
 /**
  * `question`: it asks for something that somebody may have said. `perhaps`: it has the form of a question, and little
- * says of what. `remark`: anything else, also a proposal. `greeting`: nothing that memory could add to.
+ * says of what. `remark`: anything else, also a proposal about one's own. `small talk`: nothing that memory could
+ * add to.
  */
-export type Asking = 'question' | 'perhaps' | 'remark' | 'greeting';
+export type Asking = 'question' | 'perhaps' | 'remark' | 'small talk';
 
 /** Somebody wants to be reminded. */
 const REMEMBERING = anyOf(
@@ -29,17 +30,17 @@ const ASKING = anyOf(
   String.raw`\b(?:che cosa|cosa|quale|quali|quando|dove|quant[oaie]|chi|come si chiama)\b|(?<!\p{L})dov'è`,
   String.raw`\b(?:qual|quais|quando|onde|quem|quant[oa]s?|o que)\b|\b(?:wat|wanneer|waar|wie|welke?|hoeveel)\b`,
   '(?<!\\p{L})(?:что|чем|чего|кто|кого|кому|где|куда|откуда|когда|как(?:ой|ая|ое|ие|ую|ого|ом)|сколько|чей|чья|чьё|чьи|как (?:зовут|звали|называ\\p{L}+))(?!\\p{L})',
-  '何|なに|なん|誰|だれ|どこ|いつ|どれ|どの|どんな|いくら|いくつ|什么|什麼|哪|谁|誰|多少|几|幾|何时|怎么叫|뭐|무엇|누구|어디|언제|얼마|몇|は\\s*[?？]',
+  '何|なに|なん|誰|だれ|どこ|いつ|どれ|どの|どんな|いくら|いくつ|什么|什麼|哪|谁|誰|多少|多大|多久|几|幾|何时|怎么叫|뭐|무엇|누구|어디|언제|얼마|몇|は\\s*[?？]',
 );
 
 /** Without a question mark only what clearly asks: "what a day" and "qué cansado" do not. */
 const CLEARLY_ASKING = anyOf(
-  String.raw`^(?:and |so |but |ok |hey )*(?:(?:what|where|when|who|whose|which)(?:'?s|'?re)?|(?:tell me|do you know|(?:can|could) you (?:tell|give) me)\b.*\b(?:what|where|when|who|which|number|code|address|name)|how (?:much|many|old|long|tall|far|often))\b(?! an?\b)`,
-  String.raw`^(?:und |aber )*(?:wann|wo|wohin|woher|wer|wen|wem|wessen|wie\s?viele?|wie (?:alt|lange|groß|heißt|hieß|lautet|war)|welche[rsnm]?|was (?:war|ist|hat|habe|wollte|kostet))\b`,
-  String.raw`^¿?(?:y )?(?:cuál(?:es)?|cuándo|cuánt[oa]s?|a?dónde|quién(?:es)?|cómo se|qué \p{L}+ de)(?!\p{L})`,
-  "^(?:et )?(?:quand|où|combien|comment s'app|c'est (?:quoi|quand|où|qui)|qui (?:est|a)|quel(?:le)? est|je fais quel)",
-  '^(?:а |и )?(?:кто|кого|кому|где|куда|откуда|когда|сколько|чей|чья|как зовут|какого числа)(?!\\p{L})',
-  '(?:誰|どこ|いつ|何)(?:ですか|だった)|什么时候|在哪|是谁|是什么|叫什么|多少|几点|几号|多大',
+  String.raw`^(?:and |so |but |ok |hey )*(?:(?:what|where|when|who|whose|which)(?:'?s|'?re)?|(?:tell me|do you know|(?:can|could) you (?:tell|give) me)\b.*\b(?:what|where|when|who|which|number|code|address|name)|how (?:much|many|old|long|tall|far|often|d(?:o|id|oes) (?:i|we|my))|do you know (?:my|our|the|who|whose|when|where|which))\b(?! an?\b)`,
+  String.raw`^(?:und |aber )*(?:weißt du|weisst du|wann|wo|wohin|woher|wer|wen|wem|wessen|wie\s?viele?|wie (?:alt|lange|groß|heißt|hieß|lautet|war)|welche[rsnm]?|was (?:war|ist|hat|habe|wollte|kostet))\b`,
+  String.raw`^¿?(?:y )?(?:sabes (?:mi|el|la|cu|d[oó]nd|qui)|cuál(?:es)?|cuándo|cuánt[oa]s?|a?dónde|quién(?:es)?|cómo se|qué \p{L}+ de)(?!\p{L})`,
+  "^(?:et )?(?:tu sais (?:où|qui|quand|quel|mon|ma)|quand|où|combien|comment s'app|c'est (?:quoi|quand|où|qui)|qui (?:est|a)|quel(?:le)? est|je fais quel)",
+  '^(?:а |и )?(?:(?:не )?знаешь|кто|кого|кому|где|куда|откуда|когда|сколько|чей|чья|как зовут|какого числа)(?!\\p{L})',
+  '(?:誰|どこ|いつ|何)(?:ですか|だった)|什么时候|在哪|是谁|是什么|叫什么|多少|几点|几号|多大|知道我',
 );
 
 /** What people ask for by its name alone. */
@@ -48,7 +49,7 @@ const WANTED =
 
 /** Proposals, offers and what is to happen now: a memory does not answer them. */
 const PROPOSING = anyOf(
-  String.raw`\b(?:shall|should) we\b|\blet'?s\b|^(?:wanna|want)\b|^isn't\b|\b(?:do|would|did) you (?:want|like|fancy|prefer|mind|love|enjoy|feel|think)\b|\bhow about\b|\bwhat about\b(?=.*\b(?:tonight|now|today)\b)|\bfancy\b|\b(?:can|could|will|would) (?:you|we)\b(?!.*\b(?:remember|tell|remind|recall)\b)`,
+  String.raw`\b(?:shall|should) we\b|\blet'?s\b|^(?:wanna|want)\b|^isn't\b|^(?:are|do|will) we\b.*\b(?:tonight|today|now)\b|\b(?:do|would|did) you (?:want|like|fancy|prefer|mind|love|enjoy|feel|think)\b|\bhow about\b|\bwhat about\b(?=.*\b(?:tonight|now|today)\b)|\bfancy\b|\b(?:can|could|will|would) (?:you|we)\b(?!.*\b(?:remember|tell|remind|recall)\b)`,
   String.raw`\b(?:sollen|wollen|können|gehen|kochen|machen|essen|fahren|schauen|gucken|spielen) wir\b|\blass(?:t)? uns\b|\b(?:willst|möchtest|magst|kannst|könntest) du\b(?!.*erinner)|\bhast du (?:lust|bock|hunger|durst|zeit|gut)\b|\bwas (?:wollen|sollen) wir\b`,
   String.raw`^¿?(?:qué |adónde |a dónde )?\p{L}*[aei]mos(?!\p{L})(?!.*\b(?:ayer|pasad[oa])\b)|\b(?:quieres|quiere|te apetece|prefieres|puedes|podrías|te gusta)\b(?!.*(?:recordar|decir))|\bvamos a\b`,
   String.raw`^(?:(?:et|alors|dis) )*(?:(?:et )?si )?on (?!a\b|avait|était|est\b|doit)\p{L}+|qu'est-ce qu'on (?!a\b|avait|était|est\b|doit)|\b(?:tu veux|veux-tu|vous voulez|ça te dit|tu préfères|tu aimes|aimes-tu|tu peux|peux-tu|si on)\b(?!.*(?:rappel|dire))`,
@@ -89,11 +90,15 @@ const NOW_ONLY =
 const FIRST_PERSON =
   /(?<!\p{L})(?:i|i'm|i've|me|my|mine|we|our|us|ich|mir|mich|mein(?:e[mnrs]?)?|wir|uns|unser(?:e[mnrs]?)?|mi|mis|me|yo|tengo|nuestr[oa]s?|je|j'ai|mon|ma|mes|moi|notre|nos|nous|io|mio|mia|meu|minha|ik|mijn|ons|я|мне|меня|мой|моя|мо[её]|мои|мою|моего|моей|мы|нам|нас|наш\p{L}*)(?!\p{L})|私|僕|俺|うち|我/iu;
 
+/** Of the asker's own affairs only what belongs to somebody: "shall we" is in every proposal. */
+const OWN =
+  /(?<!\p{L})(?:my|our|mein(?:e[mnrs]?)?|unser(?:e[mnrs]?)?|mi|mis|nuestr[oa]s?|mon|ma|mes|notre|nos|mo[йяюеи]|моё|моего|моей|наш\p{L}*)(?!\p{L})|私の|我的|我们的/iu;
+
 export function askingOf(message: string): Asking {
   const text = message.trim().replaceAll('’', "'").toLowerCase();
   if (REMEMBERING.test(text)) return 'question';
-  if (GREETING.test(text) || (ABOUT_NOW.test(text) && !FIRST_PERSON.test(text))) return 'greeting';
-  if (PROPOSING.test(text)) return 'remark';
+  if (GREETING.test(text) || (ABOUT_NOW.test(text) && !FIRST_PERSON.test(text))) return 'small talk';
+  if (PROPOSING.test(text)) return OWN.test(text) ? 'remark' : 'small talk';
   const marked = /[?？؟¿]/.test(text);
   if (TAG.test(text) && !ASKING.test(text)) return 'remark';
   if (NOW_ONLY.test(text) && !FIRST_PERSON.test(text)) return 'remark';

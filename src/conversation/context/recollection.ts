@@ -19,7 +19,7 @@ const MOST_HITS = 2 * MOST_LINES;
  * Minimum relevance; lines below it distract more than they help. Low for a question, because a forgetful persona is
  * worse than a superfluous line; high for a remark, which wants an answer and no memories. docs/recall.md has the figures.
  */
-const FLOORS: Record<Exclude<Asking, 'greeting'>, number> = { question: 0.2, perhaps: 0.35, remark: 0.9 };
+const FLOORS: Record<Exclude<Asking, 'small talk'>, number> = { question: 0.2, perhaps: 0.35, remark: 0.9 };
 /** A plain question gets its best hits even below the floor, down to this: there is nothing better to tell. */
 const LEAST = 0.02;
 /** Those at least this near to the best. */
@@ -50,7 +50,7 @@ export async function recollect(
   try {
     const { shown, before, ...query } = ask;
     const asking = batch.map((message) => askingOf(message.text)).reduce(likelier);
-    if (asking === 'greeting') return [];
+    if (asking === 'small talk') return [];
     const around = asking === 'question' && goesOn(text) ? lastOf(before) : '';
     const { hits } = await recall.search(scope, {
       ...query,
@@ -92,7 +92,7 @@ export async function recollect(
 }
 
 function likelier(a: Asking, b: Asking): Asking {
-  if (a === 'greeting' || b === 'greeting') return a === 'greeting' ? b : a;
+  if (a === 'small talk' || b === 'small talk') return a === 'small talk' ? b : a;
   return FLOORS[a] < FLOORS[b] ? a : b;
 }
 
