@@ -1,4 +1,5 @@
 /** The offline model's reading of a request: what was said last, by whom, and what has been done about it since. */
+import { unescaped } from '../core/elements.js';
 import type { ModelMessage, ModelRequest } from '../core/model.js';
 
 export interface Situation {
@@ -44,25 +45,9 @@ function lastSpeakersWords(content: string): string[] {
   if (marked.length === 0) return [content.trim()];
   const lines = marked.map(([, attributes = '', words = '']) => ({
     sender: /sender="([^"]*)"/.exec(attributes)?.[1] ?? '',
-    words: withoutNotes(plain(words)),
+    words: unescaped(words).trim(),
   }));
   const speaker = lines.at(-1)?.sender;
   const others = lines.findLastIndex((line) => line.sender !== speaker);
   return lines.slice(others + 1).map((line) => line.words);
-}
-
-export function plain(text: string): string {
-  return text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&amp;', '&');
-}
-
-/** What the gateway notes before somebody's words: that they quote, or change, an earlier message. */
-function withoutNotes(text: string): string {
-  return text
-    .replace(/^\[in reply to [^\n]*\]\n/, '')
-    .replace(/^\[changed an earlier message to\] /, '')
-    .trim();
 }

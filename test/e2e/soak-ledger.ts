@@ -297,7 +297,7 @@ function shownIn(messages: ChatBodyMessage[], texts: Map<string, string>): Shown
       return (content ?? '')
         .split(/<user_message\b[^>]*>/)
         .slice(1)
-        .map((piece) => shownAs(unescaped(piece.split('</user_message>')[0] ?? ''), texts));
+        .map((piece) => shownAs(piece.split('</user_message>')[0] ?? '', texts));
     }
     const isReply = role === 'assistant' && tool_calls === undefined && content?.startsWith('re m');
     return isReply ? [shownAs(content ?? '', texts)] : [];
@@ -328,7 +328,7 @@ function batchOf({ messages }: ChatBody): string[] {
   return last
     .split(/<user_message\b[^>]*>/)
     .slice(1)
-    .map((piece) => keyOf(unescaped(piece)) ?? '');
+    .map((piece) => keyOf(piece) ?? '');
 }
 
 function outOfOrder(shown: Shown[]): string[] {
@@ -363,12 +363,4 @@ function brokenPairs(messages: ChatBodyMessage[]): string[] {
     open = (tool_calls ?? []).map(({ id }) => id);
   }
   return [...broken, ...open];
-}
-
-function unescaped(text: string): string {
-  return text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&amp;', '&');
 }

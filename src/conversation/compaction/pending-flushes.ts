@@ -4,11 +4,10 @@
  */
 import { OVER } from '../../core/clock.js';
 import { type ArchivedSpan, isAfter, type Position } from '../../core/view.js';
-import type { Services } from '../services.js';
 import type { CompactionEnd } from './compact.js';
 import { deadline } from './deadline.js';
 import { flush } from './flush.js';
-import { type Subject, subjectOf, viewKey } from './subject.js';
+import { type CompactionServices, type Subject, subjectOf, viewKey } from './subject.js';
 
 export interface PendingFlushes {
   start(channels: string[]): void;
@@ -32,7 +31,7 @@ const LONGEST_PAUSE_MS = 15 * 60_000;
 /** The shortest interval between retries, however busy the chats are. */
 const LEAST_PAUSE_MS = 10_000;
 
-export function createPendingFlushes(services: Services, run: Run): PendingFlushes {
+export function createPendingFlushes(services: CompactionServices, run: Run): PendingFlushes {
   const { store, archives, clock, log } = services;
   const waiting = new Map<string, View>();
   let pauseMs = FIRST_PAUSE_MS;
