@@ -95,7 +95,7 @@ function isFollowedByWords(messages: StoredMessage[], n: number): boolean {
   return false;
 }
 
-/** Merges adjacent user messages: many servers require alternating roles. */
+/** Merges adjacent messages of people, and of the persona: many servers require alternating roles. */
 export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
   const joined: ModelMessage[] = [];
   for (const message of messages) {
@@ -103,11 +103,22 @@ export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
     if (message.role === 'user' && last?.role === 'user') {
       const images = [...(last.images ?? []), ...(message.images ?? [])];
       joined[joined.length - 1] = userMessage(`${last.content}\n${message.content}`, images);
+    } else if (isPlain(message) && isPlain(last)) {
+      joined[joined.length - 1] = { ...last, content: `${last.content}\n\n${message.content}` };
     } else {
+      // Many servers want somebody else to speak first.
+      if (message.role === 'assistant' && (last === undefined || last.role === 'system')) joined.push(BEGUN);
       joined.push(message);
     }
   }
   return joined;
+}
+
+const BEGUN: ModelMessage = { role: 'user', content: '(The conversation, as far as you see it:)' };
+
+/** Words alone, which nothing is bound to. */
+function isPlain(message: ModelMessage | undefined): message is ModelMessage & { role: 'assistant' } {
+  return message?.role === 'assistant' && message.calls.length === 0 && message.echo === undefined;
 }
 
 export function userMessage(content: string, images: ModelImage[] = []): ModelMessage {

@@ -9,7 +9,7 @@ import type { SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
-import { presentIn } from '../participants.js';
+import { presentIn, userIn } from '../participants.js';
 import type { Services } from '../services.js';
 import type { Perspective } from './history.js';
 import { promptFrame, systemPrompt } from './prompt.js';
@@ -55,7 +55,7 @@ export async function gatherKnowledge(
   const persona = personas.find((candidate) => candidate.id === personaId) ?? nameless(personaId);
   const frame = promptFrame({
     persona,
-    user: chat.kind === 'direct' ? chat.title : null,
+    user: userIn(chat),
     channelLabel: labelOf(chat.channel),
     chatId: chat.id,
     today: `${weekday(today)}, ${today}`,
