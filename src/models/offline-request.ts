@@ -25,7 +25,7 @@ export function situationOf(request: ModelRequest): Situation {
   return {
     said: lastSpeakersWords(asked?.content ?? ''),
     pictures: asked?.role === 'user' && asked.images !== undefined,
-    first: !messages.slice(0, Math.max(last, 0)).some((message) => message.role === 'assistant'),
+    first: !isAnswered(messages.slice(0, Math.max(last, 0))),
     done: messages.slice(last + 1).flatMap((message: ModelMessage) =>
       message.role === 'assistant'
         ? message.calls.map(({ id, name, arguments: args }) => ({
@@ -37,6 +37,12 @@ export function situationOf(request: ModelRequest): Situation {
     ),
     offers: (name) => request.tools.some((tool) => tool.name === name),
   };
+}
+
+/** Whether something was said after a person had spoken: a greeting is no answer. */
+function isAnswered(before: ModelMessage[]): boolean {
+  const spoken = before.findIndex(({ role, content }) => role === 'user' && content.includes('<user_message'));
+  return spoken >= 0 && before.slice(spoken).some(({ role }) => role === 'assistant');
 }
 
 /** Others may stand before them in the same message: what was only overheard. */

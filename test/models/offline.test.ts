@@ -74,6 +74,15 @@ describe('its first reply', () => {
     expect((await say('thanks', undefined, history)).reply).toBe('You are welcome.');
   });
 
+  test('also where it greeted in the name of its persona before', async () => {
+    const history: ModelMessage[] = [
+      { role: 'user', content: '(The conversation, as far as you see it:)' },
+      { role: 'assistant', content: 'Hey, I am Wren.', calls: [] },
+    ];
+    expect((await say('hello', undefined, history)).reply).toContain('built-in offline model');
+    expect((await say('thanks', undefined, history)).reply).toBe('You are welcome.');
+  });
+
   test('also where it follows tools', async () => {
     const { reply } = await say('remember that I prefer tea');
     expect(reply).toContain('built-in offline model');
