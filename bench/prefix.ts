@@ -6,7 +6,7 @@
  */
 
 import { type ChatBody, startFakeModel } from '../test/fakes/model.js';
-import { type Cacheable, type Shared, sharedPrefix } from '../test/fakes/prompt-cache.js';
+import { type Cacheable, type Shared, sharedPrefix } from '../test/fakes/shared-prefix.js';
 import { makeHome, run } from '../test/harness/gateway.js';
 import { readOptions } from './options.js';
 

@@ -34,6 +34,7 @@ import { createMediaFiles } from './media/files.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
+import type { OpenAiModelOptions } from './models/openai.js';
 import { collectSooner } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
 import { createSizes, sizeGauges } from './operating/sizes.js';
@@ -134,6 +135,7 @@ export async function compose({
     contextTokens: config.model.contextTokens,
     maxOutputTokens: config.model.maxOutputTokens,
     maxToolRounds: config.model.maxToolRounds,
+    choices: config.model.choices,
     ...config.conversation,
     natural: config.personas.natural,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
@@ -287,7 +289,7 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
     load: () => store.setting('model.quirks'),
     save: (value: string) => store.setSetting('model.quirks', value),
   };
-  const client = (each: typeof server) =>
+  const client = (each: OpenAiModelOptions['server']) =>
     createOpenAiModel({
       server: each,
       images: config.model.images,

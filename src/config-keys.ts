@@ -17,6 +17,8 @@ const access = {
   require_mention: z.boolean(expected('true or false')).optional(),
 };
 
+const TEMPERATURE = 'a number from 0 to 2';
+const PRICE = 'a price per million tokens, 0 or more';
 const DAYS = 'a whole number of 1 or more, or never';
 
 /** `access` where nobody says otherwise. */
@@ -46,11 +48,36 @@ const platforms = Object.fromEntries(
   [D in Descriptor as D['name']]: z.ZodOptional<z.ZodType<z.output<D['options']> & z.output<Common>>>;
 };
 
+/** What requests to one model server hold beside the conversation. */
+const serverWishes = {
+  temperature: amount(TEMPERATURE, 0)
+    .refine((value) => value <= 2, expected(TEMPERATURE))
+    .optional(),
+  extra: bodyFields().optional(),
+  headers: headers().optional(),
+};
+
 const modelServer = z.strictObject({
   base_url: webAddress(),
   api_key: text('a key').nullable().default(null),
   name: text('the name of a model'),
+  context_tokens: whole(1000).optional(),
+  ...serverWishes,
 });
+
+/** A name alone, or with what is known of the model. */
+const modelChoice = z.preprocess(
+  (value) => (typeof value === 'string' ? { name: value } : value),
+  z.strictObject(
+    {
+      name: text('the name of a model'),
+      context_tokens: whole(1000).optional(),
+      input_price: amount(PRICE, 0).optional(),
+      output_price: amount(PRICE, 0).optional(),
+    },
+    expected('the name of a model, or name, context_tokens, input_price and output_price'),
+  ),
+);
 
 export const configKeys = z.strictObject({
   data_dir: text('a folder').default('./data'),
@@ -71,6 +98,8 @@ export const configKeys = z.strictObject({
       timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
       max_tool_rounds: whole(1).default(25),
       images: choice('auto', 'yes', 'no').default('auto'),
+      ...serverWishes,
+      choices: z.array(modelChoice, expected('a list of models')).default([]),
       fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
     },
     {
@@ -209,6 +238,40 @@ function ids() {
   const words = expected('ids like telegram_-1001234567890');
   return z.array(z.string(words).regex(/^[a-z]+_[A-Za-z0-9._@%-]+$/, words), expected('a list of ids'));
 }
+
+/** What the gateway itself puts into a request: an operator's field of that name would break every one. */
+const OWN_FIELDS: readonly string[] = ['model', 'messages', 'input', 'tools', 'stream'];
+
+function bodyFields() {
+  const what = 'fields of the request and their values';
+  return z.record(z.string(), z.unknown(), expected(what)).superRefine((fields, context) => {
+    for (const name of Object.keys(fields).filter((field) => OWN_FIELDS.includes(field))) {
+      const message = `expected ${what}, and none that the gateway sets itself (${OWN_FIELDS.join(', ')})`;
+      context.addIssue({ code: 'custom', path: [name], message });
+    }
+  });
+}
+
+function headers() {
+  const what = 'names of headers with a value of one line each';
+  return z.record(z.string(), z.string(expected(what)), expected(what)).superRefine((named, context) => {
+    for (const [name, value] of Object.entries(named)) {
+      const isRight = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+      if (!isRight || OWN_HEADERS.includes(name.toLowerCase())) {
+        context.addIssue({ code: 'custom', path: [name], message: `expected ${what}` });
+      }
+    }
+  });
+}
+
+/** Without these being right, no request arrives. */
+const OWN_HEADERS: readonly string[] = [
+  'content-length',
+  'content-type',
+  'host',
+  'transfer-encoding',
+  'connection',
+];
 
 function isZone(name: string): boolean {
   if (/^[+-]/.test(name)) return false;

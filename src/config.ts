@@ -10,6 +10,7 @@ import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
+import { isSecretHeader } from './models/redact.js';
 import { hintFor, parseKnown } from './operating/keys.js';
 
 type Keys = z.output<typeof configKeys>;
@@ -91,8 +92,15 @@ export function secretsOf(config: Config): string[] {
   function collect(value: unknown, isSecret: boolean): void {
     if (typeof value === 'string') found.push(...(isSecret ? [value] : passwordsIn(value)));
     if (typeof value !== 'object' || value === null) return;
-    for (const [key, inner] of Object.entries(value)) collect(inner, isSecret || SECRETS.has(key));
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === 'headers') found.push(...secretHeaders(inner));
+      else collect(inner, isSecret || SECRETS.has(key));
+    }
   }
+}
+
+function secretHeaders(headers: Record<string, string>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) => (isSecretHeader(name) ? [value] : []));
 }
 
 /** As `loadConfig`, for the process that runs. */
@@ -116,7 +124,12 @@ async function findFile({ argumentPath, environment, workingDirectory }: From): 
 
 function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }: From) {
   const { transcription, channels, access } = keys;
-  const { base_url, api_key, name, fallbacks, ...model } = keys.model;
+  const { base_url, api_key, name, temperature, extra, headers, fallbacks, choices, ...model } = keys.model;
+  const wishes = {
+    ...(temperature !== undefined && { temperature }),
+    ...(extra && { extra }),
+    ...(headers && { headers }),
+  };
   return {
     dataDir: resolve(workingDirectory, base, keys.data_dir),
     groupsDir: resolve(workingDirectory, base, keys.groups_dir),
@@ -127,8 +140,10 @@ function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }:
     model: {
       ...camel(model),
       /** null: no model is named, and the offline model answers. */
-      server: name !== null && base_url !== null ? { baseUrl: base_url, apiKey: api_key, name } : null,
+      server:
+        name !== null && base_url !== null ? { baseUrl: base_url, apiKey: api_key, name, ...wishes } : null,
       fallbacks: fallbacks.map(camel),
+      choices: choices.map(camel),
     },
     /** null: voice notes are not written down. */
     transcription:

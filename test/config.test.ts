@@ -47,6 +47,7 @@ describe('where the configuration is', () => {
       model: {
         server: null,
         fallbacks: [],
+        choices: [],
         contextTokens: 128_000,
         maxOutputTokens: 4096,
         timeoutSeconds: 120,
@@ -199,6 +200,44 @@ access: { groups: closed, owners: [telegram_2], require_mention: false, control_
     });
   });
 
+  it('knows what requests to each model server hold beside the conversation, and what may be chosen', async () => {
+    const { config, warnings } = await load(`
+model:
+  base_url: http://m/v1
+  name: m
+  temperature: "0.8"
+  extra: { reasoning_effort: low, provider: { order: [a], allow_fallbacks: false }, camel_case: { not_this: 1 } }
+  headers: { X-Title: coterie, Authorization: "Bearer abc" }
+  choices: [small, { name: large, context_tokens: 400000, input_price: 1.25, output_price: 10 }]
+  fallbacks: [{ base_url: http://f/v1, name: n, context_tokens: 4096, temperature: 0, extra: { a_b: 1 }, headers: { X-A: b } }]
+`);
+    expect(warnings).toEqual([]);
+    expect(config.model.server).toEqual({
+      baseUrl: 'http://m/v1',
+      apiKey: null,
+      name: 'm',
+      temperature: 0.8,
+      extra: {
+        reasoning_effort: 'low',
+        provider: { order: ['a'], allow_fallbacks: false },
+        camel_case: { not_this: 1 },
+      },
+      headers: { 'X-Title': 'coterie', Authorization: 'Bearer abc' },
+    });
+    expect(config.model.fallbacks).toEqual([
+      {
+        ...{ baseUrl: 'http://f/v1', apiKey: null, name: 'n', contextTokens: 4096, temperature: 0 },
+        ...{ extra: { a_b: 1 }, headers: { 'X-A': 'b' } },
+      },
+    ]);
+    expect(config.model.choices).toEqual([
+      { name: 'small' },
+      { name: 'large', contextTokens: 400_000, inputPrice: 1.25, outputPrice: 10 },
+    ]);
+    // What lets nobody in is no secret: its words may stand anywhere.
+    expect(secretsOf(config)).toEqual(['Bearer abc']);
+  });
+
   it('logs for people where people read', async () => {
     const loaded = await loadConfig({ environment: {}, workingDirectory: folder, terminal: true });
     expect(loaded.config.log.format).toBe('pretty');
@@ -301,6 +340,44 @@ access:
       'line 20: access.direct: expected one of pairing, open, closed',
       'line 22: access.chats: expected a list of ids',
       'line 21: access.owners.0: expected ids like telegram_-1001234567890',
+    ]);
+  });
+
+  it('is said of what a request may hold, and of what may be chosen', async () => {
+    const faults = await faultsOf(`model:
+  temperature: 2.5
+  extra: { messages: [], stream: false, top_p: 1 }
+  headers: { "X A": b, X-B: "two\\nlines", Host: elsewhere }
+  choices: [small, 7, { context_tokens: 400000 }, { name: a, input_price: -1 }]
+  fallbacks:
+    - { base_url: http://f, name: n, temperature: hot, context_tokens: 5, extra: [], headers: { Content-Length: "1" } }
+`);
+    const fields =
+      'expected fields of the request and their values, and none that the gateway sets itself (model, messages, input, tools, stream)';
+    const headers = 'expected names of headers with a value of one line each';
+    expect(faults.map((fault) => fault.replace(/^line \d+: /, '')).sort()).toEqual(
+      [
+        'model.temperature: expected a number from 0 to 2',
+        `model.extra.messages: ${fields}`,
+        `model.extra.stream: ${fields}`,
+        `model.headers.X A: ${headers}`,
+        `model.headers.X-B: ${headers}`,
+        `model.headers.Host: ${headers}`,
+        'model.choices.1: expected the name of a model, or name, context_tokens, input_price and output_price',
+        'model.choices.2.name: expected the name of a model, but it is missing',
+        'model.choices.3.input_price: expected a price per million tokens, 0 or more',
+        'model.fallbacks.0.temperature: expected a number from 0 to 2',
+        'model.fallbacks.0.context_tokens: expected a whole number of 1000 or more',
+        'model.fallbacks.0.extra: expected fields of the request and their values',
+        `model.fallbacks.0.headers.Content-Length: ${headers}`,
+      ].sort(),
+    );
+    expect(await faultsOf('model: { headers: { X-C: 3 } }')).toEqual([
+      `line 1: model.headers.X-C: ${headers}`,
+    ]);
+    const { warnings } = await load('model: { choices: [{ name: a, contxt_tokens: 5 }] }');
+    expect(warnings.map((warning) => warning.slice(warning.indexOf('line ')))).toEqual([
+      'line 1: model.choices.0.contxt_tokens: unknown key; did you mean model.choices.0.context_tokens?',
     ]);
   });
 

@@ -11,6 +11,7 @@ import type { Alarm, Pending } from '../core/route-store.js';
 import { createWindows } from './compaction/windows.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
+import { withNews } from './deliver/news.js';
 import { createCommandLane } from './receive/command-lane.js';
 import { receive } from './receive/receive.js';
 import { createArbiter } from './rooms/arbiter.js';
@@ -58,7 +59,8 @@ const REST_MS = 2_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
-export function createConversation(services: Services & { deliver: Deliver }): Conversation {
+export function createConversation(given: Services & { deliver: Deliver }): Conversation {
+  const services = { ...given, model: withNews(given.model, given) };
   const { store, channels, deliver, clock, log, settings } = services;
   const windowCopies = createWindowCopies(store);
   const windows = createWindows({ ...services, windowCopies });

@@ -9,7 +9,7 @@ import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Memory } from '../core/memory.js';
-import type { ModelClient } from '../core/model.js';
+import type { ModelChoice, ModelClient } from '../core/model.js';
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
@@ -55,6 +55,8 @@ export interface Settings {
   contextTokens: number;
   maxOutputTokens: number;
   maxToolRounds: number;
+  /** What `/persona model` may choose beside the configured model. */
+  choices: readonly ModelChoice[];
   debounceMs: number;
   compactAfterMessages: number;
   keepRecentMessages: number;

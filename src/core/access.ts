@@ -1,5 +1,6 @@
 /** Who may talk, what people were asked, and which ids lead to a chat. */
 import type { Part } from './channel.js';
+import type { ChatRecord } from './chat-record.js';
 import type { Post } from './delivery.js';
 import type { ChatId, RoomId } from './ids.js';
 import type { NewCommand } from './receipt.js';
@@ -60,6 +61,8 @@ export interface AccessStore {
     now: number;
     told: { member: Part; owner: Part };
   }): Promise<{ id: ChatId; kind: 'sender' | 'group'; owner: boolean } | null>;
+  /** The direct chats of these people, and of those who were approved as owners. */
+  ownerChats(listed: ChatId[]): Promise<ChatRecord[]>;
   /** Revokes an approval or a request. False if there was none. */
   revoke(id: ChatId): Promise<boolean>;
 }

@@ -58,6 +58,11 @@ export interface ModelRequest {
   mayCall?: boolean;
   /** The same for successive requests of one conversation: keeps them on one machine of the server, for its prompt cache. */
   cacheKey?: string;
+  /**
+   * True: an empty answer ends it well, because something was said already, or nobody reads it. Else it is asked for
+   * once more, and then is the fault `model_empty`.
+   */
+  mayBeEmpty?: boolean;
   /** Index of the last message that the next request will begin with unchanged; servers that want it get a mark there. */
   stableThrough?: number;
 }
@@ -68,6 +73,8 @@ export interface Usage {
   outputTokens: number;
   /** How many of the input tokens came from the server's prompt cache; left out where it does not say. */
   cachedTokens?: number;
+  /** How many it wrote into its cache, where that costs more. */
+  cacheWriteTokens?: number;
 }
 
 /**
@@ -85,14 +92,16 @@ export type ModelEvent =
   /** Discard the text so far: it came from an attempt that was given up, or was not visible text after all. */
   | { kind: 'restart' }
   /**
-   * Ends a successful stream. `text` is all deltas since the last `restart` joined; `usage` is null if the server gave
-   * none.
+   * Ends a successful stream. `text` is all deltas since the last `restart` joined. `usage` is that of the request as it
+   * was given, null if the server gave none; `further` that of a second one, which the answer needed to be whole.
+   * `truncated`: it ends at a limit all the same.
    */
   | {
       kind: 'done';
       text: string;
       calls: ToolCall[];
       usage: Usage | null;
+      further?: Usage;
       model: string;
       truncated: boolean;
       echo?: Echo;
@@ -113,6 +122,15 @@ export interface ModelClient {
    * reason.
    */
   check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
+}
+
+/** A model that a persona may be given beside the configured one, with what the operator says of it. */
+export interface ModelChoice {
+  name: string;
+  contextTokens?: number | undefined;
+  /** Per million tokens. */
+  inputPrice?: number | undefined;
+  outputPrice?: number | undefined;
 }
 
 /**

@@ -1,33 +1,52 @@
 /**
  * Puts the chunks of one answer together: text, tool calls from their pieces, usage, why it ended. Takes what
  * real servers send: calls without index or id, whole calls in one piece, arguments as objects, content in
- * parts. Reasoning fields are passed over.
+ * parts. Reasoning is no text; like whatever else comes along, it is kept for the server alone (`echo.ts`).
  */
 import type { ToolCall, Usage } from '../core/model.js';
+import { addCallFields, addMessageFields, type Besides } from './echo.js';
 import { parse, record, word } from './json.js';
 import { visibleSoFar, withoutReasoning } from './reasoning.js';
+import { reasoningTokensOf, usageOf } from './usage.js';
 
 export interface Answer {
   text: string;
   calls: ToolCall[];
   usage: Usage | null;
+  /** How many of the tokens it wrote went into reasoning; null where the server does not say. */
+  reasoningTokens: number | null;
   /** As the server names it; null where it does not. */
   model: string | null;
   /** null when it never said why it ended: then the stream was cut. */
   finish: string | null;
+  besides: Besides;
+}
+
+/** What reads an answer as it comes in. */
+export interface AnswerReader {
+  /** True where the text has grown. */
+  add(chunk: unknown): boolean;
+  /** What of the text can be seen already. */
+  visible(): string;
+  finish(): string | null;
+  /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
+  complete(takenIds: () => ReadonlySet<string>): Answer;
 }
 
 interface PartialCall {
   id: string;
   name: string;
   arguments: string;
+  besides: Record<string, unknown>;
 }
 
-export function createAnswer() {
+export function createAnswer(): AnswerReader {
   let text = '';
   let usage: Usage | null = null;
+  let reasoningTokens: number | null = null;
   let model: string | null = null;
   let finish: string | null = null;
+  const besides: Record<string, unknown> = {};
   const calls: PartialCall[] = [];
   const byIndex = new Map<number, PartialCall>();
 
@@ -41,21 +60,22 @@ export function createAnswer() {
 
     let call = index === null ? calls.at(-1) : byIndex.get(index);
     if (call === undefined || beginsAnother(call, { id, name, args, index })) {
-      call = { id: '', name: '', arguments: '' };
+      call = { id: '', name: '', arguments: '', besides: {} };
       calls.push(call);
       if (index !== null) byIndex.set(index, call);
     }
     if (call.id === '') call.id = id;
     if (call.name !== name) call.name += name;
     call.arguments = whole ? args : call.arguments + args;
+    addCallFields(call.besides, piece);
   }
 
   return {
-    /** True where the text has grown. */
-    add(value: unknown): boolean {
+    add(value) {
       const chunk = record(value) ?? {};
       model = word(chunk.model) ?? model;
       usage = usageOf(chunk.usage) ?? usage;
+      reasoningTokens = reasoningTokensOf(chunk.usage) ?? reasoningTokens;
 
       const choice = record(Array.isArray(chunk.choices) ? chunk.choices[0] : null);
       if (choice === null) return false;
@@ -64,6 +84,7 @@ export function createAnswer() {
       // A whole message is complete, whether its server says why it ended or not.
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
       if (said === null) return false;
+      addMessageFields(besides, said);
       const piece = textOf(said.content) + (word(said.refusal) ?? '');
       text += piece;
       for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(call) ?? {});
@@ -72,15 +93,22 @@ export function createAnswer() {
       return piece !== '';
     },
 
-    /** What of the text can be seen already. */
     visible: () => visibleSoFar(text),
 
     finish: () => finish,
 
-    /** `takenIds` are the ids of calls in the request: an answer's own are made different from them. */
-    complete(takenIds: () => ReadonlySet<string>): Answer {
-      const callable = calls.length === 0 ? [] : callableOf(calls, takenIds());
-      return { text: withoutReasoning(text), calls: callable, usage, model, finish };
+    complete(takenIds) {
+      // Only what can be called: a name is the least.
+      const named = calls.filter((call) => call.name !== '');
+      return {
+        text: withoutReasoning(text),
+        calls: named.length === 0 ? [] : callableOf(named, takenIds()),
+        usage,
+        reasoningTokens,
+        model,
+        finish,
+        besides: { message: besides, calls: named.map((call) => call.besides) },
+      };
     },
   };
 }
@@ -99,16 +127,17 @@ function beginsAnother(
   return next.args !== '' && record(parse(call.arguments)) !== null;
 }
 
-/** Calls that can be made: with a name, an id of their own, and arguments. */
-function callableOf(calls: PartialCall[], takenIds: ReadonlySet<string>): ToolCall[] {
+/** With an id of their own, and arguments. */
+export function callableOf(
+  calls: Pick<PartialCall, 'id' | 'name' | 'arguments'>[],
+  takenIds: ReadonlySet<string>,
+): ToolCall[] {
   const taken = new Set(takenIds);
-  return calls
-    .filter((call) => call.name !== '')
-    .map((call) => {
-      const id = call.id === '' || taken.has(call.id) ? freeId(taken) : call.id;
-      taken.add(id);
-      return { id, name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
-    });
+  return calls.map((call) => {
+    const id = call.id === '' || taken.has(call.id) ? freeId(taken) : call.id;
+    taken.add(id);
+    return { id, name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments };
+  });
 }
 
 /** Nine letters and digits: the one form that every server takes (Mistral takes no other). */
@@ -126,13 +155,4 @@ function textOf(content: unknown): string {
     .map((part) => record(part))
     .map((part) => (part?.type === 'text' ? (word(part.text) ?? '') : ''))
     .join('');
-}
-
-function usageOf(value: unknown): Usage | null {
-  const usage = record(value);
-  const inputTokens = usage?.prompt_tokens;
-  const outputTokens = usage?.completion_tokens ?? 0;
-  return typeof inputTokens === 'number' && typeof outputTokens === 'number'
-    ? { inputTokens, outputTokens }
-    : null;
 }

@@ -4,8 +4,10 @@
  */
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
-import { type Answer, createAnswer } from './answer.js';
+import type { Answer, AnswerReader } from './answer.js';
 import { chunksOf } from './chunks.js';
+import { failureOf } from './finish.js';
+import { continued, continuedSoFar } from './further.js';
 import type { Post } from './http.js';
 import { ServerError } from './server-error.js';
 
@@ -17,15 +19,19 @@ export interface Shown {
 export async function* attempt(ask: {
   post: Post;
   body: string;
+  /** Reads what comes; a new one for each attempt. */
+  answer: AnswerReader;
   /** Ids of the calls in the request; looked up only where the answer has calls. */
   takenIds: () => ReadonlySet<string>;
   /** How long nothing may come: before the headers, and between any two pieces of the answer. */
   silenceMs: number;
   shown: Shown;
+  /** What an earlier request has brought of the same answer; empty for none. */
+  before: string;
   clock: Clock;
   signal: AbortSignal;
 }): AsyncGenerator<ModelEvent, Answer> {
-  const { clock, silenceMs, signal, shown } = ask;
+  const { answer, clock, silenceMs, signal, shown, before } = ask;
   const connection = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
@@ -45,17 +51,16 @@ export async function* attempt(ask: {
   const heard = () => {
     lastHeard = clock.now();
   };
-  const answer = createAnswer();
   let open = true;
   signal.addEventListener('abort', hangUp, { once: true });
   if (signal.aborted) hangUp();
   try {
     const body = await ask.post(ask.body, connection.signal);
     heard();
-    for (const event of eventsTo(shown, '')) yield event;
+    for (const event of eventsTo(shown, before)) yield event;
     for await (const chunk of chunksOf(body, heard, clock)) {
       if (!answer.add(chunk)) continue;
-      for (const event of eventsTo(shown, answer.visible())) yield event;
+      for (const event of eventsTo(shown, continuedSoFar(before, answer.visible()))) yield event;
     }
     open = false;
   } catch (error) {
@@ -70,19 +75,16 @@ export async function* attempt(ask: {
     stopWatching();
     signal.removeEventListener('abort', hangUp);
   }
-  if (answer.finish() === null || answer.finish() === 'error') {
-    throw new ServerError({
-      kind: 'broken',
-      words: 'broke off its answer without saying that it was finished',
-    });
-  }
+  const failure = failureOf(answer.finish());
+  if (failure !== null) throw new ServerError(failure);
   const complete = answer.complete(ask.takenIds);
-  for (const event of eventsTo(shown, complete.text)) yield event;
-  return complete;
+  const text = continued(before, complete.text);
+  for (const event of eventsTo(shown, text)) yield event;
+  return { ...complete, text };
 }
 
 /** The events that lead from what was shown to `text`: what is new, after a restart where it does not continue. */
-function eventsTo(shown: Shown, text: string): ModelEvent[] {
+export function eventsTo(shown: Shown, text: string): ModelEvent[] {
   const events: ModelEvent[] = [];
   if (!text.startsWith(shown.text)) {
     shown.text = '';

@@ -1,5 +1,6 @@
 /** What a failed request means: which fault it is, how an operator reads it, whether to ask again and when. Pure. */
 import { Fault, type FaultCode } from '../core/errors.js';
+import { FILTERED, MALFORMED_CALL } from './finish.js';
 import type { ServerErrorDetails } from './server-error.js';
 
 /** A server that asks for a longer wait is not asked again: a fallback, or the person asking later, is quicker. */
@@ -9,7 +10,7 @@ const LONGEST_BACK_OFF_MS = 8_000;
 
 /** Beside the code `context_length_exceeded`, the words of OpenAI, vLLM, llama.cpp, Ollama, OpenRouter and others. */
 const TOO_LONG = [
-  /context_length_exceeded|exceed_context_size/i,
+  /context_(length|window)_exceeded|exceed_context_size/i,
   /maximum (context|prompt|model|input) length/i,
   /(context|model'?s context) (length|size|window|limit)\b.*\b(exceed|only|reduce|overflow)/i,
   /\b(exceed|larger|longer|greater|overflow)\w*\b.*\bcontext([ _-]?(length|size|window|limit))?\b/i,
@@ -21,12 +22,27 @@ const TOO_LONG = [
   /\bcontext shift is disabled\b/i,
 ];
 
-export function classify(error: ServerErrorDetails): { code: FaultCode; retry: boolean } {
+/** Groq says 413 where one request has more tokens than the account may send in a minute. */
+const ACCOUNT_LIMIT = /tokens per minute|\bTPM\b/i;
+
+/** The model was offered tools and wrote nonsense: sampling, which may end better the next time (Groq, Gemini). */
+const BAD_CALLS: readonly string[] = ['tool_use_failed', MALFORMED_CALL];
+
+export interface Verdict {
+  code: FaultCode;
+  /** Whether the same server is asked again. */
+  retry: boolean | 'once';
+}
+
+export function classify(error: ServerErrorDetails): Verdict {
   if (error.kind === 'silent') return { code: 'model_unreachable', retry: false };
   if (error.kind !== 'answered') return { code: 'model_unreachable', retry: true };
 
   const { status, code = '', words } = error;
   if (code === 'insufficient_quota') return { code: 'model_refused', retry: false };
+  if (code === FILTERED) return { code: 'model_refused', retry: false };
+  if (BAD_CALLS.includes(code)) return { code: 'model_refused', retry: 'once' };
+  if (status === 413 && ACCOUNT_LIMIT.test(words)) return { code: 'model_refused', retry: false };
   if (status === 413) return { code: 'context_too_long', retry: false };
   if (status !== 429 && TOO_LONG.some((wording) => wording.test(`${code} ${words}`))) {
     return { code: 'context_too_long', retry: false };
@@ -60,16 +76,17 @@ export function failedRequest(
   return new Fault(code, `${title} ${whatHappened(error)}${times}.${advice(code, error)}`);
 }
 
-/** `finish` is why the model says that it ended. */
-export function emptyAnswer(title: string, finish: string | null): Fault {
-  if (finish === 'content_filter') {
-    return new Fault('model_refused', `${title} gave no answer: its content filter stopped it.`);
-  }
-  const hint =
-    finish === 'length'
-      ? ' It reached its limit before it said anything, mostly by thinking: raise model.max_output_tokens.'
-      : '';
-  return new Fault('model_empty', `${title} gave an empty answer twice.${hint}`);
+export function emptyAnswer(title: string): Fault {
+  return new Fault('model_empty', `${title} gave an empty answer twice.`);
+}
+
+/** It filled its limit without a word; `outputTokens` is what it was given at first. */
+export function wordlessAnswer(title: string, outputTokens: number): Fault {
+  const what = `${title} reached its limit of ${outputTokens} tokens before it said anything, mostly by thinking`;
+  return new Fault(
+    'model_empty',
+    `${what}, and more room did not help: raise model.max_output_tokens, or let it think less.`,
+  );
 }
 
 export function stoppedRequest(title: string): Fault {
@@ -85,6 +102,9 @@ function whatHappened(error: ServerErrorDetails): string {
 
 function advice(code: FaultCode, error: ServerErrorDetails): string {
   if (code === 'context_too_long') return ' Set model.context_tokens to what the server really has.';
+  if (ACCOUNT_LIMIT.test(error.words)) {
+    return ' Raise the limit of the account, or set model.context_tokens below it.';
+  }
   if (error.status === 401 || error.status === 403) return ' Check model.api_key.';
   if (error.status === 404) return ' Check model.name and model.base_url.';
   if (error.code === 'insufficient_quota' || error.status === 402) return ' The account needs credit.';

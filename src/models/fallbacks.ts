@@ -1,11 +1,12 @@
 /** Step 5: several model servers as one. When one fails, after its own retries, the next is asked. */
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { ModelClient, ModelEvent, ModelRequest } from '../core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice } from '../core/model.js';
 
 /**
  * Asks them in order. A persona's own choice of model only goes to the first server: a fallback has a model of its own.
- * Where all fail, the fault has the first one's code, and its message holds all of theirs.
+ * Where all fail, the fault's message holds all of theirs. Its code is the one on which something can be done: where any of
+ * them was asked too much, a shorter request may be answered. Else it is the first one's.
  */
 export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
   if (fallbacks.length === 0) return first;
@@ -13,20 +14,29 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const { model: _, ...withoutModel } = request;
     const faults: Fault[] = [];
+    const notices: Notice[] = [];
+    const told = (event: { notices?: Notice[] }) => {
+      const all = [...notices, ...(event.notices ?? [])];
+      return all.length > 0 ? { notices: all } : {};
+    };
     for (const client of [first, ...fallbacks]) {
       let spoke = false;
       for await (const event of client.stream(client === first ? request : withoutModel, signal)) {
         if (event.kind !== 'failed') {
           spoke = event.kind === 'text';
-          yield event;
-          if (event.kind === 'done') return;
-          continue;
+          if (event.kind !== 'done') {
+            yield event;
+            continue;
+          }
+          yield { ...event, ...told(event) };
+          return;
         }
         if (signal.aborted) {
           yield event;
           return;
         }
         faults.push(event.fault);
+        notices.push(...(event.notices ?? []));
       }
       if (faults.length <= fallbacks.length) {
         if (spoke) yield { kind: 'restart' };
@@ -34,7 +44,8 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
       }
     }
     const message = faults.map((fault) => fault.message).join(' Then: ');
-    yield { kind: 'failed', fault: new Fault(faults[0]?.code ?? 'internal', message) };
+    const [most] = [...faults.filter(({ code }) => code === 'context_too_long'), ...faults];
+    yield { kind: 'failed', fault: new Fault(most?.code ?? 'internal', message), ...told({}) };
   }
 
   return {

@@ -1,5 +1,5 @@
 /**
- * Posts chat completions to one server, over Node's own HTTP client with connections kept open. The global `fetch`, and
+ * Posts requests to one path of a model server, over Node's own HTTP client with connections kept open. The global `fetch`, and
  * so the `openai` package, costs more than everything else the gateway does for a message.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -19,9 +19,13 @@ const IDLE_MS = 4_000;
  */
 export type Post = (body: string, signal: AbortSignal) => Promise<Readable>;
 
-export function createPost(server: { baseUrl: string; apiKey: string | null }, now: () => number): Post {
+export function createPost(
+  server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
+  now: () => number,
+  path = '/chat/completions',
+): Post {
   const url = new URL(server.baseUrl);
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/chat/completions`;
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
   const secure = url.protocol === 'https:';
   const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
   const request = secure ? httpsRequest : httpRequest;
@@ -32,6 +36,7 @@ export function createPost(server: { baseUrl: string; apiKey: string | null }, n
     'user-agent': 'coterie',
   };
   if (server.apiKey) headers.authorization = `Bearer ${server.apiKey}`;
+  for (const [name, value] of Object.entries(server.headers ?? {})) headers[name.toLowerCase()] = value;
 
   /** Resolves when the head of the response is there. Rejects with Node's own errors. */
   const send = (body: string, signal: AbortSignal) =>

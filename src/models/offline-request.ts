@@ -41,7 +41,9 @@ export function situationOf(request: ModelRequest): Situation {
 
 /** Whether something was said after a person had spoken: a greeting is no answer. */
 function isAnswered(before: ModelMessage[]): boolean {
-  const spoken = before.findIndex(({ role, content }) => role === 'user' && content.includes('<user_message'));
+  const spoken = before.findIndex(
+    ({ role, content }) => role === 'user' && content.includes('<user_message'),
+  );
   return spoken >= 0 && before.slice(spoken).some(({ role }) => role === 'assistant');
 }
 

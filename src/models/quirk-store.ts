@@ -17,7 +17,21 @@ export const QUIRKS = [
   'tools',
   /** Calls in the history while no tools are offered (proxies in front of Anthropic's models). */
   'calls_without_tools',
+  /** Calls in the history without what their own answer came with: made elsewhere, or before that was kept. */
+  'calls_without_echo',
+  /** What came along with an answer, given back. */
+  'echo',
+  /** A user's message right behind a tool's result (Mistral). */
+  'user_after_tool',
   'images',
+  /** Tools on chat completions while the model reasons (gpt-5.5 and 5.6): the next two say what is left to try. */
+  'reasoning_with_tools',
+  /** The Responses API. */
+  'responses',
+  'reasoning_effort',
+  'prompt_cache_key',
+  /** `prompt_cache_breakpoint` and `cache_control` on parts of messages. */
+  'cache_marks',
 ] as const;
 
 export type Quirk = (typeof QUIRKS)[number];

@@ -1,12 +1,27 @@
 /**
  * What a model server does not take, recognised by the words of its refusal. Pure; `quirk-store.ts` remembers it.
  */
+
+import { callsUnechoed, echoedNames, echoFor } from './echo.js';
 import type { Quirk } from './quirk-store.js';
 import type { ChatRequest } from './request.js';
+import { isOutOfOrder } from './retold.js';
 import type { ServerErrorDetails } from './server-error.js';
 
 /** The parameters that are recognised by their name in the server's words. */
-const NAMED = ['max_completion_tokens', 'max_tokens', 'stream_options', 'temperature'] as const;
+const NAMED = [
+  'max_completion_tokens',
+  'max_tokens',
+  'stream_options',
+  'temperature',
+  'prompt_cache_key',
+] as const;
+
+const CACHE_MARK = /\bprompt_cache_breakpoint\b|\bcache_control\b/;
+
+/** A server that takes only what it knows, and does not say what it does not know. */
+const UNKNOWN_FIELD =
+  /\b(unknown|unrecogni[sz]ed|unexpected|unsupported|extra|additional)\b[^.]*\b(field|parameter|argument|propert(y|ies)|input|key|name)s?\b/i;
 
 const NO_TOOLS = [
   /(not|n't|no) support[^.]*\b(tool|function)/i,
@@ -26,9 +41,16 @@ const NO_TOOLS_FOR_SURE =
 /** Which part of `sent` this refusal is about; null when it is about something else. */
 export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails): Quirk | null {
   const { status, param, words } = refusal;
+  if (sent.api === 'responses') return refusedByResponses(sent, refusal);
   // A model that thought until its limit: the parameter is fine, its value was too small.
   if (/\bhigher max_/i.test(words)) return null;
   const unprocessable = status === 400 || status === 422;
+  const known = unprocessable
+    ? (refusedReasoning(sent, refusal) ?? refusedEcho(sent, `${words} ${param ?? ''}`))
+    : null;
+  if (known !== null) return known;
+  const isMark = sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`);
+  if (unprocessable && isMark) return 'cache_marks';
   const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
   if (unprocessable && named) return named;
 
@@ -46,7 +68,61 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
   );
   if (mentioned) return mentioned;
   const refusesStream = param === 'stream' || /\bstream(ing)?\b[^.]*\b(un|not )support/i.test(words);
-  return sent.parameters.stream && refusesStream ? 'stream' : null;
+  if (sent.parameters.stream && refusesStream) return 'stream';
+  return UNKNOWN_FIELD.test(words) ? optionalIn(sent) : null;
+}
+
+/** What nobody but a prompt cache misses. */
+function optionalIn(sent: ChatRequest): Quirk | null {
+  if (sent.marks !== undefined) return 'cache_marks';
+  return sent.parameters.prompt_cache_key === undefined ? null : 'prompt_cache_key';
+}
+
+/**
+ * Before the general wordings of refused tools, which fit it too. First the Responses API is tried, then no reasoning,
+ * and only then there are no tools.
+ */
+function refusedReasoning(sent: ChatRequest, { param, words }: ServerErrorDetails): Quirk | null {
+  const effort = sent.parameters.reasoning_effort;
+  if (param !== 'reasoning_effort' && !/\breasoning_effort\b/.test(words)) return null;
+  const isAboutTools = sent.tools.length > 0 && /\b(tool|function)s?\b/i.test(words);
+  if (isAboutTools && effort !== 'none') return sent.isToolsOrReasoning ? 'tools' : 'reasoning_with_tools';
+  return effort === undefined ? null : 'reasoning_effort';
+}
+
+/** Words about the whole of it: there is no such path, or not for this model, or not all that we need of it. */
+const NO_RESPONSES =
+  /\bresponses\b[^.]*\b(not|un)[ -]?(support|availab|enabl|found|implement|allow)|\b(not|un)[ -]?(support|availab|enabl)[^.]*\bresponses\b/i;
+const OURS = ['include', 'store', 'input'];
+const OPTIONAL = ['temperature', 'prompt_cache_key'] as const;
+const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]*\b(rs|fc|msg)_/i;
+
+function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerErrorDetails): Quirk | null {
+  if (status === 404 || status === 405 || status === 501) return 'responses';
+  if (status !== 400 && status !== 422) return null;
+  const isEchoed = sent.messages.some((message) => echoFor(message, sent.echoesTo)?.items !== undefined);
+  if (isEchoed && THEIR_ITEMS.test(words)) return 'echo';
+  if (sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`)) return 'cache_marks';
+  const named = OPTIONAL.find((name) => name === param && sent.parameters[name] !== undefined);
+  if (named) return named;
+  return NO_RESPONSES.test(words) || OURS.includes(param ?? '') ? 'responses' : null;
+}
+
+/** The names of what DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want back. */
+const ECHOED =
+  /\breasoning_(content|details)\b|\bthought_?signatures?\b|\b(redacted_)?thinking\b[^.]*\bblocks?\b/i;
+const WANTED = /\b(missing|must|requires?d?|expected|passed back)\b/i;
+const ORDER = /\bunexpected role '?user'? after role '?tool\b/i;
+
+/** What goes back with the answers of the history: demanded where it is not there, not taken where it is. */
+function refusedEcho(sent: ChatRequest, words: string): Quirk | null {
+  if (ORDER.test(words) && isOutOfOrder(sent.messages)) return 'user_after_tool';
+  const isUnechoed = sent.messages.some((message) => callsUnechoed(message, sent.echoesTo));
+  if (isUnechoed && ECHOED.test(words) && WANTED.test(words)) return 'calls_without_echo';
+  const names = [...echoedNames(sent.messages, sent.echoesTo)];
+  if (names.length === 0) return null;
+  const isNamed = names.some((name) => words.split(/[^\w-]+/).includes(name));
+  return isNamed || ECHOED.test(words) ? 'echo' : null;
 }
 
 function refusesTools(param: string | undefined, words: string): boolean {

@@ -1,8 +1,23 @@
 /** Keeps secrets out of what an operator reads about a model server. */
 
-/** Replaces the key, and what the address holds in its password and query, wherever it stands. */
-export function createRedactor(server: { baseUrl: string; apiKey: string | null }): (text: string) => string {
+/** Headers whose value lets somebody in; others (`X-Title`) are no secret, and their words may stand anywhere. */
+export function isSecretHeader(name: string): boolean {
+  return /auth|key|token|secret|cookie|password|credential/i.test(name);
+}
+
+/**
+ * Replaces the key, the values of secret headers, and what the address holds in its password and query, wherever they
+ * stand.
+ */
+export function createRedactor(server: {
+  baseUrl: string;
+  apiKey: string | null;
+  headers?: Record<string, string> | undefined;
+}): (text: string) => string {
   const secrets = [server.apiKey ?? ''];
+  for (const [name, value] of Object.entries(server.headers ?? {})) {
+    if (isSecretHeader(name)) secrets.push(value, value.replace(/^\w+ /, ''));
+  }
   if (URL.canParse(server.baseUrl)) {
     const { password, searchParams } = new URL(server.baseUrl);
     secrets.push(password, decodeURIComponent(password), ...searchParams.values());

@@ -2,11 +2,23 @@
  * Step 5, to the server: what a model is asked, as chat completions want it, without what the server does not take. The
  * text of a message is made once: the next request of a conversation brings the same messages, and some more.
  */
-import type { ModelImage, ModelMessage, ModelRequest, ToolCall, ToolDescription } from '../core/model.js';
+import type {
+  Echo,
+  ModelImage,
+  ModelMessage,
+  ModelRequest,
+  ToolCall,
+  ToolDescription,
+} from '../core/model.js';
+import { type CacheMarks, marked } from './cache-marks.js';
+import { type Addressee, echoFor } from './echo.js';
 import { parse, record } from './json.js';
 import type { Quirk } from './quirk-store.js';
+import { inOrder, withoutCalls } from './retold.js';
 
 export interface ChatRequest {
+  /** Where it goes: the fields are those of chat completions in any case, and `responses-request.ts` renames them. */
+  api: 'chat' | 'responses';
   parameters: {
     model: string;
     stream: boolean;
@@ -14,36 +26,69 @@ export interface ChatRequest {
     max_tokens?: number;
     max_completion_tokens?: number;
     temperature?: number;
+    reasoning_effort?: string;
+    prompt_cache_key?: string;
+    /** What the operator adds. */
+    [extra: string]: unknown;
   };
   messages: ModelMessage[];
   tools: ToolDescription[];
   /** Whether pictures are sent; else a line of text stands in their place. */
   sendsImages: boolean;
+  /** Who gets back what came along with its own answers; null where that was refused. */
+  echoesTo: Addressee | null;
+  /** Chat completions are known to take no tools from this model while it reasons. */
+  isToolsOrReasoning: boolean;
+  /** Where the server's prompt cache wants a mark; left out where it wants none. */
+  marks?: CacheMarks;
 }
 
 /** Pure. */
 export function chatRequest(
-  { messages, tools: offered, temperature, maxOutputTokens }: ModelRequest,
-  model: string,
-  mostOutputTokens: number,
+  { messages, tools: offered, temperature }: ModelRequest,
+  to: Addressee,
+  outputTokens: number,
   refused: ReadonlySet<Quirk>,
 ): ChatRequest {
   const tools = refused.has('tools') ? [] : offered;
-  const withoutCalls = refused.has('tools') || (tools.length === 0 && refused.has('calls_without_tools'));
-  const parameters: ChatRequest['parameters'] = { model, stream: !refused.has('stream') };
+  const parameters: ChatRequest['parameters'] = { model: to.model, stream: !refused.has('stream') };
   if (parameters.stream && !refused.has('stream_options')) {
     parameters.stream_options = { include_usage: true };
   }
-  const limit = Math.min(mostOutputTokens, maxOutputTokens ?? mostOutputTokens);
-  if (!refused.has('max_tokens')) parameters.max_tokens = limit;
-  else if (!refused.has('max_completion_tokens')) parameters.max_completion_tokens = limit;
+  if (!refused.has('max_tokens')) parameters.max_tokens = outputTokens;
+  else if (!refused.has('max_completion_tokens')) parameters.max_completion_tokens = outputTokens;
   if (temperature !== undefined && !refused.has('temperature')) parameters.temperature = temperature;
+  // Without reasoning only where a model cannot have both: it thinks better on the Responses API.
+  const isToolsOrReasoning = refused.has('reasoning_with_tools');
+  const api = isToolsOrReasoning && !refused.has('responses') ? 'responses' : 'chat';
+  const isToStopReasoning = api === 'chat' && isToolsOrReasoning && tools.length > 0;
+  if (isToStopReasoning && !refused.has('reasoning_effort')) parameters.reasoning_effort = 'none';
+  const echoesTo = refused.has('echo') ? null : to;
   return {
+    api,
     parameters,
-    messages: withoutCalls ? withoutToolCalls(messages) : messages,
+    messages: takeable(messages, tools.length > 0, refused, echoesTo),
     tools,
     sendsImages: !refused.has('images'),
+    echoesTo,
+    isToolsOrReasoning,
   };
+}
+
+/** The messages in a form that this server takes. */
+function takeable(
+  messages: ModelMessage[],
+  hasTools: boolean,
+  refused: ReadonlySet<Quirk>,
+  echoesTo: Addressee | null,
+): ModelMessage[] {
+  const noCalls = refused.has('tools') || (!hasTools && refused.has('calls_without_tools'));
+  let retold = messages;
+  if (noCalls) retold = withoutCalls(messages, () => true);
+  else if (refused.has('calls_without_echo')) {
+    retold = withoutCalls(messages, (message) => echoFor(message, echoesTo) === null);
+  }
+  return refused.has('user_after_tool') ? inOrder(retold) : retold;
 }
 
 /**
@@ -52,16 +97,20 @@ export function chatRequest(
  */
 export function createRequestWriter(): (request: ChatRequest) => string {
   const messageTexts = new WeakMap<ModelMessage, string>();
+  /** Of those with what came along with them. */
+  const echoTexts = new WeakMap<ModelMessage, string>();
   const toolTexts = new WeakMap<ToolDescription, string>();
 
-  function messageText(message: ModelMessage, sendsImages: boolean): string {
+  function messageText(message: ModelMessage, { sendsImages, echoesTo }: ChatRequest): string {
     if (message.role === 'user' && message.images !== undefined) {
-      return JSON.stringify(messageParam(message, sendsImages));
+      return JSON.stringify(messageParam(message, sendsImages, null));
     }
-    let text = messageTexts.get(message);
+    const echo = echoFor(message, echoesTo);
+    const texts = echo === null ? messageTexts : echoTexts;
+    let text = texts.get(message);
     if (text === undefined) {
-      text = JSON.stringify(messageParam(message, sendsImages));
-      messageTexts.set(message, text);
+      text = JSON.stringify(messageParam(message, sendsImages, echo));
+      texts.set(message, text);
     }
     return text;
   }
@@ -75,10 +124,15 @@ export function createRequestWriter(): (request: ChatRequest) => string {
     return text;
   }
 
-  return ({ parameters, messages, tools, sendsImages }) => {
+  return (request) => {
+    const { parameters, messages, tools, sendsImages, marks } = request;
     const texts: string[] = [];
     for (const message of messages) {
-      if (!saysNothing(message)) texts.push(messageText(message, sendsImages));
+      if (saysNothing(message)) continue;
+      // The mark moves on with the next request, so this form is not worth keeping.
+      if (marks?.messages.has(message)) {
+        texts.push(JSON.stringify(marked(messageParam(message, sendsImages, null), marks.field)));
+      } else texts.push(messageText(message, request));
     }
     const offered = tools.length === 0 ? '' : `,"tools":[${tools.map(toolText).join(',')}]`;
     return `${JSON.stringify(parameters).slice(0, -1)}${offered},"messages":[${texts.join(',')}]}`;
@@ -86,11 +140,11 @@ export function createRequestWriter(): (request: ChatRequest) => string {
 }
 
 /** Most servers refuse such a message. */
-function saysNothing(message: ModelMessage): boolean {
+export function saysNothing(message: ModelMessage): boolean {
   return message.role === 'assistant' && message.content === '' && message.calls.length === 0;
 }
 
-function messageParam(message: ModelMessage, sendsImages: boolean): object {
+function messageParam(message: ModelMessage, sendsImages: boolean, echo: Echo | null): object {
   switch (message.role) {
     case 'system':
       return { role: 'system', content: message.content };
@@ -101,7 +155,8 @@ function messageParam(message: ModelMessage, sendsImages: boolean): object {
     case 'assistant': {
       const content = message.content === '' ? null : message.content;
       if (message.calls.length === 0) return { role: 'assistant', content };
-      return { role: 'assistant', content, tool_calls: message.calls.map(callParam) };
+      const calls = message.calls.map((call, n) => ({ ...echo?.calls?.[n], ...callParam(call) }));
+      return { role: 'assistant', content, ...echo?.message, tool_calls: calls };
     }
   }
 }
@@ -112,11 +167,13 @@ function userContent(
   sendsImages: boolean,
 ): string | object[] {
   if (images.length === 0) return content;
-  if (!sendsImages) {
-    const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
-    return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
-  }
+  if (!sendsImages) return withoutPictures(content, images);
   return [...(content === '' ? [] : [{ type: 'text', text: content }]), ...images.map(imagePart)];
+}
+
+export function withoutPictures(content: string, images: ModelImage[]): string {
+  const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
+  return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
 }
 
 function imagePart({ mimeType, bytes }: ModelImage): object {
@@ -124,39 +181,17 @@ function imagePart({ mimeType, bytes }: ModelImage): object {
   return { type: 'image_url', image_url: { url, detail: 'auto' } };
 }
 
-/** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */
 function callParam(call: ToolCall): object {
-  const readable = record(parse(call.arguments)) !== null;
-  const args = readable ? call.arguments : JSON.stringify({ not_json: call.arguments });
-  return { id: call.id, type: 'function', function: { name: call.name, arguments: args } };
+  return {
+    id: call.id,
+    type: 'function',
+    function: { name: call.name, arguments: readableArguments(call) },
+  };
 }
 
-/** For a model without tools: what was called and answered becomes text, and speakers take turns. */
-function withoutToolCalls(messages: ModelMessage[]): ModelMessage[] {
-  const toolNames = new Map<string, string>();
-  const plain: ModelMessage[] = [];
-  for (const message of messages) {
-    const next = withoutToolCall(message, toolNames);
-    const last = plain.at(-1);
-    if (last?.role === next.role && next.role !== 'system') {
-      last.content = [last.content, next.content].filter((text) => text !== '').join('\n\n');
-      if (last.role === 'user' && next.role === 'user' && next.images !== undefined) {
-        last.images = [...(last.images ?? []), ...next.images];
-      }
-    } else plain.push(next);
-  }
-  return plain;
-}
-
-/** A new message, because merging writes into it. Adds the names of its calls to `toolNames`, by id. */
-function withoutToolCall(message: ModelMessage, toolNames: Map<string, string>): ModelMessage {
-  if (message.role === 'tool') {
-    const name = toolNames.get(message.callId) ?? 'tool';
-    return { role: 'user', content: `[Result of ${name}]\n${message.content}` };
-  }
-  if (message.role !== 'assistant') return { ...message };
-  for (const call of message.calls) toolNames.set(call.id, call.name);
-  const called = message.calls.map((call) => `[Called ${call.name} with ${call.arguments}]`);
-  const content = [message.content, ...called].filter((text) => text !== '').join('\n');
-  return { role: 'assistant', content, calls: [] };
+/** Servers parse the arguments of past calls; one that the model garbled would make every request fail. */
+export function readableArguments(call: ToolCall): string {
+  return record(parse(call.arguments)) === null
+    ? JSON.stringify({ not_json: call.arguments })
+    : call.arguments;
 }

@@ -26,7 +26,8 @@ export function hintFor(schema: z.ZodType, path: string[]): string {
   const known = Object.keys(parents.reduce(below, root).properties ?? {});
   const near = nearest(key, known);
   const meant = near === null ? pathTo(key, root) : [...parents, near];
-  return meant === null ? `known here: ${known.join(', ')}` : `did you mean ${meant.join('.')}?`;
+  if (meant !== null) return `did you mean ${meant.join('.')}?`;
+  return known.length === 0 ? 'it has no effect' : `known here: ${known.join(', ')}`;
 }
 
 type Keys = z.core.JSONSchema.BaseSchema;

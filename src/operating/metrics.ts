@@ -24,7 +24,10 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   commands_total: { help: 'Chat commands', labels: ['command'] },
   turns_total: { help: 'Turns that ended', labels: ['outcome'] },
   tool_calls_total: { help: 'Tool calls', labels: ['tool', 'failed'] },
-  model_tokens_total: { help: 'Tokens as the model server counted them', labels: ['direction'] },
+  model_tokens_total: {
+    help: 'Tokens as the model server counted them; cached and cache_write are among input',
+    labels: ['direction'],
+  },
   flushes_total: { help: 'Memory flushes', labels: ['outcome'] },
   compactions_total: { help: 'Windows moved', labels: ['outcome'] },
   archives_total: { help: 'Conversations archived as they left a window', labels: ['flushed'] },

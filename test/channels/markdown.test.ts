@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parse } from '../../src/channels/markdown/parse.js';
-import { isPlain, plain } from '../../src/channels/markdown/plain.js';
+import { isPlain, parse, plain } from '../../src/channels/markdown/parse.js';
 import { render } from '../../src/channels/markdown/render.js';
 import type { Mark } from '../../src/core/channel.js';
 

@@ -70,6 +70,9 @@ describe('a window that fills up', () => {
     expect(flush?.tools.map(({ name }) => name)).toEqual([
       ...['read_tiered_memory', 'write_tiered_memory', 'read_memory', 'write_memory'],
     ]);
+    expect(flush?.cacheKey, 'what the server has read of the turns, it knows in the flush').toBe(
+      on.asked[0]?.cacheKey,
+    );
     for (let n = 1; n <= 5; n++) {
       expect(wordsOf(flush as ModelRequest)).toContain(`word-${n}<`);
       expect(wordsOf(flush as ModelRequest)).toContain(`re: word-${n}`);

@@ -10,7 +10,7 @@ import type { ModelRequest } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { memoryTools } from '../../src/tools/memory.js';
 import { manualClock } from '../fakes/clock.js';
-import { sharedPrefix } from '../fakes/prompt-cache.js';
+import { sharedPrefix } from '../fakes/shared-prefix.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
 const MINUTE = 60_000;

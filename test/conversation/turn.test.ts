@@ -276,4 +276,22 @@ describe('what models do wrong', () => {
     const { outcome } = await turn([{ text: 'Saved it.', calls: [{}] }, { text: '' }]);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'Saved it.' });
   });
+
+  it('names the room’s and persona’s prompt cache in every request, and neither of them', async () => {
+    const { asked } = await turn([{ calls: [{}] }, { text: 'ok' }]);
+    const [first, second] = asked.map(({ cacheKey }) => cacheKey);
+    expect(first).toMatch(/^[0-9a-f]{32}$/);
+    expect(second).toBe(first);
+  });
+
+  it('loses none of what was said beside several calls, and says nothing twice', async () => {
+    const { outcome, asked } = await turn([
+      { text: 'The ferry leaves at nine.', calls: [{}] },
+      { text: 'The ferry leaves at nine.', calls: [{}] },
+      { text: 'Take a coat.', calls: [{}] },
+      { text: '' },
+    ]);
+    expect(outcome).toMatchObject({ text: 'The ferry leaves at nine.\n\nTake a coat.' });
+    expect(asked.map(({ mayBeEmpty = false }) => mayBeEmpty)).toEqual([false, true, true, true]);
+  });
 });

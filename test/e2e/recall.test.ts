@@ -41,11 +41,16 @@ async function say(text: string, from: Person = ANNA): Promise<void> {
   await on.replies(from.id, before + 1);
 }
 
-/** Talks of other things until what was said at first has left the window, and everything is indexed. */
+/**
+ * Talks of other things until an answer was made without what was said at first, and everything is indexed. A summary in
+ * a flush or in the next summary does not count: until a turn has searched, indexing may wait for minutes.
+ */
 async function moveOn(): Promise<void> {
   const hasMoved = () =>
-    on.model.requests.some(({ body }) =>
-      body.messages.some(({ role, content }) => role === 'user' && content?.includes('<summary>')),
+    on.model.requests.some(
+      ({ body }) =>
+        !isAside(body.messages.at(-1)?.content ?? '') &&
+        body.messages.some(({ role, content }) => role === 'user' && content?.includes('<summary>')),
     );
   for (let n = 0; n < 100 && !hasMoved(); n++) await say(`Something else, number ${n}.`);
   expect(hasMoved()).toBe(true);

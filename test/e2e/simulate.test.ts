@@ -90,7 +90,9 @@ describe('a script', () => {
       expect(rounds.length, name).toBe(1);
       const round = rounds[0]?.split(/── \w+, direct/)[0];
       expect(round).toContain('[1] Anna: hello\n');
-      expect(round).toMatch(/\[2\] Coterie: Hey Anna, I'm Wren\.[^]*\[3\] Coterie: Anna, you said “hello”/);
+      expect(round).toMatch(
+        /\[2\] Coterie: Hey Anna, I'm Wren\.[\s\S]*\[3\] Coterie: Anna, you said “hello”/,
+      );
       expect(round).toContain('kill -9');
     }
     expect(await homes()).toEqual([]);

@@ -180,7 +180,7 @@ describe('commands on Telegram', () => {
   });
 
   it('/persona makes, switches, shows and deletes personas; each has its own conversation and memory', async () => {
-    on = await stage();
+    on = await stage({ config: { access: { direct: 'open', owners: [`telegram_${ANNA.id}`] } } });
     await on.home.write('groups/personas/sage.md', '---\nname: Sage\n---\nYou are SAGE-TEXT.');
     await on.start();
     const ask = async (text: string, n: number) => {

@@ -1,15 +1,27 @@
 /** What a fake model is told to answer, and the chunks that it then sends. */
 import type { ChatBody } from './model.js';
 
+export interface ScriptedCall {
+  id?: string;
+  name: string;
+  arguments: string | Record<string, unknown>;
+  /** Further fields of the call. */
+  extra?: Record<string, unknown>;
+}
+
 export interface ModelScript {
   text?: string;
   /** In how many characters at a time; all at once. */
   chunkSize?: number;
-  calls?: { id?: string; name: string; arguments: string | Record<string, unknown> }[];
+  calls?: ScriptedCall[];
+  /** How calls are cut into deltas: by OpenAI, Ollama, Gemini, and vLLM. */
+  callForm?: 'in pieces' | 'whole' | 'whole, without index' | 'pieces, all at index 0';
+  /** Further fields of the message, as a server of its own ways sends them. */
+  message?: Record<string, unknown>;
   /** Sent in the field `reasoning_content`. */
   reasoning?: string;
   /** null: none is told. Else told when asked for; a guess where left out. */
-  usage?: { prompt_tokens: number; completion_tokens: number } | null;
+  usage?: { prompt_tokens: number; completion_tokens: number; [more: string]: unknown } | null;
   /** null: never said. */
   finish?: string | null;
   /** These deltas instead of those made from the above, for odd forms. */
@@ -57,7 +69,11 @@ export function chunksOf(script: ModelScript, body: ChatBody, n: number): string
 
 /** The same as one document. */
 export function completionOf(script: ModelScript, body: ChatBody, n: number): object {
-  const message: Record<string, unknown> = { role: 'assistant', content: script.text ?? null };
+  const message: Record<string, unknown> = {
+    role: 'assistant',
+    content: script.text ?? null,
+    ...script.message,
+  };
   if (script.reasoning !== undefined) message.reasoning_content = script.reasoning;
   if (script.calls !== undefined) message.tool_calls = callsOf(script, n);
   return {
@@ -73,22 +89,32 @@ export function completionOf(script: ModelScript, body: ChatBody, n: number): ob
 function deltasOf(script: ModelScript, n: number): Record<string, unknown>[] {
   if (script.deltas !== undefined) return script.deltas;
   const deltas: Record<string, unknown>[] = [];
+  if (script.message !== undefined) deltas.push({ role: 'assistant', content: null, ...script.message });
   for (const piece of pieces(script.reasoning, script.chunkSize)) deltas.push({ reasoning_content: piece });
   for (const piece of pieces(script.text, script.chunkSize)) deltas.push({ content: piece });
-  for (const [index, call] of callsOf(script, n).entries()) {
-    const { arguments: args, name } = call.function;
-    deltas.push({
-      tool_calls: [{ index, id: call.id, type: 'function', function: { name, arguments: '' } }],
-    });
-    for (const piece of pieces(args, script.chunkSize)) {
-      deltas.push({ tool_calls: [{ index, function: { arguments: piece } }] });
-    }
-  }
+  for (const [index, call] of callsOf(script, n).entries()) deltas.push(...callDeltas(script, call, index));
   return deltas;
 }
 
-function callsOf(script: ModelScript, n: number) {
+function callDeltas(script: ModelScript, call: ReturnType<typeof callsOf>[number], index: number) {
+  const { callForm = 'in pieces', chunkSize } = script;
+  if (callForm === 'whole, without index') return [{ tool_calls: [call] }];
+  if (callForm === 'whole') return [{ tool_calls: [{ index, ...call }] }];
+  const isOdd = callForm === 'pieces, all at index 0';
+  const at = isOdd ? 0 : index;
+  const { arguments: args, name } = call.function;
+  const rest = pieces(args, isOdd ? Math.max(1, Math.ceil(args.length / 2)) : chunkSize);
+  return [
+    { tool_calls: [{ ...call, index: at, function: { name, arguments: '' } }] },
+    ...rest.map((piece) => ({
+      tool_calls: [{ index: at, ...(isOdd ? { id: '' } : {}), function: { arguments: piece } }],
+    })),
+  ];
+}
+
+export function callsOf(script: ModelScript, n: number) {
   return (script.calls ?? []).map((call, index) => ({
+    ...call.extra,
     id: call.id ?? `call_${n}_${index}`,
     type: 'function',
     function: {
@@ -98,7 +124,7 @@ function callsOf(script: ModelScript, n: number) {
   }));
 }
 
-function finishOf(script: ModelScript): string | null {
+export function finishOf(script: ModelScript): string | null {
   if (script.finish !== undefined) return script.finish;
   return script.calls === undefined || script.calls.length === 0 ? 'stop' : 'tool_calls';
 }
@@ -106,11 +132,11 @@ function finishOf(script: ModelScript): string | null {
 function usageOf(script: ModelScript, body: ChatBody) {
   if (script.usage === null) return null;
   const guess = (text: string) => Math.ceil(text.length / 4);
-  const { prompt_tokens, completion_tokens } = script.usage ?? {
+  const usage = script.usage ?? {
     prompt_tokens: guess(body.messages.map((message) => message.content ?? '').join('')),
     completion_tokens: guess(script.text ?? ''),
   };
-  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+  return { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens };
 }
 
 function pieces(text = '', size = text.length): string[] {

@@ -5,6 +5,8 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import { counter, listen } from './http-server.js';
 import { chunksOf, completionOf, type ModelScript } from './model-script.js';
+import { asChat, createResponses } from './model-servers/responses.js';
+import { type ModelServer, tokensIn, unpaired } from './model-servers/server.js';
 import {
   answerRecording,
   type Recording,
@@ -24,6 +26,8 @@ export interface ChatBody {
   max_tokens?: number;
   max_completion_tokens?: number;
   temperature?: number;
+  reasoning_effort?: string;
+  [field: string]: unknown;
 }
 
 export interface ChatBodyMessage {
@@ -32,12 +36,27 @@ export interface ChatBodyMessage {
   content: string | null;
   /** Of a list of parts, its pictures. */
   images?: { mimeType: string; bytes: Buffer }[];
-  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+  /** The field by which one of the parts asks to be cached. */
+  mark?: string;
+  tool_calls?: ChatBodyCall[];
   tool_call_id?: string;
+  [field: string]: unknown;
+}
+
+export interface ChatBodyCall {
+  id: string;
+  type: string;
+  function: { name: string; arguments: string };
+  [field: string]: unknown;
 }
 
 export interface FakeModelRequest {
+  /** Of a request to the Responses API, what it says as chat completions would. */
   body: ChatBody;
+  /** Behind the address: `/chat/completions`. */
+  path: string;
+  /** As it was sent. */
+  raw: Record<string, unknown>;
   headers: IncomingHttpHeaders;
   /** When its body was complete, and when its answer was; ms since 1970 with fractions. */
   at: number;
@@ -59,6 +78,8 @@ export interface FakeModelOptions {
   keep?: number;
   /** `refused`: a model without eyes, as a proxy in front of one words it. */
   images?: 'taken' | 'refused';
+  /** The rules of a real server, asked before the reply. Without it everything is taken. */
+  server?: ModelServer;
   /** What is heard in recordings; what their bytes say as text, where left out. */
   transcript?: Transcript;
 }
@@ -78,6 +99,8 @@ export interface FakeModel {
   settings: { images: 'taken' | 'refused'; transcript: Transcript };
   /** What came in to be transcribed. */
   recordings: Recording[];
+  /** What was looked up beside requests: `GET /props`. */
+  lookedUp: string[];
   /** Resolves when that many requests have come in. */
   received(count: number): Promise<void>;
   close(): Promise<void>;
@@ -93,6 +116,9 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     transcript: options.transcript ?? (({ bytes }) => bytes.toString('utf8')),
   };
   const recordings: Recording[] = [];
+  const lookedUp: string[] = [];
+  const { server: rules } = options;
+  const responses = createResponses();
 
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
@@ -110,14 +136,26 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
       answerRecording(typeof transcript === 'function' ? transcript(recording) : transcript, response);
       return;
     }
-    if (request.method !== 'POST' || request.url !== '/v1/chat/completions') {
-      response.writeHead(404, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ error: { message: `no such path: ${request.method} ${request.url}` } }));
+    const place = `${request.method} ${request.url}`;
+    const page = rules?.pages?.[place];
+    if (page !== undefined) {
+      lookedUp.push(place);
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(page()));
       return;
     }
-    const body: ChatBody = withPartsApart(JSON.parse(sent.toString('utf8')));
+    const toResponses = place === 'POST /v1/responses' && rules?.hasResponses === true;
+    if (place !== 'POST /v1/chat/completions' && !toResponses) {
+      response.writeHead(404, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: { message: `no such path: ${place}` } }));
+      return;
+    }
+    const raw = JSON.parse(sent.toString('utf8'));
+    const body: ChatBody = toResponses ? asChat(raw) : withPartsApart(raw);
     const seen: FakeModelRequest = {
       body,
+      path: toResponses ? '/responses' : '/chat/completions',
+      raw,
       headers: request.headers,
       at: performance.timeOrigin + performance.now(),
       answeredAt: null,
@@ -135,11 +173,36 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
       await play(NO_PICTURES, body, n, response);
       return;
     }
-    const said = typeof reply === 'function' ? await reply(body, n) : reply;
-    const script = typeof said === 'string' ? { text: said } : said;
+    const script = toResponses
+      ? (responses.refusal(raw) ?? (await scriptFor(body, n)))
+      : await ruled(body, n);
     const wait = delayMs + (script.headerDelayMs ?? 0);
     if (wait > 0) await pause(wait);
-    await play(script, body, n, response);
+    if (toResponses && script.status === undefined && !script.drop && script.stall !== 'headers') {
+      await responses.play(script, { body, raw, n }, response);
+    } else await play(script, body, n, response);
+  }
+
+  async function scriptFor(body: ChatBody, n: number): Promise<ModelScript> {
+    const said = typeof reply === 'function' ? await reply(body, n) : reply;
+    return typeof said === 'string' ? { text: said } : said;
+  }
+
+  /** Past the rules of the server, in its form. */
+  async function ruled(body: ChatBody, n: number): Promise<ModelScript> {
+    if (rules === undefined) return scriptFor(body, n);
+    const fault = unpaired(body);
+    if (fault !== null) return { status: 400, body: { error: { message: `calls and results: ${fault}` } } };
+    const refusal = rules.rules(body, n);
+    if (refusal !== null) return refusal;
+    const given = rules.cut?.(body) ?? body;
+    const script = await scriptFor(given, n);
+    if (script.status !== undefined || script.raw !== undefined) return script;
+    const counted = {
+      prompt_tokens: tokensIn(given),
+      completion_tokens: Math.ceil((script.text ?? '').length / 4),
+    };
+    return { usage: counted, ...(rules.dress?.(script, given, n) ?? script) };
   }
 
   const { url, connections, close } = await listen(server, options.port);
@@ -154,6 +217,7 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     },
     settings,
     recordings,
+    lookedUp,
     received: count.reached,
     close,
   };
@@ -231,6 +295,8 @@ interface RawPart {
   image_url?: { url: string };
 }
 
+const CACHE_MARKS = ['cache_control', 'prompt_cache_breakpoint'];
+
 /** Content may be a list of parts: most tests care for the words, some for the pictures. */
 function withPartsApart(body: ChatBody): ChatBody {
   return { ...body, messages: body.messages.map(apart) };
@@ -242,7 +308,8 @@ function apart(message: ChatBodyMessage): ChatBodyMessage {
   const known = parts as RawPart[];
   const content = known.flatMap(({ text }) => text ?? []).join('\n');
   const images = known.flatMap(({ image_url }) => (image_url === undefined ? [] : [imageOf(image_url.url)]));
-  return { ...message, content, ...(images.length > 0 ? { images } : {}) };
+  const mark = known.flatMap(Object.keys).find((field) => CACHE_MARKS.includes(field));
+  return { ...message, content, ...(images.length > 0 && { images }), ...(mark && { mark }) };
 }
 
 function imageOf(url: string): { mimeType: string; bytes: Buffer } {

@@ -25,7 +25,7 @@ import { Fault, type FaultCode } from '../../src/core/errors.js';
 import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
-import type { ModelClient, ModelEvent, ModelRequest, Usage } from '../../src/core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, SideMessage, ToolsFor } from '../../src/core/tool.js';
@@ -82,11 +82,20 @@ export interface Workbench {
 export type Reply = (request: ModelRequest, signal: AbortSignal) => Answer | Promise<Answer>;
 export type Answer =
   | string
-  | { text?: string; calls?: { name: string; arguments: object }[]; usage?: Usage; fault?: FaultCode };
+  | {
+      text?: string;
+      calls?: { name: string; arguments: object }[];
+      usage?: Usage;
+      truncated?: boolean;
+      fault?: FaultCode;
+      notices?: Notice[];
+    };
 
 export interface WorkbenchOptions {
   recall?: Recall;
   media?: Media;
+  /** Answers instead of what `answer` is told; then `asked` stays empty. */
+  model?: ModelClient;
   /** Offers the real memory tools. */
   memoryTools?: boolean;
   settings?: Partial<Settings>;
@@ -123,6 +132,7 @@ export const SETTINGS: Settings = {
   keepRecentMessages: 80,
   debounceMs: 0,
   maxToolRounds: 25,
+  choices: [],
   natural: false,
   caps: { rounds: 3, replies: 8 },
   maxAgeMs: 24 * 3_600_000,
@@ -178,13 +188,20 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
-  const model: ModelClient = {
+  const model: ModelClient = options.model ?? {
     async *stream(request, signal): AsyncGenerator<ModelEvent> {
       asked.push(structuredClone(request));
       const said = await reply(request, signal);
-      const { text = '', calls = [], usage = null, fault } = typeof said === 'string' ? { text: said } : said;
-      if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted') };
-      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated: false };
+      const {
+        text = '',
+        calls = [],
+        usage = null,
+        truncated = false,
+        fault,
+        notices = [],
+      } = typeof said === 'string' ? { text: said } : said;
+      if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted'), notices };
+      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated, notices };
     },
     check: async () => ({ identity: 'test', warnings: [] }),
   };

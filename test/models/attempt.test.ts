@@ -1,7 +1,9 @@
 /** Silence within an answer, with a body that is fed by hand, so that no real time decides. */
+
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Answer } from '../../src/models/answer.js';
+import { createAnswer } from '../../src/models/answer.js';
 import { attempt } from '../../src/models/attempt.js';
 import { manualClock } from '../fakes/clock.js';
 
@@ -44,9 +46,11 @@ function begin() {
       return fed.answer;
     },
     body: '{}',
+    answer: createAnswer(),
     takenIds: () => new Set(),
     silenceMs: 60_000,
     shown: { text: '' },
+    before: '',
     clock,
     signal: new AbortController().signal,
   });

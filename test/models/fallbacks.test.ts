@@ -49,6 +49,14 @@ describe('fallbacks', () => {
     expect(found.message).toContain('bad key');
   });
 
+  test('all failing, one of them for the length: a shorter request may do, wherever it stands', async () => {
+    const { client } = await chain(
+      { status: 503 },
+      { status: 400, body: { error: { message: 'prompt is too long' } } },
+    );
+    expect((await fault(client, ask('?'))).code).toBe('context_too_long');
+  });
+
   test('none is asked after a stop', async () => {
     const { client, counts } = await chain({ stall: 'headers' }, 'two');
     const stop = new AbortController();
@@ -57,6 +65,24 @@ describe('fallbacks', () => {
     stop.abort();
     expect((await event).kind).toBe('failed');
     expect(counts()).toEqual([1, 0]);
+  });
+
+  test('what an owner should hear is told, whoever failed or answered', async () => {
+    const { client } = await chain('one');
+    const notice = (key: string) => ({ key, text: 'its window is small' });
+    const failing = (key: string) => ({
+      ...client,
+      async *stream() {
+        const failed = await fault(client, ask('?'), AbortSignal.abort());
+        yield { kind: 'failed' as const, fault: failed, notices: [notice(key)] };
+      },
+    });
+    const ends = [client, failing('b')].map((last) =>
+      outcome(withFallbacks(failing('a'), [last], keptLog()), ask('?')),
+    );
+    const [done, failed] = await Promise.all(ends);
+    expect(done).toMatchObject({ kind: 'done', notices: [notice('a')] });
+    expect(failed).toMatchObject({ kind: 'failed', notices: [notice('a'), notice('b')] });
   });
 
   test('what was told by one that then failed is void', async () => {

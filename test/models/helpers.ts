@@ -5,6 +5,7 @@ import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/ope
 import { type ChatRequest, createRequestWriter } from '../../src/models/request.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeModel, type FakeModelOptions, startFakeModel } from '../fakes/model.js';
+import type { ModelServer } from '../fakes/model-servers/server.js';
 
 export function keptLog(): Log & { lines: string[] } {
   const lines: string[] = [];
@@ -84,8 +85,12 @@ export const KEY = 'sk-not-for-anybodys-eyes';
 export async function openBench(
   reply: FakeModelOptions['reply'],
   options: Partial<OpenAiModelOptions> = {},
+  rules?: ModelServer,
 ): Promise<Bench> {
-  const fake = await startFakeModel(reply === undefined ? {} : { reply });
+  const fake = await startFakeModel({
+    ...(reply === undefined ? {} : { reply }),
+    ...(rules === undefined ? {} : { server: rules }),
+  });
   const clock = manualClock();
   const log = keptLog();
   const quirks = memoryQuirks();

@@ -96,11 +96,6 @@ describe('an answer', () => {
     });
   });
 
-  test('cut off at its limit', async () => {
-    const { client } = await open({ text: 'Tea is', finish: 'length' });
-    expect((await answered(client, ask('?'))).truncated).toBe(true);
-  });
-
   test('events without blank lines, with comments, carriage returns, and half a character in a piece', async () => {
     const chunk = (delta: object, finish: string | null) =>
       JSON.stringify({ choices: [{ delta, finish_reason: finish }] });
@@ -331,28 +326,6 @@ describe('silence', () => {
     const found = await failed;
     expect(found.code).toBe('model_unreachable');
     expect(found.message).toContain('was silent for 60 s');
-    expect(fake.count()).toBe(1);
-  });
-});
-
-describe('an empty answer', () => {
-  test('is asked for once more', async () => {
-    const { client, fake } = await open(inOrder({ text: ' \n' }, 'Tea.'));
-    expect((await answered(client, ask('?'))).text).toBe('Tea.');
-    expect(fake.count()).toBe(2);
-  });
-
-  test('and then is a fault', async () => {
-    const { client, fake } = await open({ reasoning: 'hm', finish: 'length' });
-    const found = await fault(client, ask('?'));
-    expect(found.code).toBe('model_empty');
-    expect(found.message).toContain('model.max_output_tokens');
-    expect(fake.count()).toBe(2);
-  });
-
-  test('of a content filter is a refusal, and not asked for again', async () => {
-    const { client, fake } = await open({ finish: 'content_filter' });
-    expect((await fault(client, ask('?'))).code).toBe('model_refused');
     expect(fake.count()).toBe(1);
   });
 });

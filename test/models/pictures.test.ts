@@ -16,7 +16,8 @@ const shown: ModelRequest = {
   ],
   tools: [],
 };
-const sent = (refused: Quirk[] = [], request = shown) => chatRequest(request, 'small', 500, new Set(refused));
+const sent = (refused: Quirk[] = [], request = shown) =>
+  chatRequest(request, { server: 'here', model: 'small' }, 500, new Set(refused));
 const body = (refused: Quirk[] = [], request = shown) => written(sent(refused, request));
 
 describe('in a request', () => {

@@ -6,6 +6,7 @@ import { manualClock } from '../fakes/clock.js';
 import { keptLog, memoryQuirks } from './helpers.js';
 
 const sent: ChatRequest = {
+  api: 'chat',
   parameters: {
     model: 'm',
     stream: true,
@@ -16,6 +17,8 @@ const sent: ChatRequest = {
   messages: [{ role: 'user', content: 'hi' }],
   tools: [{ name: 'look_up', description: '', parameters: {} }],
   sendsImages: true,
+  echoesTo: null,
+  isToolsOrReasoning: false,
 };
 const toolless: ChatRequest = { ...sent, tools: [] };
 const afterCalls: ChatRequest = {
@@ -89,10 +92,13 @@ describe('what a refusal is about', () => {
     const words =
       'max_completion_tokens, stream_options, temperature, streaming not supported; does not support tools';
     const bare: ChatRequest = {
+      api: 'chat',
       parameters: { model: 'm', stream: false },
       messages: [],
       tools: [],
       sendsImages: true,
+      echoesTo: null,
+      isToolsOrReasoning: false,
     };
     expect(refusedParameter(bare, { kind: 'answered', status: 400, words })).toBe(null);
   });

@@ -21,7 +21,7 @@ const conversation: ModelMessage[] = [
 const request: ModelRequest = { messages: conversation, tools: [LOOK_UP], temperature: 0.3 };
 
 const body = (refused: Quirk[] = [], asked = request) =>
-  written(chatRequest(asked, 'small', 500, new Set(refused)));
+  written(chatRequest(asked, { server: 'here', model: 'small' }, 500, new Set(refused)));
 
 describe('the body of a request', () => {
   test('has everything, where nothing is refused', () => {
@@ -99,7 +99,8 @@ describe('the text of a request', () => {
     write: ReturnType<typeof createRequestWriter>,
     messages: ModelMessage[],
     refused: Quirk[] = [],
-  ) => write(chatRequest({ ...request, messages }, 'small', 500, new Set(refused)));
+  ) =>
+    write(chatRequest({ ...request, messages }, { server: 'here', model: 'small' }, 500, new Set(refused)));
 
   test('is the same from a writer that has written the same messages before', () => {
     const write = createRequestWriter();

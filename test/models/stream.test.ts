@@ -1,8 +1,10 @@
 /** What a stream tells while an answer is written: growing text, and a restart where it does not go on. */
+
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
 import type { ModelEvent } from '../../src/core/model.js';
+import { createAnswer } from '../../src/models/answer.js';
 import { attempt } from '../../src/models/attempt.js';
 import { visibleSoFar, withoutReasoning } from '../../src/models/reasoning.js';
 import { manualClock } from '../fakes/clock.js';
@@ -45,28 +47,36 @@ test('however an answer is cut into pieces, what was told ends as its text (prop
     '',
   );
   await fc.assert(
-    fc.asyncProperty(fc.array(words, { maxLength: 12 }), fc.string(), async (pieces, before) => {
-      const lines = [
-        ...pieces.map((content) => ({ delta: { content } })),
-        { delta: {}, finish_reason: 'stop' },
-      ];
-      const body = lines.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
-      const writing = attempt({
-        post: async () => Readable.from(body),
-        body: '{}',
-        takenIds: () => new Set(),
-        silenceMs: 60_000,
-        // What an attempt that was given up has shown.
-        shown: { text: before },
-        clock: manualClock(),
-        signal: new AbortController().signal,
-      });
-      const events: ModelEvent[] = before === '' ? [] : [{ kind: 'text', delta: before }];
-      let next = await writing.next();
-      for (; !next.done; next = await writing.next()) events.push(next.value);
-      expect(readAlong(events).at(-1) ?? '').toBe(next.value.text);
-      for (const event of events) if (event.kind === 'text') expect(event.delta).not.toBe('');
-    }),
+    fc.asyncProperty(
+      fc.array(words, { maxLength: 12 }),
+      fc.string(),
+      fc.string(),
+      async (pieces, given, soFar) => {
+        const lines = [
+          ...pieces.map((content) => ({ delta: { content } })),
+          { delta: {}, finish_reason: 'stop' },
+        ];
+        const body = lines.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+        const writing = attempt({
+          post: async () => Readable.from(body),
+          body: '{}',
+          answer: createAnswer(),
+          takenIds: () => new Set(),
+          silenceMs: 60_000,
+          // What an attempt that was given up has shown.
+          shown: { text: given },
+          // What an earlier request has brought of the same answer.
+          before: soFar,
+          clock: manualClock(),
+          signal: new AbortController().signal,
+        });
+        const events: ModelEvent[] = given === '' ? [] : [{ kind: 'text', delta: given }];
+        let next = await writing.next();
+        for (; !next.done; next = await writing.next()) events.push(next.value);
+        expect(readAlong(events).at(-1) ?? '').toBe(next.value.text);
+        for (const event of events) if (event.kind === 'text') expect(event.delta).not.toBe('');
+      },
+    ),
   );
 });
 

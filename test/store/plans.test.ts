@@ -224,6 +224,7 @@ async function useEverything(store: Store): Promise<void> {
   await store.waiting(NOW);
   const body = { text: '', marks: [] };
   await store.approve({ codeOrId: 'B', now: NOW, told: { member: body, owner: body } });
+  await store.ownerChats(['test_ann']);
   await store.revoke('test_ann');
   await store.addAlias('test_lid', CHAT);
   await store.aliasOf('test_lid');

@@ -15,21 +15,21 @@ export function onAbort(signal: AbortSignal | undefined, act: () => void): () =>
   return () => signal.removeEventListener('abort', act);
 }
 
-/** Runs the work with a signal that aborts with any of the given ones, or after `ms`. */
+/** Runs the work with a signal that aborts with the given one, or after `ms`. */
 export async function withDeadline<T>(
   clock: Clock,
   ms: number,
-  signals: readonly (AbortSignal | undefined)[],
+  signal: AbortSignal | undefined,
   work: (ended: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const over = new AbortController();
   const end = () => over.abort();
-  const unlisten = signals.map((signal) => onAbort(signal, end));
+  const unlisten = onAbort(signal, end);
   const cancelDeadline = clock.after(ms, end);
   try {
     return await work(over.signal);
   } finally {
     cancelDeadline();
-    for (const stop of unlisten) stop();
+    unlisten();
   }
 }

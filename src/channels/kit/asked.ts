@@ -9,19 +9,12 @@ import { bounded } from './bounded.js';
 const YES_KEPT_MS = 300_000;
 const NO_KEPT_MS = 3_000;
 
-export interface Asked<Answer> {
-  /** The remembered answer, if it is no older than that. */
-  known(key: string, maxAgeMs: number): Answer | undefined;
-  /** The same, or else the platform is asked. Rejects when it cannot be. */
-  get(key: string, maxAgeMs: number): Promise<Answer>;
-  forget(key: string): void;
-  forgetAll(): void;
-}
+export type Asked<Answer> = ReturnType<typeof createAsked<Answer>>;
 
 export function createAsked<Answer>(
   ask: (key: string) => Promise<Answer>,
   { most, clock }: { most: number; clock: Clock },
-): Asked<Answer> {
+) {
   let answers = bounded<string, { askedAt: number; answer: Answer }>(most);
   const asking = new Map<string, Promise<Answer>>();
 
@@ -32,6 +25,7 @@ export function createAsked<Answer>(
     return answer;
   }
 
+  /** The remembered answer, if it is no older than that. */
   function known(key: string, maxAgeMs: number): Answer | undefined {
     const kept = answers.get(key);
     return kept !== undefined && clock.now() - kept.askedAt < maxAgeMs ? kept.answer : undefined;
@@ -39,15 +33,16 @@ export function createAsked<Answer>(
 
   return {
     known,
-    async get(key, maxAgeMs) {
+    /** The same, or else the platform is asked. Rejects when it cannot be. */
+    async get(key: string, maxAgeMs: number): Promise<Answer> {
       const answer = known(key, maxAgeMs);
       if (answer !== undefined) return answer;
       const running = asking.get(key) ?? askNow(key).finally(() => asking.delete(key));
       asking.set(key, running);
       return running;
     },
-    forget: (key) => answers.delete(key),
-    forgetAll() {
+    forget: (key: string) => answers.delete(key),
+    forgetAll(): void {
       answers = bounded(most);
     },
   };

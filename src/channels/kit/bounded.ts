@@ -1,16 +1,12 @@
 /** A map of at most so many entries: beyond that the oldest is forgotten. */
-export interface Bounded<Key, Value> {
-  get(key: Key): Value | undefined;
-  /** Also makes it the newest. */
-  set(key: Key, value: Value): void;
-  delete(key: Key): void;
-}
+export type Bounded<Key, Value> = ReturnType<typeof bounded<Key, Value>>;
 
-export function bounded<Key, Value>(most: number): Bounded<Key, Value> {
+export function bounded<Key, Value>(most: number) {
   const kept = new Map<Key, Value>();
   return {
-    get: (key) => kept.get(key),
-    set(key, value) {
+    get: (key: Key) => kept.get(key),
+    /** Also makes it the newest. */
+    set(key: Key, value: Value): void {
       kept.delete(key);
       kept.set(key, value);
       for (const oldest of kept.keys()) {
@@ -18,6 +14,6 @@ export function bounded<Key, Value>(most: number): Bounded<Key, Value> {
         kept.delete(oldest);
       }
     },
-    delete: (key) => void kept.delete(key),
+    delete: (key: Key) => void kept.delete(key),
   };
 }

@@ -2,7 +2,7 @@
 import type * as z from 'zod';
 import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
-import type { Camel } from './options.js';
+import type { Camel, OptionsOf } from './options.js';
 
 export interface ChannelDescriptor<Name extends string = string, Schema extends z.ZodObject = z.ZodObject> {
   /** Letters only: the key below `channels` in config.yaml, and the first part of every id of this channel. */
@@ -23,11 +23,6 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
   /** Loads the platform's library. Connects to nothing yet. */
   create(host: ChannelHost<OptionsOf<Schema>>): Promise<Channel>;
 }
-
-/** The options of a channel's section as its code has them. */
-type OptionsOf<Schema extends z.ZodObject> = Camel<z.output<Schema>> & {
-  access: { groups: 'listed' | 'open' | 'closed' };
-};
 
 /** The descriptor itself; its types are inferred. */
 export function describeChannel<const Name extends string, Schema extends z.ZodObject>(

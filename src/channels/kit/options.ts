@@ -9,6 +9,11 @@ type CamelWord<Word extends string> = Word extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelWord<Tail>>}`
   : Word;
 
+/** The options of a channel's section as its code has them; `access` is there for every channel. */
+export type OptionsOf<Schema extends z.ZodObject> = Camel<z.output<Schema>> & {
+  access: { groups: 'listed' | 'open' | 'closed' };
+};
+
 export function expected(what: string) {
   return {
     error: (issue: { input?: unknown }) =>

@@ -2,14 +2,9 @@
 import type { ChannelStatus } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 
-export interface State {
-  up(): void;
-  /** null: nothing was wrong. */
-  down(reason: string | null): void;
-  status(): ChannelStatus;
-}
+export type State = ReturnType<typeof createState>;
 
-export function createState(clock: Clock): State {
+export function createState(clock: Clock) {
   let status: ChannelStatus = { connected: false, since: clock.now(), lastError: null };
 
   function become(connected: boolean, lastError: string | null): void {
@@ -19,7 +14,8 @@ export function createState(clock: Clock): State {
 
   return {
     up: () => become(true, status.lastError),
-    down: (reason) => become(false, reason),
-    status: () => status,
+    /** null: nothing was wrong. */
+    down: (reason: string | null) => become(false, reason),
+    status: (): ChannelStatus => status,
   };
 }

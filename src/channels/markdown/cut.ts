@@ -7,9 +7,7 @@
  * blank lines and the whitespace at the end of a line: indentation stays.)
  */
 import type { Mark, Part } from '../../core/channel.js';
-import { positionToCut } from './cut-position.js';
-import type { Styled } from './parse.js';
-import { type Range, rangeAt, rangesOf } from './ranges.js';
+import { positionToCut, type Range, rangeAt, rangesOf } from './cut-position.js';
 
 export interface Limits {
   /** In units of text, or as `measure` counts. At least 2, since a surrogate pair is not halved. */
@@ -33,8 +31,8 @@ interface Piece {
   to: number;
 }
 
-/** Blank text gives no parts. `marks` stand in the order of their offsets. */
-export function cut({ text, marks }: Styled, limits: Limits): Part[] {
+/** A whole reply as parts; blank text gives none. `marks` stand in the order of their offsets. */
+export function cut({ text, marks }: Part, limits: Limits): Part[] {
   const { limit, maxMarks = Number.POSITIVE_INFINITY } = limits;
   const fences = rangesOf(marks, ['pre']);
   const unbroken = rangesOf(marks, ['link', 'code']);

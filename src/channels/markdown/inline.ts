@@ -3,11 +3,9 @@ import type { Token } from 'markdown-it';
 import { decoded, mayBeHidden } from './address.js';
 import { createWriter, type Writer } from './writer.js';
 
-const EMPHASIS: Record<string, 'bold' | 'italic' | 'strike'> = {
-  strong: 'bold',
-  em: 'italic',
-  s: 'strike',
-};
+function emphasisOf({ tag }: Token): 'bold' | 'italic' | 'strike' {
+  return tag === 'strong' ? 'bold' : tag === 'em' ? 'italic' : 'strike';
+}
 
 /** Writes with `newline` where a line ends: it carries the indentation of a list. */
 export function writeInline(writer: Writer, tokens: Token[], newline: string): void {
@@ -32,26 +30,28 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
         break;
       case 'link_open':
         starts.push(writer.length());
+        // The text of an autolink is its address already.
         links.push(token.info === 'auto' ? '' : String(token.attrGet('href') ?? ''));
         writer.enter('link');
         break;
-      case 'link_close':
-        closeLink(writer, starts.pop() ?? 0, links.pop() ?? '');
-        break;
-      case 'strong_open':
-      case 'em_open':
-      case 's_open': {
-        const kind = EMPHASIS[token.tag];
-        starts.push(writer.length());
-        if (kind !== undefined) writer.enter(kind);
+      case 'link_close': {
+        const [start, url] = [starts.pop() ?? 0, links.pop() ?? ''];
+        writer.leave('link');
+        if (url !== '') writeTarget(writer, start, url);
         break;
       }
+      case 'strong_open':
+      case 'em_open':
+      case 's_open':
+        starts.push(writer.length());
+        writer.enter(emphasisOf(token));
+        break;
       case 'strong_close':
       case 'em_close':
       case 's_close': {
-        const kind = EMPHASIS[token.tag];
         const start = starts.pop() ?? 0;
-        if (kind !== undefined && writer.leave(kind)) writer.mark(start, { kind });
+        const kind = emphasisOf(token);
+        if (writer.leave(kind)) writer.mark(start, { kind });
         break;
       }
       default:
@@ -74,12 +74,6 @@ export function inlineText(tokens: Token[]): string {
     from = end;
   }
   return (shown + text.slice(from)).trim();
-}
-
-/** An autolink has no `url` here: its text is the address already. */
-function closeLink(writer: Writer, start: number, url: string): void {
-  writer.leave('link');
-  if (url !== '') writeTarget(writer, start, url);
 }
 
 /** Its label, as a link to it. */

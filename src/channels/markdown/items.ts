@@ -23,16 +23,9 @@ const ITEM = /^( *)([•◦▪]|(?:0|[1-9]\d{0,8})\.) (?=\S)/;
 export function createItems(bullets: readonly string[], deepest: number) {
   let open: Open[] = [];
 
-  function fits(
-    marker: string,
-    parent: Open | undefined,
-    indent: number,
-    sibling: Open | undefined,
-  ): boolean {
-    if (sibling !== undefined) {
-      const expected = typeof sibling.last === 'number' ? `${sibling.last + 1}.` : sibling.last;
-      return expected === marker;
-    }
+  /** Whether a list may begin with it there. */
+  function begins(marker: string, indent: number): boolean {
+    const parent = open.at(-1);
     const isNested =
       parent !== undefined && parent.last !== null && !parent.ended && indent >= parent.indent + 2;
     if (indent > 0 && !isNested) return false;
@@ -55,7 +48,9 @@ export function createItems(bullets: readonly string[], deepest: number) {
       }
       open = open.filter((each) => each.indent <= indent);
       const sibling = open.at(-1)?.indent === indent ? open.pop() : undefined;
-      const isItem = open.length < deepest && fits(marker, open.at(-1), indent, sibling);
+      const next = typeof sibling?.last === 'number' ? `${sibling.last + 1}.` : sibling?.last;
+      const fits = sibling === undefined ? begins(marker, indent) : marker === next;
+      const isItem = fits && open.length < deepest;
       const last = /\d/.test(marker) ? Number.parseInt(marker, 10) : marker;
       open.push({ indent, last: isItem ? last : null, ended: false });
       return isItem ? { indent: ' '.repeat(indent), marker } : null;

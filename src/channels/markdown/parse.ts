@@ -8,21 +8,13 @@ import { createRequire } from 'node:module';
 import type { default as MarkdownIt, StateCore, Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
 import { once } from './once.js';
-import { isPlain, plain } from './plain.js';
 import { render } from './render.js';
-
-/** A whole reply before it is cut: the same form as one part of it. */
-export type Styled = Part;
 
 /** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */
 const MAX_DEPTH = 60;
 
-export interface ParseOptions {
-  /** Tables with longer lines are written row by row, as `header: value`; else all of them are aligned in a fence. */
-  tableWidth?: number;
-}
-
-export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }: ParseOptions = {}): Styled {
+/** Tables with lines longer than `tableWidth` are written row by row, as `header: value`; others aligned in a fence. */
+export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY } = {}): Part {
   // Half a surrogate pair is no letter, and platforms refuse it.
   const source = written.replace(/\p{Surrogate}/gu, '\ufffd');
   if (isPlain(source)) return { text: plain(source), marks: [] };
@@ -32,8 +24,27 @@ export function parse(written: string, { tableWidth = Number.POSITIVE_INFINITY }
   return styled.text.trim() === '' ? asWritten(source) : styled;
 }
 
+/** Anything that could be markup: special characters, and line beginnings of lists, rules, headings and code. */
+const MARKUP = /[*_~`[\]<>&\\|#\r\0]|^[ \t]*(?:[-+=]|\d{1,9}[.)](?:[ \t]|$))|^(?: {4}| {0,3}\t)/m;
+
+/** The short way for text without markup, which most chat replies are: it needs no parser. */
+export function isPlain(source: string): boolean {
+  return !MARKUP.test(source);
+}
+
+/** What the parser would give for it: lines without the space around them; one blank line between paragraphs. */
+export function plain(source: string): string {
+  const lines: string[] = [];
+  for (const line of source.split('\n')) {
+    const bare = line.trim();
+    if (bare !== '' || (lines.length > 0 && lines.at(-1) !== '')) lines.push(bare);
+  }
+  if (lines.at(-1) === '') lines.pop();
+  return lines.join('\n');
+}
+
 /** Also for what is all markup and no text, an empty fence say: nothing that was written may come out as nothing. */
-function asWritten(source: string): Styled {
+function asWritten(source: string): Part {
   return { text: source.replace(/\r\n?/g, '\n').trim(), marks: [] };
 }
 

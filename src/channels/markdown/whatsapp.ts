@@ -37,12 +37,13 @@ export function whatsappText(part: Part): string {
 
 /** Without line ends beside its backticks: they would be seen as empty lines. */
 function fence(code: string): string {
-  if (code.trim() === '') return code;
-  const shielded = code
-    .replace(/`(?=``)/g, `\`${JOINER}`)
-    .replace(/^`/, `${JOINER}\``)
-    .replace(/`$/, `\`${JOINER}`);
-  return `\`\`\`${shielded}\`\`\``;
+  return code.trim() === '' ? code : fenced(code, /`(?=``)/g);
+}
+
+/** No more backticks than are harmless follow each other, and none stands at either end. */
+function fenced(code: string, tooMany: RegExp): string {
+  const apart = code.replace(tooMany, `\`${JOINER}`);
+  return `\`\`\`${apart.replace(/^`/, `${JOINER}\``).replace(/`$/, `\`${JOINER}`)}\`\`\``;
 }
 
 /** One line. */
@@ -75,12 +76,7 @@ function piecesOf(runs: readonly Run[]): Piece[] {
 
 /** With three backticks where the code has one of its own. */
 function codeSpan(code: string): string {
-  if (!code.includes('`')) return `\`${code}\``;
-  const shielded = code
-    .replace(/`(?=`)/g, `\`${JOINER}`)
-    .replace(/^`/, `${JOINER}\``)
-    .replace(/`$/, `\`${JOINER}`);
-  return `\`\`\`${shielded}\`\`\``;
+  return code.includes('`') ? fenced(code, /`(?=`)/g) : `\`${code}\``;
 }
 
 /** What would begin a list or a quote does not, after an invisible character. */

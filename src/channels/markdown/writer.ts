@@ -4,22 +4,9 @@ import type { Mark, Part } from '../../core/channel.js';
 /** What a mark says, without where. */
 type Style = Mark extends infer Each ? (Each extends Mark ? Omit<Each, 'offset' | 'length'> : never) : never;
 
-export interface Writer {
-  length(): number;
-  write(text: string): void;
-  /** Marks from `start` to here. */
-  mark(start: number, style: Style): void;
-  /** Begins emphasis of a kind, or a link. */
-  enter(kind: Mark['kind']): void;
-  /** Ends it. True when it was the outermost of its kind: only that one is worth a mark. */
-  leave(kind: Mark['kind']): boolean;
-  isInside(kind: Mark['kind']): boolean;
-  /** What was written since then, where a piece began. */
-  since(start: number): string;
-  done(): Part;
-}
+export type Writer = ReturnType<typeof createWriter>;
 
-export function createWriter(): Writer {
+export function createWriter() {
   const pieces: string[] = [];
   let length = 0;
   const marks: Mark[] = [];
@@ -27,30 +14,34 @@ export function createWriter(): Writer {
 
   return {
     length: () => length,
-    write(text) {
+    write(text: string): void {
       pieces.push(text);
       length += text.length;
     },
-    mark(start, style) {
+    /** Marks from `start` to here. */
+    mark(start: number, style: Style): void {
       const where = { offset: start, length: length - start };
       if (where.length > 0) marks.push(Object.assign(where, style));
     },
-    enter(kind) {
+    /** Begins emphasis of a kind, or a link. */
+    enter(kind: Mark['kind']): void {
       depth.set(kind, (depth.get(kind) ?? 0) + 1);
     },
-    leave(kind) {
+    /** Ends it. True when it was the outermost of its kind: only that one is worth a mark. */
+    leave(kind: Mark['kind']): boolean {
       const left = (depth.get(kind) ?? 1) - 1;
       depth.set(kind, left);
       return left === 0;
     },
-    isInside: (kind) => (depth.get(kind) ?? 0) > 0,
-    since(start) {
+    isInside: (kind: Mark['kind']) => (depth.get(kind) ?? 0) > 0,
+    /** What was written since then, where a piece began. */
+    since(start: number): string {
       let text = '';
       for (let at = pieces.length - 1; text.length < length - start; at -= 1)
         text = (pieces[at] ?? '') + text;
       return text;
     },
-    done: () => ({
+    done: (): Part => ({
       text: pieces.join(''),
       marks: marks.sort((one, other) => one.offset - other.offset || other.length - one.length),
     }),

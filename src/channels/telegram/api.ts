@@ -1,13 +1,24 @@
-/** The Bot API as we call it: grammY's client over our transport, with a deadline and the caller's signal. */
+/**
+ * The Bot API as we call it: grammY's client, with a deadline and the caller's signal for each call. The HTTP under it
+ * is Node's own, with connections kept open: unlike any library it tells whether the server had all of a request when
+ * the connection broke, and it costs less than `fetch`, at the start and for each call.
+ */
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { pipeline } from 'node:stream/promises';
 import { Api } from 'grammy/web';
 import type { Clock } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
 import { withDeadline } from '../kit/abort.js';
-import { type Download, download } from '../kit/download.js';
-import { type Credentials, type Failure, failureOf } from './failure.js';
-import { createTransport } from './transport.js';
-
-/** grammY's types want the signal of an older library; any standard one works. */
-type GrammySignal = NonNullable<Parameters<Api['raw']['getMe']>[0]>;
+import {
+  type Credentials,
+  type Failure,
+  failureOf,
+  isMarkupRefused,
+  isThreadGone,
+  TransportError,
+} from './failure.js';
+import { type SendRequest, withoutMarkup, withoutThread } from './outbound.js';
 
 /** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
@@ -15,17 +26,13 @@ const CALL_MS = 30_000;
 const SLOWEST_BYTES_PER_MS = 50;
 /** The last resort under our own deadlines: more than the largest file has. */
 const LIBRARY_TIMEOUT_SECONDS = 1_200;
+/** Shorter than servers keep an unused connection, so that none is used that the server has just closed. */
+const IDLE_MS = 15_000;
+/** How much is encrypted in one go: a large file must not block the event loop. */
+const PIECE_BYTES = 65_536;
 
-export interface BotApi {
-  /** Runs a call with a signal that aborts with the caller's, or after a time. */
-  call<T>(run: (api: Api['raw'], ended: GrammySignal) => Promise<T>, limits?: CallLimits): Promise<T>;
-  /** Downloads the file at a path that `getFile` gave. Never rejects. */
-  download(path: string, limits: { maxBytes: number; signal: AbortSignal }): Promise<Download>;
-  /** What went wrong with one of its calls. */
-  failure(error: unknown): Failure;
-  /** Cuts off calls that are under way. */
-  close(): void;
-}
+/** grammY's types want the signal of an older library; any standard one works. */
+type Ended = AbortSignal & NonNullable<Parameters<Api['raw']['getMe']>[0]>;
 
 interface CallLimits {
   signal?: AbortSignal;
@@ -34,34 +41,179 @@ interface CallLimits {
   bytes?: number;
 }
 
+export type BotApi = ReturnType<typeof createBotApi>;
+
 export function createBotApi(
   { apiRoot, ...credentials }: Credentials & { apiRoot: string },
-  clock: Clock,
-): BotApi {
+  { clock, log }: { clock: Clock; log: Log },
+) {
   const { token } = credentials;
   const transport = createTransport(apiRoot);
   const { raw } = new Api(token, {
     apiRoot,
-    fetch: transport.fetch,
+    // grammY uses as much of `fetch` as this has: JSON and forms with files, and of a response nothing but its JSON.
+    fetch: transport.fetch as unknown as typeof fetch,
     timeoutSeconds: LIBRARY_TIMEOUT_SECONDS,
   });
 
+  /** Runs a call with a signal that aborts with the caller's, or after a time. */
+  function call<T>(
+    run: (api: Api['raw'], ended: Ended) => Promise<T>,
+    { signal, ms = CALL_MS, bytes = 0 }: CallLimits = {},
+  ): Promise<T> {
+    const deadline = ms + bytes / SLOWEST_BYTES_PER_MS;
+    return withDeadline(clock, deadline, signal, (ended) => run(raw, ended as Ended));
+  }
+
+  /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */
+  async function send<Request extends Pick<SendRequest, 'text' | 'entities' | 'message_thread_id'>, Answer>(
+    first: Request,
+    run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
+    { mostText, ...limits }: CallLimits & { mostText?: number },
+  ): Promise<{ answer: Answer; request: Request } | { failure: Failure }> {
+    // Each repair takes something away, so it happens once.
+    for (let request = first; ; ) {
+      try {
+        return { answer: await call((_raw, ended) => run(raw, request, ended), limits), request };
+      } catch (error) {
+        const failure = failureOf(error, credentials);
+        const fields = { channel: 'telegram', reason: failure.reason };
+        if (request.entities !== undefined && isMarkupRefused(failure)) {
+          log.warn(fields, 'a message was refused for its markup; sending it plain');
+          request = withoutMarkup(request, mostText) as Request;
+        } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {
+          log.warn(fields, 'a topic is gone; sending to the chat itself');
+          request = withoutThread(request) as Request;
+        } else {
+          return { failure };
+        }
+      }
+    }
+  }
+
   return {
-    call: (run, { signal, ms = CALL_MS, bytes = 0 } = {}) =>
-      withDeadline(clock, ms + bytes / SLOWEST_BYTES_PER_MS, [signal], (ended) =>
-        run(raw, ended as unknown as GrammySignal),
-      ),
-    download(path, { maxBytes, signal }) {
-      const place = path.split('/').map(encodeURIComponent).join('/');
-      return withDeadline(clock, CALL_MS + maxBytes / SLOWEST_BYTES_PER_MS, [signal], (ended) =>
-        download(`${apiRoot}/file/bot${token}/${place}`, {
-          server: "Telegram's file server",
-          maxBytes,
-          signal: ended,
-        }),
-      );
-    },
-    failure: (error) => failureOf(error, credentials),
-    close: () => transport.close(),
+    call,
+    send,
+    /** Where the file is that `getFile` gave a path of. Holds the token. */
+    fileAddress: (path: string) =>
+      `${apiRoot}/file/bot${token}/${path.split('/').map(encodeURIComponent).join('/')}`,
+    /** What went wrong with one of its calls. */
+    failure: (error: unknown) => failureOf(error, credentials),
+    /** Cuts off calls that are under way. */
+    close: transport.close,
   };
+}
+
+type Piece = string | Uint8Array;
+
+interface Call {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string | AsyncIterable<Uint8Array>;
+  signal?: AbortSignal;
+}
+
+function createTransport(apiRoot: string) {
+  const secure = apiRoot.startsWith('https:');
+  const options = { keepAlive: true, timeout: IDLE_MS };
+  const agent = secure ? new HttpsAgent(options) : new HttpAgent(options);
+  const request = secure ? httpsRequest : httpRequest;
+
+  function exchange(url: string, pieces: Piece[], { method = 'GET', headers, signal }: Call) {
+    return new Promise<{ json(): unknown }>((resolve, reject) => {
+      let connected = false;
+      let whole = false;
+      let status: number | null = null;
+      const broken = (error: NodeJS.ErrnoException) => {
+        const where = connected && !whole ? ', in the middle of an upload' : '';
+        reject(new TransportError(`${wordsFor(error, signal)}${where}`, connected && whole, status));
+      };
+
+      const sent = request(url, {
+        method,
+        agent,
+        headers: { ...headers, 'content-length': sizeOf(pieces) },
+        ...(signal === undefined ? {} : { signal }),
+      });
+      sent.on('error', broken);
+      sent.on('socket', (socket) => {
+        if (!socket.connecting) connected = true;
+        else socket.once(secure ? 'secureConnect' : 'connect', () => (connected = true));
+      });
+      sent.on('response', (response) => {
+        status = response.statusCode ?? null;
+        textOf(response).then((text) => {
+          // The server answered before it had read all of it, and does not want the rest.
+          if (!whole) sent.destroy();
+          resolve({ json: () => parsed(text, status) });
+        }, broken);
+      });
+      const [only] = pieces;
+      if (pieces.length === 1) {
+        whole = true;
+        sent.end(only);
+      } else {
+        const upload = inTurn(pieces, () => {
+          whole = true;
+        });
+        pipeline(upload, sent).catch(broken);
+      }
+    });
+  }
+
+  return {
+    fetch: async (url: string, call: Call) => exchange(url, await piecesOf(call.body ?? ''), call),
+    close: () => agent.destroy(),
+  };
+}
+
+/** JSON, or a form as grammY makes it. A file in it is in memory already; it is not copied, but goes in small pieces. */
+async function piecesOf(body: string | AsyncIterable<Uint8Array>): Promise<Piece[]> {
+  if (typeof body === 'string') return [body];
+  const pieces: Uint8Array[] = [];
+  for await (const part of body) {
+    for (let at = 0; at < part.length; at += PIECE_BYTES) pieces.push(part.subarray(at, at + PIECE_BYTES));
+  }
+  return pieces;
+}
+
+function sizeOf(pieces: Piece[]): number {
+  let size = 0;
+  for (const piece of pieces) size += Buffer.byteLength(piece);
+  return size;
+}
+
+/** Each piece when the connection has room for it. Before the last one the server cannot have taken the request. */
+function* inTurn(pieces: Piece[], onLast: () => void): Generator<Piece> {
+  for (const [index, piece] of pieces.entries()) {
+    if (index === pieces.length - 1) onLast();
+    yield piece;
+  }
+}
+
+function textOf(response: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    response.setEncoding('utf8');
+    response.on('data', (chunk: string) => {
+      text += chunk;
+    });
+    response.on('error', reject);
+    response.on('end', () => resolve(text));
+  });
+}
+
+function parsed(text: string, status: number | null): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && 'ok' in value) return value;
+  } catch {
+    // Reported below: it makes no difference what it was instead.
+  }
+  throw new TransportError(`the answer (HTTP ${status}) is not one of the Bot API`, true, status);
+}
+
+function wordsFor(error: NodeJS.ErrnoException, signal: AbortSignal | undefined): string {
+  if (signal?.aborted) return 'there was no answer in time, or it was not waited for';
+  return error.code ?? 'the connection broke';
 }

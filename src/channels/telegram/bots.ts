@@ -1,99 +1,127 @@
 /** Our bots: the main one, and one for every persona that has a token. Together they are one account. */
+import type { Recipient } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
-import { onAbort } from '../kit/abort.js';
+import type { Address } from '../../core/message.js';
+import { onAbort, withDeadline } from '../kit/abort.js';
+import { bounded } from '../kit/bounded.js';
 import { type BotApi, createBotApi } from './api.js';
-import type { OurBot } from './mentions.js';
 import type { TelegramOptions } from './options.js';
+
+/** One of our bots, as messages name it. */
+export interface OurBot {
+  id: number;
+  /** Empty until it has logged in. */
+  username: string;
+  /** Whose it is; left out for the main bot. */
+  personaId?: PersonaId;
+}
 
 export interface Bot {
   /** Whose it is; null for the main bot. */
   readonly personaId: PersonaId | null;
   readonly api: BotApi;
-  /** As messages name it; null for a main bot that never logged in. */
-  our(): OurBot | null;
+  our(): OurBot;
   /** Logs in, once; rejects when it cannot. */
   identity(signal: AbortSignal): Promise<OurBot>;
 }
 
-export interface Bots {
-  main: Bot;
-  /** In the order of the configuration. */
-  personas: readonly Bot[];
-  /** The main one first. */
-  all: readonly Bot[];
-  ofPersona(id: PersonaId | undefined): Bot | undefined;
-  /** A persona's bot by its id. */
-  withId(id: number): Bot | undefined;
-  /** As far as they are known. */
-  ours(): OurBot[];
-  /**
-   * Resolves when every persona's bot has tried to log in, or after a few seconds: until then it is not noticed when
-   * a message names one.
-   */
-  loggedIn(signal: AbortSignal): Promise<void>;
-  close(): void;
-}
-
 /** A persona's bot that does not log in is not waited for any longer. */
 const PATIENCE_MS = 3_000;
+const ABSENT_MS = 300_000;
+const MOST_CHATS = 10_000;
 
-export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log }): Bots {
-  const { token, apiRoot, mode, personaTokens } = options;
-  const main = createBot({ token, apiRoot, mode, personaId: null }, parts);
-  const personas = Object.entries(personaTokens).map(([personaId, token]) =>
-    createBot({ token, apiRoot, mode: 'polling', personaId }, parts),
+export type Bots = ReturnType<typeof createBots>;
+
+export function createBots(options: TelegramOptions, parts: { clock: Clock; log: Log }) {
+  const { clock } = parts;
+  const main = createBot(options, null, options.token, parts);
+  const personas = Object.entries(options.personaTokens).map(([personaId, token]) =>
+    createBot(options, personaId, token, parts),
   );
   const all = [main, ...personas];
+  const absentUntil = bounded<Address, Map<Bot, number>>(MOST_CHATS);
+  const lastToHear = bounded<Address, Bot>(MOST_CHATS);
   let loggedIn: Promise<void> | null = null;
 
   async function logInAll(signal: AbortSignal): Promise<void> {
-    if (personas.length === 0) return;
-    const over = new AbortController();
-    const end = () => over.abort();
-    const unlisten = onAbort(signal, end);
     const tried = Promise.allSettled(personas.map((bot) => bot.identity(signal)));
-    await Promise.race([tried, parts.clock.sleep(PATIENCE_MS, over.signal)]);
-    unlisten();
-    end();
+    const aborted = (over: AbortSignal) => new Promise<void>((resolve) => onAbort(over, resolve));
+    await withDeadline(clock, PATIENCE_MS, signal, (over) => Promise.race([tried, aborted(over)]));
   }
 
   return {
     main,
+    /** In the order of the configuration. */
     personas,
     all,
-    ofPersona: (id) => personas.find((bot) => bot.personaId === id),
-    withId: (id) => personas.find((bot) => bot.our()?.id === id),
-    ours: () => all.map((bot) => bot.our()).filter((bot) => bot !== null),
-    loggedIn: (signal) => {
+    /** By its id; null is the main one. */
+    withId: (id: number | null) => (id === null ? main : personas.find((bot) => bot.our().id === id)),
+    ours: () => all.map((bot) => bot.our()),
+
+    /**
+     * Resolves when every persona's bot has tried to log in, or after a few seconds: until then it is not noticed when
+     * a message names one.
+     */
+    async loggedIn(signal: AbortSignal): Promise<void> {
+      if (personas.length === 0) return;
       loggedIn ??= logInAll(signal);
-      return loggedIn;
+      await loggedIn;
     },
-    close() {
+
+    /** A bot is in a chat, and was the last that somebody spoke to. */
+    heard(bot: Bot, chat: Address): void {
+      absentUntil.get(chat)?.delete(bot);
+      lastToHear.set(chat, bot);
+    },
+
+    /** A bot was not allowed to say anything there: for some minutes, others are tried before it. */
+    absent(bot: Bot, chat: Address): void {
+      const bots = absentUntil.get(chat) ?? new Map<Bot, number>();
+      bots.set(bot, clock.now() + ABSENT_MS);
+      absentUntil.set(chat, bots);
+    },
+
+    /**
+     * Who may send there, best first, never empty: the speaking persona's own bot; for the gateway's own words in a
+     * direct chat the one that was spoken to; the main bot; and where that is not there either, whichever is.
+     */
+    senders({ address, kind }: Recipient, speaker: PersonaId | undefined): Bot[] {
+      const own = personas.find((bot) => bot.personaId === speaker);
+      const last = lastToHear.get(address);
+      const first = speaker === undefined && kind === 'direct' ? last : own;
+      const order = [first, main, last, ...personas].filter((bot) => bot !== undefined);
+      const each = [...new Set(order)];
+      const absences = absentUntil.get(address);
+      const present = each.filter((bot) => (absences?.get(bot) ?? 0) <= clock.now());
+      return present.length > 0 ? present : each;
+    },
+
+    close(): void {
       for (const bot of all) bot.api.close();
     },
   };
 }
 
 function createBot(
-  given: Pick<TelegramOptions, 'token' | 'apiRoot' | 'mode'> & { personaId: PersonaId | null },
+  { apiRoot, mode }: TelegramOptions,
+  personaId: PersonaId | null,
+  token: string,
   { clock, log }: { clock: Clock; log: Log },
 ): Bot {
-  const { token, apiRoot, mode, personaId } = given;
   const setting = `channels.telegram.${personaId === null ? 'token' : `persona_tokens.${personaId}`}`;
-  const api = createBotApi({ apiRoot, token, setting }, clock);
+  const api = createBotApi({ apiRoot, token, setting }, { clock, log });
+  const whose = personaId === null ? {} : { personaId };
   // A bot's id stands in its token.
-  let our: OurBot | null =
-    personaId === null ? null : { id: Number(token.split(':', 1)[0]), username: '', personaId };
-  let isLoggedIn = false;
-  let loggingIn: Promise<OurBot> | null = null;
+  let our: OurBot = { id: Number(token.split(':', 1)[0]), username: '', ...whose };
+  let loggedIn: Promise<OurBot> | null = null;
 
   async function logIn(signal: AbortSignal): Promise<OurBot> {
     const { id, username } = await api.call((raw, ended) => raw.getMe(ended), { signal });
-    our = { id, username: username ?? '', ...(personaId === null ? {} : { personaId }) };
-    isLoggedIn = true;
-    log.info({ ...logFields(personaId), bot: `@${username}`, mode }, 'logged in');
+    our = { id, username: username ?? '', ...whose };
+    const fields = { bot: `@${username}`, mode: personaId === null ? mode : 'polling' };
+    log.info({ ...logFields(personaId), ...fields }, 'logged in');
     return our;
   }
 
@@ -101,12 +129,12 @@ function createBot(
     personaId,
     api,
     our: () => our,
-    async identity(signal) {
-      if (isLoggedIn && our !== null) return our;
-      loggingIn ??= logIn(signal).finally(() => {
-        loggingIn = null;
+    identity(signal) {
+      loggedIn ??= logIn(signal).catch((error: unknown) => {
+        loggedIn = null;
+        throw error;
       });
-      return loggingIn;
+      return loggedIn;
     },
   };
 }

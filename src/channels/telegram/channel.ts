@@ -1,27 +1,24 @@
 /**
  * Telegram: the first and the last step of the route. What comes in is put into our words (`inbound.ts`) and stored
- * before Telegram hears that we have it; what goes out is cut and marked up (`outbound.ts`) and sent by the bot whose
- * words it is (`send-as.ts`). This file joins the parts, and holds no rule of its own.
+ * before Telegram hears that we have it (`intake.ts`); what goes out is cut and marked up (`outbound.ts`) and sent by
+ * the bot whose words it is (`send.ts`). This file joins the parts, and holds no rule of its own.
  */
 import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
 import { Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { createAsked, isAdministrator } from '../kit/asked.js';
-import { createHandIn } from '../kit/hand-in.js';
 import { createState } from '../kit/state.js';
 import { administratorsOf } from './administrators.js';
 import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';
 import { fetchFile } from './fetch.js';
-import { createIntake, type Intake } from './intake.js';
-import { readFileId } from './message-id.js';
+import { poll } from './intake.js';
+import { numberCopies, readFileId } from './message-id.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
-import { poll } from './polling.js';
-import { createPresence } from './presence.js';
-import { createSending } from './send-as.js';
-import { keepWebhook, webhookFor } from './webhook.js';
+import { createSending } from './send.js';
+import { createWebhook } from './webhook.js';
 
 type Capability =
   | 'edit'
@@ -43,29 +40,19 @@ export function createTelegram(
   host: Pick<ChannelHost<TelegramOptions>, 'options' | 'cursor' | 'clock' | 'log'>,
 ): Telegram {
   const { options, cursor, clock, log } = host;
-  const { webhookUrl, webhookSecret } = options;
+  const { mode, webhookUrl, webhookSecret } = options;
   const bots = createBots(options, { clock, log });
   const { main } = bots;
   const state = createState(clock);
-  const presence = createPresence(clock);
   const administrators = createAsked((group) => administratorsOf(group, bots.all), {
     most: MOST_GROUPS,
     clock,
   });
+  const isCalled = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
+  const called = isCalled ? createWebhook(webhookUrl, webhookSecret) : null;
   const stopping = new AbortController();
+  const { signal } = stopping;
   let receiving: Promise<unknown> = Promise.resolve();
-  const handIn = createHandIn('telegram');
-  const intakes = bots.all.map((bot) => createIntake({ bot, bots, presence, handIn }));
-
-  /** The channel's status is that of its main bot; the other bots' is in the log alone. */
-  function keepReceiving(intake: Intake): Promise<void> {
-    const isMain = intake.bot === main;
-    const common = { intake, clock, log, signal: stopping.signal };
-    const parts = { ...common, state: isMain ? state : createState(clock) };
-    return isMain && options.mode === 'webhook' && webhookUrl !== null && webhookSecret !== null
-      ? keepWebhook({ ...parts, url: webhookUrl, secret: webhookSecret })
-      : poll({ ...parts, cursor });
-  }
 
   /** For calls whose errors go out of here. */
   async function orFault<T>(what: string, run: () => Promise<T>): Promise<T> {
@@ -77,7 +64,7 @@ export function createTelegram(
   }
 
   const channel: Telegram = {
-    ...createSending({ bots, presence, log }),
+    ...createSending({ bots, log }),
     name: 'telegram',
     limits: {
       messagesPerSecond: options.messagesPerSecond,
@@ -87,15 +74,21 @@ export function createTelegram(
     compose,
     status: state.status,
 
-    async start(receive, signal) {
-      handIn.begin(receive);
-      onAbort(signal, () => stopping.abort());
-      receiving = Promise.all(intakes.map(keepReceiving));
+    async start(receive, until) {
+      onAbort(until, () => stopping.abort());
+      const running = bots.all.map((bot) => {
+        const isMain = bot === main;
+        // The channel's status is that of its main bot; the other bots' is in the log alone.
+        const status = isMain ? state : createState(clock);
+        const intake = { bot, bots, receive, numbered: numberCopies(), state: status, clock, log, signal };
+        return isMain && called !== null ? called.keep(intake) : poll(intake, cursor);
+      });
+      receiving = Promise.all(running);
     },
 
     async fetch(attachment, ask) {
       const { bot: id, file } = readFileId(attachment.source);
-      const bot = id === null ? main : bots.withId(id);
+      const bot = bots.withId(id);
       if (bot === undefined) return { kind: 'gone', reason: 'the bot that was told of it is none of ours' };
       return fetchFile(bot.api, file, ask);
     },
@@ -103,7 +96,6 @@ export function createTelegram(
     async stop() {
       stopping.abort();
       await receiving;
-      await handIn.idle();
       bots.close();
     },
 
@@ -132,8 +124,5 @@ export function createTelegram(
     check: () =>
       orFault(`Telegram does not let the bot of channels.telegram.token in`, () => check(bots, options)),
   };
-  const [intake] = intakes;
-  if (options.mode !== 'webhook' || webhookSecret === null || intake === undefined) return channel;
-  const { signal } = stopping;
-  return { ...channel, webhook: webhookFor(intake, { secret: webhookSecret, log, stopping: signal }) };
+  return called === null ? channel : { ...channel, webhook: called.webhook };
 }

@@ -8,47 +8,38 @@ import { bounded } from '../kit/bounded.js';
 import type { Bot } from './bots.js';
 import { type Failure, isLockedOut, isMethodUnknown, isNotThere } from './failure.js';
 import { draftRequest } from './outbound.js';
-import { callRepaired } from './send.js';
-
-export interface Drafts {
-  /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
-  show(
-    bot: Bot,
-    to: Recipient,
-    part: Part,
-    options: Pick<SendOptions, 'key' | 'signal'>,
-  ): Promise<boolean | { failure: Failure }>;
-}
 
 const MOST_CHATS = 10_000;
 
-export function createDrafts(log: Log): Drafts {
+export function createDrafts(log: Log) {
   let isKnownToServer = true;
   /** By bot and chat. */
   const refused = bounded<string, true>(MOST_CHATS);
 
-  return {
-    async show(bot, to, part, { key, signal }) {
-      const where = `${bot.our()?.id}/${to.address}`;
-      if (to.kind !== 'direct' || part.file !== undefined || !isKnownToServer || refused.get(where)) {
-        return false;
-      }
-      const request = draftRequest(to, part, key);
-      if (request === null) return false;
-      const { api } = bot;
-      const done = await callRepaired({ api, log }, request, (draft) =>
-        api.call((raw, ended) => raw.sendMessageDraft(draft, ended), { signal }),
-      );
-      if (!('failure' in done)) return true;
-      const { failure } = done;
-      const { reason, code } = failure;
-      log.debug({ channel: 'telegram', reason }, 'a draft was not shown');
-      // A flood or an outage passes, and the next draft shows what this one did not.
-      if (code === null || code === 429 || code >= 500) return true;
-      if (isMethodUnknown(failure)) isKnownToServer = false;
-      else if (isLockedOut(failure) || isNotThere(failure)) return { failure };
-      else refused.set(where, true);
+  /** Whether this bot has drafts in that chat; where another may have, the failure that says so. Never throws. */
+  return async function showDraft(
+    bot: Bot,
+    to: Recipient,
+    part: Part,
+    { key, signal }: Pick<SendOptions, 'key' | 'signal'>,
+  ): Promise<boolean | { failure: Failure }> {
+    const where = `${bot.our().id}/${to.address}`;
+    if (to.kind !== 'direct' || part.file !== undefined || !isKnownToServer || refused.get(where))
       return false;
-    },
+    const request = draftRequest(to, part, key);
+    if (request === null) return false;
+    const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
+      signal,
+    });
+    if (!('failure' in done)) return true;
+    const { failure } = done;
+    const { reason, code } = failure;
+    log.debug({ channel: 'telegram', reason }, 'a draft was not shown');
+    // A flood or an outage passes, and the next draft shows what this one did not.
+    if (code === null || code === 429 || code >= 500) return true;
+    if (isMethodUnknown(failure)) isKnownToServer = false;
+    else if (isLockedOut(failure) || isNotThere(failure)) return { failure };
+    else refused.set(where, true);
+    return false;
   };
 }

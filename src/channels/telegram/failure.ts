@@ -1,7 +1,21 @@
 /** Why a call failed, in one form, and what that means for a message that was to be sent. */
 import { GrammyError, HttpError } from 'grammy/web';
 import type { SendResult } from '../../core/channel.js';
-import { TransportError } from './transport.js';
+
+/** No usable answer. The message never holds the address, which holds the token. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+
+  constructor(
+    message: string,
+    /** The request may have been taken: the connection stood, and all of it was on its way. */
+    readonly reached: boolean,
+    /** What the server, or a proxy before it, answered instead of the Bot API's JSON. */
+    readonly status: number | null,
+  ) {
+    super(message);
+  }
+}
 
 export interface Failure {
   /** For a log or a report. Never holds the token. */

@@ -1,5 +1,6 @@
 /** Fetches a file that came with a message: Telegram is asked where it is, and then for the file. */
 import type { FetchResult } from '../../core/channel.js';
+import { download } from '../kit/download.js';
 import type { BotApi } from './api.js';
 
 /** No longer there, and never again. */
@@ -25,7 +26,11 @@ export async function fetchFile(
   if (typeof path !== 'string') return { kind: 'gone', reason: 'Telegram does not say where the file is' };
   if (typeof size === 'number' && size > maxBytes) return { kind: 'too large' };
 
-  const loaded = await api.download(path, { maxBytes, signal });
+  const address = api.fileAddress(path);
+  const loaded = await api.call(
+    (_raw, ended) => download(address, { server: "Telegram's file server", maxBytes, signal: ended }),
+    { signal, bytes: maxBytes },
+  );
   if (loaded.kind === 'refused') {
     return { kind: GONE.includes(loaded.status) ? 'gone' : 'unreachable', reason: loaded.reason };
   }

@@ -3,19 +3,10 @@
  * Messages of bots, service messages and kinds we do not know are nothing.
  */
 import type { InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
-import { copyKeyOf } from './copies.js';
-import { attachmentsIn, mediaLabel } from './media.js';
-import { mentionsIn, type OurBot } from './mentions.js';
-import { isShared, messageIdOf } from './message-id.js';
-import {
-  type Author,
-  type Content,
-  type Message,
-  type Reaction,
-  readUpdate,
-  type Stopped,
-  type User,
-} from './update.js';
+import type { OurBot } from './bots.js';
+import { mediaLabel, saidIn, wordsOf } from './content.js';
+import { copyKeyOf, isShared, messageIdOf } from './message-id.js';
+import { type Author, type Message, type Reaction, readUpdate, type Stopped, type User } from './update.js';
 
 interface Receiver {
   /** The bot that got the update. */
@@ -29,18 +20,13 @@ export function inbound(
   bot: OurBot,
   ours: readonly OurBot[] = [bot],
 ): InboundEvent[] {
-  const events: InboundEvent[] = [];
   const moves = new Set<string>();
-  for (const update of updates) {
+  return updates.flatMap((update) => {
     const event = eventOf(update, { bot, ours });
-    if (event === null) continue;
-    if (event.kind === 'moved') {
-      if (moves.has(event.from)) continue;
-      moves.add(event.from);
-    }
-    events.push(event);
-  }
-  return events;
+    if (event === null || (event.kind === 'moved' && moves.has(event.from))) return [];
+    if (event.kind === 'moved') moves.add(event.from);
+    return event;
+  });
 }
 
 function eventOf(update: unknown, receiver: Receiver): InboundEvent | null {
@@ -52,30 +38,21 @@ function eventOf(update: unknown, receiver: Receiver): InboundEvent | null {
   return stopped && id !== undefined ? stopOf(stopped, id, receiver) : null;
 }
 
-function moveOf({ chat, ...message }: Message): InboundEvent | null {
-  if (message.migrate_to_chat_id !== undefined) {
-    return { kind: 'moved', from: String(chat.id), to: String(message.migrate_to_chat_id) };
-  }
-  if (message.migrate_from_chat_id !== undefined) {
-    return { kind: 'moved', from: String(message.migrate_from_chat_id), to: String(chat.id) };
-  }
-  return null;
+function moveOf({ chat, migrate_to_chat_id: to, migrate_from_chat_id: from }: Message): InboundEvent | null {
+  if (to !== undefined) return { kind: 'moved', from: String(chat.id), to: String(to) };
+  return from === undefined ? null : { kind: 'moved', from: String(from), to: String(chat.id) };
 }
 
 function messageOf(message: Message, receiver: Receiver): InboundMessage | null {
   const { chat } = message;
-  const sender = senderOf(message, receiver);
-  const said = saidIn(message, receiver);
-  if (sender === null || said === null || chat.type === 'channel') return null;
   const direct = isPrivate(chat);
-  const hasCopies = !direct && receiver.ours.length > 1 && !sameToAll(chat);
+  const sender = senderOf(message, receiver);
+  const said = saidIn(message, { ...receiver, direct });
+  if (sender === null || said === null || chat.type === 'channel') return null;
+  const hasCopies = !direct && receiver.ours.length > 1 && !isShared(chat.id);
   return {
     kind: 'message',
-    chat: {
-      address: String(chat.id),
-      kind: direct ? 'direct' : 'group',
-      title: direct ? sender.name : chat.title || String(chat.id),
-    },
+    chat: { ...addressOf(chat), title: direct ? sender.name : chat.title || String(chat.id) },
     threadId: threadOf(message),
     platformMessageId: idOf(message.message_id, chat, receiver.bot),
     sender,
@@ -89,15 +66,15 @@ function messageOf(message: Message, receiver: Receiver): InboundMessage | null 
 function editOf(message: Message, receiver: Receiver): InboundEvent | null {
   const { chat } = message;
   const sender = senderOf(message, receiver);
-  const read = saidIn(message, receiver);
-  if (read === null || sender === null || chat.type === 'channel') return null;
-  const { addresses: _addresses, ...said } = read;
+  const said = saidIn(message, { ...receiver, direct: isPrivate(chat) });
+  if (said === null || sender === null || chat.type === 'channel') return null;
+  const { addresses: _addresses, ...words } = said;
   return {
     kind: 'edit',
-    chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
+    chat: addressOf(chat),
     sender: { address: sender.address },
     platformMessageId: idOf(message.message_id, chat, receiver.bot),
-    ...said,
+    ...words,
     editedAt: (message.edit_date ?? message.date ?? 0) * 1000,
   };
 }
@@ -111,10 +88,10 @@ function reactionOf(reaction: Reaction, receiver: Receiver): InboundEvent | null
   if (sender === null || emoji === undefined || chat.type === 'channel') return null;
   const { administrator: _, ...person } = sender;
   // Where all bots have the same number for a message, the update does not tell which of them sent it.
-  const all = sameToAll(chat) ? receiver.ours.map((bot) => messageIdOf(bot, number)) : [];
+  const all = isShared(chat.id) ? receiver.ours.map((bot) => messageIdOf(bot, number)) : [];
   return {
     kind: 'reaction',
-    chat: { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' },
+    chat: addressOf(chat),
     sender: person,
     platformMessageIds: [...new Set([idOf(number, chat, receiver.bot), ...all])],
     sign: emoji,
@@ -128,11 +105,15 @@ function emojiOf({ type, emoji }: { type: string; emoji?: string | undefined }):
 }
 
 /** The button below a draft means what the command /stop means. Only private chats have drafts. */
-function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, { bot }: Receiver) {
+function stopOf(
+  { chat, message_thread_id: thread }: Stopped,
+  updateId: number,
+  { bot }: Receiver,
+): InboundMessage | null {
   if (!isPrivate(chat)) return null;
   const address = String(chat.id);
   const name = nameOf(chat);
-  const stop: InboundMessage = {
+  return {
     kind: 'message',
     chat: { address, kind: 'direct', title: name },
     threadId: thread === undefined ? null : String(thread),
@@ -143,7 +124,6 @@ function stopOf({ chat, message_thread_id: thread }: Stopped, updateId: number, 
     mentionsBot: false,
     replyTo: null,
   };
-  return stop;
 }
 
 /** A reply outside of topics has a thread id, too, but is in no thread; the general topic has none. */
@@ -179,33 +159,8 @@ function nameOf(user: Pick<User, 'id' | 'first_name' | 'last_name' | 'username'>
   return name || user.username || String(user.id);
 }
 
-type Said = Pick<InboundMessage, 'text' | 'attachments' | 'mentionsBot' | 'addresses'>;
-
-/**
- * Words and files. What has neither gets a label in a direct chat, where somebody waits for an answer; what has no
- * label either is nothing.
- */
-function saidIn(message: Message, receiver: Receiver): Said | null {
-  // Only the bot that received a file may fetch it.
-  const files = attachmentsIn(message).map((file) => ({
-    ...file,
-    source: messageIdOf(receiver.bot, file.source),
-  }));
-  const attachments = files.length === 0 ? {} : { attachments: files };
-  const words = wordsOf(message);
-  const label = files.length > 0 ? '' : isPrivate(message.chat) ? mediaLabel(message) : null;
-  if (words === '' && label === null) return null;
-  const { text, bots } = mentionsIn(words, message, receiver.ours);
-  // What is said to a persona's own bot alone is said to that persona.
-  const isToPersona = isPrivate(message.chat) && receiver.bot.personaId !== undefined;
-  const mentioned = isToPersona ? [receiver.bot, ...bots] : bots;
-  const personas = new Set(mentioned.map((bot) => bot.personaId).filter((id) => id !== undefined));
-  return {
-    text: words === '' ? (label ?? '') : text,
-    ...attachments,
-    mentionsBot: mentioned.length > 0,
-    ...(personas.size === 0 ? {} : { addresses: [...personas] }),
-  };
+function addressOf(chat: Message['chat']): { address: string; kind: 'direct' | 'group' } {
+  return { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' };
 }
 
 /** A person's id is positive, a group's is not. */
@@ -213,17 +168,8 @@ function isPrivate(chat: Pick<Message['chat'], 'id' | 'type'>): boolean {
   return chat.type === undefined ? chat.id > 0 : chat.type === 'private';
 }
 
-/** Whether every bot has the same number for a message there. */
-function sameToAll(chat: Message['chat']): boolean {
-  return chat.type === undefined ? isShared(String(chat.id)) : chat.type === 'supergroup';
-}
-
 function idOf(number: number, chat: Message['chat'], bot: OurBot): string {
-  return sameToAll(chat) ? String(number) : messageIdOf(bot, number);
-}
-
-function wordsOf(content: Content): string {
-  return content.text || content.caption || '';
+  return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
 }
 
 /** In a topic, Telegram calls every message a reply to the service message that opened the topic: that is none. */
@@ -234,7 +180,7 @@ function replyOf(message: Message, receiver: Receiver): ReplyTo | null {
   const author = receiver.ours.find(({ id }) => id === replied.from?.id);
   const sender = senderOf({ ...replied, chat }, receiver);
   // What one of our bots sent is stored under the id that this bot gave it when it was sent.
-  const ownId = author !== undefined && sameToAll(chat) ? messageIdOf(author, replied.message_id) : null;
+  const ownId = author !== undefined && isShared(chat.id) ? messageIdOf(author, replied.message_id) : null;
   return {
     platformMessageId: ownId ?? idOf(replied.message_id, chat, receiver.bot),
     senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),

@@ -1,52 +1,167 @@
-/** What one of our bots receives, handed in as received by the account that all our bots are together. */
-import type { Address, InboundBatch, InboundEvent } from '../../core/message.js';
-import type { HandIn } from '../kit/hand-in.js';
-import type { Bot, Bots } from './bots.js';
-import { numberCopies } from './copies.js';
+/**
+ * Receiving by asking: one batch of updates, stored together with its offset, and only then the next question, which
+ * tells Telegram that we have it. What is not stored is given again. (`webhook.ts` receives by being called.)
+ */
+import type { Receive } from '../../core/channel.js';
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import type { State } from '../kit/state.js';
+import { backoffMs, type Setback, supervise } from '../kit/supervise.js';
+import { type Bot, type Bots, logFields, type OurBot } from './bots.js';
+import { isWebhookInTheWay } from './failure.js';
 import { inbound } from './inbound.js';
-import type { OurBot } from './mentions.js';
-import type { Presence } from './presence.js';
+import type { numberCopies } from './message-id.js';
+import { ALLOWED_UPDATES } from './update.js';
 
+/** How long Telegram keeps a question that it has no answer to. */
+const PATIENCE_SECONDS = 30;
+/** A question open for longer than this is lost: the connection is dead and nobody said so. */
+const WATCHDOG_MS = 45_000;
+/** An empty answer should take its time. A server that does not wait is not asked as fast as it answers. */
+const QUICK_MS = 50;
+/** An answer within this time was there before the question. */
+const AT_ONCE_MS = 500;
+
+/** What one of our bots takes in with. */
 export interface Intake {
   bot: Bot;
-  /** Resolves when it is known who receives, and which names a message may mention. */
-  identity(signal: AbortSignal): Promise<OurBot>;
-  /** Updates in our words; null before the identity is known. */
-  read(updates: unknown[]): InboundEvent[] | null;
-  /** Resolves when the batch is stored; rejects when it could not be. */
-  accept(batch: Pick<InboundBatch, 'events' | 'cursor' | 'piledUp'>): Promise<void>;
+  bots: Bots;
+  receive: Receive;
+  numbered: ReturnType<typeof numberCopies>;
+  state: State;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
 }
 
-export function createIntake(parts: { bot: Bot; bots: Bots; presence: Presence; handIn: HandIn }): Intake {
-  const { bot, bots, presence } = parts;
-  const numbered = numberCopies();
-  let known: { receiver: OurBot; account: string } | null = null;
+/** The bot as it logged in, and the account that all our bots are together. */
+export interface Login {
+  our: OurBot;
+  account: string;
+}
 
-  return {
-    bot,
-    async identity(signal) {
-      const [receiver, main] = await Promise.all([bot.identity(signal), bots.main.identity(signal)]);
-      await bots.loggedIn(signal);
-      known = { receiver, account: String(main.id) };
-      return receiver;
-    },
+/** `cursor`: the offset that was stored last for a bot, by its id; null before the first. */
+export function poll(intake: Intake, cursor: (bot: string) => Promise<string | null>): Promise<void> {
+  const { bot, state, clock, log, signal } = intake;
+  const { api } = bot;
+  const fields = logFields(bot.personaId);
+  let offset: number | null = null;
+  /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
+  let catchingUp = true;
+  let webhookRemoved: Promise<unknown> | null = null;
 
-    read: (updates) => (known === null ? null : inbound(updates, known.receiver, bots.ours()).map(numbered)),
-
-    async accept({ cursor, ...batch }) {
-      if (known === null) throw new Error('it is not known yet which bot received it');
-      const { receiver, account } = known;
-      for (const chat of chatsOf(batch.events)) presence.heard(bot, chat);
-      const cursorFor = receiver.personaId === undefined ? {} : { cursorFor: String(receiver.id) };
-      await parts.handIn.store({
-        account,
-        ...batch,
-        ...(cursor === undefined ? {} : { cursor, ...cursorFor }),
+  async function round(failures: number): Promise<void> {
+    const loggingIn = logIn(intake);
+    // A webhook that was left over would get what we ask for. If this fails, getUpdates says whether one is in the way.
+    webhookRemoved ??= removeWebhook().catch((error) =>
+      log.debug({ ...fields, reason: api.failure(error).reason }, 'no webhook removed'),
+    );
+    const [login] = await Promise.all([loggingIn, webhookRemoved]);
+    offset ??= Number((await cursor(String(login.our.id))) ?? 0);
+    // After a failure the first question is answered at once: so it is known that all is well again.
+    const patience = failures === 0 ? PATIENCE_SECONDS : 0;
+    if (failures === 0) state.up();
+    else catchingUp = true;
+    const askedAt = clock.now();
+    const updates = await ask(offset, patience);
+    catchingUp = catchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
+    if (updates.length > 0) {
+      const next = offsetAfter(updates, offset);
+      await store(intake, login, updates, { cursor: String(next), piledUp: catchingUp }).catch((error) => {
+        throw new Error(`what came from Telegram could not be stored: ${describe(error)}`);
       });
-    },
-  };
+      offset = next;
+    }
+    state.up();
+    const isQuick = updates.length === 0 && patience > 0 && clock.now() - askedAt < QUICK_MS;
+    if (isQuick) await clock.sleep(QUICK_MS, signal);
+  }
+
+  async function ask(from: number, patience: number): Promise<unknown[]> {
+    const question = { timeout: patience, allowed_updates: ALLOWED_UPDATES };
+    const updates: unknown = await api.call(
+      (raw, ended) => raw.getUpdates(from > 0 ? { ...question, offset: from } : question, ended),
+      { signal, ms: WATCHDOG_MS },
+    );
+    if (Array.isArray(updates)) return updates;
+    throw new Error('Telegram answers getUpdates with something else than updates');
+  }
+
+  /** What waits for the webhook is kept. */
+  function removeWebhook(): Promise<unknown> {
+    return api.call((raw, ended) => raw.deleteWebhook({ drop_pending_updates: false }, ended), { signal });
+  }
+
+  /** A webhook in the way is removed, but only after a success: somebody else may set it again at once. */
+  async function repaired(error: unknown, failures: number): Promise<boolean> {
+    if (failures > 0 || signal.aborted || !isWebhookInTheWay(api.failure(error))) return false;
+    try {
+      await removeWebhook();
+      log.info(fields, 'removed the webhook that was set for this bot; asking for updates instead');
+      return true;
+    } catch (error) {
+      const { reason } = api.failure(error);
+      log.warn({ ...fields, reason }, 'the webhook that is set for this bot could not be removed');
+      return false;
+    }
+  }
+
+  return keepReceiving(intake, async (failures) => {
+    try {
+      await round(failures);
+    } catch (error) {
+      if (!(await repaired(error, failures))) throw error;
+      await round(1);
+    }
+  });
 }
 
-function chatsOf(events: InboundEvent[]): Set<Address> {
-  return new Set(events.flatMap((event) => (event.kind === 'message' ? [event.chat.address] : [])));
+function offsetAfter(updates: unknown[], offset: number): number {
+  const ids = updates.map((update) => (update as { update_id?: unknown } | null)?.update_id);
+  const next = Math.max(...ids.filter((id) => typeof id === 'number')) + 1;
+  if (Number.isSafeInteger(next)) return Math.max(next, offset);
+  throw new Error('Telegram answers getUpdates with updates that have no ids');
+}
+
+/** Resolves when it is known who receives, and which names a message may mention. */
+export async function logIn({ bot, bots, signal }: Intake): Promise<Login> {
+  const [our, main] = await Promise.all([bot.identity(signal), bots.main.identity(signal)]);
+  await bots.loggedIn(signal);
+  return { our, account: String(main.id) };
+}
+
+/** Resolves when what the updates hold is stored, with the offset, if there is one; rejects when it could not be. */
+export async function store(
+  { bot, bots, receive, numbered }: Intake,
+  { our, account }: Login,
+  updates: unknown[],
+  offset?: { cursor: string; piledUp: boolean },
+): Promise<void> {
+  const events = inbound(updates, our, bots.ours()).map(numbered);
+  if (events.length === 0 && offset === undefined) return;
+  for (const event of events) if (event.kind === 'message') bots.heard(bot, event.chat.address);
+  const cursorFor = offset === undefined || our.personaId === undefined ? {} : { cursorFor: String(our.id) };
+  await receive({ channel: 'telegram', account, events, ...offset, ...cursorFor });
+}
+
+/** A round that fails is begun again after a pause, until the signal aborts. Never rejects. */
+export function keepReceiving(
+  { bot, state, clock, log, signal }: Intake,
+  round: (failures: number) => Promise<void>,
+): Promise<void> {
+  const setbackOf = (error: unknown): Setback => {
+    const { reason, retryAfterMs } = bot.api.failure(error);
+    return { reason, pauseMs: retryAfterMs ?? backoffMs };
+  };
+  return supervise({
+    round: (failures) => round(failures).then(() => null, setbackOf),
+    log: (_setback, told) => {
+      const fields = { ...logFields(bot.personaId), ...told };
+      log.warn(fields, 'taking in from Telegram is interrupted; trying again');
+    },
+    state,
+    clock,
+    signal,
+  });
 }

@@ -1,21 +1,25 @@
 /**
  * Ids of messages as the rest of the gateway knows them. In a supergroup a message has the same number for every bot;
- * elsewhere each bot has numbers of its own: there, an id is the id of a persona's bot, a colon and the number. Pure.
+ * elsewhere each bot has numbers of its own: there, an id is the id of a persona's bot, a colon and the number. So in a
+ * basic group several copies of a message reach us under ids that differ; what they have in common tells which are
+ * copies of one. Pure, but for `numberCopies`.
  */
-import type { Address } from '../../core/message.js';
-import type { OurBot } from './mentions.js';
+import { createHash } from 'node:crypto';
+import type { Address, InboundEvent } from '../../core/message.js';
+import { bounded } from '../kit/bounded.js';
+import type { OurBot } from './bots.js';
+import type { Message } from './update.js';
 
 /** The ids of supergroups and channels are below this. */
 const SHARED_BELOW = -1_000_000_000_000;
+/** Of how many messages copies are recognised: they come within seconds. */
+const MOST_COPIED = 1_000;
 
-interface MessageId {
-  /** The persona's bot that has this number for it; null for the main bot, and where all have the same. */
-  bot: number | null;
-  number: number;
-}
-
-/** null for an id that is none of a message (a button that was pressed). */
-export function readMessageId(id: string): MessageId | null {
+/**
+ * The message's number, and which persona's bot has it: null for the main bot, and where all have the same. null for an
+ * id that is none of a message (a button that was pressed).
+ */
+export function readMessageId(id: string): { bot: number | null; number: number } | null {
   const [, bot, number] = /^(?:(\d{1,15}):)?(-?\d{1,15})$/.exec(id) ?? [];
   if (number === undefined) return null;
   return { bot: bot === undefined ? null : Number(bot), number: Number(number) };
@@ -30,7 +34,7 @@ export function messageIdOf(
 }
 
 /** Whether all bots have the same numbers for the messages of a chat. */
-export function isShared(chat: Address): boolean {
+export function isShared(chat: Address | number): boolean {
   const id = Number(chat);
   // A public group or channel may be addressed by its name.
   return Number.isNaN(id) || id < SHARED_BELOW;
@@ -52,4 +56,35 @@ export function numberFor(
 export function readFileId(source: string): { bot: number | null; file: string } {
   const [, bot, file] = /^(\d{1,15}):(.*)$/s.exec(source) ?? [];
   return bot === undefined || file === undefined ? { bot: null, file: source } : { bot: Number(bot), file };
+}
+
+/** The same for all copies of a message, and for two messages that nothing but their numbers tells apart. */
+export function copyKeyOf(message: Message, sender: string): string {
+  const { chat, date, reply_to_message: replied, quote } = message;
+  const { photo = [], voice, video, video_note, animation, audio, document } = message;
+  // The id of a file is another one for each bot, but not this one.
+  const files = [...photo, voice, video, video_note, animation, audio, document]
+    .map((file) => file?.file_unique_id)
+    .filter((id) => id !== undefined);
+  const reply = replied && [replied.from?.id, replied.date, replied.text ?? replied.caption];
+  const said = [message.text ?? message.caption, files, quote?.text];
+  return createHash('sha256')
+    .update(JSON.stringify([chat.id, sender, date, said, reply ?? null]))
+    .digest('base64url');
+}
+
+/**
+ * Tells equal messages of one second apart: those of one bot are numbered in the order in which it got them. One that
+ * it gets again keeps its number.
+ */
+export function numberCopies(): (event: InboundEvent) => InboundEvent {
+  const idsByKey = bounded<string, string[]>(MOST_COPIED);
+  return (event) => {
+    if (event.kind !== 'message' || event.twin === undefined) return event;
+    const { twin, platformMessageId } = event;
+    const ids = idsByKey.get(twin) ?? [];
+    if (!ids.includes(platformMessageId)) ids.push(platformMessageId);
+    idsByKey.set(twin, ids);
+    return { ...event, twin: `${twin}-${ids.indexOf(platformMessageId)}` };
+  };
 }

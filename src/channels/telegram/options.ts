@@ -1,6 +1,6 @@
 /** The keys below `channels.telegram` of config.yaml that only Telegram has. */
 import * as z from 'zod';
-import { apiAddress, type Camel, choice, expected, rate, webAddress } from '../kit/options.js';
+import { apiAddress, choice, expected, type OptionsOf, rate, webAddress } from '../kit/options.js';
 
 const TOKEN = expected("a bot's token, as @BotFather gave it");
 const token = z
@@ -49,7 +49,4 @@ export const telegramOptions = z
     }
   });
 
-/** `access` is there for every channel. Whether groups are served makes a difference to what Telegram must allow. */
-export type TelegramOptions = Camel<z.output<typeof telegramOptions>> & {
-  access: { groups: 'listed' | 'open' | 'closed' };
-};
+export type TelegramOptions = OptionsOf<typeof telegramOptions>;

@@ -26,12 +26,6 @@ export interface SendRequest {
   reply_parameters?: { message_id: number; allow_sending_without_reply: true };
 }
 
-/** The payload of sendDocument, but for the document. */
-export interface CaptionRequest extends Omit<SendRequest, 'text' | 'entities'> {
-  caption?: string;
-  caption_entities?: Entity[];
-}
-
 /** With room for `spare` characters before each part, and a mark on them. */
 export function compose(markdown: string, spare = 0): Part[] {
   const maxMarks = spare > 0 ? MAX_ENTITIES - 1 : MAX_ENTITIES;
@@ -52,30 +46,15 @@ export function sendRequest(to: Recipient, part: Part, replyTo: string | null): 
 }
 
 /** The payload of editMessageText. */
-export interface EditRequest extends Pick<SendRequest, 'chat_id' | 'text' | 'entities'> {
-  message_id: number;
+export function editRequest(to: Recipient, number: number, part: Part) {
+  return { ...withoutThread(sendRequest(to, part, null)), message_id: number };
 }
 
-export function editRequest(to: Recipient, number: number, part: Part): EditRequest {
-  const { chat_id, text, entities } = sendRequest(to, part, null);
-  return { chat_id, message_id: number, text, ...(entities === undefined ? {} : { entities }) };
-}
-
-/** The payload of sendMessageDraft. */
-export interface DraftRequest extends Pick<SendRequest, 'text' | 'entities' | 'message_thread_id'> {
-  chat_id: number;
-  draft_id: number;
-  can_stop: true;
-}
-
-/** null where the chat has no drafts. */
-export function draftRequest(to: Recipient, part: Part, key: string): DraftRequest | null {
-  const { chat_id, text, entities, message_thread_id } = sendRequest(to, part, null);
+/** The payload of sendMessageDraft; null where the chat has no drafts. */
+export function draftRequest(to: Recipient, part: Part, key: string) {
+  const { chat_id, ...said } = sendRequest(to, part, null);
   if (typeof chat_id !== 'number') return null;
-  const request: DraftRequest = { chat_id, draft_id: draftIdOf(key), can_stop: true, text };
-  if (entities !== undefined) request.entities = entities;
-  if (message_thread_id !== undefined) request.message_thread_id = message_thread_id;
-  return request;
+  return { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
 }
 
 /** Any number but zero, the same for the same key. */
@@ -83,8 +62,8 @@ function draftIdOf(key: string): number {
   return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }
 
-/** The same with its text as the caption of a file. */
-export function captionRequest({ text, entities, ...rest }: SendRequest): CaptionRequest {
+/** The payload of sendDocument, but for the document: the text is its caption. */
+export function captionRequest({ text, entities, ...rest }: SendRequest) {
   if (text.trim() === '') return rest;
   return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
 }
@@ -129,6 +108,14 @@ export function numeric(id: string | null): number | null {
   return id !== null && /^-?\d{1,15}$/.test(id) ? Number(id) : null;
 }
 
+const TYPES = {
+  bold: 'bold',
+  italic: 'italic',
+  strike: 'strikethrough',
+  code: 'code',
+  quote: 'blockquote',
+} as const;
+
 function entitiesOf(marks: Mark[]): Entity[] {
   const entities: Entity[] = [];
   let quoteEnd = 0;
@@ -145,16 +132,7 @@ function entitiesOf(marks: Mark[]): Entity[] {
 
 function entityOf(mark: Mark): Entity {
   const { offset, length } = mark;
-  switch (mark.kind) {
-    case 'link':
-      return { type: 'text_link', offset, length, url: mark.url };
-    case 'pre':
-      return { type: 'pre', offset, length, ...(mark.language === '' ? {} : { language: mark.language }) };
-    case 'strike':
-      return { type: 'strikethrough', offset, length };
-    case 'quote':
-      return { type: 'blockquote', offset, length };
-    default:
-      return { type: mark.kind, offset, length };
-  }
+  if (mark.kind === 'link') return { type: 'text_link', offset, length, url: mark.url };
+  if (mark.kind !== 'pre') return { type: TYPES[mark.kind], offset, length };
+  return { type: 'pre', offset, length, ...(mark.language === '' ? {} : { language: mark.language }) };
 }

@@ -12,11 +12,11 @@ import {
 import type { Clock } from '../../core/clock.js';
 import type { InboundEvent } from '../../core/message.js';
 import { bounded } from '../kit/bounded.js';
-import type { HandIn } from '../kit/hand-in.js';
 import { accountOf } from './account.js';
 import type { Cache } from './cache.js';
 import { contentOf, labelOf, saidIn } from './content.js';
 import type { Groups } from './groups.js';
+import type { HandIn } from './hand-in.js';
 import { inbound } from './inbound.js';
 import { isGroup, personOf, plainJid, userOf } from './jid.js';
 import type { Me } from './origin.js';

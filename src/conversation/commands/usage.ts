@@ -1,4 +1,5 @@
 /** `/usage`: turns and tokens of this chat, today and over thirty days, as the model servers counted them. */
+import type { Usage } from '../../core/model.js';
 import type { UsageStore } from '../../core/store.js';
 import { type Command, changesNothing } from './command.js';
 
@@ -22,8 +23,12 @@ function table(rows: Awaited<ReturnType<UsageStore['usage']>>): string {
   if (rows.length === 0) return '- nothing';
   return rows
     .map(
-      ({ personaId, turns, usage: { inputTokens, outputTokens } }) =>
-        `- ${personaId}: ${turns} ${turns === 1 ? 'answer' : 'answers'}, ${inputTokens} tokens read, ${outputTokens} written`,
+      ({ personaId, turns, usage }) =>
+        `- ${personaId}: ${turns} ${turns === 1 ? 'answer' : 'answers'}, ${readIn(usage)}, ${usage.outputTokens} written`,
     )
     .join('\n');
+}
+
+function readIn({ inputTokens, cachedTokens = 0 }: Usage): string {
+  return `${inputTokens} tokens read${cachedTokens === 0 ? '' : ` (${cachedTokens} of them from the server’s cache)`}`;
 }

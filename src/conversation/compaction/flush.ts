@@ -8,6 +8,7 @@ import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
+import type { Step } from '../../core/transcript.js';
 import { isAfter, type Position, type SeenView, type ViewRecord } from '../../core/view.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
@@ -41,6 +42,7 @@ export async function flush(
   let share = 1;
   let tries = 0;
   let spoken = false;
+  let begun = nothing();
   for (;;) {
     const view = await services.store.view(subject.room, subject.personaId);
     if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
@@ -55,7 +57,7 @@ export async function flush(
     if (!chunk) return { kind: 'unspoken' };
     spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
     if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
-    const end = await ask(services, subject, view, known, chunk, signal);
+    const end = await ask(services, subject, view, known, chunk, begun, signal);
     if (end.kind === 'finished') {
       const seen: SeenView = view;
       const { usage } = end;
@@ -69,8 +71,10 @@ export async function flush(
       services.metrics.count('flushes_total', { outcome: 'finished' });
       cut ||= chunk.cut;
       tries = 0;
+      begun = nothing();
       continue;
     }
+    if (end.tooLong || end.isOver) begun = nothing();
     if (end.tooLong && share > SMALLEST_SHARE) {
       share /= 2;
       continue;
@@ -80,6 +84,15 @@ export async function flush(
     if (signal.aborted || tries >= TRIES) return { kind: 'failed', reason: end.reason };
   }
 }
+
+/** What a try that broke off has done, for the next to go on from, so that nothing is written twice. */
+interface Begun {
+  steps: Step[];
+  /** Writes that failed and were not repeated with success. */
+  unsaved: Set<string>;
+}
+
+const nothing = (): Begun => ({ steps: [], unsaved: new Set() });
 
 export function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
   const { chat, room, personaId, personas } = subject;
@@ -108,7 +121,8 @@ function roomFor(
 
 type AskEnd =
   | { kind: 'finished'; usage: Usage | null }
-  | { kind: 'failed'; reason: string; tooLong: boolean };
+  /** `isOver`: the model had ended it, so that the next try begins anew. */
+  | { kind: 'failed'; reason: string; tooLong: boolean; isOver?: true };
 
 async function ask(
   services: Services,
@@ -116,10 +130,10 @@ async function ask(
   view: ViewRecord,
   known: Knowledge,
   chunk: Chunk,
+  { steps, unsaved }: Begun,
   signal: AbortSignal,
 ): Promise<AskEnd> {
   const { chat, room, personaId } = subject;
-  const unsaved = new Set<string>();
   const set = flushTools(services, subject);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
   const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
@@ -133,7 +147,8 @@ async function ask(
     seen: known.seen,
     authorisation: { chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
     cause: { kind: 'flush', personaId, turnId: null },
-    steps: [],
+    steps,
+    isUnread: true,
     // Steps are not stored: after a crash the flush is repeated, and what it had saved is in the files.
     save: async () => !signal.aborted,
     signal,
@@ -150,7 +165,7 @@ async function ask(
     case 'answered': {
       if (unsaved.size === 0) return { kind: 'finished', usage: outcome.usage };
       const reason = `not everything could be written (${[...unsaved].join(', ')})`;
-      return { kind: 'failed', reason, tooLong: false };
+      return { kind: 'failed', reason, tooLong: false, isOver: true };
     }
   }
 }

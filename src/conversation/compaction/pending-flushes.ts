@@ -5,7 +5,6 @@
 import { OVER } from '../../core/clock.js';
 import { type ArchivedSpan, isAfter, type Position } from '../../core/view.js';
 import type { CompactionEnd } from './compact.js';
-import { deadline } from './deadline.js';
 import { flush } from './flush.js';
 import { type CompactionServices, type Subject, subjectOf, viewKey } from './subject.js';
 
@@ -26,47 +25,81 @@ type Run = (
   work: (signal: AbortSignal) => Promise<CompactionEnd>,
 ) => Promise<CompactionEnd>;
 
+/** What is owed to one view, and how it went so far. */
+interface Owed {
+  view: View;
+  /** Tries in vain since the last one that got anywhere. */
+  failures: number;
+  lastTry: number;
+  notBefore: number;
+  /** The times of the tries of the last day. */
+  tries: number[];
+}
+
+/** A retry at once would mostly fail again. */
+const BREATH_MS = 1_000;
 const FIRST_PAUSE_MS = 15_000;
-const LONGEST_PAUSE_MS = 15 * 60_000;
-/** The shortest interval between retries, however busy the chats are. */
-const LEAST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 4 * 3_600_000;
+/** When the model answers elsewhere, no pause is longer, nor shorter than the first. */
+const PAUSE_WHEN_WELL_MS = 15 * 60_000;
+/** A view whose flush always fails must not cost a flush for everything that is said. */
+const MOST_PER_DAY = 12;
+const DAY_MS = 86_400_000;
 
 export function createPendingFlushes(services: CompactionServices, run: Run): PendingFlushes {
   const { store, archives, clock, log } = services;
-  const waiting = new Map<string, View>();
-  let pauseMs = FIRST_PAUSE_MS;
-  let lastTry = Number.NEGATIVE_INFINITY;
+  const owed = new Map<string, Owed>();
   let sleeping: AbortController | null = null;
   let working = false;
   let stopped = false;
 
-  /** Works until nothing is pending, with back-off while there is no progress. */
+  /** Works until nothing is owed, each view in its own time. */
   async function work(): Promise<void> {
     if (working || stopped) return;
     working = true;
-    while (waiting.size > 0 && !stopped) {
-      lastTry = clock.now();
-      let settled = false;
-      for (const [key, view] of [...waiting]) {
-        const subject = await subjectOf(services, view);
-        if (!subject) waiting.delete(key);
-        else settled = (await run(subject, (signal) => makeUp(subject, signal))) === 'moved' || settled;
-        if (stopped) break;
+    try {
+      while (owed.size > 0 && !stopped) {
+        for (const one of [...owed.values()].filter(({ notBefore }) => notBefore <= clock.now())) {
+          if (!stopped) await attempt(one);
+        }
+        const next = Math.min(...[...owed.values()].map(({ notBefore }) => notBefore));
+        if (owed.size === 0 || stopped || next <= clock.now()) continue;
+        sleeping = new AbortController();
+        await clock.sleep(next - clock.now(), sleeping.signal);
+        sleeping = null;
       }
-      pauseMs = settled ? FIRST_PAUSE_MS : Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
-      if (waiting.size === 0 || stopped) break;
-      sleeping = new AbortController();
-      await clock.sleep(pauseMs, sleeping.signal);
+    } finally {
       sleeping = null;
+      working = false;
     }
-    working = false;
   }
 
-  const begin = () =>
-    void work().catch((error) => {
-      working = false;
-      log.error({ err: error }, 'pending flushes failed; the next compaction or start tries again');
-    });
+  /** Lets the work look again at what is due. */
+  function begin(): void {
+    sleeping?.abort(OVER);
+    void work().catch((error) =>
+      log.error({ err: error }, 'pending flushes failed; the next compaction or start tries again'),
+    );
+  }
+
+  async function attempt(one: Owed): Promise<void> {
+    const subject = await subjectOf(services, one.view);
+    if (!subject) {
+      owed.delete(viewKey(one.view));
+      return;
+    }
+    const now = clock.now();
+    one.lastTry = now;
+    one.tries = [...one.tries.filter((at) => at > now - DAY_MS), now];
+    const end = await run(subject, (signal) => makeUp(subject, signal));
+    one.failures = end === 'moved' ? 0 : one.failures + 1;
+    one.notBefore = Math.max(clock.now() + pauseAfter(one.failures), nextFree(one));
+  }
+
+  /** When the day has room for another try. */
+  function nextFree({ tries }: Owed): number {
+    return (tries.at(-MOST_PER_DAY) ?? Number.NEGATIVE_INFINITY) + DAY_MS;
+  }
 
   async function makeUp(subject: Subject, signal: AbortSignal): Promise<CompactionEnd> {
     const open = await openOf(subject);
@@ -75,19 +108,19 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
       null,
     );
     if (!last) {
-      waiting.delete(viewKey(subject));
+      owed.delete(viewKey(subject));
       return 'nothing';
     }
-    const late = deadline(clock, signal);
-    try {
-      const end = await flush(services, subject, last, late.signal);
-      await look(subject);
-      // The persona said nothing in it, so there is nothing to save; its next flush will start here.
-      if (end.kind === 'unspoken') waiting.delete(viewKey(subject));
-      return end.kind === 'flushed' ? 'moved' : 'nothing';
-    } finally {
-      late.over();
-    }
+    const end = await flush(services, subject, last, signal);
+    await look(subject);
+    // The persona said nothing in it, so there is nothing to save; its next flush will start here.
+    if (end.kind === 'unspoken') owed.delete(viewKey(subject));
+    if (end.kind !== 'failed') return 'moved';
+    log.warn(
+      { room: subject.room, persona: subject.personaId, why: end.reason },
+      'a memory flush that is owed did not finish; it is tried again later',
+    );
+    return 'nothing';
   }
 
   async function look(subject: Subject): Promise<void> {
@@ -104,15 +137,25 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
       await store.settleArchive(span.chatId, span.file);
     }
     if (left) add(subject);
-    else waiting.delete(viewKey(subject));
+    else owed.delete(viewKey(subject));
   }
 
   function add(view: View): void {
-    waiting.set(viewKey(view), { room: view.room, personaId: view.personaId });
-    if (!working) {
-      // Retrying at once would mostly fail again.
-      void clock.sleep(1_000).then(begin);
-    }
+    owe(view, clock.now() + BREATH_MS);
+    begin();
+  }
+
+  /** Whoever is owed one already keeps its pause. */
+  function owe({ room, personaId }: View, notBefore: number): void {
+    const key = viewKey({ room, personaId });
+    if (owed.has(key)) return;
+    owed.set(key, {
+      view: { room, personaId },
+      failures: 0,
+      lastTry: Number.NEGATIVE_INFINITY,
+      notBefore,
+      tries: [],
+    });
   }
 
   async function openOf({ room, personaId }: Subject): Promise<ArchivedSpan[]> {
@@ -122,7 +165,7 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
   async function takeUp(channels: string[]): Promise<void> {
     for (const span of await store.openArchives({ channels })) {
       if (span.state === 'unflushed') {
-        waiting.set(viewKey(span), { room: span.room, personaId: span.personaId });
+        owe(span, clock.now());
         continue;
       }
       const subject = await subjectOf(services, span);
@@ -151,14 +194,19 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
     add,
     look,
     modelAnswers() {
-      if (waiting.size === 0 || clock.now() - lastTry < LEAST_PAUSE_MS) return;
-      pauseMs = FIRST_PAUSE_MS;
-      if (sleeping) sleeping.abort(OVER);
-      else begin();
+      for (const one of owed.values()) {
+        const soonest = one.lastTry + Math.min(pauseAfter(one.failures), PAUSE_WHEN_WELL_MS);
+        one.notBefore = Math.min(one.notBefore, Math.max(soonest, nextFree(one)));
+      }
+      if (owed.size > 0) begin();
     },
     stop() {
       stopped = true;
       sleeping?.abort(OVER);
     },
   };
+}
+
+function pauseAfter(failures: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** Math.max(0, failures - 1), LONGEST_PAUSE_MS);
 }

@@ -11,7 +11,7 @@ import type { HeardMessage, Span, ViewRecord } from '../../core/view.js';
 import { type Perspective, userLine } from '../context/history.js';
 import { tokensPerEstimated } from '../context/size.js';
 import type { Services } from '../services.js';
-import { addedUsage } from '../turn/turn.js';
+import { addedUsage, spentOn } from '../turn/usage.js';
 import { windowTokens } from './subject.js';
 
 export interface Summary {
@@ -60,8 +60,8 @@ export async function summarise(
         services.log.warn({ room: view.room, why: describe(event.fault) }, 'no summary could be made');
         return null;
       }
-      made = event.text.trim();
-      usage = addedUsage(usage, event.usage);
+      made = event.truncated ? `${event.text.trim()} …` : event.text.trim();
+      usage = addedUsage(usage, spentOn(event));
     }
     if (!made) return null;
     text = cutWithMarker(made, MOST_CHARS, 'summary-max-chars');

@@ -181,7 +181,7 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
   copy.overheard += overheard;
   for (const [turnId, steps] of news.steps) {
     copy.steps.set(turnId, steps);
-    for (const step of steps) copy.chars += step.kind === 'result' ? step.content.length : CHARS_AROUND_EACH;
+    for (const step of steps) copy.chars += charsOf(step);
   }
   for (const message of news.messages) {
     copy.recent.push({ message, rendered: null });
@@ -190,6 +190,12 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
   copy.end = news.messages.at(-1)?.position ?? copy.end;
   settle(copy, ask);
   return true;
+}
+
+function charsOf(step: Step): number {
+  if (step.kind === 'result') return step.content.length;
+  const echoed = step.kind === 'answer' && step.echo ? JSON.stringify(step.echo).length : 0;
+  return CHARS_AROUND_EACH + echoed;
 }
 
 /** Renders messages for good once they are far enough back and precede the batch. */

@@ -8,7 +8,7 @@ import type { Usage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
 import { authorName, type StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
-import { countTokens } from '../turn/turn.js';
+import { countTokens, spentOn } from '../turn/usage.js';
 import { calledOf, named } from './addressing.js';
 
 export interface ArbiterAsk {
@@ -74,8 +74,9 @@ export function createArbiter({
       const request = { messages: questionOf(ask), tools: [], maxOutputTokens: MOST_TOKENS, temperature: 0 };
       for await (const event of model.stream(request, ended.signal)) {
         if (event.kind === 'done') {
-          countTokens(metrics, event.usage);
-          return event;
+          const usage = spentOn(event);
+          countTokens(metrics, usage);
+          return { text: event.text, usage };
         }
         if (event.kind === 'failed') {
           log.info(

@@ -18,7 +18,7 @@ export function stepMessages(steps: Step[], resultChars = Number.POSITIVE_INFINI
   return steps.flatMap((step): ModelMessage[] => {
     if (step.kind !== 'answer' || step.calls.length === 0) return [];
     return [
-      { role: 'assistant', content: step.text, calls: step.calls },
+      { role: 'assistant', content: step.text, calls: step.calls, ...(step.echo && { echo: step.echo }) },
       ...step.calls.map(
         (call): ModelMessage => ({
           role: 'tool',

@@ -24,6 +24,7 @@ import type { AnyTool, Authorisation, ToolContext, ToolResult, ToolSet, Wait } f
 import type { Step } from '../../core/transcript.js';
 import { INTERRUPTED, stepMessages } from './steps.js';
 import { checkArguments } from './tools.js';
+import { addedUsage, countTokens, spentOn } from './usage.js';
 
 export interface TurnServices {
   model: ModelClient;
@@ -50,6 +51,8 @@ export interface TurnAsk {
   steps: Step[];
   /** Stores a step. False when the claim is lost: the turn must then end silently. */
   save(step: Step): Promise<boolean>;
+  /** Nobody reads the answer: once tools have answered, an empty one is its end. */
+  isUnread?: true;
   /** Shows the chat the text of the current round so far; empty when it starts over. */
   show?(text: string): void;
   signal: AbortSignal;
@@ -74,17 +77,21 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
     const event = await askModel(services, ask, mayCall ? 'may call' : 'may not call');
     if (ask.signal.aborted) return { kind: 'dropped' };
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
-    usage = addedUsage(usage, event.usage);
-    countTokens(services.metrics, event.usage);
+    usage = addedUsage(usage, spentOn(event));
+    countTokens(services.metrics, spentOn(event));
 
     if (!mayCall && event.calls.length > 0 && event.text.trim() === '')
       return lastRefusal(services, ask, usage);
     if (event.calls.length === 0 || !mayCall) {
-      const text = event.text.trim() || lastWords(steps);
-      return { kind: 'answered', text, usage, last: event.usage };
+      const text = event.text.trim() || wordsBeside(steps);
+      const whole = event.truncated && event.text.trim() !== '' ? text + CUT_OFF : text;
+      return { kind: 'answered', text: whole, usage, last: event.usage };
     }
     const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
-    if (!(await keep(ask, { kind: 'answer', text: event.text, calls }))) return { kind: 'dropped' };
+    // By their place, what came along with the calls still belongs to them.
+    const { text, echo } = event;
+    if (!(await keep(ask, { kind: 'answer', text, calls, ...(echo && { echo }) })))
+      return { kind: 'dropped' };
   }
 }
 
@@ -93,9 +100,9 @@ async function lastRefusal(services: TurnServices, ask: TurnAsk, usage: Usage | 
   const event = await askModel(services, ask, 'without tools');
   if (ask.signal.aborted) return { kind: 'dropped' };
   if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
-  countTokens(services.metrics, event.usage);
-  const text = event.text.trim() || lastWords(ask.steps);
-  return { kind: 'answered', text, usage: addedUsage(usage, event.usage), last: event.usage };
+  countTokens(services.metrics, spentOn(event));
+  const text = event.text.trim() || wordsBeside(ask.steps);
+  return { kind: 'answered', text, usage: addedUsage(usage, spentOn(event)), last: event.usage };
 }
 
 async function askModel(
@@ -114,6 +121,8 @@ async function askModel(
     stableThrough: Math.max(0, messages.length - 2),
     ...(persona.model !== null && { model: persona.model }),
     ...(persona.temperature !== null && { temperature: persona.temperature }),
+    cacheKey: cacheKeyOf(ask),
+    ...(mayBeEmpty(ask) && { mayBeEmpty: true }),
   };
   let written = '';
   if (steps.length > 0) ask.show?.('');
@@ -247,20 +256,20 @@ function callId(turnId: string, round: number, n: number): string {
   return BigInt(`0x${digest}`).toString(36).slice(0, 9);
 }
 
+/** The same for all requests of a persona in a room, flushes too, and no name that a server should know. */
+function cacheKeyOf({ room, authorisation: { personaId } }: TurnAsk): string {
+  return createHash('sha256').update(`${room} ${personaId}`).digest('hex').slice(0, 32);
+}
+
+/** Ends a reply that even a second request did not bring to its end. */
+const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
+
 /** A model that has said everything along with its tool calls may end with an empty answer. */
-function lastWords(steps: Step[]): string {
-  const said = steps.findLast((step) => step.kind === 'answer' && step.text.trim() !== '');
-  return said?.kind === 'answer' ? said.text.trim() : '';
+function wordsBeside(steps: Step[]): string {
+  const said = steps.flatMap((step) => (step.kind === 'answer' ? [step.text.trim()] : []));
+  return [...new Set(said)].filter((text) => text !== '').join('\n\n');
 }
 
-/** Sums the usage of several requests; those without a count are left out. */
-export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
-  if (!a || !b) return a ?? b;
-  return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };
-}
-
-export function countTokens(metrics: Metrics, usage: Usage | null): void {
-  if (!usage) return;
-  metrics.count('model_tokens_total', { direction: 'input' }, usage.inputTokens);
-  metrics.count('model_tokens_total', { direction: 'output' }, usage.outputTokens);
+function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
+  return wordsBeside(steps) !== '' || (isUnread === true && steps.some(({ kind }) => kind === 'result'));
 }

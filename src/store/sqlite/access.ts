@@ -2,7 +2,7 @@
 import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { AccessStore } from '../../core/access.js';
 import { channelOf } from '../../core/ids.js';
-import type { Chats } from './chats.js';
+import { CHAT_COLUMNS, type ChatRow, type Chats, toChat } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
 import { approval, pairing } from './schema-work.js';
@@ -16,6 +16,14 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
   const findApproval = raw.prepare<[string], { owner: number }>(
     'select owner from approval where id = ? and revoked_at is null',
   );
+  // Where a chat has another id than the person in it, whoever wrote there tells whose it is.
+  const directChats = raw.prepare<[], ChatRow & { writer: string | null }>(`
+    select ${CHAT_COLUMNS}, (select author_id from message
+      where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person' limit 1)
+      as writer from chat where kind = 'direct'`);
+  const owners = raw
+    .prepare<[], string>('select id from approval where owner = 1 and revoked_at is null')
+    .pluck();
   const approvalOf = (id: string) => memory.get(`approval ${id}`, () => findApproval.get(id));
   const waitsAt = (now: number) => or(isNull(pairing.expiresAt), gt(pairing.expiresAt, now));
 
@@ -143,6 +151,15 @@ export function accessStore(connection: Connection, chats: Chats, deliver: Deliv
           );
         }
         return { id, kind, owner };
+      }),
+
+    ownerChats: (listed) =>
+      read(() => {
+        const ids = new Set([...listed, ...owners.all()]);
+        const theirs = directChats
+          .all()
+          .filter(({ chatId, writer }) => ids.has(chatId) || ids.has(writer ?? ''));
+        return theirs.map(toChat).sort((a, b) => (a.id < b.id ? -1 : 1));
       }),
 
     revoke: (id) =>

@@ -10,7 +10,7 @@ import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { Connection } from './connection.js';
 import { type Eraser, eraserOf } from './erasers.js';
-import { MESSAGES, OPEN_COMMANDS, WORDS, type WordColumns } from './word-columns.js';
+import { MESSAGES, OPEN_COMMANDS, STEPS, WORDS, type WordColumns } from './word-columns.js';
 
 type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
 type Row = Record<string, unknown>;
@@ -71,6 +71,20 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
     );
   }
 
+  /** What model servers sent along is partly sealed: nobody can tell whether the phrase is in it, so all of it goes. */
+  async function dropEchoes(chat: ChatId): Promise<void> {
+    const drop = raw.prepare<[Row]>(
+      `update step set body = json_remove(body, '$.echo') where ${STEPS.belongs} and body ->> '$.echo' is not null`,
+    );
+    await walk(STEPS, chat, (bounds) =>
+      write(() => {
+        if (drop.run(bounds).changes === 0) return;
+        revise.run(chat);
+        memory.clear();
+      }),
+    );
+  }
+
   /**
    * SQLite overwrites deleted content (`secure_delete`), but not the copies it made when it moved rows of a full page
    * to other pages: older copies of a row remain in unused parts of pages until the file is rewritten. That takes about
@@ -120,6 +134,7 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
     async eraseWords(chatId, phrase, by) {
       const eraser = eraserOf(phrase, by);
       for (const where of WORDS) await clean(where, chatId, eraser);
+      await dropEchoes(chatId);
       await writeFileAnew();
       await emptyLog();
     },

@@ -68,12 +68,16 @@ function withoutInPart(part: Part, eraser: Eraser): Part {
 
 export const fromStep = json<Step>((step, eraser) => {
   switch (step.kind) {
-    case 'answer':
+    case 'answer': {
+      const { echo, ...rest } = step;
       return {
-        ...step,
+        ...rest,
         text: eraser.without(step.text),
         calls: step.calls.map((call) => ({ ...call, arguments: fromForeign(call.arguments, eraser) })),
+        // Whole or not at all: a server takes back only what it gave.
+        ...(echo !== undefined && fromValue(echo, eraser) === echo && { echo }),
       };
+    }
     case 'call':
     case 'waiting':
       return step;

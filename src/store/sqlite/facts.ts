@@ -36,13 +36,18 @@ export function factStore({
             turns: sql<number>`sum(${usage.turns})`,
             inputTokens: sql<number>`sum(${usage.inputTokens})`,
             outputTokens: sql<number>`sum(${usage.outputTokens})`,
+            cachedTokens: sql<number>`sum(${usage.cachedTokens})`,
           })
           .from(usage)
           .where(and(eq(usage.chatId, chatId), gte(usage.day, startOfDay(since))))
           .groupBy(usage.personaId)
           .orderBy(asc(usage.personaId))
           .all()
-          .map(({ personaId, turns, ...tokens }) => ({ personaId, turns, usage: tokens })),
+          .map(({ personaId, turns, cachedTokens, ...tokens }) => ({
+            personaId,
+            turns,
+            usage: { ...tokens, ...(cachedTokens > 0 && { cachedTokens }) },
+          })),
       ),
 
     setting: (key) => patiently(() => findSetting.get(key) ?? null),

@@ -216,6 +216,8 @@ export const usage = sqliteTable(
     turns: integer('turns').notNull(),
     inputTokens: integer('input_tokens').notNull(),
     outputTokens: integer('output_tokens').notNull(),
+    /** Of the input tokens. */
+    cachedTokens: integer('cached_tokens').notNull().default(0),
   },
   (t) => [primaryKey({ columns: [t.chatId, t.day, t.personaId] })],
 );

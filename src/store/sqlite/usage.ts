@@ -13,12 +13,12 @@ export type AddUsage = (
 
 export function usageAdderOf({ raw }: Connection): AddUsage {
   const add = raw.prepare<[object]>(`
-    insert into usage (chat_id, day, persona_id, turns, input_tokens, output_tokens)
-    values (@chatId, @day, @personaId, @turns, @inputTokens, @outputTokens)
+    insert into usage (chat_id, day, persona_id, turns, input_tokens, output_tokens, cached_tokens)
+    values (@chatId, @day, @personaId, @turns, @inputTokens, @outputTokens, @cachedTokens)
     on conflict do update set turns = turns + excluded.turns, input_tokens = input_tokens + excluded.input_tokens,
-      output_tokens = output_tokens + excluded.output_tokens`);
-  return ({ room, personaId }, { turns, inputTokens, outputTokens }, now) => {
+      output_tokens = output_tokens + excluded.output_tokens, cached_tokens = cached_tokens + excluded.cached_tokens`);
+  return ({ room, personaId }, { turns, inputTokens, outputTokens, cachedTokens = 0 }, now) => {
     const { chatId } = roomParts(room);
-    add.run({ chatId, day: startOfDay(now), personaId, turns, inputTokens, outputTokens });
+    add.run({ chatId, day: startOfDay(now), personaId, turns, inputTokens, outputTokens, cachedTokens });
   };
 }

@@ -40,6 +40,15 @@ export const MESSAGES: WordColumns = {
   along: along('message', 'id'),
 };
 
+export const STEPS: WordColumns = {
+  table: 'step',
+  counts: 'others',
+  key: ['turn_id', 'n'],
+  words: { body: fromStep },
+  belongs: `turn_id in (select id from turn where id > @after and id <= @upTo and ${OF_ITS_ROOMS})`,
+  along: { table: 'turn', key: 'id', first: '' },
+};
+
 export const WORDS: WordColumns[] = [
   MESSAGES,
   {
@@ -60,14 +69,7 @@ export const WORDS: WordColumns[] = [
     along: along('version', 'n'),
     whole: true,
   },
-  {
-    table: 'step',
-    counts: 'others',
-    key: ['turn_id', 'n'],
-    words: { body: fromStep },
-    belongs: `turn_id in (select id from turn where id > @after and id <= @upTo and ${OF_ITS_ROOMS})`,
-    along: { table: 'turn', key: 'id', first: '' },
-  },
+  STEPS,
   {
     table: 'view',
     counts: 'others',

@@ -110,6 +110,29 @@ export function accessContract(under: StoreUnderTest): void {
       expect(await codes()).toEqual([]);
     });
 
+    it('knows where owners are to be found: who was approved as one, and who is listed', async () => {
+      const from = (id: string, address: string, kind: 'direct' | 'group' = 'direct') =>
+        message(`m-${id}-${address}`, 'hi', {
+          chat: { ...chatAt(id), kind },
+          sender: { id: `test_${address}`, name: address, administrator: false },
+        });
+      await ask('ben', 'BBBBBBBB');
+      await approve('BBBBBBBB');
+      // A chat whose id is the person's, one that has an id of its own, a group, and somebody else's.
+      await receive(under.store, [
+        from('test_ben', 'ben'),
+        from('test_dm7', 'ann'),
+        from('test_-5', 'ben', 'group'),
+        from('test_eve', 'eve'),
+      ]);
+      const ids = async (listed: string[]) => (await under.store.ownerChats(listed)).map(({ id }) => id);
+      expect(await ids([])).toEqual(['test_ben']);
+      expect(await ids(['test_ann', 'test_nobody'])).toEqual(['test_ben', 'test_dm7']);
+      await under.store.revoke('test_ben');
+      expect(await ids([])).toEqual([]);
+      expect(await ids(['test_ben'])).toEqual(['test_ben']);
+    });
+
     it('takes no code that is unknown, used or expired', async () => {
       await ask('ann', 'AAAAAAAA');
       expect(await approve('ZZZZZZZZ')).toBeNull();

@@ -11,7 +11,8 @@ export function factContract(under: StoreUnderTest): void {
         const id = `t${n++}`;
         await receive(under.store, [message(id, 'hi', { chat: chatAt(chatId) })]);
         const turn = await begun(under.store, id, { room: chatId, personaId });
-        const usage = tokens === null ? null : { inputTokens: tokens, outputTokens: 1 };
+        const cached = tokens === 1000 ? { cachedTokens: 900 } : {};
+        const usage = tokens === null ? null : { inputTokens: tokens, outputTokens: 1, ...cached };
         await finish(under.store, turn, id, { usage, now });
       }
       await spend(NOW - 2 * DAY, 'default', 100);
@@ -27,6 +28,12 @@ export function factContract(under: StoreUnderTest): void {
         personaId: 'default',
         turns: 3,
         usage: { inputTokens: 110, outputTokens: 2 },
+      });
+      await spend(NOW, 'default', 1000, 'test_2');
+      expect((await under.store.usage('test_2', 0))[0]).toEqual({
+        personaId: 'default',
+        turns: 2,
+        usage: { inputTokens: 2000, outputTokens: 2, cachedTokens: 1800 },
       });
       expect(await under.store.usage('test_3', 0)).toEqual([]);
     });

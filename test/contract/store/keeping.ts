@@ -339,6 +339,23 @@ export function keepingContract(under: StoreUnderTest): void {
       expect(turn.waiting[0]).toMatchObject({ author: { name: 'Ann' }, replyTo: { senderName: 'Default' } });
     });
 
+    it('take with them what servers sent along, because part of that is sealed', async () => {
+      const echoing = (message: object): Step => ({
+        ...{ kind: 'answer', text: 'I look.', calls: [{ id: 'c', name: 'look', arguments: '{}' }] },
+        echo: { server: 'https://models.example/v1', model: 'm', message: { ...message } },
+      });
+      const readable = echoing({ reasoning_content: `They asked for ${WORDS}` });
+      const sealed = echoing({ thinking_blocks: [{ type: 'redacted_thinking', data: 'c2VhbGVk' }] });
+      await turnWith('t1', [readable, sealed]);
+      await turnWith('t2', [sealed], 'test_2');
+      expect(await steps()).toEqual([readable, sealed]);
+      expect(await count()).toEqual({ messages: 0, others: 1 });
+      await erase();
+      const { echo: _, ...plain } = sealed as Step & { echo: object };
+      expect(await steps()).toEqual([plain, plain]);
+      expect(await steps('test_2')).toEqual([sealed]);
+    });
+
     it('go from steps of turns that used no tools, and of those that were aborted', async () => {
       const answer: Step = { kind: 'answer', text: `It is ${WORDS}`, calls: [] };
       await turnWith('t1', [answer]);

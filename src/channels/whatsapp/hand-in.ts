@@ -2,23 +2,18 @@
 import type { Receive, Reception } from '../../core/channel.js';
 import type { InboundBatch } from '../../core/message.js';
 
-export interface HandIn {
-  /** What `Channel.start` was given. */
-  begin(receive: Receive): void;
-  /** Resolves when the batch is stored; rejects when it could not be. */
-  store(batch: Omit<InboundBatch, 'channel'>): Promise<Reception>;
-  /** Resolves when nothing is being stored. */
-  idle(): Promise<void>;
-}
+export type HandIn = ReturnType<typeof createHandIn>;
 
-export function createHandIn(channel: string): HandIn {
+export function createHandIn(channel: string) {
   let receive: Receive | null = null;
   const storing = new Set<Promise<Reception>>();
   return {
-    begin(to) {
+    /** With what `Channel.start` was given. */
+    begin(to: Receive): void {
       receive = to;
     },
-    async store(batch) {
+    /** Resolves when the batch is stored; rejects when it could not be. */
+    async store(batch: Omit<InboundBatch, 'channel'>): Promise<Reception> {
       if (receive === null) throw new Error('taking in has not begun');
       const stored = receive({ channel, ...batch });
       storing.add(stored);
@@ -28,7 +23,8 @@ export function createHandIn(channel: string): HandIn {
         storing.delete(stored);
       }
     },
-    async idle() {
+    /** Resolves when nothing is being stored. */
+    async idle(): Promise<void> {
       await Promise.allSettled(storing);
     },
   };

@@ -1,0 +1,86 @@
+/**
+ * Step 7 of the route: news for whoever runs the gateway: what a model client noticed (tools dropped, a window cut) stands
+ * once in the control chats, or where there are none with the owners. It goes through the outbox like everything else.
+ */
+import type { ChatRecord } from '../../core/chat-record.js';
+import type { ChatId } from '../../core/ids.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice } from '../../core/model.js';
+import type { Services } from '../services.js';
+
+type NewsServices = Pick<Services, 'store' | 'channels' | 'rulesFor' | 'clock' | 'log'> & {
+  deliver: { wake(chatId: ChatId): void };
+};
+
+/** The same model; what it has to say to an owner is passed on, whoever asked it: a turn, a flush, a summary. */
+export function withNews(model: ModelClient, services: NewsServices): ModelClient {
+  const { store, log, clock } = services;
+  /** In the log once in each life of the process. */
+  const logged = new Set<string>();
+  const told = new Set<string>();
+
+  async function tell({ key, text }: Notice): Promise<void> {
+    if (told.has(key)) return;
+    if (!logged.has(key)) log.warn({ notice: key }, text);
+    logged.add(key);
+    const setting = `notice.${key}`;
+    if ((await store.setting(setting)) === null) {
+      const chats = await chatsToTell(services);
+      for (const chat of chats) await post(services, chat, { key, text });
+      // Whoever becomes an owner later is told then.
+      if (chats.length === 0) return;
+      await store.setSetting(setting, new Date(clock.now()).toISOString());
+    }
+    told.add(key);
+  }
+
+  async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    for await (const event of model.stream(request, signal)) {
+      const notices = event.kind === 'done' || event.kind === 'failed' ? (event.notices ?? []) : [];
+      for (const notice of notices) {
+        // No answer fails because of news.
+        await tell(notice).catch((error) =>
+          log.error({ err: error, notice: notice.key }, 'news for the owner could not be passed on'),
+        );
+      }
+      yield event;
+    }
+  }
+
+  return { ...model, stream };
+}
+
+async function chatsToTell({ store, channels, rulesFor }: NewsServices): Promise<ChatRecord[]> {
+  const rules = [...channels.keys()].map(rulesFor);
+  const isHere = (chat: ChatRecord | null) => chat !== null && channels.has(chat.channel);
+  const control = new Set(rules.flatMap(({ controlChats }) => controlChats));
+  const found = await Promise.all([...control].map((id) => store.chat(id)));
+  const there = found.filter((chat) => isHere(chat)).flatMap((chat) => chat ?? []);
+  if (there.length > 0) return there;
+  const owners = new Set(rules.flatMap(({ owners: listed }) => listed));
+  return (await store.ownerChats([...owners])).filter(isHere);
+}
+
+/** Posting it twice has no effect. */
+async function post(services: NewsServices, chat: ChatRecord, { key, text }: Notice): Promise<void> {
+  const { store, channels, clock, deliver } = services;
+  const { id: chatId, channel, address, kind } = chat;
+  for (const [part, body] of (channels.get(channel)?.compose(text) ?? []).entries()) {
+    await store.post({
+      chatId,
+      channel,
+      address,
+      kind,
+      threadId: null,
+      now: clock.now(),
+      delivery: {
+        origin: `news:${key}:${chatId}`,
+        personaId: null,
+        speaker: 'coterie',
+        part,
+        body,
+        replyTo: null,
+      },
+    });
+  }
+  deliver.wake(chatId);
+}

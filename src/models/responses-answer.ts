@@ -1,0 +1,111 @@
+/**
+ * Puts an answer of OpenAI's Responses API together, from its events or from the one document: text, calls, usage, why it
+ * ended, and all items as they came, which go back with the next request.
+ */
+import { type Answer, type AnswerReader, callableOf } from './answer.js';
+import { record, word } from './json.js';
+import { ServerError } from './server-error.js';
+import { reasoningTokensOf, usageOf } from './usage.js';
+
+type Item = Record<string, unknown>;
+
+export function createResponsesAnswer(): AnswerReader {
+  const items: Item[] = [];
+  let text = '';
+  let speaking: unknown = null;
+  let last: Item | null = null;
+
+  function addText(piece: string, item: unknown): void {
+    // What a model says before and after it thought again are paragraphs.
+    if (text !== '' && item !== speaking) text += '\n\n';
+    speaking = item;
+    text += piece;
+  }
+
+  return {
+    add(value) {
+      const event = record(value) ?? {};
+      switch (event.type) {
+        case 'response.output_text.delta':
+        case 'response.refusal.delta': {
+          const piece = word(event.delta);
+          if (piece !== null) addText(piece, event.output_index);
+          return piece !== null;
+        }
+        case 'response.output_item.done': {
+          const item = record(event.item);
+          if (item !== null) items.push(item);
+          return false;
+        }
+        case 'response.completed':
+        case 'response.incomplete':
+        case 'response.failed':
+          last = record(event.response);
+          break;
+        case 'error':
+          throw failure(event);
+        default:
+          if (event.object !== 'response') return false;
+          last = event;
+      }
+      if (last?.status === 'failed') throw failure(record(last.error) ?? {});
+      if (items.length > 0 || !Array.isArray(last?.output)) return false;
+      for (const item of last.output.map(record)) if (item !== null) items.push(item);
+      if (text !== '') return false;
+      for (const [index, item] of items.entries()) {
+        for (const piece of piecesOf(item)) addText(piece, index);
+      }
+      return text !== '';
+    },
+
+    visible: () => text,
+    finish: () => (last === null ? null : finishOf(last, items)),
+
+    complete(takenIds): Answer {
+      const called = items.filter(({ type, name }) => type === 'function_call' && word(name) !== null);
+      const calls = called.map((item) => ({
+        id: word(item.call_id) ?? '',
+        name: word(item.name) ?? '',
+        arguments: word(item.arguments) ?? '',
+      }));
+      return {
+        text,
+        calls: calls.length === 0 ? [] : callableOf(calls, takenIds()),
+        usage: usageOf(last?.usage),
+        reasoningTokens: reasoningTokensOf(last?.usage),
+        model: word(last?.model),
+        finish: last === null ? null : finishOf(last, items),
+        besides: { message: {}, calls: [], items: items.map(withoutNulls) },
+      };
+    },
+  };
+}
+
+function finishOf(response: Item, items: Item[]): string {
+  if (response.status === 'incomplete') {
+    const reason = word(record(response.incomplete_details)?.reason);
+    return reason === 'max_output_tokens' ? 'length' : (reason ?? 'length');
+  }
+  if (response.status !== 'completed') return 'error';
+  return items.some(({ type }) => type === 'function_call') ? 'tool_calls' : 'stop';
+}
+
+/** The texts of a message, refusals included. */
+function piecesOf(item: Item): string[] {
+  const parts = item.type === 'message' && Array.isArray(item.content) ? item.content.map(record) : [];
+  return parts.flatMap((part) => word(part?.text) ?? word(part?.refusal) ?? []);
+}
+
+/** A field that is null is one that the server does not take back. */
+function withoutNulls(item: Item): Item {
+  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null));
+}
+
+function failure(error: Item): ServerError {
+  return new ServerError({
+    kind: 'answered',
+    words: word(error.message) ?? 'no reason given',
+    code: word(error.code) ?? undefined,
+    param: word(error.param) ?? undefined,
+  });
+}

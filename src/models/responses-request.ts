@@ -1,0 +1,107 @@
+/**
+ * Step 5, to the server: a request in the form of OpenAI's Responses API, for models that take tools only there while they
+ * reason. Nothing is stored at the server: what it thought comes back to it sealed, with the items of its own answers.
+ */
+import type { ModelImage, ModelMessage, ToolDescription } from '../core/model.js';
+import { marked } from './cache-marks.js';
+import { echoFor } from './echo.js';
+import { type ChatRequest, readableArguments, saysNothing, withoutPictures } from './request.js';
+
+/** The text of a message or a tool is remembered as long as the object itself lives, as for chat completions. */
+export function createResponsesWriter(): (request: ChatRequest) => string {
+  const texts = new WeakMap<ModelMessage, { isEchoed: boolean; text: string }>();
+  const toolTexts = new WeakMap<ToolDescription, string>();
+
+  function itemsText(message: ModelMessage, { sendsImages, echoesTo, marks }: ChatRequest): string {
+    // The mark moves on with the next request, so this form is not worth keeping.
+    if (marks?.messages.has(message)) {
+      const [item = {}] = itemsOf(message, sendsImages, undefined);
+      return JSON.stringify(marked(item, marks.field, 'input_text'));
+    }
+    const items = echoFor(message, echoesTo)?.items;
+    const isEchoed = items !== undefined;
+    const kept = texts.get(message);
+    if (kept?.isEchoed === isEchoed) return kept.text;
+    const text = itemsOf(message, sendsImages, items)
+      .map((item) => JSON.stringify(item))
+      .join();
+    if (message.role !== 'user' || message.images === undefined) texts.set(message, { isEchoed, text });
+    return text;
+  }
+
+  function toolText(tool: ToolDescription): string {
+    let text = toolTexts.get(tool);
+    if (text === undefined) {
+      // Strict is the default here, and takes no schema with fields that may be left out.
+      text = JSON.stringify({ type: 'function', ...tool, strict: false });
+      toolTexts.set(tool, text);
+    }
+    return text;
+  }
+
+  return (request) => {
+    const input = request.messages
+      .filter((message) => !saysNothing(message))
+      .map((message) => itemsText(message, request));
+    const tools = request.tools.length === 0 ? '' : `,"tools":[${request.tools.map(toolText).join()}]`;
+    return `${JSON.stringify(parametersOf(request)).slice(0, -1)}${tools},"input":[${input.join()}]}`;
+  };
+}
+
+function parametersOf({ parameters }: ChatRequest): object {
+  const { stream_options: _, max_tokens, max_completion_tokens, reasoning_effort, ...rest } = parameters;
+  const limit = max_completion_tokens ?? max_tokens;
+  return {
+    ...rest,
+    ...(limit !== undefined && { max_output_tokens: limit }),
+    ...(reasoning_effort !== undefined && { reasoning: { effort: reasoning_effort } }),
+    store: false,
+    include: ['reasoning.encrypted_content'],
+  };
+}
+
+function itemsOf(
+  message: ModelMessage,
+  sendsImages: boolean,
+  echoed: Record<string, unknown>[] | undefined,
+): object[] {
+  switch (message.role) {
+    case 'system':
+      return [{ role: 'system', content: message.content }];
+    case 'user':
+      return [{ role: 'user', content: userContent(message.content, message.images ?? [], sendsImages) }];
+    case 'tool':
+      return [{ type: 'function_call_output', call_id: message.callId, output: message.content }];
+    case 'assistant': {
+      const calls = message.calls.map((call) => ({
+        ...{ type: 'function_call', call_id: call.id, name: call.name },
+        arguments: readableArguments(call),
+      }));
+      if (echoed !== undefined) return withIdsOf(calls, echoed);
+      return [...(message.content === '' ? [] : [{ role: 'assistant', content: message.content }]), ...calls];
+    }
+  }
+}
+
+/** The items as they came, only with the ids under which the calls are answered now. */
+function withIdsOf(calls: { call_id: string }[], items: Record<string, unknown>[]): object[] {
+  let n = 0;
+  return items.map((item) => {
+    if (item.type !== 'function_call') return item;
+    const call_id = calls[n++]?.call_id ?? item.call_id;
+    return { ...item, call_id };
+  });
+}
+
+function userContent(content: string, images: ModelImage[], sendsImages: boolean): string | object[] {
+  if (images.length === 0) return content;
+  if (!sendsImages) return withoutPictures(content, images);
+  return [
+    ...(content === '' ? [] : [{ type: 'input_text', text: content }]),
+    ...images.map(({ mimeType, bytes }) => ({
+      type: 'input_image',
+      image_url: `data:${mimeType};base64,${bytes.toString('base64')}`,
+      detail: 'auto',
+    })),
+  ];
+}

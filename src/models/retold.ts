@@ -1,0 +1,65 @@
+/**
+ * Step 5, to the server: messages retold in a form that it takes, where it does not take them as they are. What can stay
+ * stays the same object, whose text is written once. Pure.
+ */
+import type { ModelMessage } from '../core/model.js';
+
+/** Calls to which `applies`, and their results, become text, and speakers take turns. */
+export function withoutCalls(
+  messages: ModelMessage[],
+  applies: (message: ModelMessage) => boolean,
+): ModelMessage[] {
+  const names = new Map<string, string>();
+  const plain: ModelMessage[] = [];
+  for (const message of messages) {
+    if (message.role === 'assistant' && applies(message)) {
+      for (const call of message.calls) names.set(call.id, call.name);
+    }
+    const next = inWords(message, names);
+    const last = plain.at(-1);
+    const whole = last === undefined ? null : merged(last, next);
+    if (whole === null) plain.push(next);
+    else plain[plain.length - 1] = whole;
+  }
+  return plain;
+}
+
+/** `names` are those of the calls that are told in words, by id. */
+function inWords(message: ModelMessage, names: ReadonlyMap<string, string>): ModelMessage {
+  if (message.role === 'tool') {
+    const name = names.get(message.callId);
+    return name === undefined
+      ? message
+      : { role: 'user', content: `[Result of ${name}]\n${message.content}` };
+  }
+  if (message.role !== 'assistant' || !message.calls.some(({ id }) => names.has(id))) return message;
+  const called = message.calls.map((call) => `[Called ${call.name} with ${call.arguments}]`);
+  const content = [message.content, ...called].filter((text) => text !== '').join('\n');
+  return { role: 'assistant', content, calls: [] };
+}
+
+/** null where they are to stay apart. */
+function merged(last: ModelMessage, next: ModelMessage): ModelMessage | null {
+  const content = [last.content, next.content].filter((text) => text !== '').join('\n\n');
+  if (last.role === 'user' && next.role === 'user') {
+    const images = [...(last.images ?? []), ...(next.images ?? [])];
+    return { role: 'user', content, ...(images.length > 0 && { images }) };
+  }
+  if (last.role !== 'assistant' || next.role !== 'assistant') return null;
+  return last.calls.length > 0 || next.calls.length > 0 ? null : { role: 'assistant', content, calls: [] };
+}
+
+const BETWEEN: ModelMessage = { role: 'assistant', content: '(I have read the results.)', calls: [] };
+
+/** With a word of the model between a result and what a user says next (Mistral). */
+export function inOrder(messages: ModelMessage[]): ModelMessage[] {
+  return messages.flatMap((message, n) => (isUserAfterTool(messages, n) ? [BETWEEN, message] : [message]));
+}
+
+export function isOutOfOrder(messages: ModelMessage[]): boolean {
+  return messages.some((_message, n) => isUserAfterTool(messages, n));
+}
+
+function isUserAfterTool(messages: ModelMessage[], n: number): boolean {
+  return messages[n]?.role === 'user' && messages[n - 1]?.role === 'tool';
+}

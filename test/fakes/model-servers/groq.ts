@@ -1,0 +1,31 @@
+/** Groq: a call that its model garbled is a refusal, by chance; unknown fields are another. */
+import { type ModelServer, refuse, unknownFields } from './server.js';
+
+/** `fails`: which requests. */
+export function groq({ fails = (_n: number): boolean => false } = {}): ModelServer {
+  return {
+    name: 'Groq',
+
+    rules(body, n) {
+      for (const [index, message] of body.messages.entries()) {
+        const [field] = unknownFields(message);
+        if (field === undefined) continue;
+        return refuse(400, {
+          message: `'messages.${index}' : for 'role:${message.role}' the following must be satisfied[('messages.${index}' : property '${field}' is unsupported)]`,
+          type: 'invalid_request_error',
+        });
+      }
+      // groq/groq-typescript#28: sampling, so the same request may pass.
+      if (body.tools === undefined || !fails(n)) return null;
+      return refuse(400, {
+        message:
+          "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+        type: 'invalid_request_error',
+        code: 'tool_use_failed',
+        failed_generation: '<function=look_up{"word": tea}</function>',
+      });
+    },
+
+    pages: { 'GET /v1/models': () => ({ data: [{ id: 'groq', context_window: 131_072 }] }) },
+  };
+}
