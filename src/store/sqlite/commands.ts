@@ -8,6 +8,7 @@ import { type Chats, toChat } from './chats.js';
 import type { Connection } from './connection.js';
 import type { Deliver } from './deliveries.js';
 import type { Effects } from './effects.js';
+import type { Greet } from './greetings.js';
 import type { Questions } from './questions.js';
 import { version } from './schema.js';
 import { command } from './schema-work.js';
@@ -20,6 +21,7 @@ export function commandStore(
   deliver: Deliver,
   questions: Questions,
   effects: Effects,
+  greet: Greet,
 ): CommandVerbs {
   const { raw, query, write } = connection;
   const take = raw.prepare<[object], { tries: number }>(`
@@ -65,6 +67,9 @@ export function commandStore(
         return null;
       case 'ask':
         questions.ask(effect);
+        return null;
+      case 'greet':
+        greet(effect, now);
         return null;
     }
   }

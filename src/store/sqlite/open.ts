@@ -14,6 +14,7 @@ import { effectsOf } from './effects.js';
 import { eraseStore } from './erase.js';
 import { factStore } from './facts.js';
 import { recallFeed } from './feed.js';
+import { greetOf } from './greetings.js';
 import { migrate } from './migrate.js';
 import { viewStore } from './moves.js';
 import { outboxStore } from './outbox.js';
@@ -23,6 +24,7 @@ import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
 import { shownOf, shownStore } from './shown.js';
+import { speakOf } from './speak.js';
 import { suspendedOf } from './suspended.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
@@ -75,13 +77,15 @@ export function storeOn(connection: Connection, clock: Clock): Store {
   const questions = questionsOf(connection);
   const addUsage = usageAdderOf(connection);
   const suspended = suspendedOf(connection);
+  const speak = speakOf(connection);
+  const greet = greetOf(connection, chats, speak);
   return {
     ...receiveStore(connection, chats, questions, suspended),
     ...roomStore(connection, shown, addUsage),
-    ...turnStore(connection, deliver, views, addUsage, suspended),
+    ...turnStore(connection, deliver, views, addUsage, suspended, speak),
     ...shownStore(connection),
-    ...outboxStore(connection, chats, deliver),
-    ...commandStore(connection, chats, deliver, questions, effectsOf(connection, chats, shown, views)),
+    ...outboxStore(connection, chats, deliver, greet),
+    ...commandStore(connection, chats, deliver, questions, effectsOf(connection, chats, shown, views), greet),
     ...recoveryStore(connection),
     ...transcriptStore(connection, views),
     ...viewStore(connection, views, addUsage),

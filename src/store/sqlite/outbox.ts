@@ -15,6 +15,7 @@ import {
   toDelivery,
   UNKNOWN,
 } from './deliveries.js';
+import type { Greet } from './greetings.js';
 import { NO_WORDS } from './rows.js';
 
 type OutboxVerbs = Pick<
@@ -32,7 +33,12 @@ export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, atte
   finished_at = case when ${NOBODY_SAW_IT} then created_at end,
   state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
 
-export function outboxStore(connection: Connection, chats: Chats, deliver: Deliver): OutboxVerbs {
+export function outboxStore(
+  connection: Connection,
+  chats: Chats,
+  deliver: Deliver,
+  greet: Greet,
+): OutboxVerbs {
   const { raw, patiently, write } = connection;
   const next = raw.prepare<[ChatId], OutboxRow>(`
     select ${OUTBOX_COLUMNS} from outbox where chat_id = ? and finished_at is null order by ${DELIVERY_ORDER} limit 1`);
@@ -92,7 +98,15 @@ export function outboxStore(connection: Connection, chats: Chats, deliver: Deliv
       patiently(() => shownAfter.all({ origin, personaId: personaId ?? '', part }).map(toDelivery)),
     retract: (ids, now) => write(() => void retract.run({ ids: JSON.stringify(ids), now }), 'single'),
     moveChat: (chatId: ChatId, address: Address) => write(() => chats.moved(chatId, address)),
-    post: ({ delivery: posted, precedes, ...to }) =>
-      write(() => deliver.putOnce(to, { ...posted, precedes }), 'single'),
+    post: ({ delivery: posted, precedes, greeting, ...to }) =>
+      write(
+        () => {
+          const isNew = deliver.putOnce(to, { ...posted, precedes });
+          if (isNew && greeting) greet(greeting, to.now);
+          return isNew;
+        },
+        // With a greeting there is more than one statement.
+        ...(greeting ? [] : (['single'] as const)),
+      ),
   };
 }
