@@ -60,6 +60,10 @@ export interface Settings {
   compactAfterMessages: number;
   keepRecentMessages: number;
   overheardMessages: number;
+  /** What a chat sees of what a persona saves; null: `quiet` in direct chats, `off` in groups. */
+  announce: 'off' | 'quiet' | 'full' | null;
+  /** The tokens that a night's consolidation of memory may use, and what a prompt shows of MEMORY.md; null: there is none. */
+  consolidation: { tokens: number; memoryChars: number } | null;
   /** `delivery.max_age_hours` in ms: an answer to a message that waited longer says that it is late. */
   maxAgeMs: number;
   /** Whether a model decides who answers when nobody was named; and the caps on personas talking among themselves. */

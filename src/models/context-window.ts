@@ -31,6 +31,14 @@ const LONG = 1_500;
 /** Where a server counts nothing anyway, its empty answer means more only to a request longer than any before. */
 const NOTICEABLY_LONGER = 1.1;
 
+/** When the server was last asked for a model's window, and what came of it. */
+interface Look {
+  at: number;
+  tries: number;
+  found: boolean;
+  running: Promise<void> | null;
+}
+
 /** What a model was seen to do since the start. */
 interface Seen {
   /** Tokens as the server counted them for each that we estimated. */
@@ -96,7 +104,7 @@ export function createContextWindow(
 ): ContextWindow {
   const { baseUrl, place } = server;
   const cuts = createCutWatch();
-  const looks = new Map<string, { at: number; tries: number; running: Promise<void> | null }>();
+  const looks = new Map<string, Look>();
   const seen = new Map<string, Seen>();
   const keyOf = (model: string) => `${place} ${model}`;
   const most = (model: string) => configured(model) ?? ASSUMED_TOKENS;
@@ -141,14 +149,21 @@ export function createContextWindow(
     tokens,
 
     look(model) {
-      const look = looks.get(model) ?? { at: Number.NEGATIVE_INFINITY, tries: 0, running: null };
+      const look = looks.get(model) ?? {
+        at: Number.NEGATIVE_INFINITY,
+        tries: 0,
+        found: false,
+        running: null,
+      };
       looks.set(model, look);
       if (look.running) return look.running;
-      const isEarly = look.tries < QUICK_TRIES && known(model).told === null;
+      // What was found may have been forgotten since.
+      const isEarly = known(model).told === null && (look.found || look.tries < QUICK_TRIES);
       if (!isEarly && clock.now() - look.at < ASK_AGAIN_MS) return Promise.resolve();
       look.at = clock.now();
       look.tries += 1;
       look.running = discover(model).finally(() => {
+        look.found = known(model).told !== null;
         look.running = null;
       });
       return look.running;

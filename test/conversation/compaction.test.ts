@@ -440,3 +440,77 @@ describe('personas', () => {
     expect(wordsOf(on.asked.at(-1) as ModelRequest)).toContain('LAST WORDS');
   });
 });
+
+describe('a flush of what not every persona heard', () => {
+  const KEPT = /Not everybody in this chat heard this conversation.*nothing was written.*your own tiers/s;
+  const logs: Answer = {
+    calls: [{ name: 'write_memory', arguments: { scope: 'chat_daily', content: 'Mira is moving out' } }],
+  };
+  const GROUP = {
+    chat: { address: '-5', kind: 'group', title: 'Garden' },
+    sender: { address: '1', name: 'Mira', administrator: true },
+    mentionsBot: true,
+  } as const;
+  const told: string[] = [];
+
+  /** Every flush tries the daily log first; what it was told is kept. */
+  function tryTheLog() {
+    told.length = 0;
+    script({
+      flush: (request) => {
+        const last = request.messages.at(-1);
+        if (last?.role !== 'tool') return logs;
+        told.push(last.content);
+        return 'done';
+      },
+    });
+  }
+  const today = new Date().toISOString().slice(0, 10);
+  const log = (chat: string) => on.memory.readDaily(chat, today);
+
+  async function speak(texts: string[], more: Parameters<Workbench['say']>[1] = {}): Promise<void> {
+    for (const text of texts) {
+      await on.say(text, more);
+      await on.settled();
+      await on.conversation.resting();
+    }
+  }
+  const secrets = (to = '') => [1, 2, 3, 4, 5, 6].map((n) => `${to}secret ${n}`);
+
+  it('writes nothing into the log that they share, and is told to use its own tiers', async () => {
+    on = await workbench(SHORT);
+    tryTheLog();
+    await speak(['good morning', '/persona new Luna', ...secrets()]);
+    expect(told).toEqual([expect.stringMatching(KEPT)]);
+    expect(await log('test_1')).toBe('');
+    const flush = on.asked.find(isFlush) as ModelRequest;
+    expect(lastOf(flush)).toContain('Nothing into the daily log this time');
+    expect(await on.store.whereabouts('test_1', 'luna')).toMatchObject({ archived: 0 });
+  });
+
+  it('is not one where the others were there, or were never here', async () => {
+    on = await workbench(SHORT);
+    tryTheLog();
+    await speak(
+      ['/persona new Luna', '/persona new Max', '/persona invite Luna', '/persona invite Max'],
+      GROUP,
+    );
+    await speak(secrets('Luna, '), GROUP);
+    expect(told.length).toBeGreaterThan(0);
+    for (const result of told) expect(result).toMatch(/^Added to the daily log|stands in the daily log/);
+    expect(await log('test_-5')).toBe('Mira is moving out');
+  });
+
+  it('is one where somebody came in later', async () => {
+    on = await workbench(SHORT);
+    tryTheLog();
+    await speak(
+      ['/persona new Luna', '/persona invite Luna', '/persona new Max', '/persona leave Max'],
+      GROUP,
+    );
+    await speak(['/persona switch Luna', ...secrets('Luna, ').slice(0, 3), '/persona invite Max'], GROUP);
+    await speak(secrets('Luna, ').slice(3), GROUP);
+    expect(told[0]).toMatch(KEPT);
+    expect(await log('test_-5')).toBe('');
+  });
+});

@@ -35,7 +35,7 @@ import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
-import { memoryTools } from '../../src/tools/memory.js';
+import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
@@ -126,7 +126,10 @@ export interface WorkbenchOptions {
   around?: (store: Store) => Store;
 }
 
-/** As a gateway is configured that says nothing of all this; only a burst is not waited for. */
+/**
+ * As a gateway is configured that says nothing of all this; only a burst is not waited for, and no note on what was
+ * saved stands under a reply.
+ */
 export const SETTINGS: Settings = {
   maxOutputTokens: 1_000,
   overheardMessages: 50,
@@ -137,6 +140,8 @@ export const SETTINGS: Settings = {
   choices: [],
   natural: false,
   caps: { rounds: 3, replies: 8 },
+  announce: 'off',
+  consolidation: null,
   maxAgeMs: 24 * 3_600_000,
 };
 
@@ -231,7 +236,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     recall: options.recall ?? NO_RECALL,
     media: options.media ?? NO_MEDIA,
     model,
-    toolsFor: options.toolsFor ?? (() => tools),
+    toolsFor: options.toolsFor ?? (({ draft }) => (draft ? toolSet(draftTools(draft)) : tools)),
     rulesFor: () => ({
       direct: 'open',
       groups: 'open',

@@ -94,6 +94,16 @@ describe('a window that the server tells', () => {
     await expect.poll(() => client.contextTokens()).toBe(4_096);
   });
 
+  test('is asked for again when it was forgotten after a week', async () => {
+    const client = await telling(vllm(), 'small');
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(8_192);
+    await bench.clock.advance(7.5 * 24 * 3_600_000 - 60_000);
+    expect(client.contextTokens()).toBe(128_000);
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(8_192);
+  });
+
   test('never makes it larger than the operator set, and smaller with a warning', async () => {
     const small = await telling(vllm(), 'small', { contextTokens: () => 6_000 });
     await answered(small, ask('hello'));

@@ -6,6 +6,7 @@
 
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
+import type { PersonaId } from '../../core/ids.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
@@ -14,6 +15,7 @@ import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
+import { presentIn } from '../participants.js';
 import type { Services } from '../services.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, nextChunk } from './chunk.js';
@@ -138,14 +140,15 @@ async function ask(
   const { chat, room, personaId } = subject;
   const set = flushTools(services, subject);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
+  const isPrivate = !(await wasHeardByAll(services, subject, chunk));
   const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
   const outcome = await runTurn(services, {
     turnId: `flush-${services.newId()}`,
     room,
-    tools: { ...set, tools: set.tools.map((tool) => watched(tool, unsaved)) },
+    tools: { ...set, tools: set.tools.map((tool) => watched(isPrivate ? keptPrivate(tool) : tool, unsaved)) },
     maxToolRounds: MOST_ROUNDS,
     persona: known.persona,
-    messages: [...copy, request(chunk, known)],
+    messages: [...copy, request(chunk, known, isPrivate)],
     seen: known.seen,
     authorisation: { chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
     cause: { kind: 'flush', personaId, turnId: null },
@@ -188,9 +191,41 @@ function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   };
 }
 
+/**
+ * The daily log is in the prompt of every persona of the chat, so it must not tell what only some of them heard. A
+ * persona that was never here (as `default`, where others are talked to) is not among them.
+ */
+async function wasHeardByAll(
+  { store }: Pick<Services, 'store'>,
+  { chat, room, personaId, personas }: Subject,
+  { ids }: Chunk,
+): Promise<boolean> {
+  const present = presentIn(chat, personas);
+  const others: PersonaId[] = [];
+  for (const { id } of personas) {
+    if (id === personaId) continue;
+    if (present.includes(id) || (await store.roomsHeard(chat.id, id)).length > 0) others.push(id);
+  }
+  return others.length === 0 || store.allHeard(room, others, ids);
+}
+
+const KEPT_PRIVATE =
+  'Not everybody in this chat heard this conversation, and the daily log is read by all its personas: nothing was ' +
+  'written. Keep it in your own tiers instead, with its date (write_tiered_memory).';
+
+function keptPrivate(tool: AnyTool): AnyTool {
+  if (tool.name !== DAILY_LOG_WRITER) return tool;
+  return { ...tool, execute: async () => ({ content: KEPT_PRIVATE, failed: true }) };
+}
+
+const DAILY_LOG_WRITER = 'write_memory';
+const DAILY_LINE =
+  '- write_memory with scope chat_daily: one short line for each thing that happened, was decided or promised, with the date of the day it happened. Do not repeat lines that stand there.';
+const NO_DAILY_LINE =
+  '- Nothing into the daily log this time: other personas of this chat read it and did not hear all of this. What happened, was decided or promised belongs in your own tiers, with its date.';
 const OPENING_CHARS = 80;
 
-function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge): ModelMessage {
+function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
   const [first] = fresh;
   const since = first
     ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${opening(first.text)}”.`
@@ -199,7 +234,11 @@ function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge): Model
     role: 'user',
     content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
 
-Save now what will matter later and is not in your memory yet, into the tier it belongs to, or as lines of the daily log under the date of the day it happened. Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
+Save now what will matter later and is not in your memory yet:
+- Into the tier it belongs to. A write replaces the tier, so keep in it what still holds.
+${isPrivate ? NO_DAILY_LINE : DAILY_LINE}
+
+Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
   };
 }
 

@@ -48,6 +48,11 @@ export interface Windows extends WindowControl {
    * request. Returns at once.
    */
   consider(subject: Subject, sizes: Sizes, measured: Measured | null, isCut: boolean): void;
+  /**
+   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
+   * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
+   */
+  beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
   /** Takes up pending flushes, and what an earlier run left unfinished. */
   start(channels: string[]): void;
   /** Aborts all running work; resolves when it has settled. */
@@ -60,10 +65,12 @@ interface Work {
   room: RoomId;
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
-  /** Whether a turn waits for it. */
-  isAwaited: boolean;
+  urgency: Urgency;
   done: Promise<CompactionEnd>;
 }
+
+/** A turn waits for it; nobody does, but it makes room; or it can be done any other time and yields at once. */
+type Urgency = 'awaited' | 'background' | 'yielding';
 
 /** When nothing could leave, compaction is tried again only after this many further messages. */
 const LOOK_AGAIN_AFTER = 4;
@@ -90,7 +97,7 @@ export function createWindows(services: CompactionServices): Windows {
   function run(
     subject: Subject,
     task: (signal: AbortSignal) => Promise<CompactionEnd>,
-    isAwaited = false,
+    urgency: Urgency = 'background',
   ): Work {
     const key = viewKey(subject);
     const before = running.get(key);
@@ -104,7 +111,7 @@ export function createWindows(services: CompactionServices): Windows {
         );
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], isAwaited, done };
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], urgency, done };
     running.set(key, work);
     void done.then(() => {
       if (running.get(key) === work) running.delete(key);
@@ -133,7 +140,7 @@ export function createWindows(services: CompactionServices): Windows {
       await pendingFlushes.look(subject);
       return end;
     };
-    return run(subject, task, turn !== null);
+    return run(subject, task, turn === null ? 'background' : 'awaited');
   }
 
   async function halt(room: RoomId, personaId: PersonaId): Promise<void> {
@@ -149,7 +156,7 @@ export function createWindows(services: CompactionServices): Windows {
       const before = running.get(viewKey(subject));
       // Running work started with a smaller window and may free too little, so another compaction follows; together
       // they share one deadline, and what runs in the background with none leaves the other its half.
-      if (before) await doneWithin(before, DEADLINE_MS / 2);
+      if (before) await doneWithin(before, before.urgency === 'yielding' ? 0 : DEADLINE_MS / 2);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
@@ -157,7 +164,7 @@ export function createWindows(services: CompactionServices): Windows {
 
     giveWay: () =>
       services.clock.after(DEADLINE_MS, () => {
-        const idle = [...running.values()].filter(({ isAwaited }) => !isAwaited);
+        const idle = [...running.values()].filter(({ urgency }) => urgency !== 'awaited');
         if (idle.length === 0) return;
         log.info(
           { works: idle.length },
@@ -195,6 +202,14 @@ export function createWindows(services: CompactionServices): Windows {
         'a window fills up; compacting it in the background',
       );
       begin(subject, { messages: sizes.messages, measured }, null);
+    },
+
+    async beside(subject, work) {
+      const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
+        await work(signal);
+        return 'nothing';
+      };
+      await run(subject, task, 'yielding').done;
     },
 
     halt,

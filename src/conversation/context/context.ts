@@ -90,6 +90,7 @@ export async function buildContext(
   const recalled = (await knowsMore(services, ask, window, promptMemory))
     ? await recollect(services, { chatId: chat.id, personaId }, batch, {
         now: ask.now,
+        before: window.newest,
         shown: `${promptMemory.memory}\n${promptMemory.dailyLog}`,
         except: { room, after: view.windowAfter },
       })
@@ -111,7 +112,7 @@ export async function buildContext(
   const besideTokens = tokensOf([...summary, asked]);
   const entries = window.entries(images);
   const history = fitting(entries, budget - besideTokens);
-  const all = { ...promptMemory, recalled: recalled.join('\n') };
+  const all = { ...promptMemory, recalled: recalled.join('\n'), summary: view.summary ?? '' };
   return {
     persona,
     seen,
@@ -150,7 +151,13 @@ async function knowsMore(
 }
 
 function isSameGiven(a: PromptMemory, b: PromptMemory | null): boolean {
-  return b !== null && a.memory === b.memory && a.dailyLog === b.dailyLog && a.recalled === b.recalled;
+  return (
+    b !== null &&
+    a.memory === b.memory &&
+    a.dailyLog === b.dailyLog &&
+    a.recalled === b.recalled &&
+    a.summary === b.summary
+  );
 }
 
 /** The messages to be answered. One that is longer than the whole window is cut, with a marker. */

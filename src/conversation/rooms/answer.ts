@@ -12,6 +12,7 @@ import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';
 import { readFiles } from '../context/files.js';
 import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
+import { savedNote } from '../deliver/saved.js';
 import { postNotices } from '../deliver/say.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { greet } from '../greeting.js';
@@ -189,7 +190,8 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
   const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
-  const said = saidBy(work, ending.speaker, isAnswered ? ending.lateByHours : null);
+  const late = isAnswered ? ending.lateByHours : null;
+  const said = { ...saidBy(work, ending.speaker, late), note: await savedNote(services, chat, turn) };
   const deliveries = replyOf(channel, said, ending.text);
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
@@ -243,7 +245,7 @@ function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHour
 function saidBy({ chat, personas, turn, batch }: Turn, speaker: string, lateByHours: number | null): Said {
   const { id: turnId, personaId } = turn;
   const appearance = appearanceOf(chat, personas, personaId);
-  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours };
+  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours, note: null };
 }
 
 /** Which of the other personas present the reply addresses. */
