@@ -125,7 +125,6 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     return { kind: 'suspended', alarm: until === null ? null : { waitsFor, at: until } };
   }
 
-  const { usage } = outcome;
   const fault = faultOf(outcome);
   if (fault) {
     log.warn(
@@ -139,13 +138,12 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     text: fault ? fault.sentence : outcome.kind === 'answered' ? outcome.text : '',
     speaker: context.persona.name,
     lateByHours,
-    usage,
+    usage: outcome.usage,
     measured,
     promptMemory: context.promptMemory,
   });
   if (outcome.kind === 'answered') {
-    const isCut = outcome.cut === true;
-    windows.consider(subject, context.sizes, measured ?? context.view.measured, isCut);
+    windows.consider(subject, context.sizes, measured ?? context.view.measured, outcome.cut === true);
   }
   metrics.observe('turn_seconds', (clock.now() - started) / 1000);
   return finished;
