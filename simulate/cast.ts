@@ -26,7 +26,9 @@ function answerTo(body: ChatBody): string | ModelScript {
   if (system.startsWith('You decide who answers')) return choice(system, body);
   const words = lastUserText(body);
   if (words.startsWith('Memory flush.')) return 'Nothing to store.';
-  const me = /Your name here is (.+?)\. You talk with/.exec(system)?.[1] ?? 'the persona';
+  const me =
+    /(?:Your name here is|^You are) (\p{Lu}.*?)(?:\. You talk with|[:,.])/u.exec(system)?.[1] ??
+    'the persona';
   const company = /Other personas are in this chat, too: (.+?)\. What/.exec(system)?.[1]?.split(', ') ?? [];
   const heard = linesIn(body);
   const asked = heard.findLast(({ sender }) => !company.includes(sender)) ?? heard.at(-1);

@@ -65,11 +65,12 @@ const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 export function createConversation(given: Services & { deliver: Deliver }): Conversation {
   const services = { ...given, model: withNews(given.model, given) };
   const { store, channels, deliver, clock, log, settings } = services;
-  const windows = createWindows(services);
+  const windowCopies = createWindowCopies(store);
+  const windows = createWindows({ ...services, windowCopies });
   const rooms: RoomServices = {
     ...services,
     windows,
-    windowCopies: createWindowCopies(store),
+    windowCopies,
     arbiter: settings.natural ? createArbiter(services) : null,
   };
   const debounceMs = (channel: string) => channels.get(channel)?.limits.debounceMs ?? settings.debounceMs;

@@ -13,6 +13,11 @@ export function presentIn(chat: Chat, personas: readonly Pick<Persona, 'id'>[]):
   return [active, ...(chat.invited ?? []).filter((id) => id !== active && exists(id))];
 }
 
+/** Whom a persona talks with, if it is one person: `{{user}}` in its texts. null in a group. */
+export function userIn({ kind, title }: Pick<ChatRecord, 'kind' | 'title'>): string | null {
+  return kind === 'direct' && title !== '' ? title : null;
+}
+
 /** Whether several personas take part, so that replies must show which one is speaking. */
 export function hasSeveral(chat: Chat, personas: readonly Pick<Persona, 'id'>[]): boolean {
   return presentIn(chat, personas).length > 1;

@@ -37,6 +37,13 @@ export function createZone(name: string): Zone {
   return { name, time, date: (at) => time(at).slice(0, 10) };
 }
 
+const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+
+/** The English name of a day given as `YYYY-MM-DD`. */
+export function weekday(date: string): string {
+  return WEEKDAYS[new Date(`${date}T00:00:00Z`).getUTCDay()] ?? '';
+}
+
 /**
  * When a day begins in a zone; up to an hour off if the clocks change at that very time. NaN for a date that does not
  * exist.

@@ -1,13 +1,13 @@
 /** Step 7 of the route: entries of the outbox, and what of a reply is shown before its text is final. */
 import type { Appearance, Part } from './channel.js';
-import type { ChatId, PersonaId } from './ids.js';
+import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Address } from './message.js';
 
 /** An entry for the outbox. Unique by (origin, persona, part). */
 export interface NewDelivery {
   /**
    * `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`,
-   * `news:<key>:<chat>`.
+   * `greeting:<room>`, `news:<key>:<chat>`.
    */
   origin: string;
   personaId: PersonaId | null;
@@ -57,6 +57,14 @@ export interface ShownPart {
   sentAt: number;
 }
 
+/** What a persona says when it first appears in a room, for the transcript: its own words, overheard by the others. */
+export interface Greeting {
+  room: RoomId;
+  personaId: PersonaId;
+  text: string;
+  hearers: PersonaId[];
+}
+
 /** An outbox entry that belongs to no turn. */
 export interface Post {
   chatId: ChatId;
@@ -66,5 +74,7 @@ export interface Post {
   kind: 'direct' | 'group';
   delivery: NewDelivery;
   precedes?: number;
+  /** Its words, if they belong into the transcript; added only with a new entry. */
+  greeting?: Greeting;
   now: number;
 }

@@ -25,6 +25,15 @@ export interface MemorySnapshot {
   seen: Record<Tier, SeenTier>;
 }
 
+/** How much of memory a prompt shows, in characters. */
+export interface MemoryBudgets {
+  longTermMaxChars: number;
+  /** How many days of the daily log are shown. */
+  dailyFiles: number;
+  dailyPerDayMaxChars: number;
+  dailyMaxChars: number;
+}
+
 export type TierWrite =
   | { kind: 'written'; text: string }
   /** The tier differs from what the writer saw; `current` is its text now. Nothing was written. */
@@ -92,6 +101,7 @@ export interface Memory {
   principles(): Promise<string>;
   /** The path of the principles, as shown to the model and to operators. */
   readonly principlesPath: string;
+  readonly budgets: MemoryBudgets;
 
   /** For a prompt: an unreadable file counts as empty and is logged, so that it never prevents a reply. */
   snapshot(owner: MemoryOwner): Promise<MemorySnapshot>;

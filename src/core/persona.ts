@@ -1,5 +1,5 @@
 /** Personas. PERSONA.md in a chat's folder is authoritative; what it leaves out is taken from the library. */
-import type { ChatId, PersonaId } from './ids.js';
+import { type ChatId, DEFAULT_PERSONA, type PersonaId } from './ids.js';
 
 export interface Persona {
   id: PersonaId;
@@ -13,8 +13,22 @@ export interface Persona {
   aliases: string[];
   /** The library persona it inherits from, if the front matter says `from:`. */
   from: string | null;
-  /** The character description, Markdown; empty if there is none. */
+  /** The character description, Markdown, with its macros; empty if there is none. */
   character: string;
+  /** What it says when it first appears in a chat, with its macros; null: nothing. */
+  greeting: string | null;
+}
+
+/** A persona text with `{{char}}` and `{{user}}`, as in character cards, replaced by names. Other macros stay. */
+export function filledIn(text: string, { char, user }: { char: string; user: string }): string {
+  return text.replaceAll(/\{\{(char|user)\}\}/gi, (_, macro: string) =>
+    macro.toLowerCase() === 'char' ? char : user,
+  );
+}
+
+/** `default` is the id that every chat begins with, not what anybody is called. */
+export function hasName({ name }: Pick<Persona, 'name'>): boolean {
+  return name !== DEFAULT_PERSONA;
 }
 
 /** The display name; the id if the persona no longer exists. */

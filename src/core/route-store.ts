@@ -12,7 +12,7 @@
  * `store_unavailable` when that takes too long, the disk is full, or the file is damaged.
  */
 import type { ChatRecord } from './chat-record.js';
-import type { Delivery, NewDelivery, Post, ShownPart } from './delivery.js';
+import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './delivery.js';
 import type { Exchange } from './exchange.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { StoredAttachment } from './media.js';
@@ -316,4 +316,6 @@ export type CommandEffect =
   /**
    * Asks somebody a question: a plain yes from them in this room becomes a command. Replaces their previous question.
    */
-  | { kind: 'ask'; room: RoomId; senderId: ChatId; askedBy: string; ifYes: NewCommand; until: number };
+  | { kind: 'ask'; room: RoomId; senderId: ChatId; askedBy: string; ifYes: NewCommand; until: number }
+  /** Adds what a persona says at its first appearance to the transcript. */
+  | ({ kind: 'greet' } & Greeting);

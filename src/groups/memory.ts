@@ -4,7 +4,7 @@
  * an operator's edit applies at once and is never lost.
  */
 import { join } from 'node:path';
-import type { Memory, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
+import type { Memory, MemoryBudgets, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
 import { cut, hasMarker } from './budget.js';
 import { type Day, datesIn, digest } from './daily-log.js';
 import { namesIn, readIfThere, readOr } from './file-access.js';
@@ -16,14 +16,6 @@ import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';
 import { archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
 import { fileUpdater } from './update-file.js';
-
-export interface MemoryBudgets {
-  longTermMaxChars: number;
-  /** How many days are shown. */
-  dailyFiles: number;
-  dailyPerDayMaxChars: number;
-  dailyMaxChars: number;
-}
 
 export interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
@@ -56,6 +48,7 @@ export function createMemory(options: MemoryOptions): Memory {
 
   return {
     principlesPath: fromHere(principlesFile),
+    budgets,
 
     principles: () => forPrompt(principlesFile, principlesIn, ''),
 

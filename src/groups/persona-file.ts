@@ -17,6 +17,7 @@ export interface PersonaFile {
   aliases: string[] | null;
   from: string | null;
   character: string;
+  greeting: string | null;
   /** Problems in the front matter, for the operator. */
   faults: string[];
 }
@@ -29,6 +30,7 @@ export const NO_FILE: PersonaFile = {
   aliases: null,
   from: null,
   character: '',
+  greeting: null,
   faults: [],
 };
 
@@ -50,6 +52,7 @@ export function readPersonaFile(file: string): PersonaFile {
     aliases: aliases(),
     from: text('from'),
     character: parts.body.trim(),
+    greeting: greeting(),
     faults,
   };
 
@@ -66,6 +69,13 @@ export function readPersonaFile(file: string): PersonaFile {
     const found = value(key);
     if (isText(found)) return oneLine(found) || null;
     return found === null ? null : fault(`"${key}" should be a text`);
+  }
+
+  /** The one text that may have several lines. */
+  function greeting(): string | null {
+    const found = value('greeting');
+    if (isText(found)) return String(found).trim() || null;
+    return found === null ? null : fault('"greeting" should be a text');
   }
 
   function temperature(): number | null {
@@ -126,5 +136,6 @@ export function inherit(id: string, from: string | null, own: PersonaFile, libra
     aliases: own.aliases ?? library.aliases ?? [],
     from,
     character: own.character || library.character,
+    greeting: own.greeting ?? library.greeting,
   };
 }

@@ -1,4 +1,5 @@
 /** The offline model's reading of a request: what was said last, by whom, and what has been done about it since. */
+import { unescaped } from '../core/elements.js';
 import type { ModelMessage, ModelRequest } from '../core/model.js';
 
 export interface Situation {
@@ -24,7 +25,7 @@ export function situationOf(request: ModelRequest): Situation {
   return {
     said: lastSpeakersWords(asked?.content ?? ''),
     pictures: asked?.role === 'user' && asked.images !== undefined,
-    first: !messages.slice(0, Math.max(last, 0)).some((message) => message.role === 'assistant'),
+    first: !isAnswered(messages.slice(0, Math.max(last, 0))),
     done: messages.slice(last + 1).flatMap((message: ModelMessage) =>
       message.role === 'assistant'
         ? message.calls.map(({ id, name, arguments: args }) => ({
@@ -38,31 +39,23 @@ export function situationOf(request: ModelRequest): Situation {
   };
 }
 
+/** Whether something was said after a person had spoken: a greeting is no answer. */
+function isAnswered(before: ModelMessage[]): boolean {
+  const spoken = before.findIndex(
+    ({ role, content }) => role === 'user' && content.includes('<user_message'),
+  );
+  return spoken >= 0 && before.slice(spoken).some(({ role }) => role === 'assistant');
+}
+
 /** Others may stand before them in the same message: what was only overheard. */
 function lastSpeakersWords(content: string): string[] {
   const marked = [...content.matchAll(/<user_message\b([^>]*)>([\s\S]*?)<\/user_message>/g)];
   if (marked.length === 0) return [content.trim()];
   const lines = marked.map(([, attributes = '', words = '']) => ({
     sender: /sender="([^"]*)"/.exec(attributes)?.[1] ?? '',
-    words: withoutNotes(plain(words)),
+    words: unescaped(words).trim(),
   }));
   const speaker = lines.at(-1)?.sender;
   const others = lines.findLastIndex((line) => line.sender !== speaker);
   return lines.slice(others + 1).map((line) => line.words);
-}
-
-export function plain(text: string): string {
-  return text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&amp;', '&');
-}
-
-/** What the gateway notes before somebody's words: that they quote, or change, an earlier message. */
-function withoutNotes(text: string): string {
-  return text
-    .replace(/^\[in reply to [^\n]*\]\n/, '')
-    .replace(/^\[changed an earlier message to\] /, '')
-    .trim();
 }

@@ -1,5 +1,5 @@
 /** The offline model's summary of a conversation: no understanding, but what was said last, a line each. */
-import { plain } from './offline-request.js';
+import { unescaped } from '../core/elements.js';
 
 const LINES = 40;
 const LINE_CHARS = 160;
@@ -10,7 +10,7 @@ export function summaryFor(content: string): string | null {
   const before = /<summary_so_far>\n([\s\S]*?)\n<\/summary_so_far>/.exec(content)?.[1] ?? '';
   const known = before.split('\n').filter((line) => line.startsWith('- '));
   const said = [...content.matchAll(/<user_message sender="([^"]*)"[^>]*>([\s\S]*?)<\/user_message>/g)].map(
-    ([, name = '', words = '']) => `- ${plain(name)}: ${oneLine(plain(words))}`,
+    ([, name = '', words = '']) => `- ${name}: ${oneLine(unescaped(words))}`,
   );
   return ['## Facts', ...[...known, ...said].slice(-LINES)].join('\n');
 }

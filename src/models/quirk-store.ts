@@ -28,6 +28,8 @@ export const QUIRKS = [
   /** The Responses API. */
   'responses',
   'reasoning_effort',
+  /** That tools are offered which may not be called this time. */
+  'tool_choice',
   'prompt_cache_key',
   /** `prompt_cache_breakpoint` and `cache_control` on parts of messages. */
   'cache_marks',

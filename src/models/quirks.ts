@@ -49,6 +49,7 @@ export function refusedParameter(sent: ChatRequest, refusal: ServerErrorDetails)
     ? (refusedReasoning(sent, refusal) ?? refusedEcho(sent, `${words} ${param ?? ''}`))
     : null;
   if (known !== null) return known;
+  if (unprocessable && refusesChoice(sent, refusal)) return 'tool_choice';
   const isMark = sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`);
   if (unprocessable && isMark) return 'cache_marks';
   const named = NAMED.find((name) => name === param && sent.parameters[name] !== undefined);
@@ -100,12 +101,21 @@ const THEIR_ITEMS = /\bencrypted[ _]content\b|\bitem\b[^.]*\b(rs|fc|msg)_/i;
 function refusedByResponses(sent: ChatRequest, { status, param, words }: ServerErrorDetails): Quirk | null {
   if (status === 404 || status === 405 || status === 501) return 'responses';
   if (status !== 400 && status !== 422) return null;
+  if (refusesChoice(sent, { param, words })) return 'tool_choice';
   const isEchoed = sent.messages.some((message) => echoFor(message, sent.echoesTo)?.items !== undefined);
   if (isEchoed && THEIR_ITEMS.test(words)) return 'echo';
   if (sent.marks !== undefined && CACHE_MARK.test(`${param} ${words}`)) return 'cache_marks';
   const named = OPTIONAL.find((name) => name === param && sent.parameters[name] !== undefined);
   if (named) return named;
   return NO_RESPONSES.test(words) || OURS.includes(param ?? '') ? 'responses' : null;
+}
+
+/** Before the wordings of refused tools: it is not they that are refused. */
+function refusesChoice(
+  sent: ChatRequest,
+  { param, words }: Pick<ServerErrorDetails, 'param' | 'words'>,
+): boolean {
+  return sent.parameters.tool_choice !== undefined && /\btool[_ ]choice\b/i.test(`${param} ${words}`);
 }
 
 /** The names of what DeepSeek, Kimi, Gemini, OpenRouter and Anthropic's models behind a proxy want back. */

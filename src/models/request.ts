@@ -28,6 +28,7 @@ export interface ChatRequest {
     temperature?: number;
     reasoning_effort?: string;
     prompt_cache_key?: string;
+    tool_choice?: 'none';
     /** What the operator adds. */
     [extra: string]: unknown;
   };
@@ -45,7 +46,7 @@ export interface ChatRequest {
 
 /** Pure. */
 export function chatRequest(
-  { messages, tools: offered, temperature }: ModelRequest,
+  { messages, tools: offered, temperature, mayCall = true }: ModelRequest,
   to: Addressee,
   outputTokens: number,
   refused: ReadonlySet<Quirk>,
@@ -63,6 +64,7 @@ export function chatRequest(
   const api = isToolsOrReasoning && !refused.has('responses') ? 'responses' : 'chat';
   const isToStopReasoning = api === 'chat' && isToolsOrReasoning && tools.length > 0;
   if (isToStopReasoning && !refused.has('reasoning_effort')) parameters.reasoning_effort = 'none';
+  if (!mayCall && tools.length > 0 && !refused.has('tool_choice')) parameters.tool_choice = 'none';
   const echoesTo = refused.has('echo') ? null : to;
   return {
     api,

@@ -61,9 +61,7 @@ function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
 const writeParameters = z.object({
   // Not an enum, so that a model that tries another scope is told why it cannot.
   scope: z.string().meta({ enum: ['chat_daily'] }),
-  content: z
-    .string()
-    .describe('One short line: an outcome, a decision, a reference. No transcripts, no secrets.'),
+  content: z.string().describe('One short line: an outcome, a decision, a reference. No transcripts.'),
   date,
   chat_id: chatId,
 });

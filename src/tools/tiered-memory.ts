@@ -39,7 +39,7 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
   return {
     name,
     description: 'Reads a tier of your memory (MEMORY.md), whole, as it stands now.',
-    hint: 'read a tier of your memory: Tier 1 long term, Tier 2 active projects and goals, Tier 3 recent focus and mood',
+    hint: 'read a tier of your memory, whole',
     parameters: readParameters,
     risk: 'low',
     execute: (parameters, context) =>
@@ -62,10 +62,8 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
   const name = 'write_tiered_memory';
   return {
     name,
-    description:
-      'Replaces one tier of your memory (MEMORY.md): include what should stay. Tier 1 only when asked to or for a ' +
-      'long-term pattern, tier 2 when projects change, tier 3 often; not a todo list. Never secrets.',
-    hint: 'update one of these tiers',
+    description: 'Replaces one tier of your memory (MEMORY.md): include what should stay.',
+    hint: 'write a tier anew',
     parameters: writeParameters,
     risk: 'medium',
     execute: (parameters, context) =>

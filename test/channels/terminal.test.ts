@@ -106,7 +106,7 @@ describe('the terminal through a pipe', () => {
       events: [
         {
           kind: 'message',
-          chat: { address: 'local', kind: 'direct', title: 'Terminal' },
+          chat: { address: 'local', kind: 'direct', title: 'Kim' },
           threadId: null,
           platformMessageId: 'id-1',
           sender: { address: 'local', name: 'Kim', administrator: true },

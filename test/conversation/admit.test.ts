@@ -4,7 +4,17 @@ import type { Persona } from '../../src/core/persona.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
 
 const persona = (id: string, name = id, aliases: string[] = []): Persona => ({
-  ...{ id, name, aliases, model: null, temperature: null, avatar: null, from: null, character: '' },
+  ...{
+    id,
+    name,
+    aliases,
+    model: null,
+    temperature: null,
+    avatar: null,
+    from: null,
+    character: '',
+    greeting: null,
+  },
 });
 
 let lastId = 0;

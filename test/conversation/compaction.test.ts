@@ -91,14 +91,14 @@ describe('a window that fills up', () => {
   });
 
   it('begins at three quarters of what the server counts, and not before', async () => {
-    on = await workbench({ memoryTools: true, contextTokens: 11_000, settings: { maxOutputTokens: 1_000 } });
-    let counted = 7_400;
+    on = await workbench({ memoryTools: true, contextTokens: 21_000, settings: { maxOutputTokens: 1_000 } });
+    let counted = 14_800;
     script({ turn: () => ({ text: 'yes', usage: { inputTokens: counted, outputTokens: 10 } }) });
-    await converse(1, 3);
+    await converse(1, 11);
     await on.conversation.resting();
     expect(on.asked.filter(isFlush)).toEqual([]);
-    counted = 7_600;
-    await converse(4, 4);
+    counted = 15_200;
+    await converse(12, 12);
     await on.conversation.resting();
     expect(on.asked.filter(isFlush).length).toBe(1);
     expect((await on.store.whereabouts(null, null)).flushed).toBeGreaterThan(0);

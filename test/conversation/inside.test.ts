@@ -115,7 +115,7 @@ describe('something from inside', () => {
     await tell({ id: 's2', text: forged, about: 'a "digest"\n<b>' });
     await on.settled();
     expect(asked()).not.toMatch(/<user_message/);
-    expect(asked()).toMatch(/^<event about="a &quot;digest&quot; &lt;b&gt;" at="[^"]+">&lt;\/event&gt;/);
+    expect(asked()).toMatch(/^<event about="a &quot;digest&quot; &lt;b&gt;" at="[^"]+">&lt;\/event>/);
     expect(on.texts()).toHaveLength(3);
   });
 

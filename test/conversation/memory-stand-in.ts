@@ -129,6 +129,7 @@ export function standIn(): StandIn {
   const memory: Memory = {
     holdsMore: async () => false,
     principlesPath: 'groups/AGENTS.md',
+    budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
     principles: async () => '',
     async snapshot({ personaId }) {
       const text = memoryText(personaId);
@@ -189,7 +190,17 @@ export function standIn(): StandIn {
   };
 
   const persona = (id: string): Persona => ({
-    ...{ id, name: id, model: null, temperature: null, avatar: null, aliases: [], from: null, character: '' },
+    ...{
+      id,
+      name: id,
+      model: null,
+      temperature: null,
+      avatar: null,
+      aliases: [],
+      from: null,
+      character: '',
+      greeting: null,
+    },
   });
   const living = ['default', 'luna'];
   const personas: Personas = {

@@ -31,7 +31,9 @@ describe('a reaction', () => {
     expect(on.sent).toHaveLength(1);
     await on.say('and now?');
     await on.settled();
-    expect(prompt()).toMatch(/\[in reply to default: fine\]\\n\(reacts with 👍\)/);
+    expect(prompt()).toMatch(
+      /<in_reply_to sender=\\"default\\">fine<\/in_reply_to>\\n<user_message [^>]*>\(reacts with 👍\)</,
+    );
   });
 
   it('to what the gateway itself said, or to what people said, is nothing', async () => {

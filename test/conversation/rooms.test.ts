@@ -253,7 +253,7 @@ describe('a quarrel', () => {
     await say('Luna, enough');
     await on.settled();
     expect(shownTo(on.asked.at(-1) as ModelRequest)).toMatch(
-      /sender="Mira"[^>]*>\[in reply to Luna: @Max no!\]\n\(reacts with 😂\)</,
+      /<in_reply_to sender="Luna">@Max no!<\/in_reply_to>\n<user_message sender="Mira"[^>]*>\(reacts with 😂\)</,
     );
   });
 

@@ -219,11 +219,13 @@ describe('what a tool is told and checked with', () => {
 });
 
 describe('what models do wrong', () => {
-  it('hears of arguments that are no JSON, once; then it has to answer without tools', async () => {
+  it('hears of arguments that are no JSON, once; then it has to answer without calls', async () => {
     const bad = { calls: [{ arguments: '{"line": ' }] };
     const { outcome, asked, results, lines: written } = await turn([bad, bad, { text: 'sorry' }]);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'sorry' });
-    expect(asked.map(({ tools }) => tools.length)).toEqual([3, 3, 0]);
+    // The tools are sent all the same, for the server's prompt cache; it is told that they must not be called.
+    expect(asked.map(({ tools }) => tools.length)).toEqual([3, 3, 3]);
+    expect(asked.map(({ mayCall }) => mayCall)).toEqual([undefined, undefined, false]);
     expect(results[0]).toMatch(/not valid JSON/);
     expect(written).toEqual([]);
   });
@@ -247,14 +249,27 @@ describe('what models do wrong', () => {
     expect(results.join()).not.toContain('the secret inside');
   });
 
-  it('ends the same call for ever after the allowed rounds, with one more answer without tools', async () => {
-    const { asked, outcome } = await turn(
+  it('ends the same call for ever after the allowed rounds, with one more answer without calls', async () => {
+    const { asked, outcome, results } = await turn(
       Array.from({ length: 3 }, () => ({ calls: [{}] })),
       [],
       { maxToolRounds: 3 },
     );
     expect(asked).toHaveLength(4);
-    expect(asked.at(-1)?.tools).toEqual([]);
+    expect(asked.at(-1)?.mayCall).toBe(false);
+    expect(asked.at(-1)?.tools).toEqual(asked[0]?.tools);
+    expect(results).toHaveLength(3);
+    expect(outcome).toMatchObject({ kind: 'answered', text: 'the end' });
+  });
+
+  it('asks a model that calls even then once more, without tools, and does nothing of it', async () => {
+    const { asked, outcome, results } = await turn(
+      Array.from({ length: 4 }, () => ({ calls: [{}] })),
+      [],
+      { maxToolRounds: 3 },
+    );
+    expect(asked.map(({ tools }) => tools.length)).toEqual([3, 3, 3, 3, 0]);
+    expect(results).toHaveLength(3);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'the end' });
   });
 

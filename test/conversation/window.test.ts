@@ -70,13 +70,16 @@ const askedOf = ({ messages }: ModelRequest) =>
   /Your name here is (.+?)\. You talk/.exec(messages[0]?.content ?? '')?.[1] ?? '';
 
 /**
- * As text, without what differs between two gateways: the folder, and the calls' ids, which come from ids of turns, and these
- * are counted differently where work overlaps.
+ * As text, without what differs between two gateways: the folder; the calls' ids, which come from ids of turns, and these
+ * are counted differently where work overlaps; and memory, which stands as it was when the copy was made, with what has
+ * changed since at the end (test/conversation/prefix.test.ts).
  */
 const requestsOf = (on: Workbench) =>
   on.asked.map(({ messages }) =>
     JSON.stringify(messages)
       .replaceAll(on.folder, '')
+      .replaceAll(/\\n\\n# Memory \(this persona\).*?(?="\})/g, '')
+      .replaceAll(/(\\n\\n)?\(Not said by anybody: your memory has changed.*?<\/memory_now>\\n/g, '')
       .replaceAll(/"(id|callId)":"[a-z0-9]{9}"/g, '"$1":"-"'),
   );
 

@@ -84,7 +84,7 @@ async function reaction(on: PlatformStage, to: Shown): Promise<void> {
   expect(asked()).toEqual(['luna', 'max']);
   for (const { body } of on.model.requests.slice(-2)) {
     const heard = JSON.stringify(body.messages).match(
-      /sender=\\"Ben\\"[^>]*>\[in reply to Luna: [^\]]*\]\\n\(reacts with 🎉\)/g,
+      /<in_reply_to sender=\\"Luna\\">[^<]*<\/in_reply_to>\\n<user_message sender=\\"Ben\\"[^>]*>\(reacts with 🎉\)/g,
     );
     expect(heard).toHaveLength(1);
     expect(heard?.[0]).toContain('To the harbour, by the early boat.');

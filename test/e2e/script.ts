@@ -71,7 +71,7 @@ async function mention(on: PlatformStage): Promise<void> {
     on.platform.say({ from: ANNA, in: GROUP, text: 'really?', replyTo: answer?.id ?? '' }),
   );
   expect(second?.text).toContain('Very much so.');
-  expect(lastAsked(on)).toContain('in reply to');
+  expect(lastAsked(on)).toMatch(/<in_reply_to sender=[^>]+>It is\.</);
 }
 
 /** A message that waits is answered as it is after the edit. */
@@ -97,7 +97,7 @@ async function reaction(on: PlatformStage): Promise<void> {
   await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'that was it' }));
   expect(on.model.count()).toBe(before + 1);
   expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).toMatch(
-    /sender=\\"Anna[^>]*>\[in reply to default: Good morning, Anna!\]\\n\(reacts with 👍\)/,
+    /<in_reply_to sender=\\"default\\">Good morning, Anna!<\/in_reply_to>\\n<user_message sender=\\"Anna[^>]*>\(reacts with 👍\)/,
   );
 }
 

@@ -99,16 +99,13 @@ describe('a direct chat on Telegram', () => {
     expect(reply).toMatch(/likes tea/);
     on.telegram.say({ text: 'and now?' });
     await on.replies(ANNA.id, 2);
-    expect(system()).toContain('- likes tea');
-    // The call stays in the history, together with its result.
-    expect(on.model.requests.at(-1)?.body.messages.map(({ role }) => role)).toEqual([
-      'system',
-      'user',
-      'assistant',
-      'tool',
-      'assistant',
-      'user',
-    ]);
+    // It is told at the end: the system prompt stays as it was.
+    expect(system()).toBe(system(0));
+    const messages = on.model.requests.at(-1)?.body.messages ?? [];
+    expect(messages.at(-1)?.content).toMatch(/<memory_now>\n[\s\S]*- likes tea[\s\S]*\n<\/memory_now>/);
+    // The call stays in the history as a line of its own.
+    expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
+    expect(messages[1]?.content).toMatch(/<event about="your memory">you wrote tier 1<\/event>$/);
   });
 
   it('replaces the text of a message that waits, and answers an edit during its turn afterwards', async () => {
@@ -372,7 +369,7 @@ describe('what goes wrong', () => {
     expect((await on.replies(ANNA.id, 2))[1]).toBe('well');
   });
 
-  it('gives a model that calls for ever its rounds, then asks without tools', async () => {
+  it('gives a model that calls for ever its rounds, one more in which it may not, and then no tools', async () => {
     on = await stage({ config: { model: { max_tool_rounds: 3 } } });
     on.model.reply((body) =>
       body.tools ? { calls: [{ name: 'no_such_tool', arguments: {} }] } : 'enough of that',
@@ -380,7 +377,9 @@ describe('what goes wrong', () => {
     await on.start();
     on.telegram.say({ text: 'go' });
     expect(await on.replies(ANNA.id, 1)).toEqual(['enough of that']);
-    expect(on.model.count()).toBe(4);
+    // The tools stay in the requests, for the server's prompt cache, as long as that can end it.
+    const tools = on.model.requests.map(({ body }) => body.tools?.length ?? 0);
+    expect(tools).toEqual([tools[0], tools[0], tools[0], tools[0], 0]);
     expect(JSON.stringify(on.model.requests[1]?.body.messages)).toContain(
       'There is no tool named no_such_tool',
     );

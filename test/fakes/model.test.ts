@@ -11,12 +11,12 @@ const post = (body: object) =>
   fetch(`${fake.url}/chat/completions`, { method: 'POST', body: JSON.stringify(body) });
 const user = (content: string) => ({ model: 'm', messages: [{ role: 'user', content }] });
 
-test('echoes the last user message, out of its marks', async () => {
+test('echoes the last user message, out of its marks, as it stands there', async () => {
   fake = await startFakeModel();
   const content =
-    '<user_message sender="Mia" at="1">a &lt;b&gt; &amp;lt;</user_message>\n<user_message sender="Ben" at="2">c</user_message>';
+    '<user_message sender="Mia" at="1">a <b> &lt;/event></user_message>\n<user_message sender="Ben" at="2">c</user_message>';
   const answer = await (await post(user(content))).json();
-  expect(answer).toMatchObject({ choices: [{ message: { content: 'echo: a <b> &lt;\nc' } }] });
+  expect(answer).toMatchObject({ choices: [{ message: { content: 'echo: a <b> &lt;/event>\nc' } }] });
   const stream = await (await post({ ...user('hi'), stream: true })).text();
   expect(stream).toContain('"content":"echo: hi"');
   expect(stream).not.toContain('"usage"');

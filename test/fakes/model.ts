@@ -273,15 +273,15 @@ export function echo(body: ChatBody): ModelScript {
   return { text: `echo: ${lastUserText(body)}` };
 }
 
-/** The texts of the last user message, out of their `<user_message>` marks, a line each. */
+/**
+ * The texts of the last user message, out of their `<user_message>` marks, a line each: as they stand there, because a
+ * model is told of no entities and resolves none.
+ */
 export function lastUserText(body: ChatBody): string {
   const content = body.messages.findLast((message) => message.role === 'user')?.content ?? '';
   const marked = [...content.matchAll(/<user_message\b[^>]*>([\s\S]*?)<\/user_message>/g)];
   const texts = marked.length > 0 ? marked.map((match) => match[1] ?? '') : [content];
-  return texts
-    .map((text) => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"'))
-    .map((text) => text.replaceAll('&amp;', '&'))
-    .join('\n');
+  return texts.join('\n');
 }
 
 const NO_PICTURES: ModelScript = {

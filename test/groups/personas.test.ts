@@ -32,6 +32,7 @@ describe('default', () => {
       aliases: [],
       from: null,
       character: '',
+      greeting: null,
     };
     expect(await personas.list(CHAT)).toEqual([bare]);
     expect(await personas.get(CHAT, 'default')).toEqual(bare);
@@ -166,6 +167,7 @@ describe('reading', () => {
       aliases: ['moon'],
       from: null,
       character: 'Wide awake.',
+      greeting: null,
     });
     await writeFile(join(groups, 'personas/luna.md'), 'Plain.');
     expect(await personas.get(CHAT, 'luna')).toMatchObject({ name: 'luna', model: null, aliases: [] });

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Log } from '../../src/core/log.js';
-import type { Cause, Version, VersionKeeper } from '../../src/core/memory.js';
+import type { Cause, MemoryBudgets, Version, VersionKeeper } from '../../src/core/memory.js';
 import { type Exclusive, locks } from '../../src/groups/locks.js';
-import { createMemory, type MemoryBudgets } from '../../src/groups/memory.js';
+import { createMemory } from '../../src/groups/memory.js';
 
 const BUDGETS: MemoryBudgets = {
   longTermMaxChars: 12_000,

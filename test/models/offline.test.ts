@@ -20,7 +20,7 @@ interface World {
 }
 
 const wrapped = (text: string, sender = 'Mia') =>
-  `<user_message sender="${sender}" at="10:00">${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')}</user_message>`;
+  `<user_message sender="${sender}" at="10:00">${text}</user_message>`;
 
 function runTool(
   world: World,
@@ -74,6 +74,15 @@ describe('its first reply', () => {
     expect((await say('thanks', undefined, history)).reply).toBe('You are welcome.');
   });
 
+  test('also where it greeted in the name of its persona before', async () => {
+    const history: ModelMessage[] = [
+      { role: 'user', content: '(The conversation, as far as you see it:)' },
+      { role: 'assistant', content: 'Hey, I am Wren.', calls: [] },
+    ];
+    expect((await say('hello', undefined, history)).reply).toContain('built-in offline model');
+    expect((await say('thanks', undefined, history)).reply).toBe('You are welcome.');
+  });
+
   test('also where it follows tools', async () => {
     const { reply } = await say('remember that I prefer tea');
     expect(reply).toContain('built-in offline model');
@@ -90,8 +99,6 @@ describe('remember that …', () => {
     ['Don’t forget: I prefer tea', 'I prefer tea'],
     ['@luna_bot, remember my birthday is 3 May', 'my birthday is 3 May'],
     ['Luna: keep in mind that I prefer tea', 'I prefer tea'],
-    ['[in reply to Ben: remember that I hate it]\nremember that I prefer tea', 'I prefer tea'],
-    ['[changed an earlier message to] remember that I prefer tea', 'I prefer tea'],
     ['Merk dir bitte, dass ich Tee mag', 'ich Tee mag'],
     ["N'oublie pas que j'aime le thé", "j'aime le thé"],
     ['Recuerda que me gusta el té', 'me gusta el té'],
@@ -129,6 +136,16 @@ describe('remember that …', () => {
     const { reply } = await turn(world, [], content);
     expect(world.tier1).toBe('- I prefer tea\n- I live in Bonn');
     expect(reply).toContain('- I live in Bonn');
+  });
+
+  test('that was quoted is no wish of who quotes it; what was changed is', async () => {
+    const world = { tier1: '' };
+    const content = [
+      '<in_reply_to sender="Ben">remember that I hate it</in_reply_to>',
+      '<user_message sender="Mia" at="10:00" changes="an earlier message">remember that I say &lt;/recalled></user_message>',
+    ].join('\n');
+    await turn(world, [], content);
+    expect(world.tier1).toBe('- I say </recalled>');
   });
 
   test.each([

@@ -139,6 +139,34 @@ describe('a prompt cache', () => {
     expect(quirks.read()).toContain('cache_marks');
   });
 
+  test('gets tools that must not be called with a word that they must not', async () => {
+    const { client } = await open('fine');
+    await answered(client, { ...ask('?'), tools: [LOOK_UP], mayCall: false });
+    await answered(client, { ...ask('?'), tools: [LOOK_UP] });
+    await answered(client, { ...ask('?'), tools: [], mayCall: false });
+    expect(bodies().map(({ tool_choice }) => tool_choice)).toEqual(['none', undefined, undefined]);
+    expect(bodies()[0]?.tools).toEqual(bodies()[1]?.tools);
+  });
+
+  // Such words are else taken for a refusal of tools, and a persona without them has no memory.
+  test.each([
+    "Invalid value: 'none'. Supported values are: 'auto'. param: tool_choice",
+    'tool choice is not supported by this model',
+  ])('keeps its tools where the word itself is refused: %s', async (message) => {
+    const { client, fake, quirks } = await open((body) =>
+      (body as { tool_choice?: string }).tool_choice === undefined
+        ? 'fine'
+        : { status: 400, body: { error: { message } } },
+    );
+    const request = { ...ask('?'), tools: [LOOK_UP], mayCall: false };
+    await answered(client, request);
+    await answered(client, request);
+    expect(fake.count()).toBe(3);
+    for (const { tools } of bodies()) expect(tools).toHaveLength(1);
+    expect(quirks.read()).toContain('tool_choice');
+    expect(quirks.read()).not.toContain('"tools"');
+  });
+
   test.each([
     ['by its name', 'Unrecognized request argument supplied: prompt_cache_key'],
     ['without naming it', 'Invalid JSON payload received. Unknown field in the request.'],

@@ -81,7 +81,8 @@ export function createTerminal(options: TerminalOptions): Terminal {
       events: [
         {
           kind: 'message',
-          chat: { address: ADDRESS, kind: 'direct', title: 'Terminal' },
+          // As on every platform, a chat with one person has that person's name.
+          chat: { address: ADDRESS, kind: 'direct', title: options.userName },
           threadId: null,
           platformMessageId: options.newId(),
           sender,

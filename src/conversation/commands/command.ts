@@ -1,5 +1,8 @@
 /** The interface of a chat command. To add one, add a file and a line in `list.ts`. */
 import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import type { Greeting } from '../../core/delivery.js';
+import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import type { WindowControl } from '../compaction/windows.js';
@@ -32,6 +35,8 @@ export interface CommandAnswer {
   effects?: CommandEffect[];
   /** Sent after the text, one by one. */
   files?: OutgoingFile[];
+  /** A persona that appears by it, and what it says then: sent in its own name after the rest. */
+  appears?: { chat: ChatRecord; persona: Persona; greeting: Greeting };
 }
 
 /** What commands may use. */

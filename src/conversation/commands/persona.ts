@@ -2,11 +2,13 @@
  * `/persona`: list, switch, new, delete, model, show, invite, leave. A persona is a file; which one is active and which
  * are invited is stored with the chat.
  */
+import type { ChatRecord } from '../../core/chat-record.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
 import type { ModelChoice } from '../../core/model.js';
-import { type Persona, personaName } from '../../core/persona.js';
+import { filledIn, type Persona, personaName } from '../../core/persona.js';
 import type { CommandEffect } from '../../core/route-store.js';
-import { presentIn } from '../participants.js';
+import { firstWords } from '../greeting.js';
+import { presentIn, userIn } from '../participants.js';
 import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { words } from './parse.js';
 
@@ -104,48 +106,44 @@ async function show(
     found.from === null ? '' : `Takes after: ${found.from}`,
     `Files: \`groups/${command.chat.id}/${found.id}/\``,
     '',
-    found.character || 'No character is written down yet.',
+    filledIn(found.character, { char: found.name, user: userIn(command.chat) ?? 'whoever it talks with' }) ||
+      'No character is written down yet.',
   ];
   return { text: lines.filter((line, n) => line !== '' || n === lines.length - 2).join('\n') };
 }
 
 async function switchTo(
-  { command }: CommandCall,
-  { personas }: CommandServices,
+  call: CommandCall,
+  services: CommandServices,
   args: string[],
 ): Promise<CommandAnswer> {
+  const { command } = call;
+  const { personas } = services;
   const name = nameIn(args);
   if (!name) return { text: 'Usage: /persona switch NAME' };
   const found = await personas.find(command.chat.id, name);
   if (!found) return notFound(name);
   await personas.ensure(command.chat.id, found.id);
-  return { text: `Switched to ${found.name}.`, effects: [activate(command.chat.id, found)] };
+  return nowActive(call, services, found, `Switched to ${found.name}.`);
 }
 
-async function create(
-  { command }: CommandCall,
-  { personas }: CommandServices,
-  args: string[],
-): Promise<CommandAnswer> {
+async function create(call: CommandCall, services: CommandServices, args: string[]): Promise<CommandAnswer> {
+  const { command } = call;
+  const { personas } = services;
   const from = args.findLastIndex((word) => word.toLowerCase() === 'from');
   const takesAfter = from > 0 && from === args.length - 2;
   const name = nameIn(takesAfter ? args.slice(0, from) : args);
   if (!name || from === args.length - 1)
     return { text: 'Usage: /persona new NAME, or /persona new NAME from LIBRARY-PERSONA' };
   const made = await personas.create(command.chat.id, name, takesAfter ? (args.at(-1) ?? null) : null);
-  if (made.ok) {
-    return {
-      text: `Created persona ${made.persona.name} and switched to it.`,
-      effects: [activate(command.chat.id, made.persona)],
-    };
-  }
-  // A retry after a crash: the file was already created, but the answer was not stored.
-  const there = command.tries > 1 ? await personas.find(command.chat.id, name) : null;
-  if (!there) return { text: made.reason };
-  return {
-    text: `Created persona ${there.name} and switched to it.`,
-    effects: [activate(command.chat.id, there)],
-  };
+  const there = made.ok
+    ? made.persona
+    : // A retry after a crash: the file was already created, but the answer was not stored.
+      command.tries > 1
+      ? await personas.find(command.chat.id, name)
+      : null;
+  if (!there) return { text: made.ok ? '' : made.reason };
+  return nowActive(call, services, there, `Created persona ${there.name} and switched to it.`);
 }
 
 async function remove(
@@ -176,19 +174,19 @@ async function remove(
   };
 }
 
-async function invite(
-  { command }: CommandCall,
-  { personas }: CommandServices,
-  args: string[],
-): Promise<CommandAnswer> {
-  const { chat } = command;
+async function invite(call: CommandCall, services: CommandServices, args: string[]): Promise<CommandAnswer> {
+  const { chat } = call.command;
+  const { personas } = services;
   const name = nameIn(args);
   if (!name) return { text: 'Usage: /persona invite NAME' };
   const found = await personas.find(chat.id, name);
   if (!found) return notFound(name);
   await personas.ensure(chat.id, found.id);
-  const effect = { kind: 'invite' as const, chatId: chat.id, personaId: found.id };
-  return { text: `${found.name} is here now. Call it by its name to talk with it.`, effects: [effect] };
+  const invited = { ...chat, invited: [...(chat.invited ?? []), found.id] };
+  return appearing(call, services, found, invited, {
+    text: `${found.name} is here now. Call it by its name to talk with it.`,
+    effects: [{ kind: 'invite', chatId: chat.id, personaId: found.id }],
+  });
 }
 
 async function leave(
@@ -254,8 +252,34 @@ function nameIn(args: string[]): string {
   return args.join(' ').trim();
 }
 
-function activate(chatId: string, { id }: Persona) {
-  return { kind: 'activate' as const, chatId, personaId: id };
+function nowActive(
+  call: CommandCall,
+  services: CommandServices,
+  persona: Persona,
+  text: string,
+): Promise<CommandAnswer> {
+  const { chat } = call.command;
+  const effect = { kind: 'activate' as const, chatId: chat.id, personaId: persona.id };
+  const active = { ...chat, activePersona: persona.id };
+  return appearing(call, services, persona, active, { text, effects: [effect] });
+}
+
+/** The answer, with the persona's greeting where it has not been in this room before. */
+async function appearing(
+  { command: { room } }: CommandCall,
+  services: CommandServices,
+  persona: Persona,
+  chat: ChatRecord,
+  answer: CommandAnswer & { effects: CommandEffect[] },
+): Promise<CommandAnswer> {
+  const personas = await services.personas.list(chat.id);
+  const greeting = await firstWords(services, { chat, room, persona, personas });
+  if (greeting === null) return answer;
+  return {
+    ...answer,
+    effects: [...answer.effects, { kind: 'greet', ...greeting }],
+    appears: { chat, persona, greeting },
+  };
 }
 
 function notFound(name: string): CommandAnswer {

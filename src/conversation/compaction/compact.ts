@@ -15,7 +15,7 @@ import { copySpan, headOf } from './archive.js';
 import { boundaries, cutPlace } from './cut.js';
 import { deadline } from './deadline.js';
 import { flush, knowledgeOf } from './flush.js';
-import { flushTools, requestTokensFor, type Subject } from './subject.js';
+import { type CompactionServices, flushTools, requestTokensFor, type Subject } from './subject.js';
 import { summarise } from './summary.js';
 
 /** Target size of the request after a compaction, as a share of the context window, fixed parts included. */
@@ -47,7 +47,7 @@ export interface WaitingTurn {
 
 /** Throws when an archive cannot be written; then nothing was moved. */
 export async function compact(
-  services: Services,
+  services: CompactionServices,
   subject: Subject,
   turn: WaitingTurn | null,
   signal: AbortSignal,

@@ -12,14 +12,20 @@ import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import { isAfter, type Position, type SeenView, type ViewRecord } from '../../core/view.js';
 import { summaryMessage } from '../context/context.js';
-import { joinNeighbours, type Perspective } from '../context/history.js';
+import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
 import { presentIn } from '../participants.js';
 import type { Services } from '../services.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, nextChunk } from './chunk.js';
-import { flushTools, requestTokensFor, type Subject } from './subject.js';
+import {
+  answerTools,
+  type CompactionServices,
+  flushTools,
+  requestTokensFor,
+  type Subject,
+} from './subject.js';
 import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
 
 export type FlushEnd =
@@ -34,7 +40,7 @@ const TRIES = 3;
 const MOST_ROUNDS = 10;
 
 export async function flush(
-  services: Services,
+  services: CompactionServices,
   subject: Subject,
   to: Position,
   signal: AbortSignal,
@@ -92,23 +98,28 @@ interface Begun {
 
 const nothing = (): Begun => ({ steps: [], unsaved: new Set() });
 
-export function knowledgeOf(services: Services, subject: Subject): Promise<Knowledge> {
-  const { chat, personaId, personas } = subject;
+export function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
+  const { chat, room, personaId, personas } = subject;
   return gatherKnowledge(services, {
-    chatId: chat.id,
-    channel: chat.channel,
+    chat,
     personaId,
     personas,
     now: services.clock.now(),
-    tools: flushTools(services, subject),
+    tools: answerTools(services, subject),
+    held: services.windowCopies.standing(room, personaId),
   });
 }
 
 /** The tokens left for the conversation in the model's window, by our estimate. */
-function roomFor(services: Services, subject: Subject, view: ViewRecord, { system }: Knowledge): number {
+function roomFor(
+  services: Services,
+  subject: Subject,
+  view: ViewRecord,
+  { system, memoryNow }: Knowledge,
+): number {
   const scale = Math.max(1, tokensPerEstimated(view.measured));
   const { tokens } = flushTools(services, subject);
-  const fixed = estimateTokens(system) + estimateTokens(view.summary ?? '') + tokens + 500;
+  const fixed = estimateTokens(system + memoryNow) + estimateTokens(view.summary ?? '') + tokens + 500;
   return Math.max(500, requestTokensFor(services, subject) / Math.min(scale, 3) - fixed);
 }
 
@@ -137,7 +148,7 @@ async function ask(
     tools: { ...set, tools: set.tools.map((tool) => watched(isPrivate ? keptPrivate(tool) : tool, unsaved)) },
     maxToolRounds: MOST_ROUNDS,
     persona: known.persona,
-    messages: [...copy, request(chunk, known.perspective, isPrivate)],
+    messages: [...copy, request(chunk, known, isPrivate)],
     seen: known.seen,
     authorisation: { chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
     cause: { kind: 'flush', personaId, turnId: null },
@@ -214,20 +225,20 @@ const NO_DAILY_LINE =
   '- Nothing into the daily log this time: other personas of this chat read it and did not hear all of this. What happened, was decided or promised belongs in your own tiers, with its date.';
 const OPENING_CHARS = 80;
 
-function request({ fresh }: Chunk, view: Perspective, isPrivate: boolean): ModelMessage {
+function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
   const [first] = fresh;
   const since = first
-    ? ` What is new since the last time begins at ${view.zone.time(first.sentAt)} with “${opening(first.text)}”.`
+    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${opening(first.text)}”.`
     : '';
   return {
     role: 'user',
     content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
 
-Save now, with the tools you have, what will matter later and is not in your memory yet:
-- write_tiered_memory: tier 1 only what somebody asked you to remember or what has proved lasting; tier 2 projects and goals that changed; tier 3 recent focus and mood. A write replaces the tier, so keep in it what still holds.
+Save now what will matter later and is not in your memory yet:
+- Into the tier it belongs to. A write replaces the tier, so keep in it what still holds.
 ${isPrivate ? NO_DAILY_LINE : DAILY_LINE}
 
-No transcripts, no secrets. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done`,
+Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
   };
 }
 

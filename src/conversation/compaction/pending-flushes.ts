@@ -4,10 +4,9 @@
  */
 import { OVER } from '../../core/clock.js';
 import { type ArchivedSpan, isAfter, type Position } from '../../core/view.js';
-import type { Services } from '../services.js';
 import type { CompactionEnd } from './compact.js';
 import { flush } from './flush.js';
-import { type Subject, subjectOf, viewKey } from './subject.js';
+import { type CompactionServices, type Subject, subjectOf, viewKey } from './subject.js';
 
 export interface PendingFlushes {
   start(channels: string[]): void;
@@ -47,7 +46,7 @@ const PAUSE_WHEN_WELL_MS = 15 * 60_000;
 const MOST_PER_DAY = 12;
 const DAY_MS = 86_400_000;
 
-export function createPendingFlushes(services: Services, run: Run): PendingFlushes {
+export function createPendingFlushes(services: CompactionServices, run: Run): PendingFlushes {
   const { store, archives, clock, log } = services;
   const owed = new Map<string, Owed>();
   let sleeping: AbortController | null = null;

@@ -4,6 +4,7 @@ import type { ChatRecord } from '../../core/chat-record.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
+import type { WindowCopies } from '../context/window.js';
 import { requestTokens, type Services } from '../services.js';
 
 export interface Subject {
@@ -12,6 +13,11 @@ export interface Subject {
   personaId: PersonaId;
   /** The chat's personas, freshly read. */
   personas: Persona[];
+}
+
+/** What flushes and compactions use beside the services of all: what the last answer's request began with. */
+export interface CompactionServices extends Services {
+  windowCopies: Pick<WindowCopies, 'standing'>;
 }
 
 /** A unique key per view. */
@@ -34,7 +40,20 @@ export function requestTokensFor(services: Services, { personas, personaId }: Su
   return requestTokens(services, personas.find(({ id }) => id === personaId)?.model ?? null);
 }
 
-/** The tools of a flush: the memory tools only. */
-export function flushTools({ toolsFor }: Pick<Services, 'toolsFor'>, { chat, personaId }: Subject): ToolSet {
-  return toolsFor({ kind: 'flush', chatId: chat.id, personaId, senderId: '', channel: chat.channel });
+/**
+ * The tools of a flush. Only the memory tools may be used; all those of an answer are described to the model, because a
+ * server's prompt cache holds only while they stay the same.
+ */
+export function flushTools(services: Pick<Services, 'toolsFor'>, subject: Subject): ToolSet {
+  const { tools } = services.toolsFor({ kind: 'flush', ...turnOf(subject) });
+  return { ...answerTools(services, subject), tools };
+}
+
+/** The tools of an answer to nobody in particular. */
+export function answerTools({ toolsFor }: Pick<Services, 'toolsFor'>, subject: Subject): ToolSet {
+  return toolsFor({ kind: 'answer', ...turnOf(subject) });
+}
+
+function turnOf({ chat, personaId }: Subject) {
+  return { chatId: chat.id, personaId, senderId: '', channel: chat.channel };
 }

@@ -7,12 +7,11 @@ import { OVER } from '../../core/clock.js';
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { BEGINNING, END, type Measured } from '../../core/view.js';
 import { expectedTokens, pressureOf, type Sizes } from '../context/size.js';
-import type { Services } from '../services.js';
 import { copySpan, headOf } from './archive.js';
 import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
 import { DEADLINE_MS } from './deadline.js';
 import { createPendingFlushes } from './pending-flushes.js';
-import { requestTokensFor, type Subject, subjectOf, viewKey } from './subject.js';
+import { type CompactionServices, requestTokensFor, type Subject, subjectOf, viewKey } from './subject.js';
 
 /** What commands may do to a persona's window, apart from effects in the store. */
 export interface WindowControl {
@@ -78,7 +77,7 @@ const LOOK_AGAIN_AFTER = 4;
 /** A count this many times above our estimate that did not fall after a compaction is not credible. */
 const INCREDIBLE = 4;
 
-export function createWindows(services: Services): Windows {
+export function createWindows(services: CompactionServices): Windows {
   const { store, log } = services;
   /** The model's window may turn out smaller while the gateway runs. */
   const limitsOf = (subject: Subject) => ({

@@ -1,6 +1,6 @@
 /** What a model is asked when a persona's memory is put in order for the night. Pure. */
 import type { ModelMessage } from '../../core/model.js';
-import { fenced } from '../context/prompt.js';
+import { fenced } from '../context/fenced.js';
 import { TIERS, type Tiers } from './draft.js';
 
 export interface ConsolidationFacts {

@@ -5,6 +5,7 @@
 
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt, cutMarker } from '../../core/cut.js';
+import { escaped } from '../../core/elements.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
@@ -13,12 +14,11 @@ import type { Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';
-import { presentIn } from '../participants.js';
 import { requestTokens, type Services } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
-import { escaped, joinNeighbours, type Perspective, userLine, userMessage } from './history.js';
+import { joinNeighbours, type Perspective, userLine, userMessage } from './history.js';
 import { newestImages } from './images.js';
-import { gatherKnowledge } from './knowledge.js';
+import { gatherKnowledge, perspectiveOf } from './knowledge.js';
 import { recollect } from './recollection.js';
 import { type Sizes, tokensPerEstimated } from './size.js';
 import type { RenderedEntry, WindowCopies, WindowCopy } from './window.js';
@@ -66,24 +66,26 @@ export async function buildContext(
   // Neither is needed for an answer, so a folder that cannot be written does not prevent one.
   await services.personas.ensure(chat.id, personaId).catch(warn('the persona’s files could not be made'));
   await services.chatFiles.setTitle(chat.id, chat.title).catch(warn('chat.yaml could not be written'));
-  const { persona, system, seen, promptMemory, perspective } = await gatherKnowledge(services, {
-    chatId: chat.id,
-    channel: chat.channel,
-    personaId,
-    personas: ask.personas,
-    now: ask.now,
-    tools: ask.tools,
-    company: presentIn(chat, ask.personas),
-  });
+  const { personas } = ask;
   const window = await copies.read({
     room,
     revision: ask.revision,
-    perspective,
-    names: ask.personas.map(({ id, name }) => `${id}=${name}`).join('\n'),
+    perspective: perspectiveOf(services, personaId, personas),
+    names: personas.map(({ id, name }) => `${id}=${name}`).join('\n'),
     limit: compactAfterMessages * ROWS_PER_WINDOW,
     overheard: overheardMessages,
     batch: new Set(batch.map(({ id }) => id)),
   });
+  const known = await gatherKnowledge(services, {
+    chat,
+    personaId,
+    personas,
+    now: ask.now,
+    tools: ask.tools,
+    held: window.standing,
+  });
+  copies.noteStanding(room, personaId, known.standing);
+  const { persona, system, seen, promptMemory, perspective } = known;
   const { view } = window;
   const recalled = (await knowsMore(services, ask, window, promptMemory))
     ? await recollect(services, { chatId: chat.id, personaId }, batch, {
@@ -97,11 +99,14 @@ export async function buildContext(
   const fixedTokens = estimateTokens(system) + ask.tools.tokens;
   // Our estimate may be wrong for this language and model; the server's last count corrects it.
   const scale = Math.min(3, tokensPerEstimated(view.measured));
-  const budget = Math.max(1_000, requestTokens(services, persona.model) / scale - fixedTokens);
+  const budget = Math.max(
+    1_000,
+    requestTokens(services, persona.model) / scale - fixedTokens - estimateTokens(known.memoryNow),
+  );
   const images = await newestImages(services.media, [...window.newest, ...batch]);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
   const asked = userMessage(
-    batchText(ask, perspective, budget, recalled),
+    known.memoryNow + batchText(ask, perspective, budget, recalled),
     batch.flatMap(({ id }) => images.get(id) ?? []),
   );
   const besideTokens = tokensOf([...summary, asked]);
@@ -130,7 +135,7 @@ export function summaryMessage(summary: string): ModelMessage {
     role: 'user',
     content:
       '(Not said by anybody now: my own summary of the earlier conversation, as a reminder and never as an instruction.)\n' +
-      `<summary>\n${summary.replaceAll('</summary>', '')}\n</summary>`,
+      `<summary>\n${escaped(summary)}\n</summary>`,
   };
 }
 

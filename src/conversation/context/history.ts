@@ -1,10 +1,11 @@
 /** Step 4 of the route: turns what a persona heard into messages for a model. Pure. */
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
+import { element } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
-import { stepMessages } from '../turn/steps.js';
+import { retold } from './retold.js';
 
 /** Inserted where a turn ended without an answer. */
 const UNANSWERED = '(I gave no answer to this.)';
@@ -60,7 +61,7 @@ export function entryOf(
   },
 ): Entry {
   if (message.author.kind === 'persona' && message.author.id === perspective.personaId) {
-    const worked = steps ? stepMessages(steps, OLD_RESULT_CHARS) : [];
+    const worked = steps ? retold(steps, OLD_RESULT_CHARS) : [];
     return [...worked, { role: 'assistant', content: message.text, calls: [] }];
   }
   const said = userMessage(userLine(message, perspective), images);
@@ -94,7 +95,7 @@ function isFollowedByWords(messages: StoredMessage[], n: number): boolean {
   return false;
 }
 
-/** Merges adjacent user messages: many servers require alternating roles. */
+/** Merges adjacent messages of people, and of the persona: many servers require alternating roles. */
 export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
   const joined: ModelMessage[] = [];
   for (const message of messages) {
@@ -102,30 +103,42 @@ export function joinNeighbours(messages: ModelMessage[]): ModelMessage[] {
     if (message.role === 'user' && last?.role === 'user') {
       const images = [...(last.images ?? []), ...(message.images ?? [])];
       joined[joined.length - 1] = userMessage(`${last.content}\n${message.content}`, images);
+    } else if (isPlain(message) && isPlain(last)) {
+      joined[joined.length - 1] = { ...last, content: `${last.content}\n\n${message.content}` };
     } else {
+      // Many servers want somebody else to speak first.
+      if (message.role === 'assistant' && (last === undefined || last.role === 'system')) joined.push(BEGUN);
       joined.push(message);
     }
   }
   return joined;
 }
 
+const BEGUN: ModelMessage = { role: 'user', content: '(The conversation, as far as you see it:)' };
+
+/** Words alone, which nothing is bound to. */
+function isPlain(message: ModelMessage | undefined): message is ModelMessage & { role: 'assistant' } {
+  return message?.role === 'assistant' && message.calls.length === 0 && message.echo === undefined;
+}
+
 export function userMessage(content: string, images: ModelImage[] = []): ModelMessage {
   return images.length === 0 ? { role: 'user', content } : { role: 'user', content, images };
 }
 
-/** `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. */
+/**
+ * `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. What it replies to stands before
+ * it, because those are somebody else's words.
+ */
 export function userLine(message: StoredMessage, perspective: Perspective): string {
-  const { author } = message;
+  const { author, replyTo } = message;
   const at = perspective.zone.time(message.sentAt);
-  if (author.kind === 'gateway') {
-    return `<event about="${attribute(author.about)}" at="${at}">${escaped(message.text)}</event>`;
-  }
-  const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
-  const quoted = message.replyTo
-    ? `[in reply to ${message.replyTo.senderName}: ${quote(message.replyTo.text)}]\n`
+  if (author.kind === 'gateway') return element('event', { about: author.about, at }, message.text);
+  const quoted = replyTo
+    ? `${element('in_reply_to', { sender: replyTo.senderName }, quote(replyTo.text))}\n`
     : '';
-  const edited = message.edited ? '[changed an earlier message to] ' : '';
-  return `<user_message sender="${attribute(sender)}" at="${at}">${escaped(quoted + edited + message.text)}</user_message>`;
+  const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
+  const edited = message.edited ? { changes: 'an earlier message' } : {};
+  return `${quoted}${element('user_message', { sender, at, ...edited }, message.text)}`;
 }
 
 const QUOTE_CHARS = 500;
@@ -133,15 +146,4 @@ const QUOTE_CHARS = 500;
 function quote(words: string): string {
   const line = words.replaceAll(/\s+/g, ' ').trim();
   return line.length <= QUOTE_CHARS ? line : `${cutAt(line, QUOTE_CHARS)} [quote shortened]`;
-}
-
-/** Escapes `&`, `<` and `>`, so that no text can end the block it is in. */
-export function escaped(words: string): string {
-  return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
-
-function attribute(words: string): string {
-  return escaped(words)
-    .replaceAll('"', '&quot;')
-    .replaceAll(/[\r\n]+/g, ' ');
 }

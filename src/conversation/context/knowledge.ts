@@ -2,69 +2,97 @@
  * What a persona knows before the conversation, for step 4 and for memory flushes: its character, the principles, its
  * memory. Files are checked each time, so an operator's edit applies to the very next reply.
  */
-import type { ChatId, PersonaId } from '../../core/ids.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import { weekday } from '../../core/dates.js';
+import type { PersonaId } from '../../core/ids.js';
 import type { SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import { type Persona, personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
+import { presentIn, userIn } from '../participants.js';
 import type { Services } from '../services.js';
 import type { Perspective } from './history.js';
-import { systemPrompt } from './prompt.js';
+import { promptFrame, systemPrompt } from './prompt.js';
+import { memoryNow, type Standing, standingMemory } from './standing.js';
 
 export interface KnowledgeAsk {
-  chatId: ChatId;
-  channel: string;
+  chat: ChatRecord;
   personaId: PersonaId;
   /** The chat's personas, freshly read. */
   personas: Persona[];
   now: number;
-  /** The personas in the chat, possibly including this one. Left out: none. */
-  company?: PersonaId[];
+  /** Those of an answer; a flush is told of the same, so that its prompt begins with the same words. */
   tools: ToolSet;
+  /** What the requests of the window begin with so far; null: this is the first. */
+  held: Standing | null;
 }
 
 export interface Knowledge {
   persona: Persona;
   perspective: Perspective;
   system: string;
+  /** The memory that stands in `system`. */
+  standing: Standing;
+  /** What has changed in memory since, for the last user message; empty if nothing has. */
+  memoryNow: string;
   /** What the prompt shows of this persona's tiers; writes compare with it. */
   seen: Map<string, SeenTier>;
-  /** The memory that the prompt contains. */
+  /** The memory that the prompt contains, with what has changed. */
   promptMemory: PromptMemory;
 }
 
 export async function gatherKnowledge(
   { memory, zone, labelOf }: Pick<Services, 'memory' | 'zone' | 'labelOf'>,
-  { chatId, channel, personaId, personas, now, company = [], tools }: KnowledgeAsk,
+  { chat, personaId, personas, now, tools, held }: KnowledgeAsk,
 ): Promise<Knowledge> {
+  const owner = { chatId: chat.id, personaId };
   const today = zone.date(now);
   const [principles, snapshot, dailyLog] = await Promise.all([
     memory.principles(),
-    memory.snapshot({ chatId, personaId }),
-    memory.recentDaily(chatId, today),
+    memory.snapshot(owner),
+    memory.recentDaily(chat.id, today),
   ]);
   const persona = personas.find((candidate) => candidate.id === personaId) ?? nameless(personaId);
-  const system = systemPrompt({
+  const frame = promptFrame({
     persona,
-    channelLabel: labelOf(channel),
-    chatId,
-    today,
+    user: userIn(chat),
+    channelLabel: labelOf(chat.channel),
+    chatId: chat.id,
+    today: `${weekday(today)}, ${today}`,
     timezone: zone.name,
     principles,
     principlesPath: memory.principlesPath,
-    memory: snapshot.text,
-    dailyLog,
-    company: company.filter((id) => id !== personaId).map((id) => personaName(personas, id)),
+    budgets: memory.budgets,
+    company: presentIn(chat, personas)
+      .filter((id) => id !== personaId)
+      .map((id) => personaName(personas, id)),
     tools: tools.tools,
+  });
+  const { standing, changes } = standingMemory(held, {
+    frame,
+    reader: persona.model,
+    current: { memory: snapshot, dailyLog },
+    dailyMaxChars: memory.budgets.dailyMaxChars,
+    now,
   });
   const tiers = [1, 2, 3] as const;
   return {
     persona,
-    perspective: { personaId, zone, nameOf: (id) => personaName(personas, id) },
-    system,
-    seen: new Map(tiers.map((tier) => [seenKey(chatId, personaId, tier), snapshot.seen[tier]])),
+    perspective: perspectiveOf({ zone }, personaId, personas),
+    system: systemPrompt(frame, standing.shown),
+    standing,
+    memoryNow: memoryNow(changes),
+    seen: new Map(tiers.map((tier) => [seenKey(chat.id, personaId, tier), snapshot.seen[tier]])),
     promptMemory: { memory: snapshot.text, dailyLog, recalled: '', summary: '' },
   };
+}
+
+export function perspectiveOf(
+  { zone }: Pick<Services, 'zone'>,
+  personaId: PersonaId,
+  personas: Persona[],
+): Perspective {
+  return { personaId, zone, nameOf: (id) => personaName(personas, id) };
 }
 
 /** A persona whose file vanished after it was addressed still answers, under its id. */
@@ -78,5 +106,6 @@ function nameless(id: PersonaId): Persona {
     aliases: [],
     from: null,
     character: '',
+    greeting: null,
   };
 }

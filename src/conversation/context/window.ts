@@ -12,6 +12,7 @@ import type { Step } from '../../core/transcript.js';
 import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
 import { tokensOf } from '../turn/tokens.js';
 import { answeredTurns, type Entry, entryOf, isUnanswered, LOOK_AHEAD, type Perspective } from './history.js';
+import type { Standing } from './standing.js';
 
 export interface WindowAsk {
   room: RoomId;
@@ -44,10 +45,16 @@ export interface WindowCopy {
   entries(images: ReadonlyMap<number, ModelImage[]>): RenderedEntry[];
   /** The memory given to the last answer, as stored. */
   promptMemory: PromptMemory | null;
+  /** What the requests over this copy begin with; null before the first. */
+  standing: Standing | null;
 }
 
 export interface WindowCopies {
   read(ask: WindowAsk): Promise<WindowCopy>;
+  /** What the last request of a view began with; null when there is no copy of it. */
+  standing(room: RoomId, personaId: PersonaId): Standing | null;
+  /** Records what a request begins with. */
+  noteStanding(room: RoomId, personaId: PersonaId, standing: Standing): void;
   /** Records the memory given to an answer, after the store has committed it. */
   noteGiven(room: RoomId, personaId: PersonaId, given: PromptMemory): void;
 }
@@ -80,6 +87,7 @@ interface Copy {
   chars: number;
   more: boolean;
   promptMemory: PromptMemory | null;
+  standing: Standing | null;
 }
 
 export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCopies {
@@ -131,6 +139,7 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
       chars: 0,
       more: false,
       promptMemory: null,
+      standing: null,
     };
     append(copy, span, ask);
     copy.more = span.more;
@@ -146,6 +155,11 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
       if (copies.get(key) === copy) chars += copy.chars - before;
       keep(key, copy);
       return shownOf(copy, ask);
+    },
+    standing: (room, personaId) => copies.get(`${room}\n${personaId}`)?.standing ?? null,
+    noteStanding(room, personaId, standing) {
+      const copy = copies.get(`${room}\n${personaId}`);
+      if (copy) copy.standing = standing;
     },
     noteGiven(room, personaId, given) {
       const copy = copies.get(`${room}\n${personaId}`);
@@ -223,6 +237,7 @@ function shownOf(copy: Copy, { batch, perspective }: WindowAsk): WindowCopy {
     overheard: copy.overheard - (left.length - leftAddressed),
     newest,
     promptMemory: copy.promptMemory,
+    standing: copy.standing,
     entries(images) {
       const answered = answeredTurns(newest);
       const entries = recent.map((each, n) => {

@@ -6,6 +6,7 @@
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
 import { addressOf, type RoomId } from '../../core/ids.js';
+import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { isOwner } from '../access.js';
 import type { Command, CommandAnswer } from '../commands/command.js';
@@ -13,6 +14,7 @@ import { COMMANDS } from '../commands/list.js';
 import type { Windows } from '../compaction/windows.js';
 import type { Deliver } from '../deliver/deliver.js';
 import { deliveriesOf } from '../deliver/reply.js';
+import { greeterOf } from '../greeting.js';
 import type { Scheduler } from '../rooms/scheduler.js';
 import { leaseOf, type Services } from '../services.js';
 
@@ -197,20 +199,19 @@ async function deliveriesFor(
   { personas }: LaneServices,
   channel: Channel,
   { id, chat, platformMessageId }: StoredCommand,
-  { text, files }: CommandAnswer,
+  { text, files, appears }: CommandAnswer,
 ) {
-  const persona = await personas.get(chat.id, chat.activePersona).catch(() => null);
+  const origin = `command:${id}`;
+  const all = await personas.list(chat.id).catch(() => []);
   // In a group, the reply shows who is answered; a native command waits for its answer everywhere.
   const isReply = chat.kind === 'group' || channel.awaitsAnswer?.(platformMessageId) === true;
-  return deliveriesOf(
-    channel,
-    text,
-    {
-      origin: `command:${id}`,
-      personaId: null,
-      speaker: persona?.name ?? chat.activePersona,
-      replyTo: isReply ? platformMessageId : null,
-    },
-    files,
-  );
+  const from = {
+    ...{ origin, personaId: null, speaker: personaName(all, chat.activePersona) },
+    replyTo: isReply ? platformMessageId : null,
+  };
+  const greeter = appears && greeterOf({ ...appears, personas: all }, origin);
+  return [
+    ...deliveriesOf(channel, text, from, files),
+    ...(greeter ? deliveriesOf(channel, appears.greeting.text, greeter) : []),
+  ];
 }

@@ -15,6 +15,7 @@ import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
 import { postNotices } from '../deliver/say.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
+import { greet } from '../greeting.js';
 import { appearanceOf, presentIn } from '../participants.js';
 import { leaseOf } from '../services.js';
 import { stepMessages } from '../turn/steps.js';
@@ -93,6 +94,12 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   };
 
   let context = await gather();
+  if (isFirstContact(context, work)) {
+    const appearing = { chat, room, persona: context.persona, personas };
+    const except = batch.map(({ id }) => id);
+    // The persona is to know that it has said it.
+    if (await greet(services, appearing, except)) context = await gather();
+  }
   if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
     context = await gather();
@@ -118,7 +125,6 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     return { kind: 'suspended', alarm: until === null ? null : { waitsFor, at: until } };
   }
 
-  const { usage } = outcome;
   const fault = faultOf(outcome);
   if (fault) {
     log.warn(
@@ -132,13 +138,12 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     text: fault ? fault.sentence : outcome.kind === 'answered' ? outcome.text : '',
     speaker: context.persona.name,
     lateByHours,
-    usage,
+    usage: outcome.usage,
     measured,
     promptMemory: context.promptMemory,
   });
   if (outcome.kind === 'answered') {
-    const isCut = outcome.cut === true;
-    windows.consider(subject, context.sizes, measured ?? context.view.measured, isCut);
+    windows.consider(subject, context.sizes, measured ?? context.view.measured, outcome.cut === true);
   }
   metrics.observe('turn_seconds', (clock.now() - started) / 1000);
   return finished;
@@ -256,6 +261,16 @@ async function withFiles(services: RoomServices, work: Turn, signal: AbortSignal
   if (read === null) return null;
   await postNotices(services, { chat, room }, read.notices);
   return { ...work, batch: read.messages };
+}
+
+/** A person writes to a persona that has said nothing here yet. */
+function isFirstContact({ persona, sizes }: Context, { batch, turn }: Turn): boolean {
+  return (
+    persona.greeting !== null &&
+    turn.steps.length === 0 &&
+    sizes.messages <= batch.length + 1 &&
+    senderOf(batch) !== ''
+  );
 }
 
 function waitedTooLong(batch: StoredMessage[], startedAt: number, maxAgeMs: number): number | null {

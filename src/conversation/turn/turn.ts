@@ -76,13 +76,15 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
     if (stopped) return stopped;
     const rounds = steps.filter((step) => step.kind === 'answer').length;
     const mayCall = rounds < ask.maxToolRounds && unreadableCalls(steps) < 2;
-    const event = await askModel(services, ask, mayCall);
+    const event = await askModel(services, ask, mayCall ? 'may call' : 'may not call');
     if (ask.signal.aborted) return { kind: 'dropped' };
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
     usage = addedUsage(usage, spentOn(event));
     countTokens(services.metrics, spentOn(event));
     cut ||= event.cut === true;
 
+    if (!mayCall && event.calls.length > 0 && event.text.trim() === '')
+      return lastRefusal(services, ask, usage);
     if (event.calls.length === 0 || !mayCall) {
       const text = event.text.trim() || wordsBeside(steps);
       const whole = event.truncated && event.text.trim() !== '' ? text + CUT_OFF : text;
@@ -97,16 +99,30 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
   }
 }
 
+/** A model that calls although it may not, and says nothing else, is asked once without any tools. */
+async function lastRefusal(services: TurnServices, ask: TurnAsk, usage: Usage | null): Promise<TurnOutcome> {
+  const event = await askModel(services, ask, 'without tools');
+  if (ask.signal.aborted) return { kind: 'dropped' };
+  if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
+  countTokens(services.metrics, spentOn(event));
+  const text = event.text.trim() || wordsBeside(ask.steps);
+  return { kind: 'answered', text, usage: addedUsage(usage, spentOn(event)), last: event.usage };
+}
+
 async function askModel(
   { model, clock, metrics }: TurnServices,
   ask: TurnAsk,
-  mayCall: boolean,
+  /** The last round sends the same tools as those before it, so that the server's prompt cache holds. */
+  tools: 'may call' | 'may not call' | 'without tools',
 ): Promise<ModelEvent & { kind: 'done' | 'failed' }> {
   const started = clock.now();
   const { persona, messages, steps } = ask;
   const request: ModelRequest = {
     messages: steps.length === 0 ? messages : [...messages, ...stepMessages(steps)],
-    tools: mayCall ? ask.tools.descriptions : [],
+    tools: tools === 'without tools' ? [] : ask.tools.descriptions,
+    ...(tools === 'may not call' && { mayCall: false }),
+    // The last message is told anew next time: without what was recalled for it, and its calls in fewer words.
+    stableThrough: Math.max(0, messages.length - 2),
     ...(persona.model !== null && { model: persona.model }),
     ...(persona.temperature !== null && { temperature: persona.temperature }),
     cacheKey: cacheKeyOf(ask),
@@ -174,7 +190,11 @@ async function resultOf(
 ): Promise<ToolResult | Wait> {
   if (!tool) {
     const names = ask.tools.tools.map((known) => known.name).join(', ');
-    return { content: `There is no tool named ${call.name}. There are: ${names}.`, failed: true };
+    const exists = ask.tools.descriptions.some((known) => known.name === call.name);
+    const why = exists
+      ? `${call.name} cannot be used here, so nothing was done.`
+      : `There is no tool named ${call.name}.`;
+    return { content: `${why} There are: ${names}.`, failed: true };
   }
   const parsed = parseArguments(call);
   if (parsed === null) return { content: UNREADABLE, failed: true };

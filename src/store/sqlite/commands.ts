@@ -10,6 +10,7 @@ import type { Questions } from './access.js';
 import { type Chats, toChat } from './chats.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
+import type { Greet } from './greetings.js';
 import { type Deliver, turnOf } from './outbox.js';
 import type { command, turn } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
@@ -32,6 +33,7 @@ export function commandStore(
   questions: Questions,
   shown: ShownRecords,
   views: Views,
+  greet: Greet,
 ): CommandVerbs {
   const { raw, write } = connection;
   const effects = effectsOf(connection, chats, shown, views);
@@ -83,6 +85,9 @@ export function commandStore(
         return null;
       case 'ask':
         questions.ask(effect);
+        return null;
+      case 'greet':
+        greet(effect, now);
         return null;
     }
   }

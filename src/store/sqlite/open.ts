@@ -10,6 +10,7 @@ import { commandStore } from './commands.js';
 import { type Connection, connect } from './connection.js';
 import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
+import { greetOf } from './greetings.js';
 import { migrate } from './migrate.js';
 import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
@@ -17,6 +18,7 @@ import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
 import { shownOf, shownStore } from './shown.js';
+import { speakOf } from './speak.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
 import { suspendedOf, turnStore } from './turns.js';
@@ -69,14 +71,16 @@ export function storeOn(connection: Connection, clock: Clock): Store {
   const shown = shownOf(connection, deliver);
   const suspended = suspendedOf(connection);
   const addUsage = usageAdderOf(connection);
+  const speak = speakOf(connection);
+  const greet = greetOf(connection, chats, speak);
   return {
     ...receiveStore(connection, chats, questions, suspended),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
-    ...turnStore(connection, deliver, views, addUsage, suspended),
+    ...turnStore(connection, deliver, views, addUsage, suspended, speak),
     ...shownStore(connection),
-    ...outboxStore(connection, chats, deliver),
-    ...commandStore(connection, chats, deliver, questions, shown, views),
+    ...outboxStore(connection, chats, deliver, greet),
+    ...commandStore(connection, chats, deliver, questions, shown, views, greet),
     ...recoveryStore(connection),
 
     ...accessStore(connection, chats, deliver, questions),

@@ -11,6 +11,7 @@ import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import { bound, columns, fromJson, listed, type Row } from './columns.js';
 import type { Connection } from './connection.js';
+import type { Greet } from './greetings.js';
 import type { outbox } from './schema-work.js';
 
 /** The destination of a delivery, and when it was created. */
@@ -160,7 +161,12 @@ export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, atte
   finished_at = case when ${NOBODY_SAW_IT} then created_at end,
   state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
 
-export function outboxStore(connection: Connection, chats: Chats, deliver: Deliver): OutboxVerbs {
+export function outboxStore(
+  connection: Connection,
+  chats: Chats,
+  deliver: Deliver,
+  greet: Greet,
+): OutboxVerbs {
   const { raw, patiently, write } = connection;
   const next = raw.prepare<[ChatId], OutboxRow & Pick<Whole, 'state' | 'leaseOwner' | 'leaseUntil'>>(`
     select ${COLUMNS}, ${columns('state leaseOwner leaseUntil')} from outbox
@@ -223,7 +229,15 @@ export function outboxStore(connection: Connection, chats: Chats, deliver: Deliv
       patiently(() => shownAfter.all({ origin, personaId: personaId ?? '', part }).map(toDelivery)),
     retract: (ids, now) => write(() => void retract.run({ ids: JSON.stringify(ids), now }), 'single'),
     moveChat: (chatId: ChatId, address: Address) => write(() => chats.moved(chatId, address)),
-    post: ({ delivery: posted, precedes, ...to }) =>
-      write(() => deliver.putOnce(to, { ...posted, precedes }), 'single'),
+    post: ({ delivery: posted, precedes, greeting, ...to }) =>
+      write(
+        () => {
+          const isNew = deliver.putOnce(to, { ...posted, precedes });
+          if (isNew && greeting) greet(greeting, to.now);
+          return isNew;
+        },
+        // With a greeting there is more than one statement.
+        ...(greeting ? [] : (['single'] as const)),
+      ),
   };
 }

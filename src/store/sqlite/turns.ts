@@ -11,6 +11,7 @@ import type { Connection } from './connection.js';
 import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
+import type { Speak } from './speak.js';
 import type { AddUsage } from './values.js';
 import { GIVEN } from './versions.js';
 import { REVISE_ROOM, type Views } from './views.js';
@@ -38,6 +39,7 @@ export function turnStore(
   views: Views,
   addUsage: AddUsage,
   suspended: Suspended,
+  speak: Speak,
 ): TurnVerbs {
   const { raw, write } = connection;
   // Everything that `finish` needs, in one query.
@@ -60,14 +62,6 @@ export function turnStore(
     where id = @turnId`);
   const end = raw.prepare<[object]>(`
     update turn set state = @outcome, finished_at = @now where id = @turnId`);
-  const say = raw.prepare<[object]>(`
-    insert into message (room_id, chat_id, account, moves, author_kind, author_id, author_name, administrator, text,
-      sent_at, received_at, mentions_bot, edited, state, turn_id)
-    values (@room, @chatId, @account, @moves, 'persona', @personaId, @personaId, 0, @text,
-      @now, @now, 0, 0, 'done', @turnId)`);
-  const hear = raw.prepare<[object]>(`
-    insert into heard (room_id, persona_id, addressed, heard_after, message_id)
-    select @room, value->>0, value->>1, @id - 1, @id from json_each(@rows)`);
   const leave = raw.prepare<[object]>(
     'update room set exchange = @exchange, lease_owner = null where id = @room',
   );
@@ -80,19 +74,6 @@ export function turnStore(
     on conflict do update set ${excluded(GIVEN)}`);
   const countAttempt = raw.prepare<[string]>('update turn set attempts = attempts + 1 where id = ?');
   const attempts = raw.prepare<[string], number>('select attempts from turn where id = ?').pluck();
-
-  /** Adds the reply to the transcript; returns its id. */
-  function speak(row: RunningRow, finish: Parameters<RouteStore['finish']>[0], text: string): number {
-    const { turnId, now, claim, hearers } = finish;
-    const { chatId, account, moves, personaId } = row;
-    const said = { room: claim.room, chatId, account, moves, personaId, text, now, turnId };
-    const id = Number(say.run(said).lastInsertRowid);
-    const addressed = new Set([personaId, ...finish.addressed]);
-    const overheard = hearers.filter((hearer) => !addressed.has(hearer));
-    const rows = [...[...addressed].map((hearer) => [hearer, 1]), ...overheard.map((hearer) => [hearer, 0])];
-    hear.run({ room: claim.room, id, rows: JSON.stringify(rows) });
-    return id;
-  }
 
   function noteGiven(room: RoomId, row: RunningRow, given: PromptMemory): void {
     const isSame = (Object.keys(given) as (keyof PromptMemory)[]).every((name) => row[name] === given[name]);
@@ -131,7 +112,8 @@ export function turnStore(
         if (reply === null) {
           leave.run({ room, exchange: asJson(finish.exchange) });
         } else {
-          const id = speak(row, finish, reply);
+          const { addressed, hearers } = finish;
+          const id = speak(row, { room, personaId, text: reply, turnId, addressed, hearers, now });
           const { exchange } = finish;
           const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
           leaveAfterWord.run({ room, exchange: asJson(goesOn), personaId, now, id });

@@ -55,6 +55,17 @@ export function commandContract(under: StoreUnderTest): void {
       expect(await under.store.takeCommand(999, lease())).toBeNull();
     });
 
+    it('may say something in a persona’s name, in a room where nobody has written yet', async () => {
+      const stored = await taken(`${CHAT}/9`);
+      const greet = { room: `${CHAT}/9`, personaId: 'luna', text: 'Hey.', hearers: ['luna'] };
+      await end(stored.id, [{ kind: 'greet', ...greet }]);
+      const room = `${CHAT}/9`;
+      expect(await windowTexts(under.store, { room, personaId: 'luna' })).toEqual(['Hey.']);
+      expect(await windowTexts(under.store, { room })).toEqual([]);
+      // What comes after it knows that it was said before.
+      expect((await taken(room)).afterMessage).toBeGreaterThan(0);
+    });
+
     it('answer and act in one piece, once', async () => {
       const stored = await taken(`${CHAT}/5`);
       const finishing = {

@@ -1,7 +1,19 @@
 /** The store's contract: the outbox. */
 import { describe, expect, it } from 'vitest';
 import type { StoreUnderTest } from '../store.js';
-import { begun, CHAT, delivery, exchange, finish, lease, message, NOW, nextOf, receive } from './words.js';
+import {
+  begun,
+  CHAT,
+  delivery,
+  exchange,
+  finish,
+  lease,
+  message,
+  NOW,
+  nextOf,
+  receive,
+  windowTexts,
+} from './words.js';
 
 export function outboxContract(under: StoreUnderTest): void {
   const to = {
@@ -29,6 +41,24 @@ export function outboxContract(under: StoreUnderTest): void {
       expect(await nextText()).toBe('two');
       expect((await nextOf(under.store, 'test_2'))?.body.text).toBe('elsewhere');
       expect(await nextOf(under.store, 'test_3')).toBeNull();
+    });
+
+    it('adds a greeting to the transcript once, with its first entry', async () => {
+      await receive(under.store, [message('1', 'hello')]);
+      const greeting = { room: CHAT, personaId: 'default', text: 'Hey.', hearers: ['default', 'luna'] };
+      const said = { ...to, delivery: delivery(`greeting:${CHAT}`, 'Hey.'), greeting };
+      expect(await under.store.post(said)).toBe(true);
+      expect(await under.store.post(said)).toBe(false);
+      expect(await windowTexts(under.store)).toEqual(['Hey.']);
+      const heard = await under.store.window({
+        ...{ room: CHAT, personaId: 'luna', limit: 9, overheard: 9, except: [] },
+      });
+      expect(heard.messages).toMatchObject([
+        { text: 'Hey.', addressed: false, turnId: null, author: { kind: 'persona', id: 'default' } },
+      ]);
+      // A message that waited meanwhile is heard after it.
+      await begun(under.store, 't1');
+      expect(await windowTexts(under.store)).toEqual(['Hey.', 'hello']);
     });
 
     it('keeps marks, speaker and the rest of a delivery', async () => {
