@@ -11,6 +11,7 @@ import { createZone } from '../src/core/dates.js';
 import type { Embedder } from '../src/core/embedder.js';
 import { createRecall } from '../src/recall/recall.js';
 import { memoryFeed, memoryFiles } from '../test/recall/memory-feed.js';
+import { realEmbedder } from './embedders.js';
 
 interface Turn {
   speaker: string;
@@ -65,7 +66,7 @@ try {
   console.log(await measured('keywords', null));
   const { embeddings, model } = options;
   if (embeddings !== undefined && model !== undefined) {
-    console.log(await measured('both', simpleEmbedder(embeddings, model, options.key)));
+    console.log(await measured('both', realEmbedder(embeddings, model, options.key)));
   }
   if (options.relevance) console.log(floors());
 } finally {
@@ -239,36 +240,4 @@ function floors(): string {
       );
     })
     .join('\n');
-}
-
-/** An OpenAI-compatible server, asked in the plainest way. */
-function simpleEmbedder(root: string, model: string, key: string | undefined): Embedder {
-  let dimensions: number | null = null;
-  return {
-    model,
-    dimensions: () => dimensions,
-    state: () => ({ kind: 'ok' }),
-    close: async () => {},
-    async embed(input, { signal }) {
-      const answer = await fetch(`${root.replace(/\/$/, '')}/embeddings`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-        },
-        body: JSON.stringify({ model, input, encoding_format: 'float' }),
-        signal: AbortSignal.any([signal, AbortSignal.timeout(60_000)]),
-      });
-      if (!answer.ok) throw new Error(`${root} answered ${answer.status}`);
-      const { data } = (await answer.json()) as { data: { index: number; embedding: number[] }[] };
-      const vectors = data.sort((a, b) => a.index - b.index).map(({ embedding }) => unit(embedding));
-      dimensions = vectors[0]?.length ?? null;
-      return vectors;
-    },
-  };
-}
-
-function unit(values: number[]): Float32Array {
-  const length = Math.hypot(...values) || 1;
-  return Float32Array.from(values, (value) => value / length);
 }

@@ -42,7 +42,7 @@ import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { openSqliteStore } from './store/sqlite/open.js';
-import { memoryTools } from './tools/memory.js';
+import { draftTools, memoryTools } from './tools/memory.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
 
@@ -132,13 +132,18 @@ export async function compose({
   const media = await createMediaOf(config, mediaFolder, log);
   const sizes = createSizes({ store, mediaBytes: () => mediaBytes(mediaFolder), clock });
   const settings = {
-    contextTokens: config.model.contextTokens,
     maxOutputTokens: config.model.maxOutputTokens,
     maxToolRounds: config.model.maxToolRounds,
     choices: config.model.choices,
     ...config.conversation,
     natural: config.personas.natural,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
+    announce: config.memory.announce ?? null,
+    // The offline model could only spoil it.
+    consolidation:
+      config.memory.consolidate && config.model.server !== null
+        ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
+        : null,
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
   };
   const deliver = createDeliver({ store, owner, channels, chatFiles, settings, clock, log, metrics });
@@ -199,6 +204,7 @@ export async function compose({
       days,
       removeFiles: media.remove,
       trimMedia: (signal) => trimMedia(mediaFolder, { bytes, bytesPerChat }, clock.now(), signal),
+      consolidate: conversation.consolidate,
       zone,
       clock,
       log,
@@ -267,31 +273,42 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
 
 /** null if `embeddings.backend` is off. */
 export async function createEmbedder(config: Config, metrics: Metrics, log: Log): Promise<Embedder | null> {
-  const { backend, baseUrl, apiKey, model, redisUrl, queue, timeoutSeconds } = config.embeddings;
-  const common = { timeoutSeconds, clock: systemClock, log, newId: randomUUID };
-  if (backend === 'http' && baseUrl !== null && model !== null) {
+  const { backend, baseUrl, apiKey, model, redisUrl, queue } = config.embeddings;
+  if (backend === 'off' || model === null) return null;
+  const { timeoutSeconds, queryPrefix, documentPrefix, dimensions } = config.embeddings;
+  const recipe = { model, queryPrefix, documentPrefix, dimensions };
+  const common = { ...recipe, timeoutSeconds, clock: systemClock, log, newId: randomUUID };
+  if (backend === 'http' && baseUrl !== null) {
     const { createHttpEmbedder } = await import('./embedding/server.js');
-    return createHttpEmbedder({ ...common, baseUrl, apiKey, model });
+    return createHttpEmbedder({ ...common, baseUrl, apiKey });
   }
-  if (backend === 'redis' && redisUrl !== null && model !== null) {
+  if (backend === 'redis' && redisUrl !== null) {
     const { createRedisEmbedder } = await import('./embedding/requester.js');
-    return createRedisEmbedder({ ...common, redisUrl, queue, model, metrics });
+    return createRedisEmbedder({ ...common, redisUrl, queue, metrics });
   }
   return null;
 }
 
 export async function createModel(config: Config, store: Store, log: Log): Promise<ModelClient> {
-  const { server, fallbacks, maxOutputTokens, timeoutSeconds } = config.model;
+  const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const { createOpenAiModel } = await import('./models/openai.js');
   const { withFallbacks } = await import('./models/fallbacks.js');
-  const quirks = {
-    load: () => store.setting('model.quirks'),
-    save: (value: string) => store.setSetting('model.quirks', value),
-  };
-  const client = (each: OpenAiModelOptions['server']) =>
+  const { createAskJson } = await import('./models/ask-json.js');
+  const { createWindowStore } = await import('./models/context-window.js');
+  const stored = (name: string) => ({
+    load: () => store.setting(name),
+    save: (value: string) => store.setSetting(name, value),
+  });
+  const quirks = stored('model.quirks');
+  const windows = createWindowStore(stored('model.windows'), systemClock, log);
+  await windows.loaded();
+  const client = (each: OpenAiModelOptions['server'], contextTokens: OpenAiModelOptions['contextTokens']) =>
     createOpenAiModel({
       server: each,
+      contextTokens,
+      windows,
+      askServer: createAskJson(each, systemClock),
       images: config.model.images,
       maxOutputTokens,
       timeoutSeconds,
@@ -299,7 +316,12 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       log,
       quirks,
     });
-  return withFallbacks(client(server), fallbacks.map(client), log);
+  const first = client(
+    server,
+    (name) => choices.find((choice) => choice.name === name)?.contextTokens ?? config.model.contextTokens,
+  );
+  const others = fallbacks.map((each) => client(each, () => each.contextTokens ?? null));
+  return withFallbacks(first, others, log);
 }
 
 async function createTerminalChannel(config: Config, wishes: TerminalWishes, log: Log): Promise<Channel> {
@@ -329,11 +351,14 @@ function userName(): string {
   }
 }
 
-/** Selects a turn's tools: a memory flush gets the memory tools, every other turn all. */
+/** Selects a turn's tools: a memory flush gets the memory tools, every other turn all; those of a draft write into it. */
 function toolsOf(memory: AnyTool[], others: AnyTool[]): ToolsFor {
   const forFlushes = toolSet(memory);
   const forAnswers = toolSet([...memory, ...others]);
-  return ({ kind }) => (kind === 'flush' ? forFlushes : forAnswers);
+  return ({ kind, draft }) => {
+    if (draft) return toolSet(draftTools(draft));
+    return kind === 'flush' ? forFlushes : forAnswers;
+  };
 }
 
 /** 8 upper-case letters without I and O, which look like digits. */

@@ -93,7 +93,7 @@ export const configKeys = z.strictObject({
       base_url: webAddress().nullable().default(null),
       api_key: text('a key').nullable().default(null),
       name: text('the name of a model').nullable().default(null),
-      context_tokens: whole(1000).default(128_000),
+      context_tokens: whole(1000).nullable().default(null),
       max_output_tokens: whole(1).default(4096),
       timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
       max_tool_rounds: whole(1).default(25),
@@ -110,7 +110,8 @@ export const configKeys = z.strictObject({
     {
       keys: ['max_output_tokens', 'context_tokens'],
       what: 'fewer tokens than model.context_tokens',
-      holds: ({ max_output_tokens, context_tokens }) => max_output_tokens < context_tokens,
+      holds: ({ max_output_tokens, context_tokens }) =>
+        context_tokens === null || max_output_tokens < context_tokens,
     },
   ),
   transcription: section(
@@ -163,6 +164,9 @@ export const configKeys = z.strictObject({
     daily_per_day_max_chars: whole(1).default(4000),
     daily_files: whole(0).default(2),
     daily_max_chars: whole(1).default(8000),
+    announce: choice('off', 'quiet', 'full').optional(),
+    consolidate: z.boolean(expected('true or false')).default(false),
+    consolidate_tokens: whole(1).default(200_000),
   }),
   embeddings: section(
     {
@@ -170,6 +174,9 @@ export const configKeys = z.strictObject({
       base_url: webAddress().nullable().default(null),
       api_key: text('a key').nullable().default(null),
       model: text('the name of a model').nullable().default(null),
+      query_prefix: z.string().nullable().default(null),
+      document_prefix: z.string().nullable().default(null),
+      dimensions: whole(1).nullable().default(null),
       redis_url: address('an address that begins with redis:// or rediss://', /^rediss?$/)
         .nullable()
         .default(null),

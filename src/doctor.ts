@@ -14,7 +14,13 @@ import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
-import { inspectSqlite, storedChannelState, withTraces } from './store/sqlite/inspect.js';
+import {
+  inspectSqlite,
+  storedChannelState,
+  storedSetting,
+  storeSetting,
+  withTraces,
+} from './store/sqlite/inspect.js';
 
 type Finding = { state: 'ok' | 'warning' | 'failed'; text: string };
 
@@ -45,12 +51,19 @@ export async function doctor(configFile: string | undefined, message?: string): 
   await check('disk', () => checkDisk(config));
   await check('memory', () => checkMemory(config));
   if (message !== undefined) await check('message', () => findMessage(config, message));
-  // Logins and models are asked with what the store remembers of them, in a copy that is thrown away.
+  // Logins and models are asked with what the store remembers of them. What is learnt anew of a model is kept for the next
+  // start; a running gateway knows better, and all else goes into a copy that is thrown away.
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const empty = await openStore(config, log, ':memory:');
   const channelState: Store['channelState'] = (channel, names) =>
     storedChannelState(databaseOf(config), MIGRATIONS, channel, names);
-  const store = { ...empty, channelState };
+  const setting: Store['setting'] = (key) => storedSetting(databaseOf(config), MIGRATIONS, key);
+  const setSetting: Store['setSetting'] = async (key, value) => {
+    const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
+    if (lock === null) return;
+    await storeSetting(databaseOf(config), MIGRATIONS, key, value).finally(() => lock.release());
+  };
+  const store = { ...empty, channelState, setting, setSetting };
   try {
     for (const name of PLATFORMS) await check(name, () => checkPlatform(name, config, store));
     await check('model', () => checkModel(config, store));
@@ -203,7 +216,8 @@ async function checkModel(config: Config, store: Store): Promise<Finding[]> {
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const model = await createModel(config, store, log);
   const { identity, warnings } = await model.check(AbortSignal.timeout(PATIENCE_MS));
-  return [ok(identity), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
+  const text = `${identity}, with a context window of ${model.contextTokens()} tokens`;
+  return [ok(text), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
 }
 
 async function checkEmbeddings(config: Config): Promise<Finding[]> {

@@ -48,7 +48,7 @@ describe('where the configuration is', () => {
         server: null,
         fallbacks: [],
         choices: [],
-        contextTokens: 128_000,
+        contextTokens: null,
         maxOutputTokens: 4096,
         timeoutSeconds: 120,
         maxToolRounds: 25,
@@ -65,10 +65,14 @@ describe('where the configuration is', () => {
       },
       personas: { natural: false, maxRounds: 3, maxReplies: 8 },
       delivery: { maxAgeHours: 24 },
-      memory: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4000, dailyFiles: 2, dailyMaxChars: 8000 },
+      memory: {
+        ...{ longTermMaxChars: 12_000, dailyPerDayMaxChars: 4000, dailyFiles: 2, dailyMaxChars: 8000 },
+        ...{ consolidate: false, consolidateTokens: 200_000 },
+      },
       embeddings: {
         ...{ backend: 'off', baseUrl: null, apiKey: null, model: null, redisUrl: null },
         ...{ queue: 'queue:gpu_heavy', timeoutSeconds: 30, batchSize: 64, batchWindowMs: 5 },
+        ...{ queryPrefix: null, documentPrefix: null, dimensions: null },
       },
       channels: {
         telegram: null,

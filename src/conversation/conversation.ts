@@ -9,6 +9,7 @@ import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
 import type { Receipt, Received } from '../core/receipt.js';
 import type { Alarm, Pending } from '../core/route-store.js';
 import { createWindows } from './compaction/windows.js';
+import { consolidateNight } from './consolidation/nights.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
 import { withNews } from './deliver/news.js';
@@ -32,6 +33,8 @@ export interface Conversation {
   takeUp(pending: Pending): void;
   /** Runs the memory flushes that are still pending in these channels' chats. */
   takeUpWindows(channels: string[]): void;
+  /** Puts the memory of those who talked in order, if `memory.consolidate` is set; once a night. */
+  consolidate(signal: AbortSignal): Promise<void>;
   /** Resolves when no flush or compaction is under way. */
   resting(): Promise<void>;
   /** Resolves when nothing in this channel is waiting, running or being sent. */
@@ -142,6 +145,7 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
       for (const alarm of due) setAlarm(alarm);
     },
     takeUpWindows: windows.start,
+    consolidate: (signal) => consolidateNight(services, windows, signal),
     resting: windows.resting,
     idle,
     async stop(withinMs) {

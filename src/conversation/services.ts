@@ -9,7 +9,7 @@ import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Memory } from '../core/memory.js';
-import type { ModelChoice, ModelClient } from '../core/model.js';
+import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.js';
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
@@ -51,8 +51,7 @@ export interface Services {
 }
 
 export interface Settings {
-  /** The model's context window, and the part of it reserved for the answer, in tokens. */
-  contextTokens: number;
+  /** The most tokens of an answer, for which room is kept in the model's context window. */
   maxOutputTokens: number;
   maxToolRounds: number;
   /** What `/persona model` may choose beside the configured model. */
@@ -61,11 +60,24 @@ export interface Settings {
   compactAfterMessages: number;
   keepRecentMessages: number;
   overheardMessages: number;
+  /** What a chat sees of what a persona saves; null: `quiet` in direct chats, `off` in groups. */
+  announce: 'off' | 'quiet' | 'full' | null;
+  /** The tokens that a night's consolidation of memory may use, and what a prompt shows of MEMORY.md; null: there is none. */
+  consolidation: { tokens: number; memoryChars: number } | null;
   /** `delivery.max_age_hours` in ms: an answer to a message that waited longer says that it is late. */
   maxAgeMs: number;
   /** Whether a model decides who answers when nobody was named; and the caps on personas talking among themselves. */
   natural: boolean;
   caps: { rounds: number; replies: number };
+}
+
+/** The tokens available for a request to a persona's model: its window, as known now, minus what is kept for the answer. */
+export function requestTokens(
+  { model, settings }: Pick<Services, 'model' | 'settings'>,
+  name: string | null,
+): number {
+  const window = model.contextTokens(name ?? undefined);
+  return Math.max(1_000, window - answerTokens(window, settings.maxOutputTokens));
 }
 
 /** A lease expires after this time unless it is renewed. */

@@ -29,6 +29,8 @@ export interface Part {
   marks: Mark[];
   /** A file to send with the text below it. It is read from the disk when it is sent. */
   file?: OutgoingFile;
+  /** Where in `text` the gateway's own line begins, on what the answer saved; left out if there is none. */
+  note?: number;
 }
 
 export interface OutgoingFile {

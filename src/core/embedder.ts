@@ -7,7 +7,7 @@
  * at once: a circuit breaker stays open for a while after failures.
  */
 export interface Embedder {
-  /** Identifies the model; vectors of different models are never compared. */
+  /** Identifies the model and how its vectors are made; vectors of different models are never compared. */
   readonly model: string;
   /** Length of the vectors; null until the first answer. */
   dimensions(): number | null;
@@ -19,6 +19,11 @@ export interface Embedder {
     texts: string[],
     ask: { purpose: 'query' | 'document'; signal: AbortSignal },
   ): Promise<(Float32Array | null)[]>;
+  /**
+   * The vector of a question among those that `model`, an earlier name, stands for; null where the server cannot make
+   * it any more, or not in time. Absent: never.
+   */
+  embedAsBefore?(model: string, text: string, signal: AbortSignal): Promise<Float32Array | null>;
   state(): { kind: 'ok' } | { kind: 'failing'; since: number; reason: string };
   close(): Promise<void>;
 }

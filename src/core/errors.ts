@@ -6,6 +6,7 @@
 /** The one plain sentence that the chat sees. A code with an empty one uses the general sentence. */
 const SENTENCES = {
   model_unreachable: 'I could not reach my language model just now. Please try again in a moment.',
+  model_silent: 'My language model took too long to answer. Please try again in a moment.',
   model_refused: 'My language model refused this request, so I have no answer. Please tell whoever runs me.',
   model_empty: 'My language model gave no answer this time. Please try again.',
   context_too_long: 'This conversation has grown too long for my language model. /reset starts a new one.',

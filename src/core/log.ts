@@ -23,6 +23,7 @@ export type CounterName =
   | 'model_tokens_total'
   | 'deliveries_total'
   | 'flushes_total'
+  | 'consolidations_total'
   | 'compactions_total'
   | 'archives_total'
   | 'embedding_jobs_total'

@@ -7,13 +7,15 @@ import type { Version, VersionKeeper } from './memory.js';
 import type { Phrase } from './phrase.js';
 import type { StoredMessage } from './transcript.js';
 
-/** The memory included in the prompt of a persona's last answer in a room. */
+/** What was included in the prompt of a persona's last answer in a room, beside the conversation. */
 export interface PromptMemory {
   /** MEMORY.md as shown. */
   memory: string;
   dailyLog: string;
   /** The recalled lines, as shown. */
   recalled: string;
+  /** The summary of what had left the window; empty if there was none. */
+  summary: string;
 }
 
 /** What has become of a message for one persona. */
@@ -37,9 +39,27 @@ export interface Trace {
   fate: Fate;
 }
 
+export interface Spoke {
+  room: RoomId;
+  personaId: PersonaId;
+  at: number;
+}
+
 export interface MemoryHistoryStore extends VersionKeeper {
-  /** The versions of memory that were not undone, newest first: of one persona, or (null) of the whole chat. */
-  versions(ask: { chatId: ChatId; personaId: PersonaId | null; most: number }): Promise<Version[]>;
+  /**
+   * The versions of memory that were not undone, newest first: of one persona, or (null) of the whole chat; with
+   * `turnId`, only what that turn wrote.
+   */
+  versions(ask: {
+    chatId: ChatId;
+    personaId: PersonaId | null;
+    most: number;
+    turnId?: string;
+  }): Promise<Version[]>;
+  /** The turn whose reply this sent message is part of, if the reply has a note on what the turn saved. */
+  notedTurn(chatId: ChatId, platformMessageId: string): Promise<string | null>;
+  /** The personas that said something since a time, with the room and the time of the last. */
+  spokeSince(since: number): Promise<Spoke[]>;
   /** The messages that a turn answered; empty for an unknown turn. */
   turnMessages(turnId: string): Promise<StoredMessage[]>;
   /** null before the first answer and after a reset. */

@@ -43,9 +43,12 @@ export type TierWrite =
 
 /** Who changed memory, and in which context; stored with each version. */
 export interface Cause {
-  kind: 'turn' | 'flush';
+  kind: 'turn' | 'flush' | 'night';
   personaId: PersonaId;
-  /** The turn that wrote, which leads to the messages it answered; null for a flush. */
+  /**
+   * The turn that wrote, which leads to the messages it answered; null for a flush. For the nightly consolidation
+   * (`night`) its id, which all its versions share: they are one change.
+   */
   turnId: string | null;
 }
 
@@ -118,6 +121,16 @@ export interface Memory {
     options: WriteOptions,
   ): Promise<TierWrite>;
 
+  /**
+   * Replaces several tiers at once, all or none; each is compared with what the writer saw of it. Otherwise as
+   * `writeTier`.
+   */
+  writeTiers(
+    owner: MemoryOwner,
+    tiers: { tier: Tier; content: string; seen: SeenTier | undefined }[],
+    options: WriteOptions,
+  ): Promise<TierWrite['kind']>;
+
   /** The latest daily files dated today or earlier, newest first, within the budgets, with markers where cut. */
   recentDaily(chatId: ChatId, today: string): Promise<string>;
   /** Whether this persona's memory files contain more than a prompt shows: older days, cut text, archives. */
@@ -131,10 +144,11 @@ export interface Memory {
   appendDaily(chatId: ChatId, date: string, entry: string, options: WriteOptions): Promise<'added' | 'there'>;
 
   /**
-   * Reverts one change. 'changed' when the text was changed again since: then nothing is written. 'already' when the
-   * text is already what it was before the change.
+   * Reverts the versions of one change, newest first; those of one file all or none. 'changed' when a tier was changed
+   * again since: then its file stays as it is, and so do those after it. 'already' when everything is what it was before
+   * the change.
    */
-  takeBack(version: Version, signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
+  takeBack(change: Version[], signal?: AbortSignal): Promise<'done' | 'already' | 'changed'>;
   /** The lines that contain the phrase in every MEMORY.md, daily log and archive of a chat; at most `most`. */
   find(chatId: ChatId, phrase: Phrase, most: number): Promise<FoundLine[]>;
   /**

@@ -104,6 +104,8 @@ export type ModelEvent =
       further?: Usage;
       model: string;
       truncated: boolean;
+      /** The server read only a part of the request and said nothing of it: memory is not to rest on this answer. */
+      cut?: true;
       echo?: Echo;
       notices?: Notice[];
     }
@@ -118,10 +120,23 @@ export type ModelEvent =
 export interface ModelClient {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
   /**
+   * The context window of a model in tokens, as far as it is known now: what the operator set or what is assumed, or
+   * less where the server says so or has shown it. Left out: the configured model.
+   */
+  contextTokens(model?: string): number;
+  /**
    * For `doctor`: makes one small real request. Returns warnings (a truncated window, no tools). Throws with the
    * reason.
    */
   check(signal: AbortSignal): Promise<{ identity: string; warnings: string[] }>;
+}
+
+/** The largest share of a context window that is kept free for the answer. */
+const LARGEST_ANSWER = 0.25;
+
+/** How much of a context window is kept free for the answer: what the operator set, but never most of a small window. */
+export function answerTokens(contextTokens: number, maxOutputTokens: number): number {
+  return Math.min(maxOutputTokens, Math.floor(contextTokens * LARGEST_ANSWER));
 }
 
 /** A model that a persona may be given beside the configured one, with what the operator says of it. */

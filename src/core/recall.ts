@@ -14,6 +14,8 @@ export interface Scope {
 export interface RecallQuery {
   /** What somebody said or asked, verbatim: not a query language. */
   text: string;
+  /** What was said just before, where the text goes on from it: helps to find, and need not be found. */
+  around?: string;
   /** The most hits to return, best first. */
   limit: number;
   /** Only what was said or noted from `since` (inclusive) to `until` (exclusive); ms. */
@@ -39,6 +41,8 @@ export interface Recalled {
   source: Source;
   /** From 0 (no better than chance) to 1; roughly comparable within and between queries. */
   relevance: number;
+  /** The question just before, if this may be its answer. */
+  answers?: Recalled;
 }
 
 export interface RecallResult {

@@ -6,7 +6,7 @@
 import type { AccessStore, AliasStore } from './access.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
-import type { ChatId, PersonaId } from './ids.js';
+import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { MemoryHistoryStore } from './memory-history.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
@@ -17,6 +17,8 @@ import type { ViewStore } from './view.js';
 export interface UsageStore {
   /** A chat's totals since a time, by persona. */
   usage(chatId: ChatId, since: number): Promise<{ personaId: PersonaId; turns: number; usage: Usage }[]>;
+  /** Adds what was used outside of turns, flushes and summaries. */
+  spend(spent: { room: RoomId; personaId: PersonaId; usage: Usage; now: number }): Promise<void>;
 }
 
 /** Small values that outlive a restart: the hash of the command set, what a model server rejects. */

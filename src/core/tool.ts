@@ -3,7 +3,7 @@ import type { ZodType } from 'zod';
 import type { OutgoingFile } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Log } from './log.js';
-import type { Cause, SeenTier } from './memory.js';
+import type { Cause, Memory, SeenTier } from './memory.js';
 import type { ToolDescription } from './model.js';
 
 /** Created by the gateway for one turn, never by the model. Without one, every tool refuses. */
@@ -77,6 +77,8 @@ export interface TurnKind {
   /** The sender whom the turn answers; empty for a flush. */
   senderId: ChatId;
   channel: string;
+  /** The memory tools alone, on this draft. Left out: on the files. */
+  draft?: Memory;
 }
 
 /** The tools of one turn and their descriptions for the model. */

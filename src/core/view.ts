@@ -78,6 +78,8 @@ export interface ViewStore {
   view(room: RoomId, personaId: PersonaId): Promise<ViewRecord>;
   /** The rooms of a chat in which a persona has heard anything. */
   roomsHeard(chatId: ChatId, personaId: PersonaId): Promise<RoomId[]>;
+  /** Whether each of these personas heard each of these messages of a room. */
+  allHeard(room: RoomId, personaIds: PersonaId[], messageIds: number[]): Promise<boolean>;
   /** Whether a chat has rooms other than this one. */
   hasOtherRooms(room: RoomId): Promise<boolean>;
 

@@ -6,12 +6,14 @@ import type { Clock } from '../core/clock.js';
 import type { Embedder } from '../core/embedder.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { nameOf, type Recipe, readName } from './recipe.js';
 import { HARMLESS, type Outcome, toUnit, type VectorSource } from './vectors.js';
 
 export function createEmbedder(
   source: VectorSource,
-  { model, clock, log }: { model: string; clock: Clock; log: Log },
+  { recipe, clock, log }: { recipe: Recipe; clock: Clock; log: Log },
 ): Embedder {
+  const { model, dimensions } = recipe;
   /** Of the vectors. The first answer decides it; another length means another model. */
   let length: number | null = null;
   const breaker = createBreaker(source.place, tryHarmless, clock, log);
@@ -25,6 +27,13 @@ export function createEmbedder(
     const vectors = outcomes.map((outcome) => ('vector' in outcome ? outcome.vector : null));
     const lengths = vectors.flatMap((vector) => vector?.length ?? []);
     length ??= commonest(lengths);
+    const short = dimensions !== null && lengths.find((each) => each < dimensions);
+    if (short) {
+      throw new Fault(
+        'embedding_unavailable',
+        `${source.place} gave vectors of ${short} numbers, and embeddings.dimensions asks for ${dimensions}: lower it.`,
+      );
+    }
     if (lengths.length > 0 && !lengths.some((each) => each === length)) {
       throw new Fault(
         'embedding_unavailable',
@@ -32,19 +41,21 @@ export function createEmbedder(
           `Name it in embeddings.model and start again, or go back to "${model}".`,
       );
     }
-    return vectors.map((vector) => (vector?.length === length ? toUnit(vector) : null));
+    return vectors.map((vector) => (vector?.length === length ? toUnit(vector, dimensions) : null));
   }
 
   return {
-    model,
-    dimensions: () => length,
+    model: nameOf(recipe),
+    dimensions: () => (length === null ? null : Math.min(length, dimensions ?? length)),
     state: breaker.state,
 
     async embed(texts, { purpose, signal }) {
       const asked = texts.filter((text) => !isBlank(text));
       if (asked.length === 0) return texts.map(() => null);
       const made = await breaker.pass(async () => {
-        const outcomes = await source.embed(asked, { purpose, signal });
+        const prefix = purpose === 'query' ? recipe.queryPrefix : recipe.documentPrefix;
+        const texts = prefix === '' ? asked : asked.map((text) => prefix + text);
+        const outcomes = await source.embed(texts, { purpose, signal });
         return { outcomes, vectors: unitVectors(outcomes) };
       }, signal);
       const without = made.vectors.filter((vector) => vector === null).length;
@@ -57,6 +68,22 @@ export function createEmbedder(
       }
       let next = 0;
       return texts.map((text) => (isBlank(text) ? null : (made.vectors[next++] ?? null)));
+    },
+
+    async embedAsBefore(name, text, signal) {
+      const before = readName(name);
+      if (before === null || isBlank(text) || breaker.state().kind === 'failing') return null;
+      try {
+        // Not through the breaker: that an old model is gone is no failure of the server.
+        const as = { model: before.model, dimensions: before.dimensions };
+        const [outcome] = await source.embed([before.queryPrefix + text], { purpose: 'query', signal, as });
+        return outcome !== undefined && 'vector' in outcome
+          ? toUnit(outcome.vector, before.dimensions)
+          : null;
+      } catch (error) {
+        log.debug({ place: source.place, error: describe(error) }, 'the former model no longer answers');
+        return null;
+      }
     },
 
     async close() {

@@ -60,7 +60,7 @@ export function createHttpClient(baseUrl: string, apiKey: string | null) {
 
 export type Answer =
   /** One for each text, in order; null where it is none that can be used. */
-  | { kind: 'vectors'; vectors: (number[] | null)[] }
+  | { kind: 'vectors'; vectors: (number[] | null)[]; model: string | null }
   /** It does not accept these texts. `transient`: perhaps only this time. */
   | { kind: 'refused'; words: string; tooLong: boolean; transient: boolean }
   /** It has too much to do. */
@@ -69,7 +69,8 @@ export type Answer =
   | { kind: 'broken'; words: string };
 
 /** What servers say of a text that is longer than their model reads, some of them with status 400. */
-const TOO_LONG = /context.?length|too (?:long|large|many)|maximum.{0,40}(?:token|length)|exceed|longer than/i;
+const TOO_LONG =
+  /context.?length|batch size|too (?:long|large|many)|maximum.{0,40}(?:token|length)|exceed|longer than/i;
 
 export function readAnswer(posted: Posted, count: number, now: number): Answer {
   const { status, text } = posted;
@@ -107,7 +108,8 @@ function readVectors(text: string, count: number): Answer {
     seen.add(index);
     vectors[index] = asVector(entry.embedding);
   }
-  return { kind: 'vectors', vectors };
+  const model = isRecord(body) && typeof body.model === 'string' ? body.model : null;
+  return { kind: 'vectors', vectors, model };
 }
 
 /** Servers word their errors in different fields; of a proxy's HTML page the text is left. */

@@ -9,16 +9,16 @@ import type { Log } from '../core/log.js';
 import { createEmbedder } from './embedder.js';
 import { type EmbeddingMetrics, readReply, writeJob } from './protocol.js';
 import { createQueueLimit } from './queue-limit.js';
+import { type GivenRecipe, recipeOf } from './recipe.js';
 import { openRedis } from './redis-connection.js';
-import { fitting, HARMLESS, type Outcome, type VectorSource } from './vectors.js';
+import { fitting, HARMLESS, type Outcome, type VectorAsk, type VectorSource } from './vectors.js';
 
-export interface RequesterOptions {
+export interface RequesterOptions extends GivenRecipe {
   redisUrl: string;
   /** `queue:gpu_heavy` */
   queue: string;
   /** The list for replies. No other process may use it; the same name after a restart clears what came too late. */
   replyTo?: string;
-  model: string;
   timeoutSeconds: number;
   /** Nothing is pushed behind more jobs than this. */
   mostQueued?: number;
@@ -40,8 +40,6 @@ interface Request {
   reject(error: unknown): void;
 }
 
-type Ask = Parameters<VectorSource['embed']>[1];
-
 const MOST_QUEUED = 2_000;
 const BLOCK_SECONDS = 5;
 /** Replies read in one go: a few milliseconds of parsing JSON, in which nothing else runs. */
@@ -49,7 +47,7 @@ const REPLIES_AT_ONCE = 32;
 const REFUSED_PAUSE_MS = 1_000;
 
 export function createRedisEmbedder(options: RequesterOptions): Embedder {
-  return createEmbedder(createRequester(options), options);
+  return createEmbedder(createRequester(options), { ...options, recipe: recipeOf(options) });
 }
 
 function createRequester(options: RequesterOptions): VectorSource {
@@ -80,7 +78,7 @@ function createRequester(options: RequesterOptions): VectorSource {
    * A worker does not say whether the text is at fault or its server. So those with an error are asked for once more
    * beside a harmless text: what fails again while that one is answered is at fault itself.
    */
-  async function embed(texts: string[], ask: Ask): Promise<Outcome[]> {
+  async function embed(texts: string[], ask: VectorAsk): Promise<Outcome[]> {
     const outcomes = await request(texts, ask);
     const refused = outcomes.flatMap((outcome, n) => ('refused' in outcome ? [n] : []));
     if (refused.length === 0) return outcomes;
@@ -94,8 +92,10 @@ function createRequester(options: RequesterOptions): VectorSource {
   }
 
   /** An outcome for each text. Rejects as soon as one is known to get none, and gives up the others. */
-  async function request(texts: string[], { purpose, signal }: Ask): Promise<Outcome[]> {
+  async function request(texts: string[], { purpose, signal, as }: VectorAsk): Promise<Outcome[]> {
     if (signal.aborted || closing.signal.aborted) throw stopped();
+    if (as !== undefined && as.model !== model)
+      throw fault(`The workers behind ${queue} have one model only.`);
     await Promise.all([commands.connected(), replies.connected()]);
     reading ??= readReplies();
     const requests: Request[] = [];

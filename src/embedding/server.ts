@@ -9,13 +9,16 @@ import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { createEmbedder } from './embedder.js';
 import { type Answer, createHttpClient, readAnswer } from './http.js';
-import { fitting, HARMLESS, inBatches, type Outcome, type VectorSource } from './vectors.js';
+import { type GivenRecipe, recipeOf } from './recipe.js';
+import { fitting, HARMLESS, inBatches, type Outcome, type VectorAsk, type VectorSource } from './vectors.js';
 
 export interface EmbeddingServerOptions {
   /** `http://gpu:8080/v1`: what stands before `/embeddings`. */
   baseUrl: string;
   apiKey: string | null;
   model: string;
+  /** How long vectors should be; not said to a server that refuses to be told. null: as the model makes them. */
+  dimensions?: number | null;
   /** For one request, and for all the waiting while the server says that it is busy. */
   timeoutSeconds: number;
   /** Texts in one request; fewer, once the server has refused so many. */
@@ -28,6 +31,8 @@ type Refused = Extract<Answer, { kind: 'refused' }>;
 /** One call of `embed`. Until it has got a vector, a refusal may be the server's fault as well as the text's. */
 interface Call {
   signal: AbortSignal;
+  model: string;
+  dimensions: number | null;
   deadline: number;
   gotVector: boolean;
 }
@@ -49,10 +54,12 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   const place = placeOf(options.baseUrl);
   const title = `The embedding server at ${place} (model "${model}")`;
   const http = createHttpClient(options.baseUrl, options.apiKey);
+  const usual = { model, dimensions: options.dimensions ?? null };
   let batchSize = options.batchSize ?? 64;
+  let takesDimensions = true;
 
-  async function embed(texts: string[], { signal }: { signal: AbortSignal }): Promise<Outcome[]> {
-    const call = { signal, deadline: clock.now() + timeoutMs, gotVector: false };
+  async function embed(texts: string[], { signal, as = usual }: VectorAsk): Promise<Outcome[]> {
+    const call = { ...as, signal, deadline: clock.now() + timeoutMs, gotVector: false };
     const outcomes: Outcome[] = [];
     for (const batch of inBatches(texts.map(fitting), (text) => text, batchSize)) {
       // For each batch anew: many may take longer than one request may.
@@ -110,6 +117,13 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   ): Promise<Extract<Answer, { kind: 'vectors' | 'refused' }>> {
     for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
       const answer = await request(texts, call);
+      if (takesDimensions && isAboutDimensions(answer, call)) {
+        takesDimensions = false;
+        continue;
+      }
+      if (answer.kind === 'vectors' && call.model !== model && answer.model !== call.model) {
+        throw down(`answers with another model than "${call.model}"`);
+      }
       if (answer.kind === 'broken') throw down(`answered with ${answer.words}`);
       if (answer.kind !== 'busy') {
         if (answer.kind === 'vectors' && answer.vectors.some((vector) => vector)) call.gotVector = true;
@@ -122,7 +136,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
     }
   }
 
-  async function request(texts: string[], { signal }: Call): Promise<Answer> {
+  async function request(texts: string[], { signal, model, dimensions }: Call): Promise<Answer> {
     if (signal.aborted) throw stopped();
     const connection = new AbortController();
     const hangUp = () => connection.abort(OVER);
@@ -133,7 +147,8 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
       hangUp();
     });
     try {
-      const body = { model, input: texts, encoding_format: 'float' };
+      const length = dimensions === null || !takesDimensions ? {} : { dimensions };
+      const body = { model, input: texts, encoding_format: 'float', ...length };
       return readAnswer(await http.post('/embeddings', body, connection.signal), texts.length, clock.now());
     } catch (error) {
       if (signal.aborted) throw stopped();
@@ -161,9 +176,14 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
   };
 }
 
+/** OpenAI's older models, and servers whose model has one length only: the vectors are cut here then. */
+function isAboutDimensions(answer: Answer, { dimensions }: Call): boolean {
+  return dimensions !== null && answer.kind === 'refused' && /dimension|matryoshka/i.test(answer.words);
+}
+
 /** `embeddings.backend: http`: the gateway calls the server itself. */
-export function createHttpEmbedder(options: EmbeddingServerOptions & { log: Log }): Embedder {
-  return createEmbedder(createEmbeddingServer(options), options);
+export function createHttpEmbedder(options: EmbeddingServerOptions & GivenRecipe & { log: Log }): Embedder {
+  return createEmbedder(createEmbeddingServer(options), { ...options, recipe: recipeOf(options) });
 }
 
 /** An address without what may be secret in it. */

@@ -8,12 +8,19 @@ import { estimateTokens } from '../core/model.js';
 /** The vector as it was made, or why there is none: then it is the text's own fault, not the server's. */
 export type Outcome = { vector: number[] } | { refused: string };
 
+export interface VectorAsk {
+  purpose: 'query' | 'document';
+  signal: AbortSignal;
+  /** Another model than the usual one, or another length: refused where that cannot be had for certain. */
+  as?: { model: string; dimensions: number | null };
+}
+
 /** Makes vectors: an embedding server, or workers behind a queue. */
 export interface VectorSource {
   /** Where it is, as an operator may be told. */
   readonly place: string;
   /** An outcome for each text, in order; none of them is blank. Throws Fault `embedding_unavailable`. */
-  embed(texts: string[], ask: { purpose: 'query' | 'document'; signal: AbortSignal }): Promise<Outcome[]>;
+  embed(texts: string[], ask: VectorAsk): Promise<Outcome[]>;
   close(): Promise<void>;
 }
 
@@ -63,15 +70,19 @@ export function asVector(value: unknown): number[] | null {
   return value.some((number) => number !== 0) ? value : null;
 }
 
-/** Of length 1, so that the product of two says how alike they are. Scaled first: squares may overflow. */
-export function toUnit(vector: number[]): Float32Array {
+/**
+ * Of length 1, so that the product of two says how alike they are, and cut to so many numbers first. Scaled: squares
+ * may overflow.
+ */
+export function toUnit(whole: number[], most: number | null = null): Float32Array {
+  const vector = most === null || whole.length <= most ? whole : whole.slice(0, most);
   let largest = 0;
   for (const number of vector) largest = Math.max(largest, Math.abs(number));
   let squares = 0;
-  for (const number of vector) squares += (number / largest) ** 2;
-  const scale = 1 / Math.sqrt(squares);
+  if (largest > 0) for (const number of vector) squares += (number / largest) ** 2;
+  const scale = squares > 0 ? 1 / Math.sqrt(squares) : 0;
   const unit = new Float32Array(vector.length);
-  for (let n = 0; n < vector.length; n++) unit[n] = ((vector[n] ?? 0) / largest) * scale;
+  for (let n = 0; n < vector.length; n++) unit[n] = largest > 0 ? ((vector[n] ?? 0) / largest) * scale : 0;
   return unit;
 }
 

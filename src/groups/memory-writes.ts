@@ -6,7 +6,16 @@ import type { Clock } from '../core/clock.js';
 import { entryLine } from '../core/entry.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { Memory, SeenTier, Tier, TierWrite, Version, VersionKeeper } from '../core/memory.js';
+import type {
+  Memory,
+  MemoryOwner,
+  SeenTier,
+  Tier,
+  TierWrite,
+  Version,
+  VersionKeeper,
+  WriteOptions,
+} from '../core/memory.js';
 import { hasMarker } from './budget.js';
 import { hasEntry, withEntry, withoutEntry } from './daily-log.js';
 import { dailyFile, memoryFile } from './paths.js';
@@ -34,76 +43,124 @@ type TakenBack = Awaited<ReturnType<Memory['takeBack']>>;
 export function memoryWrites(
   { groupsDir, versions, clock, newId, log }: MemoryWritesOptions,
   update: UpdateFile,
-): Pick<Memory, 'writeTier' | 'appendDaily' | 'takeBack'> {
+): Pick<Memory, 'writeTier' | 'writeTiers' | 'appendDaily' | 'takeBack'> {
   return {
-    async writeTier(owner, tier, content, seen, { cause, signal }) {
-      if (hasMarker(content)) return { kind: 'refused', reason: CUT_CONTENT };
-      const text = fitForTier(content);
-      let outcome: TierWrite = { kind: 'changed', current: '' };
-      const change = (bytes: Buffer | null) => {
-        const file = parseMemory(orNew(bytes));
-        const before = tierText(file, tier);
-        outcome = { kind: 'changed', current: before };
-        if (!mayReplace(before, seen)) return null;
-        const next = withTier(file, tier, text);
-        const after = tierText(parseMemory(next), tier);
-        outcome = { kind: 'written', text: after };
-        const { chatId, personaId } = owner;
-        const version = { chatId, personaId, file: `${personaId}/MEMORY.md`, tier, before, after, cause };
-        return after === before ? null : withVersion(next, version);
-      };
-      await update(memoryFile(groupsDir, owner), change, signal);
-      return outcome;
+    async writeTier(owner, tier, content, seen, options) {
+      const outcome = await write(owner, [{ tier, content, seen }], options);
+      return outcome.kind === 'written' ? { kind: 'written', text: outcome.texts[0] ?? '' } : outcome;
     },
+
+    writeTiers: async (owner, tiers, options) => (await write(owner, tiers, options)).kind,
 
     async appendDaily(chatId, date, entry, { cause, signal }) {
       const after = entryLine(entry);
       const { personaId } = cause;
       const version = { chatId, personaId, file: `memory/${date}.md`, tier: null, before: '', after, cause };
       const change = (bytes: Buffer | null) =>
-        after === '' || hasEntry(bytes, after) ? null : withVersion(withEntry(bytes, after), version);
+        after === '' || hasEntry(bytes, after) ? null : withVersions(withEntry(bytes, after), [version]);
       return (await update(dailyFile(groupsDir, chatId, date), change, signal)) ? 'added' : 'there';
     },
 
-    takeBack: (version, signal) =>
-      version.tier === null ? takeBackEntry(version, signal) : takeBackTier(version, version.tier, signal),
+    async takeBack(change, signal) {
+      let done = false;
+      for (const file of new Set(change.flatMap(({ tier, file }) => (tier === null ? [] : [file])))) {
+        const outcome = await takeBackTiers(
+          change.filter((version) => version.file === file),
+          signal,
+        );
+        if (outcome === 'changed') return 'changed';
+        done ||= outcome === 'done';
+      }
+      for (const version of change.filter(({ tier }) => tier === null)) {
+        if (await takeBackEntry(version, signal)) done = true;
+      }
+      return done ? 'done' : 'already';
+    },
   };
 
-  function withVersion(bytes: Buffer, change: Omit<Version, 'id' | 'at'>): RecordedChange {
-    const version = { id: newId(), at: clock.now(), ...change };
-    const { id, file } = version;
-    return {
-      bytes,
-      record: () => versions.keepVersion(version),
-      // A version that remains is harmless: undoing it finds nothing to undo.
-      withdraw: () =>
-        versions.dropVersion(id).catch((error) => {
-          log.warn(
-            { version: id, file, error: describe(error) },
-            'the version of a change that was not made could not be removed',
-          );
-        }),
-    };
-  }
-
-  async function takeBackTier(version: Version, tier: Tier, signal?: AbortSignal): Promise<TakenBack> {
-    let outcome: TakenBack = 'changed';
+  async function write(
+    owner: MemoryOwner,
+    tiers: Parameters<Memory['writeTiers']>[1],
+    { cause, signal }: WriteOptions,
+  ): Promise<Exclude<TierWrite, { kind: 'written' }> | { kind: 'written'; texts: string[] }> {
+    if (tiers.some(({ content }) => hasMarker(content))) return { kind: 'refused', reason: CUT_CONTENT };
+    const { chatId, personaId } = owner;
+    const file = `${personaId}/MEMORY.md`;
+    let outcome: Awaited<ReturnType<typeof write>> = { kind: 'changed', current: '' };
     const change = (bytes: Buffer | null) => {
-      const file = parseMemory(orNew(bytes));
-      const current = tierText(file, tier);
-      const piece = current === version.after ? firstPiece(file, tier, version.before) : null;
-      outcome = piece !== null ? 'done' : current === version.before ? 'already' : 'changed';
-      return piece === null ? null : asItWas(file, tier, piece, version.before);
+      let next = orNew(bytes);
+      const texts: string[] = [];
+      const changes: Omit<Version, 'id' | 'at'>[] = [];
+      for (const { tier, content, seen } of tiers) {
+        const parsed = parseMemory(next);
+        const before = tierText(parsed, tier);
+        outcome = { kind: 'changed', current: before };
+        if (!mayReplace(before, seen)) return null;
+        if (content === before) {
+          texts.push(before);
+          continue;
+        }
+        next = withTier(parsed, tier, fitForTier(content));
+        const after = tierText(parseMemory(next), tier);
+        texts.push(after);
+        if (after !== before) changes.push({ chatId, personaId, file, tier, before, after, cause });
+      }
+      outcome = { kind: 'written', texts };
+      return changes.length === 0 ? null : withVersions(next, changes);
     };
-    await update(memoryFile(groupsDir, version), change, signal);
+    await update(memoryFile(groupsDir, owner), change, signal);
     return outcome;
   }
 
-  async function takeBackEntry(version: Version, signal?: AbortSignal): Promise<TakenBack> {
+  function withVersions(bytes: Buffer, changes: Omit<Version, 'id' | 'at'>[]): RecordedChange {
+    const made = changes.map((change) => ({ id: newId(), at: clock.now(), ...change }));
+    return {
+      bytes,
+      async record() {
+        for (const version of made) await versions.keepVersion(version);
+      },
+      // A version that remains is harmless: undoing it finds nothing to undo.
+      async withdraw() {
+        for (const { id, file } of made) {
+          await versions.dropVersion(id).catch((error) => {
+            log.warn(
+              { version: id, file, error: describe(error) },
+              'the version of a change that was not made could not be removed',
+            );
+          });
+        }
+      },
+    };
+  }
+
+  /** All versions are of one file. */
+  async function takeBackTiers(change: Version[], signal?: AbortSignal): Promise<TakenBack> {
+    const [version] = change;
+    if (version === undefined) return 'already';
+    let outcome: TakenBack = 'changed';
+    const undo = (bytes: Buffer | null) => {
+      let next = orNew(bytes);
+      outcome = 'already';
+      for (const { tier, before, after } of change) {
+        if (tier === null) continue;
+        const parsed = parseMemory(next);
+        const current = tierText(parsed, tier);
+        const piece = current === after ? firstPiece(parsed, tier, before) : null;
+        if (piece === null && current === before) continue;
+        outcome = piece === null ? 'changed' : 'done';
+        if (piece === null) return null;
+        next = asItWas(parsed, tier, piece, before);
+      }
+      return outcome === 'done' ? next : null;
+    };
+    await update(memoryFile(groupsDir, version), undo, signal);
+    return outcome;
+  }
+
+  async function takeBackEntry(version: Version, signal?: AbortSignal): Promise<boolean> {
     const date = /^memory\/(.+)\.md$/.exec(version.file)?.[1] ?? '';
     const path = dailyFile(groupsDir, version.chatId, date);
-    const removed = await update(path, (bytes) => bytes && withoutEntry(bytes, version.after), signal);
-    return removed ? 'done' : 'already';
+    return update(path, (bytes) => bytes && withoutEntry(bytes, version.after), signal);
   }
 }
 

@@ -1,4 +1,7 @@
-/** `doctor` asks a model server: does it answer, take tools, count tokens, and read a long prompt to its end? */
+/**
+ * `doctor` asks a model server: does it answer, take tools, count tokens, how large is its context window, and does it
+ * read a long prompt to its end?
+ */
 import { Fault } from '../core/errors.js';
 import { estimateTokens, type ModelRequest, type ToolDescription } from '../core/model.js';
 import type { Answer } from './answer.js';
@@ -13,33 +16,45 @@ const PROBE: ToolDescription = {
   parameters: { type: 'object', properties: {} },
 };
 
-/** Throws Fault when the model does not answer at all. */
-export async function checkModel(server: {
+interface CheckedServer {
   identity: string;
+  window: {
+    tokens(): number;
+    /** Asks the server for it. */
+    look(): Promise<void>;
+    warnings(): string[];
+  };
   ask(request: ModelRequest): Promise<Answer>;
   /** So that a server that was upgraded is asked for everything again. */
-  forgetQuirks(): Promise<void>;
+  forget(): Promise<void>;
   quirks(): Promise<ReadonlySet<Quirk>>;
   now(): number;
-}): Promise<{ identity: string; warnings: string[] }> {
-  await server.forgetQuirks();
+}
+
+/** Throws Fault when the model does not answer at all. */
+export async function checkModel(server: CheckedServer): Promise<{ identity: string; warnings: string[] }> {
+  const { window } = server;
+  // What it showed in use: said before it is forgotten.
+  const learnt = window.warnings();
+  await server.forget();
   const short = await server.ask({ messages: [{ role: 'user', content: READY }], tools: [PROBE] });
-  const warnings: string[] = [];
-  if ((await server.quirks()).has('tools')) {
+  await window.look();
+  const warnings = [...new Set([...learnt, ...window.warnings()])];
+  const quirks = await server.quirks();
+  if (quirks.has('tools')) {
     warnings.push('it refuses tools: personas can talk, but not read or write memory by themselves');
+  } else if (quirks.has('reasoning_with_tools') && quirks.has('responses')) {
+    warnings.push('it takes tools only while it does not reason, so it is asked not to');
   }
   if (!short.usage?.inputTokens) {
     warnings.push('it does not report token usage: /usage stays empty, and a cut window cannot be noticed');
-  } else {
+  } else if (window.tokens() > LONG_PROMPT_TOKENS * 1.25) {
     warnings.push(...(await windowWarnings(server)));
   }
   return { identity: server.identity, warnings };
 }
 
-async function windowWarnings(server: {
-  ask(request: ModelRequest): Promise<Answer>;
-  now(): number;
-}): Promise<string[]> {
+async function windowWarnings(server: Pick<CheckedServer, 'ask' | 'now'>): Promise<string[]> {
   const content = longPrompt(server.now());
   const estimated = estimateTokens(content);
   try {

@@ -79,6 +79,7 @@ function checked(data: unknown, eventName: string | null): unknown {
     status: body.status,
     code: body.code ?? body.type,
     param: body.param,
+    window: body.window,
   });
 }
 

@@ -2,25 +2,12 @@
 import { Fault, type FaultCode } from '../core/errors.js';
 import { FILTERED, MALFORMED_CALL } from './finish.js';
 import type { ServerErrorDetails } from './server-error.js';
+import { isTooLong } from './too-long.js';
 
 /** A server that asks for a longer wait is not asked again: a fallback, or the person asking later, is quicker. */
 const LONGEST_WAIT_MS = 60_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_BACK_OFF_MS = 8_000;
-
-/** Beside the code `context_length_exceeded`, the words of OpenAI, vLLM, llama.cpp, Ollama, OpenRouter and others. */
-const TOO_LONG = [
-  /context_(length|window)_exceeded|exceed_context_size/i,
-  /maximum (context|prompt|model|input) length/i,
-  /(context|model'?s context) (length|size|window|limit)\b.*\b(exceed|only|reduce|overflow)/i,
-  /\b(exceed|larger|longer|greater|overflow)\w*\b.*\bcontext([ _-]?(length|size|window|limit))?\b/i,
-  /\b(prompt|input|request|messages?)\b.{0,40}\b(is|are) too (long|large)\b/i,
-  /\bprompt too long\b/i,
-  /\binput token count\b.*\bexceeds\b/i,
-  /\breduce the length of (the|your) (messages|prompt|input)/i,
-  /\bmax_new_tokens\b.*must be <=/i,
-  /\bcontext shift is disabled\b/i,
-];
 
 /** Groq says 413 where one request has more tokens than the account may send in a minute. */
 const ACCOUNT_LIMIT = /tokens per minute|\bTPM\b/i;
@@ -34,8 +21,9 @@ export interface Verdict {
   retry: boolean | 'once';
 }
 
-export function classify(error: ServerErrorDetails): Verdict {
-  if (error.kind === 'silent') return { code: 'model_unreachable', retry: false };
+/** `estimated`: our estimate of the request in tokens. */
+export function classify(error: ServerErrorDetails, estimated: number): Verdict {
+  if (error.kind === 'silent') return { code: 'model_silent', retry: false };
   if (error.kind !== 'answered') return { code: 'model_unreachable', retry: true };
 
   const { status, code = '', words } = error;
@@ -43,10 +31,7 @@ export function classify(error: ServerErrorDetails): Verdict {
   if (code === FILTERED) return { code: 'model_refused', retry: false };
   if (BAD_CALLS.includes(code)) return { code: 'model_refused', retry: 'once' };
   if (status === 413 && ACCOUNT_LIMIT.test(words)) return { code: 'model_refused', retry: false };
-  if (status === 413) return { code: 'context_too_long', retry: false };
-  if (status !== 429 && TOO_LONG.some((wording) => wording.test(`${code} ${words}`))) {
-    return { code: 'context_too_long', retry: false };
-  }
+  if (isTooLong(error, estimated)) return { code: 'context_too_long', retry: false };
   // Without a status it is an error in the middle of an answer.
   const passing = status === undefined || status >= 500 || status === 408 || status === 409 || status === 429;
   if (!passing) return { code: 'model_refused', retry: false };
@@ -89,6 +74,14 @@ export function wordlessAnswer(title: string, outputTokens: number): Fault {
   );
 }
 
+/** A long request brought an end without a word or a count: LM Studio says so where it does not fit. */
+export function overflow(title: string): Fault {
+  return new Fault(
+    'context_too_long',
+    `${title} gave nothing at all to a long request: it does not fit its context window. It is asked less from now on; raise the context length it loads the model with.`,
+  );
+}
+
 export function stoppedRequest(title: string): Fault {
   return new Fault('model_unreachable', `${title} was not waited for: the request was stopped.`);
 }
@@ -101,7 +94,8 @@ function whatHappened(error: ServerErrorDetails): string {
 }
 
 function advice(code: FaultCode, error: ServerErrorDetails): string {
-  if (code === 'context_too_long') return ' Set model.context_tokens to what the server really has.';
+  if (code === 'context_too_long')
+    return ' It is asked less from now on; model.context_tokens says how much it takes.';
   if (ACCOUNT_LIMIT.test(error.words)) {
     return ' Raise the limit of the account, or set model.context_tokens below it.';
   }

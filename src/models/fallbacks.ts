@@ -10,6 +10,8 @@ import type { ModelClient, ModelEvent, ModelRequest, Notice } from '../core/mode
  */
 export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log: Log): ModelClient {
   if (fallbacks.length === 0) return first;
+  /** The one that answered last, or was asked too much: as long as it is a fallback, requests fit its window, too. */
+  let answering = first;
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const { model: _, ...withoutModel } = request;
@@ -28,6 +30,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
             yield event;
             continue;
           }
+          answering = client;
           yield { ...event, ...told(event) };
           return;
         }
@@ -36,6 +39,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
           return;
         }
         faults.push(event.fault);
+        if (event.fault.code === 'context_too_long') answering = client;
         notices.push(...(event.notices ?? []));
       }
       if (faults.length <= fallbacks.length) {
@@ -50,6 +54,11 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
 
   return {
     stream,
+
+    contextTokens(model) {
+      const tokens = first.contextTokens(model);
+      return answering === first ? tokens : Math.min(tokens, answering.contextTokens());
+    },
 
     async check(signal) {
       const { identity, warnings } = await first.check(signal);

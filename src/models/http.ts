@@ -93,6 +93,8 @@ async function refusal(response: IncomingMessage, status: number, now: number): 
     status: Math.max(status, 400),
     code: body.code ?? body.type,
     param: body.param,
+    window: body.window,
+    isBodyEmpty: text.trim() === '',
     retryAfterMs: retryAfter(response.headers, now),
     shouldRetry: shouldRetry === 'true' ? true : shouldRetry === 'false' ? false : undefined,
   });

@@ -11,6 +11,8 @@ import { summaryFor } from './offline-summary.js';
 import { smallTalk } from './offline-talk.js';
 
 const NAME = 'offline';
+/** It reads whatever it is given; this is when its windows are compacted. */
+const CONTEXT_TOKENS = 128_000;
 
 const INTRODUCTION =
   'I am the built-in offline model of coterie, a small rule-based stand-in. To talk to a real one, set ' +
@@ -35,6 +37,8 @@ export function createOfflineModel(): ModelClient {
       const call = { id: `offline${request.messages.length}`, name, arguments: JSON.stringify(args) };
       yield { ...done, text: '', calls: [call] };
     },
+
+    contextTokens: () => CONTEXT_TOKENS,
 
     async check() {
       const advice =

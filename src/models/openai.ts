@@ -1,48 +1,30 @@
 /**
- * Step 5, the model: one OpenAI-compatible chat completions server. Asks as the server can be asked, retries
- * what may pass, and ends with one answer or one fault.
+ * Step 5, the model: one OpenAI-compatible server. What it is asked for (`ask-server.ts`) becomes one whole answer or one
+ * fault, together with what was learnt of its context window.
  */
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { ModelClient, ModelEvent, ModelMessage, ModelRequest, Notice } from '../core/model.js';
-import { type Answer, createAnswer } from './answer.js';
-import { attempt, eventsTo, type Shown } from './attempt.js';
-import { checkModel } from './check.js';
-import { echoOf } from './echo.js';
 import {
-  classify,
-  emptyAnswer,
-  failedRequest,
-  retryDelay,
-  serverTitle,
-  stoppedRequest,
-  wordlessAnswer,
-} from './failures.js';
+  answerTokens,
+  type ModelClient,
+  type ModelEvent,
+  type ModelRequest,
+  type Notice,
+} from '../core/model.js';
+import type { Answer } from './answer.js';
+import { type Asked, createAsker, type ModelServer, type Question, quirkKey } from './ask-server.js';
+import { eventsTo, type Shown } from './attempt.js';
+import { checkModel } from './check.js';
+import { createContextWindow, type WindowStore } from './context-window.js';
+import type { AskJson } from './discover-window.js';
+import { echoOf } from './echo.js';
+import { emptyAnswer, overflow, serverTitle, wordlessAnswer } from './failures.js';
 import { isCutAtLimit } from './finish.js';
 import { type Further, furtherFor, isEmpty } from './further.js';
-import { createPost } from './http.js';
-import { createQuirkStore, type Quirk, type QuirkStorage } from './quirk-store.js';
-import { refusedParameter, refusedPictures } from './quirks.js';
+import { createQuirkStore, type QuirkStorage } from './quirk-store.js';
 import { createRedactor, shownUrl } from './redact.js';
-import { chatRequest, createRequestWriter } from './request.js';
-import { createResponsesAnswer } from './responses-answer.js';
-import { createResponsesWriter } from './responses-request.js';
-import { ServerError } from './server-error.js';
-import { withWishes } from './wishes.js';
-
-interface ModelServer {
-  baseUrl: string;
-  /** null where the server wants none. */
-  apiKey: string | null;
-  /** The model's name there. */
-  name: string;
-  /** Where a request names none itself. */
-  temperature?: number | undefined;
-  /** Further fields of the request's body, and further headers. */
-  extra?: Record<string, unknown> | undefined;
-  headers?: Record<string, string> | undefined;
-}
+import { createSizer } from './request-size.js';
 
 export interface OpenAiModelOptions {
   server: ModelServer;
@@ -55,116 +37,58 @@ export interface OpenAiModelOptions {
   clock: Clock;
   log: Log;
   quirks: QuirkStorage;
+  /** What is known of the context windows of all servers' models. */
+  windows: WindowStore;
+  /** What the operator set as a model's context window, in tokens; null: nothing. */
+  contextTokens: (model: string) => number | null;
+  /** For questions to the server beside the chat. */
+  askServer: AskJson;
   /** 0 to 1, to spread retries. */
   random?: () => number;
 }
 
-/** The quirks that are about how much may be written. */
-const LIMITS: readonly Quirk[] = ['max_tokens', 'max_completion_tokens'];
-
-/** What comes while an answer is written, and the answer. Throws Fault. */
-type Asked = AsyncGenerator<ModelEvent, Answer>;
-
 export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   const { server, clock, log, maxOutputTokens } = options;
   const { images = 'auto', maxAttempts = 3, random = Math.random } = options;
-  const silenceMs = options.timeoutSeconds * 1000;
-  const apis = {
-    chat: { post: createPost(server, clock.now), write: createRequestWriter(), reader: createAnswer },
-    responses: {
-      post: createPost(server, clock.now, '/responses'),
-      write: createResponsesWriter(),
-      reader: createResponsesAnswer,
-    },
-  };
   const quirks = createQuirkStore(options.quirks, clock, log);
   const redact = createRedactor(server);
   const place = shownUrl(server.baseUrl);
-  const quirkKey = (model: string) => `${place} ${model}`;
   const titleOf = (model: string) => serverTitle(place, model);
+  const sizeOf = createSizer();
+  const window = createContextWindow(
+    { baseUrl: server.baseUrl, place },
+    {
+      ...{ store: options.windows, configured: options.contextTokens, clock, log },
+      ask: options.askServer,
+    },
+  );
 
-  /** What is left out of a request: what was refused before, and pictures as the operator decided. */
-  async function leftOut(model: string, withoutPictures: boolean): Promise<ReadonlySet<Quirk>> {
-    const refused = new Set(await quirks.refused(quirkKey(model)));
-    if (withoutPictures || images === 'no') refused.add('images');
-    else if (images === 'yes') refused.delete('images');
-    return refused;
-  }
+  const ask = createAsker({
+    ...{ server, images, maxAttempts, quirks, window, sizeOf, clock, log, random },
+    silenceMs: options.timeoutSeconds * 1000,
+  });
 
-  /** A caller's temperature counts more than the configured one. */
-  const withTemperature = (request: ModelRequest): ModelRequest =>
-    server.temperature === undefined ? request : { temperature: server.temperature, ...request };
-
-  /** Retries until there is an answer, an empty one too. */
-  async function* ask(
-    { request, outputTokens, before }: Omit<Further, 'why'>,
-    signal: AbortSignal,
-    shown: Shown,
-  ): Asked {
-    const model = request.model ?? server.name;
-    const takenIds = () => callIds(request.messages);
-    let failures = 0;
-    let withoutPictures = false;
-    for (;;) {
-      const refused = await leftOut(model, withoutPictures);
-      const sent = withWishes(
-        chatRequest(withTemperature(request), { server: place, model }, outputTokens, refused),
-        request,
-        server.extra ?? {},
-        refused,
-      );
-      if (signal.aborted) throw stoppedRequest(titleOf(model));
-      try {
-        const { post, write, reader } = apis[sent.api];
-        const whole = yield* attempt({
-          ...{ post, body: write(sent), answer: reader(), takenIds },
-          ...{ silenceMs, shown, before, clock, signal },
-        });
-        // Some models call tools that nobody offered them.
-        return sent.tools.length === 0 ? { ...whole, calls: [] } : whole;
-      } catch (error) {
-        if (signal.aborted) throw stoppedRequest(titleOf(model));
-        if (!(error instanceof ServerError)) throw error;
-        const details = { ...error.details, words: redact(error.details.words) };
-
-        const quirk = details.kind === 'answered' ? refusedParameter(sent, details) : null;
-        const { code, retry } = classify(details);
-        // A limit that was raised for this request alone may be more than the model can write.
-        const isTooMuch = outputTokens > limitOf(request) && quirk !== null && LIMITS.includes(quirk);
-        if (quirk !== null && code !== 'context_too_long' && !isTooMuch) {
-          log.warn({ server: place, model, refused: quirk, words: details.words }, warningOf(quirk));
-          await quirks.add(quirkKey(model), quirk);
-          continue;
-        }
-        const pictures = details.kind === 'answered' ? refusedPictures(sent, details) : null;
-        if (pictures !== null) {
-          const { words } = details;
-          log.warn({ server: place, model, pictures, words }, 'the model refused pictures; asking without');
-          withoutPictures = true;
-          if (pictures === 'none taken' && images === 'auto') await quirks.add(quirkKey(model), 'images');
-          continue;
-        }
-        failures += 1;
-        const most = retry === 'once' ? Math.min(2, maxAttempts) : maxAttempts;
-        if (!retry || failures >= most) {
-          throw failedRequest(code, titleOf(model), details, failures);
-        }
-        const waitMs = retryDelay(failures, details, random);
-        log.warn({ server: place, model, words: details.words, waitMs }, 'the model failed; asking it again');
-        await clock.sleep(waitMs, signal);
-      }
-    }
-  }
-
-  /** The fewest tokens of what is configured and what the caller wants. */
-  const limitOf = (request: ModelRequest) =>
-    Math.min(maxOutputTokens, request.maxOutputTokens ?? maxOutputTokens);
-  const asGiven = (request: ModelRequest) => ({ request, outputTokens: limitOf(request), before: '' });
+  /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */
+  const limitOf = (request: ModelRequest) => {
+    const most = answerTokens(window.tokens(request.model ?? server.name), maxOutputTokens);
+    return Math.min(most, request.maxOutputTokens ?? most);
+  };
+  const asGiven = (request: ModelRequest): Question => ({
+    ...{ request, outputTokens: limitOf(request), before: '', isRaised: false },
+  });
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const shown: Shown = { text: '' };
+    const asked = request.model ?? server.name;
+    void window.look(asked);
     try {
       const first = yield* ask(asGiven(request), signal, shown);
+      const size = sizeOf(request);
+      if (isEmpty(first) && first.usage === null && window.isOverflow(asked, size)) {
+        await window.refused(asked, null, size);
+        throw overflow(titleOf(asked));
+      }
+      const cut = await window.answered(asked, { size, chat: request.cacheKey }, first.usage);
       const further = furtherFor(request, first, limitOf(request));
       const whole = further && (yield* mended(first, further, signal, shown));
       const { text, calls, model, finish, besides } = whole ?? first;
@@ -181,10 +105,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         model: model ?? request.model ?? server.name,
         // A model that has nothing to add to half a sentence has not ended it.
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
+        ...(cut && { cut }),
         ...(await noticesFor(request)),
       };
     } catch (error) {
-      yield { kind: 'failed', fault: asFault(error) };
+      yield { kind: 'failed', fault: asFault(error), ...(await noticesFor(request)) };
+    } finally {
+      // A server that loads a model for its first request tells of it only now.
+      void window.look(asked);
     }
   }
 
@@ -203,7 +131,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     );
     let answer: Answer;
     try {
-      answer = yield* ask(further, signal, shown);
+      const isRaised = further.outputTokens > limitOf(request);
+      answer = yield* ask({ ...further, isRaised }, signal, shown);
     } catch (error) {
       if (signal.aborted || !(error instanceof Fault) || why === 'empty') throw error;
       log.warn({ server: place, why: describe(error) }, 'the rest of an answer could not be had');
@@ -215,12 +144,14 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     throw isCutAtLimit(answer.finish) ? wordlessAnswer(title, limitOf(request)) : emptyAnswer(title);
   }
 
-  /** What an owner should hear: without tools there is no memory. */
-  async function noticesFor(request: ModelRequest): Promise<{ notices?: Notice[] }> {
-    const model = request.model ?? server.name;
-    if (request.tools.length === 0 || !(await quirks.refused(quirkKey(model))).has('tools')) return {};
-    const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
-    return { notices: [{ key: `no tools: ${quirkKey(model)}`, text }] };
+  /** What an owner should hear: without tools there is no memory, and less of a window is less of a conversation. */
+  async function noticesFor({ model = server.name, tools }: ModelRequest): Promise<{ notices?: Notice[] }> {
+    const notices = [...window.notices(model)];
+    if (tools.length > 0 && (await quirks.refused(quirkKey(place, model))).has('tools')) {
+      const text = `${titleOf(model)} refuses tools, so personas can talk, but neither read nor write memory. Choose a model that takes tools (model.name), or ask \`doctor\` after the server was changed.`;
+      notices.push({ key: `no tools: ${quirkKey(place, model)}`, text });
+    }
+    return notices.length === 0 ? {} : { notices };
   }
 
   function asFault(error: unknown): Fault {
@@ -231,12 +162,22 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   return {
     stream,
 
+    contextTokens: (model) => window.tokens(model ?? server.name),
+
     check: (signal) =>
       checkModel({
         identity: `${server.name} at ${place}`,
+        window: {
+          tokens: () => window.tokens(server.name),
+          look: () => window.look(server.name),
+          warnings: () => window.warnings(server.name),
+        },
         ask: (request) => answerOf(ask(asGiven(request), signal, { text: '' })),
-        forgetQuirks: () => quirks.forget(quirkKey(server.name)),
-        quirks: () => quirks.refused(quirkKey(server.name)),
+        async forget() {
+          await quirks.forget(quirkKey(place, server.name));
+          await window.forget(server.name);
+        },
+        quirks: () => quirks.refused(quirkKey(place, server.name)),
         now: clock.now,
       }),
   };
@@ -246,22 +187,4 @@ async function answerOf(asked: Asked): Promise<Answer> {
   let next = await asked.next();
   while (!next.done) next = await asked.next();
   return next.value;
-}
-
-function callIds(messages: ModelMessage[]): Set<string> {
-  return new Set(
-    messages.flatMap((message) => (message.role === 'assistant' ? message.calls : [])).map((call) => call.id),
-  );
-}
-
-function warningOf(quirk: Quirk): string {
-  if (quirk === 'tools')
-    return 'the model does not take tools: it can talk, but neither read nor write memory';
-  if (quirk === 'reasoning_with_tools') {
-    return 'the model takes tools on chat completions only while it does not reason; trying the Responses API';
-  }
-  if (quirk === 'responses') {
-    return 'the model server has no Responses API for this model; it is asked not to reason, so that it takes tools';
-  }
-  return `the model server does not take ${quirk}; it is left out from now on`;
 }

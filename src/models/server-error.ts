@@ -13,6 +13,10 @@ export interface ServerErrorDetails {
   code?: string | undefined;
   /** The parameter of the request that the server names as the reason. */
   param?: string | undefined;
+  /** The most tokens that the model takes, where the server gives it beside its words (llama.cpp). */
+  window?: number | undefined;
+  /** It was refused without a word. */
+  isBodyEmpty?: boolean | undefined;
   /** How long the server asks to wait. */
   retryAfterMs?: number | undefined;
   /** `x-should-retry`. */
@@ -36,6 +40,7 @@ export interface ErrorBody {
   param?: string;
   /** Where the code is a number, as OpenRouter's, it is a status. */
   status?: number;
+  window?: number;
 }
 
 /**
@@ -74,6 +79,8 @@ export function errorBody(body: unknown): ErrorBody {
   if (code) found.code = code;
   if (param) found.param = param;
   if (typeof source.code === 'number' && source.code >= 400 && source.code < 600) found.status = source.code;
+  else if (typeof source.code === 'number') found.code = String(source.code);
+  if (typeof source.n_ctx === 'number' && source.n_ctx > 0) found.window = source.n_ctx;
   found.message = found.message.slice(0, 1000);
   return found;
 }

@@ -29,6 +29,7 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
     labels: ['direction'],
   },
   flushes_total: { help: 'Memory flushes', labels: ['outcome'] },
+  consolidations_total: { help: 'Memories put in order at night', labels: ['outcome'] },
   compactions_total: { help: 'Windows moved', labels: ['outcome'] },
   archives_total: { help: 'Conversations archived as they left a window', labels: ['flushed'] },
   embedding_jobs_total: { help: 'Jobs of the embedding queue, at the worker', labels: ['outcome'] },

@@ -15,6 +15,8 @@ export interface UpkeepParts {
   removeFiles(files: string[]): Promise<void>;
   /** Removes files that are beyond the limits. */
   trimMedia(signal: AbortSignal): Promise<{ files: number; bytes: number }>;
+  /** Puts memory in order, where that is configured. */
+  consolidate(signal: AbortSignal): Promise<void>;
   zone: Zone;
   clock: Clock;
   log: Log;
@@ -75,6 +77,7 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
   }
   const media = await parts.trimMedia(signal);
   while (!signal.aborted && (await store.shrink(PAGES_A_STEP))) await clock.sleep(PAUSE_MS, signal);
+  await parts.consolidate(signal);
   if (signal.aborted) return;
   log.info({ rows, files: media.files, bytes: media.bytes }, 'the nightly upkeep is done');
 }

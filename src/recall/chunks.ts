@@ -6,7 +6,7 @@ import type { Scope } from '../core/recall.js';
 import type { FileChunk } from './file-chunks.js';
 import { BUILDING, DEAD, FIRST_LINE, type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import type { IndexedView, MessagePage } from './index-port.js';
-import { indexTerms } from './terms.js';
+import { indexTerms, ownTerms } from './terms.js';
 
 export interface Origin {
   number: number;
@@ -210,7 +210,7 @@ export function createChunks(db: IndexDatabase) {
           const terms = indexTerms(text);
           const place = { id: scope * SCOPE_SPAN + id, scope, origin: origin.number };
           const chunk = { ...message, ...place, length: terms.length };
-          return addChunk(chunk, terms, null) ? [chunk] : [];
+          return addChunk(chunk, [...terms, ...ownTerms(text)], null) ? [chunk] : [];
         });
         if (last !== undefined) {
           change(
@@ -249,7 +249,7 @@ export function createChunks(db: IndexDatabase) {
           const id = scope * SCOPE_SPAN + FIRST_LINE + line;
           const { at, author } = file;
           const chunk = { id, scope, origin: number, at, author, length: terms.length, heardAfter: 0 };
-          if (addChunk(chunk, terms, file)) added++;
+          if (addChunk(chunk, [...terms, ...ownTerms(file.text)], file)) added++;
         }
         change('UPDATE origin SET chunks = chunks + ? WHERE number = ?', added, number);
       });

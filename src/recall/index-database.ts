@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 export type IndexDatabase = ReturnType<typeof open>;
 
 /** Increases with every change of the tables, and of how text becomes terms. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** A scope's chunks are numbered from its number times this: messages by their ids, then lines of files. */
 export const SCOPE_SPAN = 2 ** 32;
@@ -59,6 +59,7 @@ const TABLES = `
   CREATE INDEX chunk_origin ON chunk (origin);
   CREATE TABLE model (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
   CREATE TABLE vector (chunk INTEGER NOT NULL, model INTEGER NOT NULL, value BLOB NOT NULL);
+  CREATE TABLE agreement (scope INTEGER, model INTEGER, questions INTEGER, sum REAL, PRIMARY KEY (scope, model));
   CREATE UNIQUE INDEX vector_chunk ON vector (chunk, model);
   CREATE VIRTUAL TABLE words USING fts5(terms, content = '', contentless_delete = 1, tokenize = 'ascii');
   CREATE TABLE chore (what TEXT PRIMARY KEY);

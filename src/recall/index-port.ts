@@ -27,7 +27,8 @@ export interface FileText {
 
 /** A hit before the store has confirmed that it may be seen. */
 export type Ranked =
-  | { kind: 'message'; messageId: number; relevance: number }
+  /** `before`: the message before it in its room. */
+  | { kind: 'message'; messageId: number; before: number | null; relevance: number }
   | { kind: 'line'; recalled: Recalled };
 
 export interface WaitingChunk {
@@ -59,13 +60,15 @@ export interface IndexPort {
     scope: Scope;
     query: RecallQuery;
     most: number;
-    vector: { model: string; value: Float32Array } | null;
+    /** Of the question, by each model whose vectors may answer; the first that has nearly all of the scope does. */
+    vectors: { model: string; value: Float32Array }[];
   }): { ranked: Ranked[]; byVectors: boolean };
   forget(chatId: ChatId): void;
   /** Chunks without a vector of this model. */
   withoutVector(model: string, most: number): WaitingChunk[];
   /** A null value means that the chunk will never have a vector. */
   addVectors(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void;
-  counts(model: string | null): { indexed: number; vectorsWaiting: number };
+  /** `former`: the model whose vectors answer until those of this one are complete. */
+  counts(model: string | null): { indexed: number; vectorsWaiting: number; former: string | null };
   close(): void;
 }

@@ -23,9 +23,9 @@ import { createBackground } from './background.js';
 import { createFileIndexing } from './file-indexing.js';
 import { findMissing, readIndexed } from './first-look.js';
 import type { Ranked } from './index-port.js';
-import { createIndexThread } from './index-thread.js';
+import { createIndexThread, type RemoteIndex } from './index-thread.js';
 import { authorName, createMessageIndexing } from './message-indexing.js';
-import { addMissingVectors, questionVector } from './vector-indexing.js';
+import { addMissingVectors, questionVectors } from './vector-indexing.js';
 
 /** A search that takes longer returns nothing. */
 const SEARCH_MS = 3_000;
@@ -45,6 +45,8 @@ const GATHER_MS = 1_000;
 /** Under load the pauses grow with the work, so that indexing takes at most a sixth of the time. */
 const REST_PER_WORK = 5;
 const LONGEST_REST_MS = 5_000;
+/** What is said later is no answer to a question. */
+const ANSWERED_WITHIN_MS = 3_600_000;
 /** Extra hits to request, because the store may withhold some. */
 const SPARE = 40;
 
@@ -77,7 +79,7 @@ export function createRecall(options: {
   const index = createIndexThread(entry, { file, zone: zone.name }, threadIdleMs, clock, log, indexAgain);
   const messages = createMessageIndexing(feed, options.files, index);
   const files = createFileIndexing(options.files, index);
-  let counts = { indexed: 0, vectorsWaiting: 0 };
+  let counts: Awaited<ReturnType<RemoteIndex['counts']>> = { indexed: 0, vectorsWaiting: 0, former: null };
   let isFirst = true;
   let heard = 0;
   let stopWaiting: (() => void) | null = null;
@@ -103,6 +105,7 @@ export function createRecall(options: {
       log,
       () => 0,
       async (signal) => {
+        counts = await index.counts(embedder.model);
         await addMissingVectors(embedder, feed, index, log, signal);
         counts = await index.counts(embedder.model);
       },
@@ -138,18 +141,20 @@ export function createRecall(options: {
   async function found(scope: Scope, query: RecallQuery, signal: AbortSignal): Promise<RecallResult> {
     const limit = Math.min(Math.max(0, Math.floor(query.limit)), MOST_HITS);
     if (limit === 0 || !/[\p{L}\p{N}]/u.test(query.text)) return { hits: [], by: 'keywords' };
-    const [vector] = await Promise.all([
-      embedder && questionVector(embedder, query.text, clock, log, signal),
+    const asked = query.around === undefined ? query.text : `${query.around}\n${query.text}`;
+    const [vectors] = await Promise.all([
+      embedder === null ? [] : questionVectors(embedder, asked, counts.former, clock, log, signal),
       Promise.race([refreshed(scope, query), clock.sleep(REFRESH_MS, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
     const { ranked, byVectors } = await index
-      .search({ scope, query, most: limit * 3 + SPARE, vector })
+      .search({ scope, query, most: limit * 3 + SPARE, vectors })
       .finally(() => {
         // What was heard while the thread was starting need not wait: it runs now.
         if (stopWaiting !== null) indexLater();
       });
-    return { hits: (await shown(scope, query, ranked)).slice(0, limit), by: byVectors ? 'both' : 'keywords' };
+    const hits = (await shown(scope, query, ranked)).slice(0, limit);
+    return { hits: await withQuestions(scope, query, ranked, hits), by: byVectors ? 'both' : 'keywords' };
   }
 
   async function refreshed(scope: Scope, { except }: RecallQuery): Promise<void> {
@@ -180,6 +185,27 @@ export function createRecall(options: {
       if (shownAlready.has(key)) return [];
       shownAlready.add(key);
       return [recalled];
+    });
+  }
+
+  /** To a hit that may be an answer, what was asked just before it. */
+  async function withQuestions(
+    scope: Scope,
+    query: RecallQuery,
+    ranked: Ranked[],
+    hits: Recalled[],
+  ): Promise<Recalled[]> {
+    const before = new Map(
+      ranked.flatMap((hit) => (hit.kind === 'message' ? [[hit.messageId, hit.before]] : [])),
+    );
+    const beforeOf = ({ source }: Recalled) =>
+      (source.kind === 'message' ? before.get(source.messageId) : null) ?? null;
+    const ids = hits.flatMap((hit) => beforeOf(hit) ?? []);
+    if (ids.length === 0) return hits;
+    const byId = new Map((await feed.visible(scope, ids)).map((message) => [message.id, message]));
+    return hits.map((hit) => {
+      const asked = fromMessage(hit, byId.get(beforeOf(hit) ?? -1), scope, query);
+      return asked !== null && isQuestionOf(asked, hit) ? { ...hit, answers: asked } : hit;
     });
   }
 
@@ -241,6 +267,16 @@ export function createRecall(options: {
       await index.close();
     },
   };
+}
+
+function isQuestionOf(asked: Recalled, answer: Recalled): boolean {
+  const soon = asked.at !== null && answer.at !== null && Math.abs(answer.at - asked.at) < ANSWERED_WITHIN_MS;
+  const isAnother = nameOf(asked) !== nameOf(answer);
+  return soon && isAnother && /[?？؟]\P{L}*$/u.test(asked.text);
+}
+
+function nameOf({ source }: Recalled): string {
+  return source.kind === 'message' ? `${source.author} ${source.own}` : '';
 }
 
 function fromMessage(

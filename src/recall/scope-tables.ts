@@ -1,4 +1,5 @@
 /** The tables of the most recently searched scopes, and where in them the terms of a question occur. */
+import { alike, beginningOf } from './alike.js';
 import type { NewChunk } from './chunks.js';
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import { createLru } from './lru.js';
@@ -12,6 +13,9 @@ const MOST_CHUNKS = 2_000_000;
  * question has others.
  */
 const MOST_OCCURRENCES = 20_000;
+
+/** Words that begin alike and are compared with one that nobody said. */
+const MOST_COMPARED = 2_000;
 
 const COLUMNS = 'id, origin, at, author, length, heard_after AS heardAfter';
 type Row = Omit<NewChunk, 'scope'>;
@@ -61,25 +65,47 @@ export function createScopeTables(db: IndexDatabase) {
 
     forget: (scope: number) => kept.delete(scope),
 
-    /** In ascending order, repeated for each occurrence; null for a term that occurs almost everywhere. */
-    occurrences(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
-      const from = `${scope}x${text}`;
-      const where = begins ? 'term >= ? AND term < ?' : 'term = ?';
-      const statement = db.prepare(`SELECT doc FROM temp.occurrence WHERE ${where} LIMIT ?`).pluck();
-      const bounds = begins ? [from, `${from}\u{10FFFF}`] : [from];
-      const ids = statement.all(...bounds, MOST_OCCURRENCES + 1) as number[];
-      if (ids.length > MOST_OCCURRENCES) return null;
-      if (begins) ids.sort((a, b) => a - b);
-      const positions = new Int32Array(ids.length);
-      let count = 0;
-      let last = -1;
-      let position = -1;
-      for (const id of ids) {
-        if (id !== last) position = table.indexOf(id - scope * SCOPE_SPAN);
-        last = id;
-        if (position >= 0) positions[count++] = position;
-      }
-      return positions.subarray(0, count);
+    occurrences,
+
+    /** Of the words that a word which nobody used may stand for. */
+    alike(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
+      const beginning = begins ? null : beginningOf(text);
+      if (beginning === null) return new Int32Array(0);
+      const prefix = `${scope}x`;
+      const sql = 'SELECT DISTINCT term FROM temp.occurrence WHERE term >= ? AND term < ? LIMIT ?';
+      const terms = db
+        .prepare(sql)
+        .pluck()
+        .all(prefix + beginning, `${prefix}${beginning}\u{10FFFF}`, MOST_COMPARED) as string[];
+      const words = alike(
+        text,
+        terms.map((term) => term.slice(prefix.length)),
+      );
+      const found = words.map((word) => occurrences(scope, table, { text: word, begins: false }));
+      if (found.some((positions) => positions === null)) return null;
+      const all = found.flatMap((positions) => [...(positions ?? [])]);
+      return Int32Array.from(all).sort();
     },
   };
+
+  /** In ascending order, repeated for each occurrence; null for a term that occurs almost everywhere. */
+  function occurrences(scope: number, table: ScopeTable, { text, begins }: Term): Int32Array | null {
+    const from = `${scope}x${text}`;
+    const where = begins ? 'term >= ? AND term < ?' : 'term = ?';
+    const statement = db.prepare(`SELECT doc FROM temp.occurrence WHERE ${where} LIMIT ?`).pluck();
+    const bounds = begins ? [from, `${from}\u{10FFFF}`] : [from];
+    const ids = statement.all(...bounds, MOST_OCCURRENCES + 1) as number[];
+    if (ids.length > MOST_OCCURRENCES) return null;
+    if (begins) ids.sort((a, b) => a - b);
+    const positions = new Int32Array(ids.length);
+    let count = 0;
+    let last = -1;
+    let position = -1;
+    for (const id of ids) {
+      if (id !== last) position = table.indexOf(id - scope * SCOPE_SPAN);
+      last = id;
+      if (position >= 0) positions[count++] = position;
+    }
+    return positions.subarray(0, count);
+  }
 }

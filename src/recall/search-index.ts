@@ -14,10 +14,11 @@ import {
   SCOPE_SPAN,
 } from './index-database.js';
 import type { IndexPort, Ranked } from './index-port.js';
-import { rank, relevanceOf, type Scored } from './rank.js';
+import { rank, relevanceOf } from './rank.js';
 import type { ScopeTable } from './scope-table.js';
 import { createScopeTables, type ScopeTables } from './scope-tables.js';
-import { queryTerms, type Term } from './terms.js';
+import type { Scored } from './scoring.js';
+import { ownTerms, queryTerms, subjectTerms } from './terms.js';
 import { createVectors, type Vectors } from './vectors.js';
 
 export interface SearchIndex extends IndexPort {
@@ -36,6 +37,10 @@ interface Open {
 
 /** A question with more terms is a pasted text: only its first terms are searched. */
 const MOST_TERMS = 64;
+/** The weight of words that only say how something is asked: "what is it called". */
+const FRAME = 0.5;
+/** Of words that were said just before, in the search for what goes on from them. */
+const AROUND = 0.6;
 /** Chunks of a file that are written at once: a search may have to wait for them. */
 const LINES_AT_ONCE = 200;
 
@@ -45,6 +50,7 @@ export function createSearchIndex(
   zoneName: string,
   anew: (reason: string) => void,
   pause: () => Promise<void>,
+  now: () => number = () => performance.now(),
 ): SearchIndex {
   const zone = createZone(zoneName);
   let open: Open | null = null;
@@ -60,7 +66,7 @@ export function createSearchIndex(
     }
     if (open === null) {
       const db = openIndex(file, held, anew);
-      open = { db, chunks: createChunks(db), tables: createScopeTables(db), vectors: createVectors(db) };
+      open = { db, chunks: createChunks(db), tables: createScopeTables(db), vectors: createVectors(db, now) };
     }
     return open;
   }
@@ -176,16 +182,16 @@ export function createSearchIndex(
       });
     },
 
-    search: ({ scope, query, most, vector }) =>
+    search: ({ scope, query, most, vectors }) =>
       run((index) => {
         const number = index.chunks.scopeNumber(scope);
         if (number === null) return { ranked: [], byVectors: false };
         const table = index.tables.of(number);
-        const similar = vector && index.vectors.similar(number, table, vector.model, vector.value);
         const wanted = wantedIn(index, scope, table, query);
-        const scored = rank(table, { ...wordsOf(index, number, table, query), wanted, similar });
+        const meaning = index.vectors.meaning(number, table, vectors);
+        const scored = rank(table, { ...wordsOf(index, number, table, query), wanted, meaning });
         const ranked = scored.slice(0, most).flatMap((hit) => hitOf(index, number, table, hit));
-        return { ranked, byVectors: similar !== null };
+        return { ranked, byVectors: meaning !== null };
       }),
 
     forget: (chatId) =>
@@ -205,7 +211,7 @@ export function createSearchIndex(
     counts: (name) =>
       run(({ chunks, vectors }) => ({
         indexed: chunks.count(),
-        vectorsWaiting: name === null ? 0 : vectors.countWaiting(name),
+        ...(name === null ? { vectorsWaiting: 0, former: null } : waitingFor(vectors, name)),
       })),
 
     tidy: () => run(({ chunks, vectors }) => chunks.clear() || (model !== null && vectors.clear(model))),
@@ -218,6 +224,7 @@ export function createSearchIndex(
 
     close() {
       closed = true;
+      open?.vectors.noteTrust();
       shut();
     },
   };
@@ -227,19 +234,33 @@ export function createSearchIndex(
     // A name says who spoke, and is in every greeting: it is only searched for if the question has no other words.
     const names = all.filter(({ text }) => table.authorsByTerm.has(text));
     const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
+    const subject = new Set(subjectTerms(query.text, MOST_TERMS).map(({ text }) => text));
     const found = (others.length > 0 ? others : all).map((term) => {
-      const positions = tables.occurrences(scope, table, term);
-      const alike = positions?.length === 0 ? wordsLike(term) : null;
-      return alike === null ? positions : tables.occurrences(scope, table, alike);
+      const weight = subject.size === 0 || subject.has(term.text) ? 1 : FRAME;
+      const said = tables.occurrences(scope, table, term);
+      return { positions: said?.length === 0 ? tables.alike(scope, table, term) : said, weight };
     });
+    const known = new Set(all.map(({ text }) => text));
+    const around = subjectTerms(query.around ?? '', MOST_TERMS)
+      .filter(({ text }) => !known.has(text) && !table.authorsByTerm.has(text))
+      .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND }));
+    const own = ownTerms(query.text).map((text) => tables.occurrences(scope, table, { text, begins: false }));
     const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
     return {
-      terms: found.filter((positions) => positions !== null),
+      terms: [...found, ...around].flatMap(({ positions, weight }) =>
+        positions === null ? [] : [{ positions, weight }],
+      ),
+      own: own.filter((positions) => positions !== null),
       // A question that names everybody favours nobody.
       asked: asked.size < table.authorCount ? asked : new Set<number>(),
       dates: datesIn(query.text, query.now, zone),
     };
   }
+}
+
+function waitingFor(vectors: Vectors, model: string) {
+  const vectorsWaiting = vectors.countWaiting(model);
+  return { vectorsWaiting, former: vectorsWaiting === 0 ? null : vectors.former(model) };
 }
 
 /** Whether the chunk at an index may be found at all. */
@@ -258,7 +279,10 @@ function wantedIn({ chunks }: Open, scope: Scope, table: ScopeTable, { since, un
 function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored): Ranked[] {
   const chunk = table.chunks[hit.index] ?? 0;
   const relevance = relevanceOf(hit.share);
-  if (chunk < FIRST_LINE) return [{ kind: 'message', messageId: chunk, relevance }];
+  if (chunk < FIRST_LINE) {
+    const before = table.chunks[table.beside(hit.index, -1)] ?? null;
+    return [{ kind: 'message', messageId: chunk, before, relevance }];
+  }
   const found = chunks.line(scope * SCOPE_SPAN + chunk);
   if (found === null) return [];
   const { text, at, file, author, line, tier } = found;
@@ -266,12 +290,4 @@ function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored):
     ? { kind: 'archive' as const, file, author }
     : { kind: 'file' as const, file, line, tier };
   return [{ kind: 'line', recalled: { text, at, source, relevance } }];
-}
-
-/**
- * For a word that nobody has used: words with the same beginning, which covers unknown endings and typos at the end.
- */
-function wordsLike({ text, begins }: Term): Term | null {
-  if (begins || text.length < 6 || !/^\p{L}+$/u.test(text)) return null;
-  return { text: text.slice(0, Math.max(5, text.length - 3)), begins: true };
 }

@@ -3,6 +3,7 @@
  * where it does not. The same for indexing and for questions. Pure.
  */
 import { isStopWord, stem } from './english.js';
+import { functionWordsIn, withoutUnspacedFrames } from './function-words.js';
 
 export interface Term {
   /** Never contains a space or ASCII punctuation. */
@@ -26,6 +27,8 @@ const PARTS = new RegExp(
   'gu',
 );
 const LATIN = /^[a-z]+$/;
+/** Endings and particles. */
+const HIRAGANA = /^\p{sc=Hiragana}+$/u;
 
 /** The terms to index of a text, each as often as it occurs. */
 export function indexTerms(text: string): string[] {
@@ -34,17 +37,57 @@ export function indexTerms(text: string): string[] {
 
 /** The terms of a question, each once, in order. Very common words are in neither. */
 export function queryTerms(text: string, most: number): Term[] {
+  return distinctTerms(terms(text, 'query'), most);
+}
+
+/** The same without the words that only say how it is asked. */
+export function subjectTerms(text: string, most: number): Term[] {
+  const plain = withoutUnspacedFrames(plainly(text));
+  const runs = plain.match(RUN) ?? [];
+  const isFunction = functionWordsIn(runs);
+  const found = distinctTerms(terms(runs.filter((run) => !isFunction(run)).join(' '), 'query'), most);
+  const telling = found.filter(({ text: term }) => !HIRAGANA.test(term));
+  return telling.length > 0 ? telling : found;
+}
+
+function distinctTerms(found: Iterable<Term>, most: number): Term[] {
   const seen = new Map<string, Term>();
-  for (const term of terms(text, 'query')) {
+  for (const term of found) {
     if (!seen.has(term.text)) seen.set(term.text, term);
     if (seen.size >= most) break;
   }
   return [...seen.values()];
 }
 
+/** Marks terms that stand for "my dog": no letter, so that no word is like it. */
+const OWN = '°';
+const POSSESSIVE =
+  /^(?:my|our|your|mein(?:e[mnrs]?)?|unser(?:e[mnrs]?)?|dein(?:e[mnrs]?)?|mi|mis|nuestr[oa]s?|tu|tus|mon|ma|mes|notre|nos|ton|ta|tes|mi[ao]|miei|nostr[oaie]|meu|minha|meus|minhas|noss[oa]s?|mijn|ons|onze|мо(?:й|я|ю|ё|е|и|его|ей|ему|им|их)|наш(?:а|у|е|и|его|ей|ему|им|их)?)$/u;
+/** A name for what is meant may stand between: "our old dog". */
+const OWN_REACH = 2;
+
+/** What a text calls somebody's own, as terms of their own: "my dog" is not the dog next door. */
+export function ownTerms(text: string): string[] {
+  const own = new Set<string>();
+  let reach = 0;
+  for (const [run] of plainly(text).matchAll(RUN)) {
+    if (POSSESSIVE.test(run)) reach = OWN_REACH;
+    else if (reach > 0) {
+      const [term] = indexTerms(run);
+      if (term === undefined) continue;
+      own.add(`${OWN}${term}`);
+      reach--;
+    }
+  }
+  return [...own];
+}
+
+function plainly(text: string): string {
+  return text.slice(0, LONGEST_TEXT).normalize('NFKC').toLowerCase();
+}
+
 function* terms(text: string, purpose: 'index' | 'query'): Generator<Term> {
-  const plain = text.slice(0, LONGEST_TEXT).normalize('NFKC').toLowerCase();
-  for (const [run] of plain.matchAll(RUN)) {
+  for (const [run] of plainly(text).matchAll(RUN)) {
     if (LATIN.test(run)) {
       if (run.length > 1 && !isStopWord(run)) yield whole(stem(run));
     } else if (!/[^\p{N}]/u.test(run)) yield whole(run);

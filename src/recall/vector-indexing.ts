@@ -16,28 +16,34 @@ const BATCH = 64;
 /** More than models read; the beginning of a long text says what it is about. */
 const LONGEST_TEXT = 2_000;
 
-/** null if there is none in time. */
-export async function questionVector(
+/** Those that there are in time: of the model, and of the former one as long as its vectors may answer. */
+export async function questionVectors(
   embedder: Embedder,
   text: string,
+  former: string | null,
   clock: Clock,
   log: Log,
   signal: AbortSignal,
-): Promise<{ model: string; value: Float32Array } | null> {
-  if (embedder.state().kind === 'failing' || text.trim() === '') return null;
+): Promise<{ model: string; value: Float32Array }[]> {
+  if (embedder.state().kind === 'failing' || text.trim() === '') return [];
   const over = new AbortController();
   const both = AbortSignal.any([signal, over.signal]);
-  const late = clock.sleep(QUESTION_MS, both).then(() => null);
-  const asked = embedder
-    .embed([text.slice(0, LONGEST_TEXT)], { purpose: 'query', signal: both })
-    .then(([value]) => (value && isUsable(value) ? { model: embedder.model, value } : null))
-    .catch((error: unknown) => {
-      log.debug({ error: describe(error) }, 'a question got no vector; it is answered by keywords');
-      return null;
-    });
-  const answer = await Promise.race([asked, late]);
+  const made: { model: string; value: Float32Array }[] = [];
+  const take = (model: string) => (value: Float32Array | null | undefined) => {
+    if (value && isUsable(value)) made.push({ model, value });
+  };
+  const failed = (error: unknown) =>
+    log.debug({ error: describe(error) }, 'a question got no vector; it is answered by keywords');
+  const cut = text.slice(0, LONGEST_TEXT);
+  const own = embedder
+    .embed([cut], { purpose: 'query', signal: both })
+    .then(([value]) => take(embedder.model)(value));
+  const before = former === null ? null : embedder.embedAsBefore?.(former, cut, both).then(take(former));
+  const all = Promise.all([own.catch(failed), before?.catch(failed)]);
+  await Promise.race([all, clock.sleep(QUESTION_MS, both)]);
   over.abort(OVER);
-  return answer;
+  // The model's own goes first; of what comes later nobody hears.
+  return [...made].sort((a, b) => Number(b.model === embedder.model) - Number(a.model === embedder.model));
 }
 
 /** Adds vectors until none is missing. Throws when the embedder fails. */

@@ -5,13 +5,10 @@
 import { type IndexDatabase, SCOPE_SPAN, WHOLE } from './index-database.js';
 import type { WaitingChunk } from './index-port.js';
 import { createLru } from './lru.js';
+import { append, compare, emptyMatrix, grow, type Matrix, quantised } from './matrix.js';
 import type { ScopeTable } from './scope-table.js';
-
-/** The vectors of one scope and model, in no particular order. */
-interface Matrix {
-  chunks: number[];
-  rows: Float32Array[];
-}
+import type { Meaning } from './scoring.js';
+import { type Agreement, trustAfter } from './trust.js';
 
 const CACHE_BYTES = 256 * 1024 * 1024;
 /**
@@ -20,12 +17,20 @@ const CACHE_BYTES = 256 * 1024 * 1024;
  */
 const WHOLE_SHARE = 0.9;
 const CLEARED_AT_ONCE = 500;
+/** For reading and comparing; a search that would take longer goes by words. What was read is kept for the next. */
+const LONGEST_MS = 600;
+const READ_AT_ONCE = 1_000;
+/** How far a model can be believed is written after so many questions, and when the index is closed. */
+const NOTED_EVERY = 16;
 
 export type Vectors = ReturnType<typeof createVectors>;
 
-export function createVectors(db: IndexDatabase) {
+/** `now` in ms, to tell when a comparison takes too long. */
+export function createVectors(db: IndexDatabase, now: () => number) {
   const matrices = createLru<string, Matrix>(CACHE_BYTES);
   const numbers = new Map<string, number>();
+  /** By scope and model. */
+  const agreements = new Map<string, Agreement & { noted: number }>();
 
   /**
    * The newest model has the highest number; vectors of lower numbers are kept until it is complete. A model that comes
@@ -46,27 +51,87 @@ export function createVectors(db: IndexDatabase) {
     return number;
   }
 
-  function matrixOf(scope: number, model: number): Matrix {
+  /** null: there is none of that name. */
+  function knownNumber(model: string): number | null {
+    return db.row<{ number: number }>('SELECT number FROM model WHERE name = ?', model)?.number ?? null;
+  }
+
+  /** As far as it could be read in time. */
+  function matrixOf(scope: number, model: number, expected: number, isLate: () => boolean): Matrix {
     if (db.writtenElsewhere(matrices)) matrices.clear();
     const key = `${scope} ${model}`;
-    const known = matrices.get(key);
-    if (known !== undefined) return known;
-    const matrix: Matrix = { chunks: [], rows: [] };
-    const sql = 'SELECT chunk, value FROM vector WHERE chunk >= ? AND chunk < ? AND model = ?';
-    let bytes = 0;
-    for (const { chunk, value } of db.rows<{ chunk: number; value: Buffer }>(
-      sql,
-      scope * SCOPE_SPAN,
-      (scope + 1) * SCOPE_SPAN,
-      model,
-    )) {
-      const { buffer, byteOffset, byteLength } = value;
-      matrix.chunks.push(chunk - scope * SCOPE_SPAN);
-      matrix.rows.push(new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength)));
-      bytes += byteLength + 64;
+    const matrix = matrices.get(key) ?? emptyMatrix();
+    const first = scope * SCOPE_SPAN;
+    const sql =
+      'SELECT chunk, value FROM vector WHERE chunk > ? AND chunk < ? AND model = ? ORDER BY chunk LIMIT ?';
+    while (Number.isFinite(matrix.readTo) && !isLate()) {
+      const rows = db.rows<{ chunk: number; value: Buffer }>(
+        sql,
+        first + matrix.readTo,
+        first + SCOPE_SPAN,
+        model,
+        READ_AT_ONCE,
+      );
+      for (const { chunk, value } of rows) {
+        append(matrix, chunk - first, new Int8Array(value.buffer, value.byteOffset, value.byteLength));
+        // Room for all at once, when their length is known.
+        if (matrix.count === 1) grow(matrix, expected);
+      }
+      matrix.readTo =
+        rows.length < READ_AT_ONCE ? Number.POSITIVE_INFINITY : (rows.at(-1)?.chunk ?? first) - first;
     }
-    matrices.set(key, matrix, bytes);
+    matrices.set(key, matrix, matrix.chunks.length * (matrix.width + 12));
     return matrix;
+  }
+
+  /** The cosine similarity of each chunk in the table; null while too few have a vector, or when it takes too long. */
+  function similar(
+    scope: number,
+    table: ScopeTable,
+    model: number,
+    vector: Float32Array,
+    isLate: () => boolean,
+  ): Float32Array | null {
+    const matrix = matrixOf(scope, model, table.size, isLate);
+    if (Number.isFinite(matrix.readTo)) return null;
+    const values = new Float32Array(table.size).fill(Number.NaN);
+    let known = 0;
+    const inTime = compare(matrix, vector, isLate, (chunk, similarity) => {
+      const index = table.indexOf(chunk);
+      if (index < 0) return;
+      if (Number.isNaN(values[index])) known++;
+      values[index] = similarity;
+    });
+    return inTime && known > 0 && known >= table.size * WHOLE_SHARE ? values : null;
+  }
+
+  function agreementOf(key: string): Agreement & { noted: number } {
+    const [scope, model] = key.split(' ').map(Number);
+    const sql = 'SELECT questions, sum FROM agreement WHERE scope = ? AND model = ?';
+    const known = agreements.get(key) ?? db.row<Agreement>(sql, scope, model) ?? { questions: 0, sum: 0 };
+    return { noted: known.questions, ...known };
+  }
+
+  function note(key: string, { questions, sum }: Agreement): void {
+    const [scope, model] = key.split(' ').map(Number);
+    db.write(() => {
+      const sql = 'INSERT OR REPLACE INTO agreement (scope, model, questions, sum) VALUES (?, ?, ?, ?)';
+      db.change(sql, scope, model, questions, sum);
+      db.change('DELETE FROM agreement WHERE scope NOT IN (SELECT number FROM scope)');
+    });
+    agreements.set(key, { questions, sum, noted: questions });
+  }
+
+  /** Learns from each question how far the model agrees with the words. */
+  function trust(key: string): Meaning['trust'] {
+    return (agreement) => {
+      const before = agreementOf(key);
+      if (agreement === null) return trustAfter(before);
+      const after = { ...before, questions: before.questions + 1, sum: before.sum + agreement };
+      agreements.set(key, after);
+      if (after.questions - after.noted >= NOTED_EVERY) note(key, after);
+      return trustAfter(after);
+    };
   }
 
   return {
@@ -93,36 +158,44 @@ export function createVectors(db: IndexDatabase) {
     countWaiting: (model: string) =>
       db.number('SELECT count(*) AS n FROM chunk WHERE embedded < ?', numberOf(model)),
 
+    /** The model before this one, as long as its vectors are kept. */
+    former(model: string): string | null {
+      const sql = `SELECT name FROM model WHERE number < ?
+                   AND EXISTS (SELECT 1 FROM vector WHERE model = number) ORDER BY number DESC LIMIT 1`;
+      return db.row<{ name: string }>(sql, numberOf(model))?.name ?? null;
+    },
+
     add(model: string, vectors: { chunk: number; value: Float32Array | null }[]): void {
       db.write(() => {
         const number = numberOf(model);
         for (const { chunk, value } of vectors) {
           const marked = db.change('UPDATE chunk SET embedded = ? WHERE id = ?', number, chunk);
           if (marked.changes === 0 || value === null) continue;
-          const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+          const codes = quantised(value);
           const insert = 'INSERT OR REPLACE INTO vector (chunk, model, value) VALUES (?, ?, ?)';
-          db.change(insert, chunk, number, bytes);
+          db.change(insert, chunk, number, Buffer.from(codes.buffer));
           const scope = Math.floor(chunk / SCOPE_SPAN);
           const matrix = matrices.get(`${scope} ${number}`);
-          matrix?.chunks.push(chunk - scope * SCOPE_SPAN);
-          matrix?.rows.push(value);
+          const inScope = chunk - scope * SCOPE_SPAN;
+          if (matrix !== undefined && inScope <= matrix.readTo) append(matrix, inScope, codes);
         }
       });
     },
 
-    /** The cosine similarity of each chunk in the table; null while too few have a vector of this model. */
-    similar(scope: number, table: ScopeTable, model: string, vector: Float32Array): Float32Array | null {
-      const { chunks, rows } = matrixOf(scope, numberOf(model));
-      const similar = new Float32Array(table.size).fill(Number.NaN);
-      let known = 0;
-      for (let n = 0; n < rows.length; n++) {
-        const row = rows[n];
-        const index = table.indexOf(chunks[n] ?? -1);
-        if (row === undefined || index < 0 || row.length !== vector.length) continue;
-        if (Number.isNaN(similar[index])) known++;
-        similar[index] = dot(row, vector);
+    /** How similar each chunk is to the question, by the first of its vectors whose model has nearly all chunks. */
+    meaning(
+      scope: number,
+      table: ScopeTable,
+      vectors: { model: string; value: Float32Array }[],
+    ): Meaning | null {
+      const from = now();
+      const isLate = () => now() - from > LONGEST_MS;
+      for (const { model, value } of vectors) {
+        const number = knownNumber(model);
+        const values = number === null ? null : similar(scope, table, number, value, isLate);
+        if (values !== null) return { similar: values, trust: trust(`${scope} ${number}`) };
       }
-      return known > 0 && known >= table.size * WHOLE_SHARE ? similar : null;
+      return null;
     },
 
     /** Clears some of the older models' vectors once the newest model's are complete; false when nothing is left. */
@@ -132,11 +205,12 @@ export function createVectors(db: IndexDatabase) {
       const sql = 'DELETE FROM vector WHERE rowid IN (SELECT rowid FROM vector WHERE model < ? LIMIT ?)';
       return db.change(sql, number, CLEARED_AT_ONCE).changes > 0;
     },
-  };
-}
 
-function dot(a: Float32Array, b: Float32Array): number {
-  let sum = 0;
-  for (let n = 0; n < a.length; n++) sum += (a[n] ?? 0) * (b[n] ?? 0);
-  return sum;
+    /** Before the index is closed. */
+    noteTrust(): void {
+      for (const [key, agreement] of agreements) {
+        if (agreement.questions > agreement.noted) note(key, agreement);
+      }
+    },
+  };
 }

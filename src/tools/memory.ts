@@ -13,6 +13,11 @@ export function memoryTools(memory: Memory): AnyTool[] {
   return [readTieredMemory(memory), writeTieredMemory(memory), readMemory(memory), writeMemory(memory)];
 }
 
+/** For a draft of the tiers: the daily log is read only. */
+export function draftTools(draft: Memory): AnyTool[] {
+  return [readTieredMemory(draft), writeTieredMemory(draft), readMemory(draft)];
+}
+
 const date = z.string().optional().describe('YYYY-MM-DD. Left out: today.');
 const chatId = z.string().optional().describe('Left out: this chat.');
 

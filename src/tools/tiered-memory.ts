@@ -1,5 +1,7 @@
 /** `read_tiered_memory` and `write_tiered_memory`: one tier of a persona's MEMORY.md, seen before it is replaced. */
 import * as z from 'zod';
+import { changedLines } from '../core/changed-lines.js';
+import { cutAt } from '../core/cut.js';
 import type { Memory, SeenTier, Tier } from '../core/memory.js';
 import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';
@@ -7,6 +9,10 @@ import { done, failed, fits, runTool, shown, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];
+
+/** How much is told of what a write took away. */
+const MOST_LINES = 20;
+const LINE_CHARS = 160;
 
 // Models write the number as text, too.
 const tier = z.coerce.number().pipe(z.literal([1, 2, 3]));
@@ -96,7 +102,8 @@ async function write(
         outcome.text === textOf(seen)
           ? `Tier ${tier} said just that already; nothing was changed.`
           : `Tier ${tier} is written.`;
-      return done(`${written} ${nowShown(target, tier, outcome.text, context)}`);
+      const went = takenAway(textOf(seen), outcome.text);
+      return done(`${written} ${nowShown(target, tier, outcome.text, context)}${went}`);
     }
     case 'changed':
       return unsaved(
@@ -106,6 +113,18 @@ async function write(
     case 'refused':
       return failed(`Tier ${tier} was not written. ${outcome.reason}`);
   }
+}
+
+/** The lines that a write took away: a model that rewrites a whole tier drops some without noticing. */
+function takenAway(before: string, after: string): string {
+  const { went } = changedLines(before, after);
+  if (went.length === 0) return '';
+  const listed = went.slice(0, MOST_LINES).map((line) => {
+    const short = line.length <= LINE_CHARS ? line : `${cutAt(line, LINE_CHARS)} …`;
+    return short.startsWith('- ') ? short : `- ${short}`;
+  });
+  if (went.length > MOST_LINES) listed.push(`- and ${went.length - MOST_LINES} more`);
+  return `\n\nIt no longer holds:\n${listed.join('\n')}`;
 }
 
 /** What stood in a tier, as far as this turn has seen it. */

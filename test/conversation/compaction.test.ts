@@ -91,7 +91,7 @@ describe('a window that fills up', () => {
   });
 
   it('begins at three quarters of what the server counts, and not before', async () => {
-    on = await workbench({ memoryTools: true, settings: { contextTokens: 21_000, maxOutputTokens: 1_000 } });
+    on = await workbench({ memoryTools: true, contextTokens: 21_000, settings: { maxOutputTokens: 1_000 } });
     let counted = 14_800;
     script({ turn: () => ({ text: 'yes', usage: { inputTokens: counted, outputTokens: 10 } }) });
     await converse(1, 11);
@@ -106,7 +106,7 @@ describe('a window that fills up', () => {
 
   it('is judged by our estimate where the server counts nothing, or next to nothing', async () => {
     for (const usage of [null, { inputTokens: 1, outputTokens: 1 }]) {
-      on = await workbench({ memoryTools: true, settings: { contextTokens: 9_000, maxOutputTokens: 1_000 } });
+      on = await workbench({ memoryTools: true, contextTokens: 9_000, settings: { maxOutputTokens: 1_000 } });
       script({ turn: () => ({ text: 'yes', ...(usage ? { usage } : {}) }) });
       for (let n = 0; n < 6; n++) {
         await on.say(`long-${n} ${'and so on '.repeat(400)}`);
@@ -120,7 +120,7 @@ describe('a window that fills up', () => {
   });
 
   it('is not compacted for ever by a server that counts the same whatever it is sent', async () => {
-    on = await workbench({ memoryTools: true, settings: { contextTokens: 11_000, maxOutputTokens: 1_000 } });
+    on = await workbench({ memoryTools: true, contextTokens: 11_000, settings: { maxOutputTokens: 1_000 } });
     script({ turn: () => ({ text: 'yes', usage: { inputTokens: 1_000_000, outputTokens: 1 } }) });
     for (let n = 1; n <= 20; n++) {
       await converse(n, n);
@@ -134,7 +134,7 @@ describe('a window that fills up', () => {
   });
 
   it('is shown whole where the server counts less than we estimate, until it is full by its count', async () => {
-    on = await workbench({ memoryTools: true, settings: { contextTokens: 9_000, maxOutputTokens: 1_000 } });
+    on = await workbench({ memoryTools: true, contextTokens: 9_000, settings: { maxOutputTokens: 1_000 } });
     const estimate = (request: ModelRequest) => Math.ceil(wordsOf(request).length / 4);
     on.answer((request) => {
       if (isFlush(request)) return 'done';
@@ -166,20 +166,25 @@ describe('a window that fills up', () => {
     expect(on.asked.filter(isFlush).length).toBeLessThan(6);
   });
 
-  it('lets the chat be answered from the old window while a flush hangs, and gives up after a minute', async () => {
+  it('lets the chat be answered from the old window while a flush hangs, and makes up for it once the model is well', async () => {
     const clock = manualClock();
     on = await workbench({ ...SHORT, clock });
+    let giveUp: (answer: Answer) => void = () => {};
     script({
-      flush: (_, signal) =>
-        new Promise((resolve) =>
-          signal.addEventListener('abort', () => resolve({ fault: 'model_unreachable' })),
-        ),
+      flush: () => new Promise((resolve) => (giveUp = resolve)),
+      summary: () => ({ fault: 'model_unreachable' }),
     });
     await converse(1, 7);
     expect(on.texts().length).toBe(7);
     expect(wordsOf(on.asked.at(-1) as ModelRequest)).toContain('word-1<');
-    await clock.asleep(60_000);
-    await clock.advance(60_000);
+    // Nobody waits for it: only the model's silence ends it, of which its client tells.
+    await clock.advance(3_600_000);
+    expect(await archives()).toEqual([]);
+    script({
+      flush: () => ({ fault: 'model_unreachable' }),
+      summary: () => ({ fault: 'model_unreachable' }),
+    });
+    giveUp({ fault: 'model_silent' });
     await on.conversation.resting();
     const [file = ''] = await archives();
     const text = await read(`archive/${file}`);
@@ -257,7 +262,7 @@ describe('a window that fills up', () => {
 
 describe('a request that does not fit', () => {
   it('waits for room at the hard limit, and is answered', async () => {
-    on = await workbench({ memoryTools: true, settings: { contextTokens: 9_000, maxOutputTokens: 1_000 } });
+    on = await workbench({ memoryTools: true, contextTokens: 9_000, settings: { maxOutputTokens: 1_000 } });
     script({ turn: () => 'short' });
     await on.say(`first ${'words upon words '.repeat(200)}`);
     await on.settled();
@@ -300,8 +305,8 @@ describe('a request that does not fit', () => {
   it('holds one message that is longer than the whole window, cut with a word, and keeps all of it', async () => {
     on = await workbench({
       memoryTools: true,
+      contextTokens: 9_000,
       settings: {
-        contextTokens: 9_000,
         maxOutputTokens: 1_000,
         compactAfterMessages: 6,
         keepRecentMessages: 2,
@@ -433,5 +438,79 @@ describe('personas', () => {
     await converse(3, 3);
     expect(wordsOf(on.asked.at(-1) as ModelRequest)).not.toContain('word-1<');
     expect(wordsOf(on.asked.at(-1) as ModelRequest)).toContain('LAST WORDS');
+  });
+});
+
+describe('a flush of what not every persona heard', () => {
+  const KEPT = /Not everybody in this chat heard this conversation.*nothing was written.*your own tiers/s;
+  const logs: Answer = {
+    calls: [{ name: 'write_memory', arguments: { scope: 'chat_daily', content: 'Mira is moving out' } }],
+  };
+  const GROUP = {
+    chat: { address: '-5', kind: 'group', title: 'Garden' },
+    sender: { address: '1', name: 'Mira', administrator: true },
+    mentionsBot: true,
+  } as const;
+  const told: string[] = [];
+
+  /** Every flush tries the daily log first; what it was told is kept. */
+  function tryTheLog() {
+    told.length = 0;
+    script({
+      flush: (request) => {
+        const last = request.messages.at(-1);
+        if (last?.role !== 'tool') return logs;
+        told.push(last.content);
+        return 'done';
+      },
+    });
+  }
+  const today = new Date().toISOString().slice(0, 10);
+  const log = (chat: string) => on.memory.readDaily(chat, today);
+
+  async function speak(texts: string[], more: Parameters<Workbench['say']>[1] = {}): Promise<void> {
+    for (const text of texts) {
+      await on.say(text, more);
+      await on.settled();
+      await on.conversation.resting();
+    }
+  }
+  const secrets = (to = '') => [1, 2, 3, 4, 5, 6].map((n) => `${to}secret ${n}`);
+
+  it('writes nothing into the log that they share, and is told to use its own tiers', async () => {
+    on = await workbench(SHORT);
+    tryTheLog();
+    await speak(['good morning', '/persona new Luna', ...secrets()]);
+    expect(told).toEqual([expect.stringMatching(KEPT)]);
+    expect(await log('test_1')).toBe('');
+    const flush = on.asked.find(isFlush) as ModelRequest;
+    expect(lastOf(flush)).toContain('Nothing into the daily log this time');
+    expect(await on.store.whereabouts('test_1', 'luna')).toMatchObject({ archived: 0 });
+  });
+
+  it('is not one where the others were there, or were never here', async () => {
+    on = await workbench(SHORT);
+    tryTheLog();
+    await speak(
+      ['/persona new Luna', '/persona new Max', '/persona invite Luna', '/persona invite Max'],
+      GROUP,
+    );
+    await speak(secrets('Luna, '), GROUP);
+    expect(told.length).toBeGreaterThan(0);
+    for (const result of told) expect(result).toMatch(/^Added to the daily log|stands in the daily log/);
+    expect(await log('test_-5')).toBe('Mira is moving out');
+  });
+
+  it('is one where somebody came in later', async () => {
+    on = await workbench(SHORT);
+    tryTheLog();
+    await speak(
+      ['/persona new Luna', '/persona invite Luna', '/persona new Max', '/persona leave Max'],
+      GROUP,
+    );
+    await speak(['/persona switch Luna', ...secrets('Luna, ').slice(0, 3), '/persona invite Max'], GROUP);
+    await speak(secrets('Luna, ').slice(3), GROUP);
+    expect(told[0]).toMatch(KEPT);
+    expect(await log('test_-5')).toBe('');
   });
 });

@@ -1,6 +1,7 @@
 /** What a server wants back is in the history, two turns later and after a restart: the real client over the real store. */
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
 import { type FakeModel, lastUserText, startFakeModel } from '../fakes/model.js';
 import { deepseek } from '../fakes/model-servers/deepseek.js';
@@ -8,6 +9,7 @@ import { gemini3 } from '../fakes/model-servers/gemini3.js';
 import { kimi } from '../fakes/model-servers/kimi.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+import { memoryQuirks } from '../models/helpers.js';
 
 let fake: FakeModel;
 let bench: Workbench;
@@ -40,6 +42,8 @@ test.each([
       ...{ server: { baseUrl: fake.url, apiKey: null, name: 'm' }, clock: systemClock, log: quietLog },
       ...{ maxOutputTokens: 500, timeoutSeconds: 60, maxAttempts: 1 },
       quirks: { load: async () => null, save: async () => {} },
+      windows: createWindowStore(memoryQuirks(), systemClock, quietLog),
+      ...{ contextTokens: () => null, askServer: async () => null },
     }),
   });
   for (const text of ['one', 'two', 'three']) {

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { phraseOf } from '../../src/core/phrase.js';
+import type { Step } from '../../src/core/transcript.js';
 import { CHAT, messageOf, standIn, versionOf } from './memory-stand-in.js';
 
 const ACCOUNT =
@@ -73,16 +74,35 @@ describe('/memory why', () => {
     memory:
       '# Memory\n\n## Tier 1 — Long term\n\n- Likes blue roses\n- Lives in Graz\n\n## Tier 2 — Mid term\n\nBuilds a shed',
     dailyLog: '--- 2026-11-21 ---\nwatered the roses\nslept late',
-    recalled: '',
+    recalled:
+      '- 2026-03-04 10:15, Anna: my sister brought blue roses\n- the shed needs a door (archive/2026-01-01T0900-default.md)',
+    summary: '## Facts\n- Anna plants roses\n- Her birthday is in May',
   };
+  const searched = (query: string, content: string, failed = false): Step[] => [
+    {
+      kind: 'answer',
+      text: '',
+      calls: [{ id: query, name: 'search_memory', arguments: JSON.stringify({ query }) }],
+    },
+    { kind: 'call', callId: query },
+    { kind: 'result', callId: query, content, failed },
+  ];
 
   it('names the given lines, those first that share words with the answer, with file, tier and source', async () => {
     const on = standIn();
     on.now.given = given;
     on.messages.push(
-      messageOf(9, 'Blue roses suit your shed.', { author: { kind: 'persona', id: 'default' } }),
+      messageOf(9, 'Blue roses suit your shed.', {
+        author: { kind: 'persona', id: 'default' },
+        turnId: 't9',
+      }),
       messageOf(10, 'another thing entirely'),
     );
+    on.steps.set('t9', [
+      ...searched('shed door', '- 2025-08-09 18:00, Ben: the shed is green'),
+      ...searched('broken', 'A search failed for the shed.', true),
+      ...searched('nothing', 'Nothing was found. Other words may find more.'),
+    ]);
     on.turns.set('t1', [messageOf(3, 'hello you'), messageOf(4, 'I like\nblue roses `very` much')]);
     on.versions.push(
       versionOf({
@@ -109,18 +129,23 @@ describe('/memory why', () => {
     );
     const { text } = await on.run('/memory why');
     expect(text.split('\n')).toEqual([
-      'My last answer was given 5 remembered lines.',
+      'My last answer was given 5 remembered lines, 2 recalled lines, 2 lines of my summary and 1 line that a search found.',
       '',
       'These share words with it:',
       '',
       '- `Likes blue roses` — `default/MEMORY.md`, tier 1; from Anna, 2026-11-20 09:04: ``I like blue roses `very` much`` (shared: blue, roses)',
+      '- `2026-03-04 10:15, Anna: my sister brought blue roses` — recalled for your words, from earlier (shared: blue, roses)',
       '- `Builds a shed` — `default/MEMORY.md`, tier 2; noted 2026-11-21 08:00, when older messages were put away (shared: shed)',
       '- `watered the roses` — `memory/2026-11-21.md`; written by hand, as far as I can tell (shared: roses)',
+      '- `the shed needs a door (archive/2026-01-01T0900-default.md)` — recalled for your words, from earlier (shared: shed)',
+      '- `Anna plants roses` — from my summary of what I no longer see word for word (shared: roses)',
+      '- `2025-08-09 18:00, Ben: the shed is green` — found by my search for `shed door` (shared: shed)',
       '',
       'These share none:',
       '',
       '- `Lives in Graz` — `default/MEMORY.md`, tier 1; noted 2026-11-21 08:00; what was said then is not kept',
       '- `slept late` — `memory/2026-11-21.md`; from Anna, 2026-11-20 09:03: `hello you`',
+      '- `Her birthday is in May` — from my summary of what I no longer see word for word',
       '',
       ACCOUNT,
     ]);
@@ -153,6 +178,7 @@ describe('/memory why', () => {
       memory: `# Memory\n\n## Tier 1\n\n${lines.join('\n')}\n- and hal\n\n<<truncated due to memory-max-chars=12000>>`,
       dailyLog: '',
       recalled: '',
+      summary: '',
     };
     on.messages.push(messageOf(9, 'hal here', { author: { kind: 'persona', id: 'default' } }));
     on.turns.set('t1', [messageOf(4, 'half of it')]);
@@ -169,10 +195,30 @@ describe('/memory why', () => {
     expect((await on.run('/memory why')).text).toBe(
       `There is no answer of mine here yet to explain.\n\n${ACCOUNT}`,
     );
-    on.now.given = { memory: '', dailyLog: '', recalled: '' };
+    on.now.given = { memory: '', dailyLog: '', recalled: '', summary: '' };
     expect((await on.run('/memory why')).text).toBe(
       `My last answer was given nothing that I remember.\n\n${ACCOUNT}`,
     );
+  });
+
+  it('names what was only recalled, and nothing of another answer’s searches', async () => {
+    const on = standIn();
+    on.now.given = {
+      memory: '',
+      dailyLog: '',
+      recalled: '- 2026-03-04 10:15, you: the key is blue',
+      summary: '',
+    };
+    on.messages.push(
+      messageOf(9, 'It is blue.', { author: { kind: 'persona', id: 'default' }, turnId: 't2' }),
+    );
+    on.steps.set('t1', searched('key', '- 2025-08-09 18:00, Ben: an old find'));
+    const { text } = await on.run('/memory why');
+    expect(text).toContain('My last answer was given 1 recalled line.');
+    expect(text).toContain(
+      '- `2026-03-04 10:15, you: the key is blue` — recalled for your words, from earlier (shared: blue)',
+    );
+    expect(text).not.toContain('an old find');
   });
 
   it('says of messages with certain words where they went', async () => {
@@ -385,6 +431,78 @@ describe('/memory undo', () => {
       { kind: 'undone', versionId: 'old' },
     ]);
     expect(on.tiers.get('default')?.[1]).toBe('');
+  });
+});
+
+describe('/memory undo TURN, which a plain undo becomes', () => {
+  const saved = () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: '- tea\n- roses\n- shed', 2: 'a plan', 3: '' });
+    on.versions.push(
+      versionOf({ id: 'third', before: '- tea\n- roses', after: '- tea\n- roses\n- shed' }),
+      versionOf({ id: 'second', tier: 2, before: '', after: 'a plan' }),
+      versionOf({ id: 'first', before: '- tea', after: '- tea\n- roses' }),
+      versionOf({ id: 'older', after: '- tea', cause: { kind: 'turn', personaId: 'default', turnId: 't0' } }),
+    );
+    return on;
+  };
+
+  it('takes back all that this turn changed, and nothing else', async () => {
+    const on = saved();
+    const { text, effects } = await on.run('/memory undo t1');
+    expect(text).toBe(
+      'Taken back: the change of tier 1 of `default/MEMORY.md`, tier 2 of `default/MEMORY.md`.\n\n' +
+        'Gone again:\n\n- `roses`\n- `shed`\n\nGone again:\n\n- `a plan`',
+    );
+    expect(effects).toEqual(['third', 'second', 'first'].map((versionId) => ({ kind: 'undone', versionId })));
+    expect(on.tiers.get('default')).toEqual({ 1: '- tea', 2: '', 3: '' });
+  });
+
+  it('leaves what was changed again since, and says so', async () => {
+    const on = saved();
+    on.tiers.set('default', { 1: '- tea\n- roses\n- shed\n- cats', 2: 'a plan', 3: '' });
+    const { text, effects } = await on.run('/memory undo t1');
+    expect(text).toMatch(/^Nothing was taken back: .* was changed again since, and that would be lost\./);
+    expect(effects).toBeUndefined();
+    expect(on.tiers.get('default')?.[1]).toBe('- tea\n- roses\n- shed\n- cats');
+  });
+
+  it('says when nothing is left of it', async () => {
+    expect(await saved().run('/memory undo t7')).toEqual({ text: 'Nothing is left of that to take back.' });
+  });
+});
+
+describe('a night', () => {
+  const night = { kind: 'night', personaId: 'default', turnId: 'night-2026-11-22-default' } as const;
+  const consolidated = () => {
+    const on = standIn();
+    on.tiers.set('default', { 1: '- tea (2026-11-01)', 2: '- a plan', 3: '' });
+    on.versions.push(
+      versionOf({ id: 'n3', tier: 3, before: '- a plan', after: '', cause: night }),
+      versionOf({ id: 'n2', tier: 2, before: '', after: '- a plan', cause: night }),
+      versionOf({ id: 'n1', tier: 1, before: '- tea', after: '- tea (2026-11-01)', cause: night }),
+      versionOf({ id: 'old', after: '- tea' }),
+    );
+    return on;
+  };
+
+  it('is listed by /memory, and is one change for /memory undo', async () => {
+    const on = consolidated();
+    expect((await on.run('/memory')).text).toContain(
+      'Put in order at night, 2026-11-21 08:00: tier 1, 2, 3. To take that back: /memory undo',
+    );
+    const { text, effects } = await on.run('/memory undo');
+    expect(text).toContain('noted 2026-11-21 08:00, when memory was put in order for the night');
+    expect(effects).toEqual(['n3', 'n2', 'n1'].map((versionId) => ({ kind: 'undone', versionId })));
+    expect(on.tiers.get('default')).toEqual({ 1: '- tea', 2: '', 3: '- a plan' });
+  });
+
+  it('is not offered to be taken back where something newer would be', async () => {
+    const on = consolidated();
+    on.versions.unshift(versionOf({ id: 'new', tier: 2, before: '- a plan', after: '- another' }));
+    expect((await on.run('/memory')).text).toMatch(/Put in order at night, .*tier 1, 2, 3\.\n/);
+    on.versions.splice(0);
+    expect((await on.run('/memory')).text).not.toContain('at night');
   });
 });
 

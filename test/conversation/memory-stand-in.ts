@@ -11,7 +11,7 @@ import type { PromptMemory, Trace } from '../../src/core/memory-history.js';
 import type { Persona, Personas } from '../../src/core/persona.js';
 import type { StoredCommand } from '../../src/core/receipt.js';
 import type { Store } from '../../src/core/store.js';
-import type { StoredMessage } from '../../src/core/transcript.js';
+import type { Step, StoredMessage } from '../../src/core/transcript.js';
 import { BEGINNING } from '../../src/core/view.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
@@ -34,6 +34,8 @@ export interface StandIn {
   /** The messages that turns answered. */
   turns: Map<string, StoredMessage[]>;
   traces: Trace[];
+  /** The steps of turns that used tools. */
+  steps: Map<string, Step[]>;
   archives: ArchiveFile[];
   /** What may be changed at will. */
   now: {
@@ -87,6 +89,7 @@ export function standIn(): StandIn {
   const versions: Version[] = [];
   const turns: StandIn['turns'] = new Map();
   const traces: Trace[] = [];
+  const steps: StandIn['steps'] = new Map();
   const archives: ArchiveFile[] = [];
   const done: string[] = [];
   const logged: StandIn['logged'] = [];
@@ -148,14 +151,19 @@ export function standIn(): StandIn {
     },
     readDaily: async (_chatId, date) => (files.get(`memory/${date}.md`) ?? '').trim(),
     appendDaily: async () => 'added',
-    async takeBack({ file, tier, before, after }) {
+    writeTiers: async () => 'refused',
+    async takeBack(change) {
+      const [version, ...more] = change;
+      if (!version) return 'already';
+      const { file, tier, before, after } = version;
       const id = file.split('/')[0] ?? '';
       const own = tiers.get(id);
       if (tier === null || !own) return 'changed';
-      if (own[tier] === before) return 'already';
+      if (own[tier] === before) return more.length === 0 ? 'already' : memory.takeBack(more);
       if (own[tier] !== after) return 'changed';
       own[tier] = before;
       done.push(`takeBack ${file} ${tier}`);
+      if (more.length > 0) await memory.takeBack(more);
       return 'done';
     },
     find: async (_chatId, phrase, most) =>
@@ -232,8 +240,11 @@ export function standIn(): StandIn {
     usage: async () => [],
     keepVersion: async () => {},
     dropVersion: async () => {},
-    versions: async ({ personaId, most }) =>
-      versions.filter((version) => personaId === null || version.personaId === personaId).slice(0, most),
+    versions: async ({ personaId, most, turnId }) =>
+      versions
+        .filter((version) => personaId === null || version.personaId === personaId)
+        .filter(({ cause }) => turnId === undefined || cause.turnId === turnId)
+        .slice(0, most),
     turnMessages: async (turnId) => turns.get(turnId) ?? [],
     promptMemory: async () => now.given,
     trace: async ({ most }) => traces.slice(0, most),
@@ -256,7 +267,7 @@ export function standIn(): StandIn {
     }),
     window: async ({ room, personaId }) => ({
       messages: messages.map((message) => ({ ...message, position: BEGINNING, addressed: true })),
-      steps: new Map(),
+      steps,
       more: false,
       view: await store.view(room, personaId),
     }),
@@ -281,6 +292,7 @@ export function standIn(): StandIn {
         yield* [];
         throw new Error('commands ask no model');
       },
+      contextTokens: () => 100_000,
       check: async () => ({ identity: 'none', warnings: [] }),
     },
     toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),
@@ -318,6 +330,7 @@ export function standIn(): StandIn {
       versions,
       turns,
       traces,
+      steps,
       archives,
       now,
       done,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { recollect } from '../../src/conversation/context/recollection.js';
 import { createZone } from '../../src/core/dates.js';
-import type { Recalled } from '../../src/core/recall.js';
+import type { Recalled, RecallQuery } from '../../src/core/recall.js';
 import type { StoredMessage } from '../../src/core/transcript.js';
 import { NO_RECALL } from '../harness/no-recall.js';
 import { quietLog } from '../harness/quiet.js';
@@ -20,7 +20,13 @@ function noted(text: string): Recalled {
   return { text, at: null, source: { kind: 'file', file: 'MEMORY.md', line: 3, tier: 1 }, relevance: 0.9 };
 }
 
-function lines(question: string, found: Recalled[], shown = ''): Promise<string[]> {
+function lines(
+  question: string,
+  found: Recalled[],
+  shown = '',
+  before: string[] = [],
+  searched: RecallQuery[] = [],
+): Promise<string[]> {
   const message: StoredMessage = {
     ...{ id: 9, room: ROOM, author: { kind: 'person', id: ROOM, name: 'Ann', administrator: false } },
     ...{ text: question, sentAt: AT, receivedAt: AT, platformMessageId: null, mentionsBot: false },
@@ -28,11 +34,14 @@ function lines(question: string, found: Recalled[], shown = ''): Promise<string[
   };
   const recall = {
     ...NO_RECALL,
-    search: async (_: unknown, { limit }: { limit: number }) => ({
-      ...{ hits: found.slice(0, limit), by: 'keywords' as const },
-    }),
+    search: async (_: unknown, query: RecallQuery) => {
+      searched.push(query);
+      return { hits: found.slice(0, query.limit), by: 'keywords' as const };
+    },
   };
-  return recollect({ recall, zone: createZone('UTC'), log: quietLog }, SCOPE, [message], { now: AT, shown });
+  return recollect({ recall, zone: createZone('UTC'), log: quietLog }, SCOPE, [message], {
+    ...{ now: AT, shown, before: before.map((each) => ({ text: each })) },
+  });
 }
 
 describe('what is recalled', () => {
@@ -53,6 +62,43 @@ describe('what is recalled', () => {
     const found = [noted('- Clara plays.'), noted('- She is in Lisbon.'), said('Clara called.', 0.19)];
     expect(await lines('Clara?', found, '# Memory\n- Clara plays.\n')).toEqual([
       '- - She is in Lisbon. (MEMORY.md, tier 1)',
+    ]);
+  });
+
+  it('is the best there is for a plain question, and for a remark only what is certain', async () => {
+    const found = [said('Our dog Rex chewed the sofa.', 0.15), said('The dog next door barks.', 0.05)];
+    expect(await lines('What is my dog called?', found)).toEqual([
+      '- 2026-03-04 10:15, Ann: Our dog Rex chewed the sofa.',
+    ]);
+    expect(await lines('shall we cook spaghetti', [said('We had spaghetti.', 0.6)])).toEqual([]);
+    expect(await lines('I saw the dog', [said('Our dog Rex', 0.95)])).toHaveLength(1);
+  });
+
+  it('is nothing for a greeting, which is not even searched with', async () => {
+    const searched: RecallQuery[] = [];
+    expect(await lines('good night :)', [said('Good night')], '', [], searched)).toEqual([]);
+    expect(searched).toEqual([]);
+  });
+
+  it('stands in order of time, an answer with its question', async () => {
+    const asked = { ...said('What shall we call the boat?', 0.1), at: AT - 60_000 };
+    const answer = { ...said('Albatross!', 0.8), answers: asked };
+    const earlier = { ...said('We bought a boat.', 0.7), at: AT - 86_400_000 };
+    expect(await lines('What is the boat called?', [answer, earlier])).toEqual([
+      '- 2026-03-03 10:15, Ann: We bought a boat.',
+      '- 2026-03-04 10:14, Ann: What shall we call the boat?',
+      '- 2026-03-04 10:15, Ann: Albatross!',
+    ]);
+  });
+
+  it('is searched with what was said just before, where the question goes on from it', async () => {
+    const searched: RecallQuery[] = [];
+    const before = ['long ago', 'Do you remember Agnes?', 'Yes, of the orchestra.'];
+    await lines('and where does she live?', [], '', before, searched);
+    await lines('Which of my friends plays the bassoon in Lisbon?', [], '', before, searched);
+    expect(searched.map(({ text, around }) => [text, around])).toEqual([
+      ['and where does she live?', before.join('\n')],
+      ['Which of my friends plays the bassoon in Lisbon?', undefined],
     ]);
   });
 

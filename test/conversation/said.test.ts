@@ -6,6 +6,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ModelRequest } from '../../src/core/model.js';
+import { createWindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel } from '../../src/models/openai.js';
 import { manualClock } from '../fakes/clock.js';
 import { type ChatBody, type FakeModel, type ModelReply, startFakeModel } from '../fakes/model.js';
@@ -31,6 +32,9 @@ async function talkingTo(reply: ModelReply, options: WorkbenchOptions = {}): Pro
     maxOutputTokens: 25,
     timeoutSeconds: 60,
     quirks: memoryQuirks(),
+    windows: createWindowStore(memoryQuirks(), clock, quietLog),
+    contextTokens: () => null,
+    askServer: async () => null,
     clock,
     log: quietLog,
   });

@@ -21,6 +21,7 @@ function scripted(answers: Answer[]): ModelClient & { asked: ModelRequest[] } {
       const whole = calls.map((call, n) => ({ id: `call_${n}`, name: 'append', arguments: '{}', ...call }));
       yield { kind: 'done', text, calls: whole, usage: null, model: 'm', truncated: false };
     },
+    contextTokens: () => 100_000,
     check: async () => ({ identity: 'scripted', warnings: [] }),
   };
 }

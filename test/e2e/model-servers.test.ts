@@ -11,10 +11,12 @@ import { deepseek } from '../fakes/model-servers/deepseek.js';
 import { gemini3 } from '../fakes/model-servers/gemini3.js';
 import { kimi } from '../fakes/model-servers/kimi.js';
 import { llamacpp } from '../fakes/model-servers/llamacpp.js';
+import { lmstudio } from '../fakes/model-servers/lmstudio.js';
 import { mistral } from '../fakes/model-servers/mistral.js';
 import { ollama4k } from '../fakes/model-servers/ollama.js';
 import { openai } from '../fakes/model-servers/openai.js';
 import type { ModelServer } from '../fakes/model-servers/server.js';
+import { vllm } from '../fakes/model-servers/vllm.js';
 import { ANNA } from '../fakes/telegram-chats.js';
 import { eventually } from '../harness/gateway.js';
 import { type Stage, stage } from '../harness/telegram.js';
@@ -55,8 +57,11 @@ describe.each<[string, () => ModelServer, Record<string, number>]>([
   ['Gemini 3', gemini3, LARGE],
   ['Kimi', kimi, LARGE],
   ['Mistral', mistral, LARGE],
+  ['Ollama that cuts', ollama4k, SMALL],
   ['Ollama that refuses', () => ollama4k({ tooLong: 'refused' }), SMALL],
   ['llama.cpp', () => llamacpp({ loading: 1 }), SMALL],
+  ['vLLM', () => vllm({ maxModelLen: 6_000 }), SMALL],
+  ['LM Studio', lmstudio, SMALL],
 ])('%s', (_name, server, conversation) => {
   test('forty turns', async () => {
     let isKilled = false;
@@ -71,7 +76,7 @@ describe.each<[string, () => ModelServer, Record<string, number>]>([
           return { stall: 'headers' };
         },
       },
-      config: { conversation, memory: { announce: 'off' } },
+      config: { conversation, memory: { announce: 'off' }, model: { name: 'small' } },
     });
     try {
       const first = await on.start();

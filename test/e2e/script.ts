@@ -27,6 +27,7 @@ export async function converse(platform: Platform): Promise<void> {
     await edit(on);
     await reaction(on);
     await image(on);
+    await saving(on);
     await longAnswer(on);
     await personaSwitch(on);
     await reset(on);
@@ -112,6 +113,34 @@ async function image(on: PlatformStage): Promise<void> {
   const request = on.model.requests.at(-1)?.body.messages.at(-1);
   expect(request?.content).toContain('what is this?');
   expect(request?.images).toHaveLength(1);
+}
+
+/** What is saved stands small under the reply, is no word of the persona, and is taken back by an undo. */
+async function saving(on: PlatformStage): Promise<void> {
+  on.model.reply((body) =>
+    body.messages.at(-1)?.role === 'tool'
+      ? 'Noted, *Anna*.'
+      : { calls: [{ name: 'write_tiered_memory', arguments: { tier: 1, content: '- likes _blue_ roses' } }] },
+  );
+  const [noted] = await said(on, DIRECT, () =>
+    on.platform.say({ from: ANNA, in: DIRECT, text: 'I like blue roses' }),
+  );
+  expect(noted?.text).toMatch(/Noted, .*Anna.*\n\n.*— remembered: likes .*blue.* roses/);
+  on.model.reply('You did.');
+  const replyTo = noted?.id ?? '';
+  // What is said next leaves only when it is known under which id the note stands.
+  await said(on, DIRECT, () => on.platform.command(ANNA, DIRECT, '/whoami'));
+  await said(on, DIRECT, () => on.platform.say({ from: ANNA, in: DIRECT, text: 'did I?', replyTo }));
+  expect(lastAsked(on)).toMatch(/Noted, .?Anna.*did I\?/);
+  expect(JSON.stringify(on.model.requests.at(-1)?.body.messages)).not.toContain('— remembered');
+  const asked = on.model.count();
+  const [undone] = await said(on, DIRECT, () =>
+    on.platform.say({ from: ANNA, in: DIRECT, text: 'Undo', replyTo }),
+  );
+  expect(undone?.text).toMatch(/^Taken back: the change of tier 1/);
+  expect(on.model.count()).toBe(asked);
+  const memory = await on.home.read(`groups/${on.platform.chatId(DIRECT)}/default/MEMORY.md`);
+  expect(memory).not.toContain('roses');
 }
 
 async function longAnswer(on: PlatformStage): Promise<void> {

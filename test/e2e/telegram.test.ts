@@ -255,6 +255,27 @@ describe('groups and topics on Telegram', () => {
     expect(system(2)).toContain(`The current chat_id is telegram_${GROUP.id} `);
   });
 
+  it('tells the owner once, over a restart too, that the model takes no tools', async () => {
+    on = await stage({ config: { access: { direct: 'open', owners: [`telegram_${ANNA.id}`] } } });
+    on.model.reply((body) =>
+      body.tools === undefined
+        ? 'fine'
+        : {
+            status: 400,
+            body: { error: { message: 'registry.ollama.ai/library/m does not support tools' } },
+          },
+    );
+    const gateway = await on.start();
+    on.telegram.say({ text: 'hi' });
+    const texts = await on.replies(ANNA.id, 2);
+    expect(texts).toContainEqual('fine');
+    expect(texts).toContainEqual(expect.stringMatching(/refuses tools, so personas .* memory/));
+    await gateway.stop();
+    await on.start();
+    on.telegram.say({ text: 'hi again' });
+    expect((await on.replies(ANNA.id, 3))[2]).toBe('fine');
+  });
+
   it('lets only owners and administrators change things; whoever asked may stop', async () => {
     on = await stage();
     on.telegram.administrators.set(GROUP.id, [ANNA.id]);

@@ -39,10 +39,10 @@ it('writes a tool’s line once, or tells the model that the outcome is unknown,
     await gateway.stop('SIGKILL');
   }
   await on.start();
-  await eventually(
-    () => tokens.every((token) => on.telegram.sent.some((sent) => sent.text === `done ${token}`)),
-    'every turn ends',
-  );
+  // What was saved is told below the reply.
+  const replyTo = (token: string) =>
+    on.telegram.sent.find(({ text }) => text?.split('\n')[0] === `done ${token}`);
+  await eventually(() => tokens.every((token) => replyTo(token) !== undefined), 'every turn ends');
   let unknown = 0;
   for (const [n, token] of tokens.entries()) {
     const day = new Date().toLocaleDateString('sv-SE', { timeZone: 'Europe/Berlin' });
@@ -52,6 +52,8 @@ it('writes a tool’s line once, or tells the model that the outcome is unknown,
     expect(lines, `${token} stands once, or its outcome is said to be unknown`).toBeLessThanOrEqual(1);
     if (interrupted) unknown++;
     else expect(lines).toBe(1);
+    const note = lines === 1 ? `\n\n— remembered: line of ${token}` : '';
+    expect(replyTo(token)?.text, 'the note is there where the line is').toBe(`done ${token}${note}`);
   }
   process.stdout.write(`tool kills: ${tokens.length}, outcome unknown: ${unknown}\n`);
 }, 90_000);

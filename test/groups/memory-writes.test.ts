@@ -205,17 +205,17 @@ describe('the daily log', () => {
     await memory.appendDaily(OWNER.chatId, DAY, 'c', BY_TURN);
     await writeFile(daily, '\uFEFFa\r\nb\r\n  c\r\nd\r\nc');
     const version = only(versions);
-    expect(await memory.takeBack(version)).toBe('done');
+    expect(await memory.takeBack([version])).toBe('done');
     expect(await readFile(daily, 'utf8')).toBe('\uFEFFa\r\nb\r\n  c\r\nd\r\n');
-    expect(await memory.takeBack(version)).toBe('done');
-    expect(await memory.takeBack(version)).toBe('already');
+    expect(await memory.takeBack([version])).toBe('done');
+    expect(await memory.takeBack([version])).toBe('already');
     expect(await readFile(daily, 'utf8')).toBe('\uFEFFa\r\nb\r\nd\r\n');
     await rm(daily);
-    expect(await memory.takeBack(version)).toBe('already');
+    expect(await memory.takeBack([version])).toBe('already');
     expect(await readdir(dirname(daily))).toEqual([]);
     expect(only(versions)).toBe(version);
     for (const file of ['../../AGENTS.md', 'memory/../x.md', 'luna/MEMORY.md']) {
-      await expect(memory.takeBack({ ...version, file })).rejects.toMatchObject({
+      await expect(memory.takeBack([{ ...version, file }])).rejects.toMatchObject({
         code: 'memory_unavailable',
       });
     }
@@ -228,9 +228,9 @@ describe('takeBack of a tier', () => {
     const { memory, versions, read } = await setUp(source);
     await memory.writeTier(OWNER, 1, 'coffee', { text: '- tea\n- é' }, BY_TURN);
     const version = only(versions);
-    expect(await memory.takeBack(version)).toBe('done');
+    expect(await memory.takeBack([version])).toBe('done');
     expect(await read()).toBe(source);
-    expect(await memory.takeBack(version)).toBe('already');
+    expect(await memory.takeBack([version])).toBe('already');
     expect(await read()).toBe(source);
     expect(versions.kept).toHaveLength(1);
   });
@@ -240,10 +240,10 @@ describe('takeBack of a tier', () => {
     await memory.writeTier(OWNER, 1, 'coffee', { text: 'tea' }, BY_TURN);
     const version = only(versions);
     await writeFile(file, '## Tier 1\ncoffee, black\n## Tier 2\nb\n');
-    expect(await memory.takeBack(version)).toBe('changed');
+    expect(await memory.takeBack([version])).toBe('changed');
     expect(await read()).toBe('## Tier 1\ncoffee, black\n## Tier 2\nb\n');
     await writeFile(file, '## Tier 1\ncoffee\n## Tier 2\nby hand\n');
-    expect(await memory.takeBack(version)).toBe('done');
+    expect(await memory.takeBack([version])).toBe('done');
     expect(await read()).toBe('## Tier 1\ntea\n## Tier 2\nby hand\n');
   });
 
@@ -253,9 +253,9 @@ describe('takeBack of a tier', () => {
       ...{ id: 'v', ...OWNER, file: 'luna/MEMORY.md', tier: 1, at: NOW, cause: CAUSE },
       ...{ before: 'tea', after: 'never written' },
     };
-    expect(await memory.takeBack(version)).toBe('already');
-    expect(await memory.takeBack({ ...version, before: 'x' })).toBe('changed');
-    expect(await memory.takeBack({ ...version, tier: null, file: `memory/${DAY}.md` })).toBe('already');
+    expect(await memory.takeBack([version])).toBe('already');
+    expect(await memory.takeBack([{ ...version, before: 'x' }])).toBe('changed');
+    expect(await memory.takeBack([{ ...version, tier: null, file: `memory/${DAY}.md` }])).toBe('already');
     expect(await read()).toBe('## Tier 1\ntea\n');
   });
 
@@ -263,18 +263,18 @@ describe('takeBack of a tier', () => {
     const source = '## Tier 1\na\n## Own\n## Tier 1\nb\n';
     const { memory, versions, file, read } = await setUp(source);
     await memory.writeTier(OWNER, 1, 'x', { text: 'a\n\nb' }, BY_TURN);
-    expect(await memory.takeBack(only(versions))).toBe('done');
+    expect(await memory.takeBack([only(versions)])).toBe('done');
     expect(await read()).toBe(source);
     // Somebody moved the same words about: what is whose is not to be told.
     await writeFile(file, '## Tier 1\n## Tier 1\nx\n\nb\n');
-    expect(await memory.takeBack(only(versions))).toBe('changed');
+    expect(await memory.takeBack([only(versions)])).toBe('changed');
   });
 
   it('gives back a file that went away, and text that was a heading but for its indentation', async () => {
     const { memory, versions, file, read } = await setUp('## Tier 1\n    ## code\n');
     await memory.writeTier(OWNER, 1, '', { text: '## code' }, BY_TURN);
     await rm(file);
-    expect(await memory.takeBack(only(versions))).toBe('done');
+    expect(await memory.takeBack([only(versions)])).toBe('done');
     expect(await read()).toBe(NEW_MEMORY.replace('Long term\n', 'Long term\n\n### code\n'));
   });
 
@@ -282,11 +282,11 @@ describe('takeBack of a tier', () => {
     const { memory, versions, file, read } = await setUp('## Tier 1\ntea\n');
     await memory.writeTier(OWNER, 1, 'x', { text: 'tea' }, BY_TURN);
     const version = only(versions);
-    await expect(memory.takeBack(version, AbortSignal.abort())).rejects.toThrow(/aborted/);
+    await expect(memory.takeBack([version], AbortSignal.abort())).rejects.toThrow(/aborted/);
     expect(await read()).toBe('## Tier 1\nx\n');
     await rm(file);
     await mkdir(file);
-    await expect(memory.takeBack(version)).rejects.toMatchObject({ code: 'memory_unavailable' });
+    await expect(memory.takeBack([version])).rejects.toMatchObject({ code: 'memory_unavailable' });
   });
 
   const line = fc.constantFrom(
@@ -320,7 +320,7 @@ describe('takeBack of a tier', () => {
         const text = tierText(parseMemory(before), written);
         await memory.writeTier(OWNER, written, content.join('\n'), { text }, BY_TURN);
         if (versions.kept.length === 0) return;
-        expect(await memory.takeBack(only(versions))).toBe('done');
+        expect(await memory.takeBack([only(versions)])).toBe('done');
         const after = await readFile(path);
         const parts = [parseMemory(before), parseMemory(after)] as const;
         for (const each of [1, 2, 3] as const) {
@@ -342,5 +342,78 @@ describe('takeBack of a tier', () => {
     );
     // How many of random files are of that kind varies: about thirty. None would mean that nothing was tested.
     expect(exact).toBeGreaterThan(3);
+  });
+});
+
+describe('several tiers at once', () => {
+  const FILE = '# Memory\n\n## Tier 1\n- tea\n\n## Notes\nmine\n\n## Tier 2\n\n## Tier 3\n\n- roses\n';
+  const moved = [
+    { tier: 1 as const, content: '- tea (2026-11-01)', seen: { text: '- tea' } },
+    { tier: 2 as const, content: '- roses', seen: EMPTY },
+    { tier: 3 as const, content: '', seen: { text: '- roses' } },
+  ];
+  const NIGHT = { cause: { kind: 'night', personaId: 'luna', turnId: 'n' } } as const;
+
+  it('are replaced in one write, with a version each, and are taken back together', async () => {
+    const { memory, versions, read } = await setUp(FILE);
+    expect(await memory.writeTiers(OWNER, moved, NIGHT)).toBe('written');
+    expect(await read()).toContain('## Tier 1\n- tea (2026-11-01)');
+    expect(await read()).toContain('## Notes\nmine\n');
+    expect(await memory.readTier(OWNER, 2)).toBe('- roses');
+    expect(await memory.readTier(OWNER, 3)).toBe('');
+    expect(versions.kept.map(({ tier, cause }) => [tier, cause.kind])).toEqual([
+      [1, 'night'],
+      [2, 'night'],
+      [3, 'night'],
+    ]);
+    expect(await memory.takeBack(versions.kept.toReversed())).toBe('done');
+    expect(await read()).toBe(FILE);
+    expect(await memory.takeBack(versions.kept.toReversed())).toBe('already');
+  });
+
+  it('are left, all of them, where one was changed since it was seen', async () => {
+    const { memory, versions, read } = await setUp(FILE.replace('- roses', '- lilies'));
+    expect(await memory.writeTiers(OWNER, moved, NIGHT)).toBe('changed');
+    expect(await read()).toBe(FILE.replace('- roses', '- lilies'));
+    expect(versions.kept).toEqual([]);
+  });
+
+  it('are not taken back in part where one was changed again since', async () => {
+    const { memory, versions, file, read } = await setUp(FILE);
+    await memory.writeTiers(OWNER, moved, NIGHT);
+    const since = (await read()).replace('- tea (2026-11-01)', '- tea (2026-11-01)\n- by hand');
+    await writeFile(file, since);
+    expect(await memory.takeBack(versions.kept.toReversed())).toBe('changed');
+    expect(await read()).toBe(since);
+  });
+
+  it('of one turn are taken back through each step to what stood before', async () => {
+    const { memory, versions, daily, read } = await setUp(FILE);
+    await memory.writeTier(OWNER, 1, '- tea\n- cake', { text: '- tea' }, BY_TURN);
+    await memory.appendDaily(OWNER.chatId, DAY, 'had cake', BY_TURN);
+    await memory.writeTier(OWNER, 1, '- cake', { text: '- tea\n- cake' }, BY_TURN);
+    expect(await memory.takeBack(versions.kept.toReversed())).toBe('done');
+    expect(await read()).toBe(FILE);
+    expect(await readFile(daily, 'utf8')).toBe('');
+  });
+
+  it('write a tier that is not changed exactly as it stood', async () => {
+    const odd = '## Tier 1\n    indented\n\n\n## Tier 2\n- x\n';
+    const { memory, read } = await setUp(odd);
+    const same = { tier: 1 as const, content: 'indented', seen: { text: 'indented' } };
+    const other = { tier: 2 as const, content: '- y', seen: { text: '- x' } };
+    expect(await memory.writeTiers(OWNER, [same, other], NIGHT)).toBe('written');
+    expect(await read()).toBe(odd.replace('- x', '- y'));
+  });
+
+  it('are refused with the marker of a cut text', async () => {
+    const { memory, read } = await setUp(FILE);
+    const cut = {
+      tier: 1 as const,
+      content: 'x\n\n<<truncated due to memory-max-chars=12000>>',
+      seen: { text: '- tea' },
+    };
+    expect(await memory.writeTiers(OWNER, [cut], NIGHT)).toBe('refused');
+    expect(await read()).toBe(FILE);
   });
 });

@@ -35,7 +35,7 @@ import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
-import { memoryTools } from '../../src/tools/memory.js';
+import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
@@ -87,6 +87,7 @@ export type Answer =
       calls?: { name: string; arguments: object }[];
       usage?: Usage;
       truncated?: boolean;
+      cut?: true;
       fault?: FaultCode;
       notices?: Notice[];
     };
@@ -99,6 +100,8 @@ export interface WorkbenchOptions {
   /** Offers the real memory tools. */
   memoryTools?: boolean;
   settings?: Partial<Settings>;
+  /** The model's context window, which may change. */
+  contextTokens?: number | (() => number);
   /** Under which name it claims things in the store. */
   owner?: string;
   folder?: string;
@@ -123,9 +126,11 @@ export interface WorkbenchOptions {
   around?: (store: Store) => Store;
 }
 
-/** As a gateway is configured that says nothing of all this; only a burst is not waited for. */
+/**
+ * As a gateway is configured that says nothing of all this; only a burst is not waited for, and no note on what was
+ * saved stands under a reply.
+ */
 export const SETTINGS: Settings = {
-  contextTokens: 100_000,
   maxOutputTokens: 1_000,
   overheardMessages: 50,
   compactAfterMessages: 200,
@@ -135,6 +140,8 @@ export const SETTINGS: Settings = {
   choices: [],
   natural: false,
   caps: { rounds: 3, replies: 8 },
+  announce: 'off',
+  consolidation: null,
   maxAgeMs: 24 * 3_600_000,
 };
 
@@ -188,6 +195,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
+  const { contextTokens = 100_000 } = options;
   const model: ModelClient = options.model ?? {
     async *stream(request, signal): AsyncGenerator<ModelEvent> {
       asked.push(structuredClone(request));
@@ -197,12 +205,17 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         calls = [],
         usage = null,
         truncated = false,
+        cut,
         fault,
         notices = [],
       } = typeof said === 'string' ? { text: said } : said;
       if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted'), notices };
-      else yield { kind: 'done', text, calls: calls.map(toCall), usage, model: 'm', truncated, notices };
+      else {
+        const rest = { usage, truncated, notices, ...(cut && { cut }) };
+        yield { kind: 'done', text, calls: calls.map(toCall), model: 'm', ...rest };
+      }
     },
+    contextTokens: () => (typeof contextTokens === 'function' ? contextTokens() : contextTokens),
     check: async () => ({ identity: 'test', warnings: [] }),
   };
   const settings: Settings = { ...SETTINGS, ...options.settings };
@@ -223,7 +236,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     recall: options.recall ?? NO_RECALL,
     media: options.media ?? NO_MEDIA,
     model,
-    toolsFor: options.toolsFor ?? (() => tools),
+    toolsFor: options.toolsFor ?? (({ draft }) => (draft ? toolSet(draftTools(draft)) : tools)),
     rulesFor: () => ({
       direct: 'open',
       groups: 'open',

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { FakeModelOptions } from '../fakes/model.js';
+import { openai } from '../fakes/model-servers/openai.js';
 import { type Bench, openBench } from './helpers.js';
 
 let bench: Bench;
@@ -24,6 +25,15 @@ describe('the check of doctor', () => {
       body.tools ? { status: 400, body: { error: { message: 'does not support tools' } } } : 'ready',
     );
     expect(found.warnings.join()).toContain('refuses tools');
+  });
+
+  test('tools that cost the reasoning', async () => {
+    bench = await openBench('ready', {}, openai({ responses: false }));
+    const found = await bench.client.check(new AbortController().signal);
+    expect(found.warnings).toEqual(['it takes tools only while it does not reason, so it is asked not to']);
+    await bench.fake.close();
+    bench = await openBench('ready', {}, openai());
+    expect((await bench.client.check(new AbortController().signal)).warnings).toEqual([]);
   });
 
   test('usage that is not reported', async () => {

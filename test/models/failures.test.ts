@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { classify, retryDelay } from '../../src/models/failures.js';
 
 const answered = (status: number | undefined, words = '', more = {}) =>
-  classify({ kind: 'answered', status, words, ...more });
+  classify({ kind: 'answered', status, words, ...more }, 100);
 
 describe('what a failure means', () => {
   test.each([408, 409, 429, 500, 502, 503, 524, 529, undefined])('%s passes: it is asked again', (status) => {
@@ -27,9 +27,9 @@ describe('what a failure means', () => {
   });
 
   test('silence is not repeated, a broken connection or answer is', () => {
-    expect(classify({ kind: 'silent', words: '' }).retry).toBe(false);
-    expect(classify({ kind: 'unreachable', words: '' }).retry).toBe(true);
-    expect(classify({ kind: 'broken', words: '' }).retry).toBe(true);
+    expect(classify({ kind: 'silent', words: '' }, 100).retry).toBe(false);
+    expect(classify({ kind: 'unreachable', words: '' }, 100).retry).toBe(true);
+    expect(classify({ kind: 'broken', words: '' }, 100).retry).toBe(true);
   });
 
   /** As OpenAI, vLLM, llama.cpp, Ollama, OpenRouter, Gemini, Mistral, Anthropic's proxies, SGLang, LM Studio say it. */

@@ -1,6 +1,7 @@
 /** Around the model clients under test: a log that is kept, quirks in memory, and a stream read to its end. */
 import type { Log } from '../../src/core/log.js';
 import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
+import { createWindowStore, type WindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
 import { type ChatRequest, createRequestWriter } from '../../src/models/request.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
@@ -75,6 +76,7 @@ export interface Bench {
   clock: ManualClock;
   log: ReturnType<typeof keptLog>;
   quirks: ReturnType<typeof memoryQuirks>;
+  windows: WindowStore;
   client: ReturnType<typeof createOpenAiModel>;
   /** Another client of the same server, as after a restart. */
   another(options?: Partial<OpenAiModelOptions>): ReturnType<typeof createOpenAiModel>;
@@ -94,6 +96,7 @@ export async function openBench(
   const clock = manualClock();
   const log = keptLog();
   const quirks = memoryQuirks();
+  const windows = createWindowStore(memoryQuirks(), clock, log);
   const another = (more: Partial<OpenAiModelOptions> = {}) =>
     createOpenAiModel({
       server: { baseUrl: fake.url, apiKey: KEY, name: 'small' },
@@ -102,9 +105,12 @@ export async function openBench(
       clock,
       log,
       quirks,
+      windows,
+      contextTokens: () => null,
+      askServer: async () => null,
       random: () => 0,
       ...options,
       ...more,
     });
-  return { fake, clock, log, quirks, client: another(), another };
+  return { fake, clock, log, quirks, windows, client: another(), another };
 }

@@ -324,7 +324,7 @@ describe('silence', () => {
     // What was heard meanwhile may have moved the end; never by more than the whole time again.
     await bench.clock.advance(61_000);
     const found = await failed;
-    expect(found.code).toBe('model_unreachable');
+    expect(found.code).toBe('model_silent');
     expect(found.message).toContain('was silent for 60 s');
     expect(fake.count()).toBe(1);
   });

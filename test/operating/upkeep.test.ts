@@ -61,6 +61,7 @@ function partsOf(more: Partial<UpkeepParts> = {}, limits = FOREVER): UpkeepParts
       for (const file of files) await rm(join(media, file), { force: true });
     },
     trimMedia: (signal) => trimMedia(media, limits, clock.now(), signal),
+    consolidate: async () => {},
     zone: createZone('UTC'),
     clock,
     log: silentLog,
@@ -413,6 +414,22 @@ describe('the night', () => {
     expect(asked.most).toHaveLength(1);
     await clock.advance(2 * MINUTE);
     expect(asked.most).toHaveLength(2);
+  });
+
+  it('puts memory in order once; where that fails, the whole is tried again in an hour', async () => {
+    await store.setSetting('upkeep.last', String(LATER - 26 * HOUR));
+    const at: number[] = [];
+    const consolidate = async () => {
+      at.push(clock.now());
+      if (at.length === 1) throw new Error('the store is away');
+    };
+    start({ consolidate });
+    while (at.length < 1) await clock.advance(MINUTE);
+    await clock.asleep(HOUR);
+    while (at.length < 2) await clock.advance(MINUTE);
+    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(HOUR);
+    for (let hour = 0; hour < 10; hour++) await clock.advance(HOUR);
+    expect(at).toHaveLength(2);
   });
 
   it('is gone on with by the next one where it was broken off, and a stop breaks it off at once', async () => {

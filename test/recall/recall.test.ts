@@ -39,6 +39,50 @@ describe('a search', () => {
     expect((await find('fahrradreparatur nachbarschaft repariertest'))[0]).toContain('Nachbar repariert');
   });
 
+  it('finds a word with a slip in it, and a compound by its part', async () => {
+    const { feed, indexed, find } = await begin(worker.entry);
+    feed.say({ ...HEARD, text: 'Our anniversary is in September' });
+    feed.say({ ...HEARD, text: 'Nächste Woche muss ich zum Zahnarzt' });
+    feed.say({ ...HEARD, text: 'Sonst nichts' });
+    await indexed();
+    expect((await find('when is our aniversary'))[0]).toContain('September');
+    expect((await find('Wann war der Zahnarzttermin?'))[0]).toContain('Zahnarzt');
+  });
+
+  it('finds what is said to be one’s own before what is another’s', async () => {
+    const { feed, indexed, find, recall } = await begin(worker.entry);
+    feed.say({ ...HEARD, text: 'Our dog Rex chewed up the sofa again' });
+    for (let n = 0; n < 20; n++) feed.say({ ...HEARD, text: `The dog of number ${n} barks`, at: n * 1e9 });
+    for (let n = 0; n < 200; n++) feed.say({ ...HEARD, text: `Nothing much on day ${n}`, at: n * 1e9 });
+    await indexed();
+    expect((await find('What is my dog called?'))[0]).toContain('Rex');
+    const { hits } = await recall.search(SCOPE, { text: 'What is my dog called?', limit: 1, now: NOW });
+    expect(hits[0]?.relevance).toBeGreaterThan(0.2);
+  });
+
+  it('is helped by what was said just before', async () => {
+    const { feed, indexed, find } = await begin(worker.entry);
+    feed.say({ ...HEARD, text: 'Agnes lives in Turku' });
+    for (let n = 0; n < 20; n++) feed.say({ ...HEARD, text: `Somebody lives in house ${n}`, at: n * 1e9 });
+    await indexed();
+    expect((await find('and where does she live?', { around: 'Do you remember Agnes?' }))[0]).toContain(
+      'Turku',
+    );
+  });
+
+  it('gives an answer with its question', async () => {
+    const { feed, indexed, recall } = await begin(worker.entry);
+    feed.say({ ...HEARD, text: 'Which colour will the cupboards be?', by: 'luna' });
+    feed.say({ ...HEARD, text: 'Sage green, with brass handles' });
+    feed.say({ ...HEARD, text: 'The brass band was loud' });
+    await indexed();
+    const { hits } = await recall.search(SCOPE, { text: 'brass handles', limit: 2, now: NOW });
+    expect(hits.map(({ text, answers }) => [text, answers?.text])).toEqual([
+      ['Sage green, with brass handles', 'Which colour will the cupboards be?'],
+      ['The brass band was loud', undefined],
+    ]);
+  });
+
   it('finds an answer beside the question that has the words', async () => {
     const { feed, indexed, find } = await begin(worker.entry);
     for (let n = 0; n < 30; n++)

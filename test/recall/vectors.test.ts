@@ -1,3 +1,4 @@
+import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Embedder } from '../../src/core/embedder.js';
 import { Fault } from '../../src/core/errors.js';
@@ -73,7 +74,78 @@ async function withVectors(given: Embedder, feed = told(), file?: string) {
   return { ...bench, ask };
 }
 
+/** Gaussian, so that the furthest of many stand out by chance. */
+function noiseOf(text: string): Float32Array {
+  let state = [...text].reduce((sum, letter) => Math.imul(sum ^ letter.charCodeAt(0), 16777619), 2166136261);
+  const random = () => {
+    state = (Math.imul(state ^ (state >>> 15), 2246822507) + 0x9e3779b9) | 0;
+    return (state >>> 0) / 2 ** 32;
+  };
+  const vector = Float32Array.from({ length: 64 }, () => random() + random() + random() - 1.5);
+  const length = Math.hypot(...vector);
+  return vector.map((value) => value / length);
+}
+
 describe('vectors', () => {
+  it('are kept in a byte a number', async () => {
+    const { file, recall } = await withVectors(embedder());
+    await recall.stop();
+    const db = new Database(file, { readonly: true });
+    const lengths = db.prepare('SELECT DISTINCT length(value) AS bytes FROM vector').all();
+    db.close();
+    expect(lengths).toEqual([{ bytes: 64 }]);
+  });
+
+  it('of the former model answer until the new ones are there, as long as the server has it', async () => {
+    const file = `${await newFolder()}/recall.db`;
+    const { recall } = await withVectors(embedder(), told(), file);
+    await recall.stop();
+    let isReady = false;
+    const asked: string[] = [];
+    const second = embedder({
+      model: 'other',
+      size: 32,
+      embed: async (texts, { purpose }) => {
+        if (purpose === 'document' && !isReady) throw new Fault('embedding_unavailable', 'not yet');
+        return texts.map((text) => vectorOf(text, 32));
+      },
+      embedAsBefore: async (model, text) => {
+        asked.push(model);
+        return vectorOf(text, 64);
+      },
+    });
+    const bench = await begin(worker.entry, { feed: told(), embedder: second, file });
+    const ask = () => bench.recall.search(SCOPE, { text: 'feline', limit: 3, now: NOW });
+    await until(() => bench.recall.status().vectorsWaiting === 62, 'the count of what waits');
+    const before = await ask();
+    expect([before.by, before.hits[0]?.text]).toEqual(['both', 'The kitten sleeps on the stove']);
+    expect(asked).toContain('meanings');
+    isReady = true;
+    await until(() => bench.recall.status().vectorsWaiting === 0, 'the new vectors');
+    asked.length = 0;
+    const after = await ask();
+    expect([after.by, after.hits[0]?.text, asked]).toEqual(['both', 'The kitten sleeps on the stove', []]);
+  });
+
+  it('that mean nothing make nothing relevant, however many there are', async () => {
+    const feed = memoryFeed();
+    for (let n = 0; n < 5_000; n++)
+      feed.say({ room: ROOM, heardBy: ['luna'], text: `Note ${n}`, at: n * 1e8 });
+    const noise = embedder({ embed: async (texts) => texts.map((text) => noiseOf(text)) });
+    const { ask } = await withVectors(noise, feed);
+    for (const text of [
+      'good evening',
+      'shall we cook spaghetti',
+      'lovely weather',
+      'ciao bella',
+      'so tired',
+    ]) {
+      const { by, hits } = await ask(text);
+      expect(by).toBe('both');
+      expect(Math.max(0, ...hits.map(({ relevance }) => relevance))).toBeLessThan(0.2);
+    }
+  });
+
   it('find by meaning what no word finds, within the scope alone', async () => {
     const { ask } = await withVectors(embedder());
     const { hits, by } = await ask('what about my feline');

@@ -84,7 +84,7 @@ async function oneMessage(n: number, chatId = CHAT) {
       send: lease(),
       usage: { inputTokens: 1, outputTokens: 1 },
       measured: { counted: 10, estimated: 9 },
-      given: { memory: 'm', dailyLog: 'd', recalled: '' },
+      given: { memory: 'm', dailyLog: 'd', recalled: 'r', summary: 's' },
     }),
   );
   const first = ended === 'lost' ? null : ended.first;

@@ -86,7 +86,7 @@ async function fill(seed: number, turns: number): Promise<void> {
     await store.addStep(turn.claim, id, { kind: 'result', callId: 'c', content: args, failed: false });
     await finish(store, turn, id, {
       reply: maybe(),
-      given: { memory: maybe(), dailyLog: maybe(), recalled: '' },
+      given: { memory: maybe(), dailyLog: maybe(), recalled: maybe(), summary: maybe() },
       deliveries: [delivery(`turn:${id}`, maybe())],
     });
     const sent = await nextOf(store);

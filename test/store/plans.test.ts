@@ -245,7 +245,7 @@ async function useViews(store: Store): Promise<void> {
   await store.addStep(turn.claim, 'v1', { kind: 'answer', text: 'b', calls: [] });
   await finish(store, turn, 'v1', {
     measured: { counted: 1, estimated: 1 },
-    given: { memory: '', dailyLog: '', recalled: '' },
+    given: { memory: '', dailyLog: '', recalled: '', summary: '' },
     deliveries: [delivery('turn:v1', 'x')],
   });
   await store.sent((await nextOf(store, room))?.id ?? 0, 'p1', NOW);

@@ -112,13 +112,30 @@ describe('tiers', () => {
     const { call, read } = await setUp({ [OWN]: '## Tier 1\ntea\n' });
     await call('read_tiered_memory', { tier: 1 });
     expect(await call('write_tiered_memory', { tier: 1, content: '# Drinks\ntea, rain' })).toEqual({
-      content: 'Tier 1 is written. It now says:\n\n### Drinks\ntea, rain',
+      content: 'Tier 1 is written. It now says:\n\n### Drinks\ntea, rain\n\nIt no longer holds:\n- tea',
       failed: false,
     });
     expect((await call('write_tiered_memory', { tier: 1, content: '' })).content).toBe(
-      'Tier 1 is written. It is empty now.',
+      'Tier 1 is written. It is empty now.\n\nIt no longer holds:\n- ### Drinks\n- tea, rain',
     );
     expect(await read(OWN)).toBe('## Tier 1\n');
+  });
+
+  it('are answered with the lines that the write took away, within bounds', async () => {
+    const lines = Array.from({ length: 30 }, (_, n) => `- fact ${n} ${'x'.repeat(300)}`);
+    const { call } = await setUp({ [OWN]: `## Tier 1\n- kept\n${lines.join('\n')}\n` });
+    await call('read_tiered_memory', { tier: 1 });
+    const { content } = await call('write_tiered_memory', { tier: 1, content: '- new\n- kept' });
+    const [, told = ''] = content.split('It no longer holds:\n');
+    const shown = told.split('\n');
+    expect(shown[0]).toMatch(/^- fact 0 x+ …$/);
+    expect(shown.slice(-2)).toEqual([expect.stringMatching(/^- fact 19 /), '- and 10 more']);
+    expect(told).not.toContain('kept');
+    expect(told.length).toBeLessThan(4_000);
+    // What only came, or only moved, takes nothing away.
+    expect((await call('write_tiered_memory', { tier: 1, content: '- kept\n- new\n- newer' })).content).toBe(
+      'Tier 1 is written. It now says:\n\n- kept\n- new\n- newer',
+    );
   });
 
   it('that changed meanwhile are shown instead, and then may be written', async () => {

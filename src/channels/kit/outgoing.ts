@@ -5,26 +5,25 @@ import type { OutgoingFile, SendResult } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
 
 type NotSent = Extract<SendResult, { kind: 'refused' | 'unreachable' }>;
-export type Found = { kind: 'found' } | NotSent;
-export type Read = { kind: 'read'; bytes: Buffer } | NotSent;
 
-export interface Limit {
-  bytes: number;
-  /** Whose limit it is. */
-  platform: string;
-}
+/** What a platform takes at most. */
+type Limit = { bytes: number; platform: string };
 
 /** Errors that pass by themselves: too much is open just now. */
 const PASSING = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOMEM', 'ABORT_ERR']);
 
 /** For a channel that only says where the file is. */
-export async function findFile(file: OutgoingFile): Promise<Found> {
+export async function findFile(file: OutgoingFile): Promise<{ kind: 'found' } | NotSent> {
   const size = await sizeOf(file);
   return typeof size === 'number' ? { kind: 'found' } : size;
 }
 
 /** The whole file, read once. An empty one is read, too. */
-export async function readOutgoing(file: OutgoingFile, limit: Limit, signal: AbortSignal): Promise<Read> {
+export async function readOutgoing(
+  file: OutgoingFile,
+  limit: Limit,
+  signal: AbortSignal,
+): Promise<{ kind: 'read'; bytes: Buffer } | NotSent> {
   const size = await sizeOf(file);
   if (typeof size !== 'number') return size;
   if (size > limit.bytes) return tooLarge(file, size, limit);

@@ -6,7 +6,7 @@ import type { Part } from '../../core/channel.js';
 import { isLinkable } from './address.js';
 import { type Block, blocksOf } from './blocks.js';
 import { nest } from './nest.js';
-import type { Run, Style } from './runs.js';
+import type { Run } from './runs.js';
 
 const TAGS = { bold: 'strong', italic: 'em', strike: 's' };
 
@@ -53,7 +53,8 @@ function lineOf(runs: readonly Run[]): string {
   let line = '';
   nest(runs, {
     open(style, { url }) {
-      line += opening(style, url);
+      if (style !== 'link') line += `<${TAGS[style]}>`;
+      else if (isLinkable(url)) line += anchor(url);
     },
     close(style, { url }) {
       if (style !== 'link') line += `</${TAGS[style]}>`;
@@ -66,11 +67,6 @@ function lineOf(runs: readonly Run[]): string {
     },
   });
   return line;
-}
-
-function opening(style: Style, url: string): string {
-  if (style !== 'link') return `<${TAGS[style]}>`;
-  return isLinkable(url) ? anchor(url) : '';
 }
 
 function anchor(url: string): string {

@@ -60,6 +60,14 @@ export function writeInline(writer: Writer, tokens: Token[], newline: string): v
   }
 }
 
+/** The same in bold: a heading, the title of a column. */
+export function writeBold(writer: Writer, tokens: Token[], newline: string): void {
+  const start = writer.length();
+  writer.enter('bold');
+  writeInline(writer, tokens, newline);
+  if (writer.leave('bold')) writer.mark(start, { kind: 'bold' });
+}
+
 /** As text alone: marks are left out, and an address stands in brackets behind its label. */
 export function inlineText(tokens: Token[]): string {
   const writer = createWriter();

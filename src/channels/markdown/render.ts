@@ -4,9 +4,9 @@
  */
 import type { Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
-import { writeInline } from './inline.js';
+import { writeBold, writeInline } from './inline.js';
 import { lineWidth, tableOf, tableText, writeRows } from './table.js';
-import { createWriter, type Writer } from './writer.js';
+import { createWriter } from './writer.js';
 
 const BULLETS = ['• ', '◦ ', '▪ '];
 const RULE = '———';
@@ -66,26 +66,27 @@ export function render(tokens: Token[], tableWidth = Number.POSITIVE_INFINITY): 
       case 'list_item_open':
         containers.push(openItem(lists, token, tokens[index + 2]));
         break;
-      case 'list_item_close':
-        if (isUnwritten(containers.at(-1))) begin(token);
+      case 'list_item_close': {
+        const item = containers.at(-1);
+        if (item?.kind === 'item' && item.first !== '') begin(token);
         containers.pop();
         break;
+      }
       case 'blockquote_open':
         containers.push({ kind: 'quote', start: null });
         break;
-      case 'blockquote_close':
-        closeQuote(writer, containers.pop());
+      case 'blockquote_close': {
+        const quote = containers.pop();
+        if (quote?.kind === 'quote' && quote.start !== null) writer.mark(quote.start, { kind: 'quote' });
         break;
+      }
       case 'paragraph_open':
       case 'heading_open':
         begin(token);
         break;
       case 'inline': {
-        const start = writer.length();
-        const heading = tokens[index - 1]?.type === 'heading_open';
-        if (heading) writer.enter('bold');
-        writeInline(writer, token.children ?? [], `\n${indentation()}`);
-        if (heading && writer.leave('bold')) writer.mark(start, { kind: 'bold' });
+        const write = tokens[index - 1]?.type === 'heading_open' ? writeBold : writeInline;
+        write(writer, token.children ?? [], `\n${indentation()}`);
         break;
       }
       case 'fence':
@@ -132,16 +133,6 @@ function withTask(bullet: string, replaces: boolean, content: Token | undefined)
   if (text === undefined || task === null) return bullet;
   text.content = text.content.slice(task[0].length);
   return `${replaces ? '' : bullet}${task[1] === ' ' ? '☐' : '☑'} `;
-}
-
-function isUnwritten(container: Container | undefined): boolean {
-  return container?.kind === 'item' && container.first !== '';
-}
-
-function closeQuote(writer: Writer, container: Container | undefined): void {
-  if (container?.kind === 'quote' && container.start !== null) {
-    writer.mark(container.start, { kind: 'quote' });
-  }
 }
 
 /** The first word after the fence. */

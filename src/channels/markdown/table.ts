@@ -3,7 +3,7 @@
  * a screen too narrow for that.
  */
 import type { Token } from 'markdown-it';
-import { inlineText, writeInline } from './inline.js';
+import { inlineText, writeBold, writeInline } from './inline.js';
 import { once } from './once.js';
 import type { Writer } from './writer.js';
 
@@ -70,20 +70,15 @@ export function writeRows(writer: Writer, { rows }: Table, newline: string): voi
       if (inlineText(cell) === '') return;
       writer.write(between);
       between = newline;
-      writeTitle(writer, header[column] ?? []);
+      const title = header[column] ?? [];
+      if (inlineText(title) !== '') {
+        writeBold(writer, title, ' ');
+        writer.write(': ');
+      }
       writeInline(writer, cell, ' ');
     });
     if (between !== '') between = `\n${newline}`;
   }
-}
-
-function writeTitle(writer: Writer, title: Token[]): void {
-  if (inlineText(title) === '') return;
-  const start = writer.length();
-  writer.enter('bold');
-  writeInline(writer, title, ' ');
-  if (writer.leave('bold')) writer.mark(start, { kind: 'bold' });
-  writer.write(': ');
 }
 
 /** Rows that are too short are filled up by the parser; that is not to be seen. */

@@ -9,7 +9,6 @@ import { Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
 import { createAsked, isAdministrator } from '../kit/asked.js';
 import { createState } from '../kit/state.js';
-import { administratorsOf } from './administrators.js';
 import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';
 import { fetchFile } from './fetch.js';
@@ -44,10 +43,7 @@ export function createTelegram(
   const bots = createBots(options, { clock, log });
   const { main } = bots;
   const state = createState(clock);
-  const administrators = createAsked((group) => administratorsOf(group, bots.all), {
-    most: MOST_GROUPS,
-    clock,
-  });
+  const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
   const isCalled = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
   const called = isCalled ? createWebhook(webhookUrl, webhookSecret) : null;
   const stopping = new AbortController();

@@ -75,13 +75,13 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
       const done = await bot.api.send(
         editRequest(to, number, withNameUnlessOwn(bot, part, options)),
         (raw, request, ended) => raw.editMessageText(request, ended),
-        options,
+        { signal: options.signal },
       );
       const sent: SendResult = { kind: 'sent', platformMessageId };
       if ('failure' in done) return isNotModified(done.failure) ? sent : sendResult(done.failure);
       const { answer, request } = done;
-      const text = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
-      if (text !== undefined && visible(text) === visible(request.text)) return sent;
+      const text: unknown = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
+      if (typeof text === 'string' && visible(text) === visible(request.text)) return sent;
       return { kind: 'refused', reason: 'Telegram shows another text than it was given' };
     },
 

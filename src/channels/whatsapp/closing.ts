@@ -1,5 +1,6 @@
 /** Why a connection ended, when there may be another, and whose error one is that nobody caught. Pure. */
 import { describe } from '../../core/errors.js';
+import { backoffMs } from '../kit/supervise.js';
 
 export type Closing =
   /** WhatsApp asks for a new connection, as it does after each linking. */
@@ -30,17 +31,17 @@ const INTERRUPTIONS: Record<number, string> = {
 };
 
 const MINUTE = 60_000;
-const PAUSES: Record<Closing['kind'], number[]> = {
+const PAUSES: Record<Exclude<Closing['kind'], 'interrupted'>, number[]> = {
   restart: [0, 0, 1_000, 10_000, MINUTE],
   unscanned: [0],
   'logged out': [0, 5_000, MINUTE],
   replaced: [MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE],
   refused: [MINUTE, 10 * MINUTE, 60 * MINUTE],
-  interrupted: [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, MINUTE],
 };
 
 /** `before` says how many connections in a row ended badly before this one. */
 export function pauseAfter(closing: Closing, before: number): number {
+  if (closing.kind === 'interrupted') return backoffMs(before);
   const pauses = PAUSES[closing.kind];
   return pauses[Math.min(before, pauses.length - 1)] ?? 0;
 }

@@ -1,4 +1,5 @@
 /** Describes a change of memory in words. Pure. */
+import { changedLines } from '../../core/changed-lines.js';
 import type { Version } from '../../core/memory.js';
 import { code, oneLine, withoutBullet } from './quoting.js';
 
@@ -11,26 +12,9 @@ export function placeOf({ tier, file }: Version): string {
 }
 
 /** The added and the removed lines, a list each; empty if only order or white space changed. */
-export function changedLines({ before, after }: Version, titles: { came: string; went: string }): string {
-  const was = linesOf(before);
-  const is = linesOf(after);
-  return [
-    ...listed(
-      titles.came,
-      is.filter((line) => !was.includes(line)),
-    ),
-    ...listed(
-      titles.went,
-      was.filter((line) => !is.includes(line)),
-    ),
-  ].join('\n\n');
-}
-
-function linesOf(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
+export function describeChange({ before, after }: Version, titles: { came: string; went: string }): string {
+  const { came, went } = changedLines(before, after);
+  return [...listed(titles.came, came), ...listed(titles.went, went)].join('\n\n');
 }
 
 function listed(title: string, lines: string[]): string[] {

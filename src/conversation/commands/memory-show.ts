@@ -1,12 +1,17 @@
-/** `/memory` and `/memory show`: the tiers and the recent daily log, cut as in the prompt. */
+/**
+ * `/memory` and `/memory show`: the tiers and the recent daily log, cut as in the prompt, and what the last nightly
+ * consolidation changed of them.
+ */
+import type { MemoryOwner } from '../../core/memory.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { withFencesClosed } from './quoting.js';
 
-export async function show(
-  { command }: CommandCall,
-  { personas, memory, zone, clock }: CommandServices,
-): Promise<CommandAnswer> {
+/** How far back a consolidation is looked for. */
+const MOST_VERSIONS = 100;
+
+export async function show({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
+  const { personas, memory, zone, clock } = services;
   const owner = await activeHere(command.chat, personas);
   const today = zone.date(clock.now());
   // In a prompt, unreadable files count as empty; a person who asks must be told instead. Both of these throw.
@@ -17,7 +22,18 @@ export async function show(
   const blocks = [
     text && withFencesClosed(text),
     dailyLog && `**Daily log of this chat**\n\n${withFencesClosed(dailyLog)}`,
+    await lastNight(services, owner),
     'All of it, as files: /memory export',
   ];
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
+}
+
+/** Empty if there was none, or it was taken back. */
+async function lastNight({ store, zone }: CommandServices, owner: MemoryOwner): Promise<string> {
+  const versions = await store.versions({ ...owner, most: MOST_VERSIONS });
+  const night = versions.find(({ cause }) => cause.kind === 'night');
+  if (!night) return '';
+  const tiers = versions.filter(({ cause }) => cause.turnId === night.cause.turnId).map(({ tier }) => tier);
+  const undo = versions[0] === night ? ' To take that back: /memory undo' : '';
+  return `Put in order at night, ${zone.time(night.at)}: tier ${tiers.sort().join(', ')}.${undo}`;
 }

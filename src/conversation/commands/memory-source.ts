@@ -17,6 +17,7 @@ export async function sourceOf(
   const noted = `noted ${zone.time(version.at)}`;
   const { kind, turnId, personaId } = version.cause;
   if (kind === 'flush') return `${noted}, when older messages were put away`;
+  if (kind === 'night') return `${noted}, when memory was put in order for the night`;
   const messages = turnId === null ? [] : await store.turnMessages(turnId);
   const message = closest(messages, about);
   if (!message) return `${noted}; what was said then is not kept`;

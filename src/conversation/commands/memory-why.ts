@@ -1,8 +1,12 @@
-/** `/memory why`: the remembered lines that the last answer was given, most shared words first. */
+/**
+ * `/memory why`: what the last answer was given beside the conversation, each line with where it is from, those that
+ * share the most words with the answer first.
+ */
 import type { MemoryOwner, Version } from '../../core/memory.js';
+import type { Step } from '../../core/transcript.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
-import { broughtBy, type RememberedLine, rememberedLines } from './memory-lines.js';
+import { broughtBy, type GivenLine, givenLines } from './memory-lines.js';
 import { sourceOf } from './memory-source.js';
 import { accountOf, whereWords } from './memory-where.js';
 import { code, counted, oneLine, withoutBullet } from './quoting.js';
@@ -10,13 +14,22 @@ import { sharedWords, wordFinder } from './shared-words.js';
 
 const MOST_LINES = 15;
 const LINE_CHARS = 200;
+const QUERY_CHARS = 60;
 const SHARED_SHOWN = 5;
 /** The last answer is among this many messages, unless very many are waiting. */
 const RECENT = 50;
 const MOST_VERSIONS = 1_000;
 
+/** How the lines of each kind are counted. */
+const KINDS = {
+  remembered: (count: number) => counted(count, 'remembered line'),
+  recalled: (count: number) => counted(count, 'recalled line'),
+  summary: (count: number) => counted(count, 'line of my summary', 'lines of my summary'),
+  found: (count: number) => counted(count, 'line that a search found', 'lines that a search found'),
+};
+
 interface Ranked {
-  line: RememberedLine;
+  line: GivenLine;
   shared: string[];
 }
 
@@ -31,7 +44,8 @@ export async function why(
   const given = await services.store.promptMemory(room, owner.personaId);
   const account = accountOf(await services.store.whereabouts(room, owner.personaId));
   if (!given) return { text: `There is no answer of mine here yet to explain.\n\n${account}` };
-  const ranked = rank(rememberedLines(given, owner.personaId), await lastAnswer(room, owner, services));
+  const { text, steps } = await lastAnswer(room, owner, services);
+  const ranked = rank(givenLines(given, steps, owner.personaId), text);
   if (ranked.length === 0) {
     return { text: `My last answer was given nothing that I remember.\n\n${account}` };
   }
@@ -45,7 +59,7 @@ export async function why(
     })),
   );
   const blocks = [
-    `My last answer was given ${counted(ranked.length, 'remembered line')}.`,
+    `My last answer was given ${countedByKind(ranked)}.`,
     listed(
       'These share words with it:',
       shown.filter(({ related }) => related),
@@ -60,19 +74,20 @@ export async function why(
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
 }
 
+/** Its text, and the steps of its turn, which hold what searches found. */
 async function lastAnswer(
   room: string,
   { personaId }: MemoryOwner,
   { store }: CommandServices,
-): Promise<string> {
+): Promise<{ text: string; steps: Step[] }> {
   const ask = { room, personaId, limit: RECENT, overheard: 0, except: [] };
-  const { messages } = await store.window(ask);
+  const { messages, steps } = await store.window(ask);
   const own = messages.findLast(({ author }) => author.kind === 'persona' && author.id === personaId);
-  return own?.text ?? '';
+  return { text: own?.text ?? '', steps: (own?.turnId && steps.get(own.turnId)) || [] };
 }
 
-/** Most shared words first; otherwise in the order of the files. */
-function rank(lines: RememberedLine[], answer: string): Ranked[] {
+/** Most shared words first; otherwise in the order of the prompt. */
+function rank(lines: GivenLine[], answer: string): Ranked[] {
   const wordsOf = wordFinder();
   const said = wordsOf(answer);
   return lines
@@ -80,18 +95,42 @@ function rank(lines: RememberedLine[], answer: string): Ranked[] {
     .sort((a, b) => b.shared.length - a.shared.length);
 }
 
+/** `5 remembered lines, 2 recalled lines and 1 line that a search found`. */
+function countedByKind(ranked: Ranked[]): string {
+  const parts = (['remembered', 'recalled', 'summary', 'found'] as const).flatMap((kind) => {
+    const count = ranked.filter(({ line }) => line.kind === kind).length;
+    return count === 0 ? [] : [KINDS[kind](count)];
+  });
+  const last = parts.pop() ?? '';
+  return parts.length === 0 ? last : `${parts.join(', ')} and ${last}`;
+}
+
 async function describeLine(
   { line, shared }: Ranked,
   versions: Version[],
   services: CommandServices,
 ): Promise<string> {
-  const version = broughtBy(line, versions);
-  const source = version
-    ? await sourceOf(version, line.text, services)
-    : 'written by hand, as far as I can tell';
-  const tier = line.tier === null ? '' : `, tier ${line.tier}`;
   const words = shared.length === 0 ? '' : ` (shared: ${shared.slice(0, SHARED_SHOWN).join(', ')})`;
-  return `- ${code(oneLine(withoutBullet(line.text), LINE_CHARS))} — ${code(line.file)}${tier}; ${source}${words}`;
+  const text = code(oneLine(withoutBullet(line.text), LINE_CHARS));
+  return `- ${text} — ${await whence(line, versions, services)}${words}`;
+}
+
+async function whence(line: GivenLine, versions: Version[], services: CommandServices): Promise<string> {
+  switch (line.kind) {
+    case 'remembered': {
+      const version = broughtBy(line, versions);
+      const source = version
+        ? await sourceOf(version, line.text, services)
+        : 'written by hand, as far as I can tell';
+      return `${code(line.file)}${line.tier === null ? '' : `, tier ${line.tier}`}; ${source}`;
+    }
+    case 'recalled':
+      return 'recalled for your words, from earlier';
+    case 'summary':
+      return 'from my summary of what I no longer see word for word';
+    case 'found':
+      return `found by my search for ${code(oneLine(line.query, QUERY_CHARS))}`;
+  }
 }
 
 function listed(title: string, lines: { text: string }[]): string {

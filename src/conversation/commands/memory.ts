@@ -10,7 +10,7 @@ import { verbAndRest } from './parse.js';
 const USAGE = [
   'Usage:',
   '/memory — show what I remember here',
-  '/memory why — show which remembered lines my last answer was given, and where they come from',
+  '/memory why — show what my last answer was given: what I remember, recalled and searched, and where it comes from',
   '/memory why WORDS — say where the messages with these words went',
   '/memory forget TEXT — remove a text from memory, conversation and archives; I show what would go and ask first',
   '/memory undo — take back the last change of my memory',
@@ -25,6 +25,7 @@ const VERBS: Record<string, { run: Verb; changes: boolean }> = {
   forget: { run: forget, changes: true },
   // The command that a yes to `forget` becomes; typing it counts as a yes.
   yes: { run: carryOut, changes: true },
+  // With a turn's id: what a plain undo becomes that replies to a note on what was saved.
   undo: { run: undo, changes: true },
   // In a group, not everybody should be able to request all the files at once.
   export: { run: exportFiles, changes: true },
@@ -38,7 +39,7 @@ export const memory: Command = {
     { name: 'show', description: 'Show what I remember here' },
     {
       name: 'why',
-      description: 'Which remembered lines my last answer was given, and where they come from',
+      description: 'What my last answer was given to remember, and where it comes from',
       rest: { name: 'words', description: 'Where the messages with these words went', required: false },
     },
     {

@@ -22,9 +22,18 @@ export function parseCommand(
 
 /** Whether a person said just yes; if our account was mentioned, its name may surround it. */
 export function isYes(text: string, mentionsBot: boolean): boolean {
+  return isJust('yes', text, mentionsBot);
+}
+
+/** Whether a person said just undo. */
+export function isUndo(text: string, mentionsBot: boolean): boolean {
+  return isJust('undo', text, mentionsBot);
+}
+
+function isJust(word: string, text: string, mentionsBot: boolean): boolean {
   const said = visible(text);
   const words = mentionsBot ? said.replace(/^@\S+\s+|\s+@\S+$/u, '') : said;
-  return /^yes[\s.!]*$/i.test(words);
+  return words.replace(/[\s.!]+$/, '').toLowerCase() === word;
 }
 
 function visible(text: string): string {

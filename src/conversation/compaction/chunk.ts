@@ -12,6 +12,8 @@ import { boundaries } from './cut.js';
 
 export interface Chunk {
   messages: ModelMessage[];
+  /** The ids of the messages shown. */
+  ids: number[];
   /** Its last message; everything shown up to here counts as seen. */
   to: Position;
   /** Messages that no flush has seen before, oldest first. */
@@ -47,7 +49,7 @@ export async function nextChunk(
     const window = await span(view.windowAfter);
     const messages = shown(window, perspective);
     if (!window.more && tokensOf(messages) <= tokens) {
-      return { messages, to, fresh: window.messages.filter(isFresh), cut: false };
+      return { messages, ids: idsOf(window), to, fresh: window.messages.filter(isFresh), cut: false };
     }
   }
   const rest = await span(view.flushedTo);
@@ -55,7 +57,7 @@ export async function nextChunk(
   const end = lastThatFits(rest, perspective, tokens);
   const part: Span = { ...rest, messages: rest.messages.slice(0, end + 1) };
   const whole = end === rest.messages.length - 1 && !rest.more;
-  const chunk = { to: whole ? to : placeOf(part), fresh: part.messages.filter(isFresh) };
+  const chunk = { ids: idsOf(part), to: whole ? to : placeOf(part), fresh: part.messages.filter(isFresh) };
   const messages = shown(part, perspective);
   if (tokensOf(messages) <= tokens) return { ...chunk, messages, cut: false };
   return { ...chunk, messages: shortened(messages, tokens), cut: true };
@@ -81,6 +83,10 @@ function lastThatFits(span: Span, perspective: Perspective, tokens: number): num
     from = end + 1;
   }
   return fits;
+}
+
+function idsOf({ messages }: Span): number[] {
+  return messages.map(({ id }) => id);
 }
 
 function placeOf({ messages }: Span): Position {

@@ -1,7 +1,7 @@
 /**
- * Compacts one window; the only caller of `moveWindow`. First the flush, then the summary, then the move. If the model
- * is down or too slow, the messages that leave are archived verbatim instead and their flush stays pending: no message
- * leaves unseen, and nobody waits beyond the deadline.
+ * Compacts one window; the only caller of `moveWindow`. First the flush, then the summary, then the move. If the flush
+ * fails, the messages that leave are archived verbatim as well and their flush stays pending: no message leaves unseen.
+ * A turn that waits has a deadline; where nobody waits, only the model's silence ends a flush.
  */
 import { roomParts } from '../../core/ids.js';
 import { estimateTokens, type Usage } from '../../core/model.js';
@@ -15,7 +15,7 @@ import { copySpan, headOf } from './archive.js';
 import { boundaries, cutPlace } from './cut.js';
 import { deadline } from './deadline.js';
 import { flush, knowledgeOf } from './flush.js';
-import { type CompactionServices, flushTools, type Subject, windowTokens } from './subject.js';
+import { type CompactionServices, flushTools, requestTokensFor, type Subject } from './subject.js';
 import { summarise } from './summary.js';
 
 /** Target size of the request after a compaction, as a share of the context window, fixed parts included. */
@@ -24,6 +24,8 @@ const FULL_AFTERWARDS = 0.5;
 const LEAST_KEPT = 0.1;
 /** The largest share of a request that the messages to be answered may take. */
 const LONGEST_ASKED = 0.9;
+/** The share of its patience that a waiting turn gives the flush; the summary has the rest. */
+const FLUSH_SHARE = 2 / 3;
 /** More messages than any window should hold. */
 const MOST_ROWS = 2_000;
 
@@ -73,9 +75,10 @@ export async function compact(
   // The flush covers every completed exchange, not only what leaves.
   const last = window.messages[boundaries(window.messages).at(-1) ?? -1]?.position ?? leavesAt;
 
-  const late = deadline(clock, signal, turn?.patienceMs);
+  const late = turn && deadline(clock, signal, turn.patienceMs);
+  const lateFlush = turn && deadline(clock, signal, turn.patienceMs * FLUSH_SHARE);
   try {
-    const flushed = await flush(services, subject, last, late.signal);
+    const flushed = await flush(services, subject, last, lateFlush?.signal ?? signal);
     if (signal.aborted) return 'dropped';
     if (flushed.kind === 'failed') {
       services.log.warn(
@@ -85,15 +88,16 @@ export async function compact(
     }
     const view = await store.view(room, personaId);
     const isSeen = !isAfter(leavesAt, view.flushedTo);
-    const summary = isSeen ? await summaryOf(services, view, known, leavesAt, late.signal) : null;
+    const summary = await summaryOf(services, subject, view, known, leavesAt, late?.signal ?? signal);
     if (signal.aborted) return 'dropped';
-    // An archive is also needed when there is no summary, or when the flush saw some message only in part.
+    // An archive is also needed when there is no summary, or when the flush has not seen every message whole.
     const isCut = flushed.kind === 'flushed' && flushed.cut;
-    if (summary !== null && !isCut) return await move(services, view, leavesAt, summary, null);
+    if (summary !== null && isSeen && !isCut) return await move(services, view, leavesAt, summary, null);
     const archived = await archive(services, subject, view, leavesAt, isSeen);
     return await move(services, view, leavesAt, summary ?? noteOf(view, archived), archived.file);
   } finally {
-    late.over();
+    late?.over();
+    lateFlush?.over();
   }
 }
 
@@ -121,7 +125,7 @@ function placeToCut(
   const refused = turn?.refused ?? null;
   const tokensIn = (some: HeardMessage[]) => tokensOf(historyEntries(some, steps, known.perspective).flat());
   // A rejected request was too long for the model, whatever the configured window says.
-  const most = windowTokens(services.settings);
+  const most = requestTokensFor(services, subject);
   const scale = Math.max(tokensPerEstimated(view.measured), refused === null ? 0 : most / refused);
   const fixed =
     estimateTokens(known.system) + estimateTokens(view.summary ?? '') + flushTools(services, subject).tokens;
@@ -140,6 +144,7 @@ function placeToCut(
 
 async function summaryOf(
   services: Services,
+  subject: Subject,
   view: ViewRecord,
   known: Knowledge,
   upTo: Position,
@@ -155,7 +160,8 @@ async function summaryOf(
     limit: MOST_ROWS,
     overheard: services.settings.overheardMessages,
   });
-  return summarise(services, { view, span, persona: known.persona, perspective: known.perspective }, signal);
+  const { persona, perspective } = known;
+  return summarise(services, { subject, view, span, persona, perspective }, signal);
 }
 
 interface Archived {

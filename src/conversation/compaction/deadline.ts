@@ -1,4 +1,4 @@
-/** The limit for a flush and its compaction together; after it, what leaves a window is archived instead. */
+/** How long a turn waits for a flush and its compaction together; after it, what leaves a window is archived instead. */
 import { type Clock, OVER } from '../../core/clock.js';
 
 export const DEADLINE_MS = 60_000;
@@ -7,7 +7,7 @@ export const DEADLINE_MS = 60_000;
 export function deadline(
   clock: Clock,
   signal: AbortSignal,
-  ms = DEADLINE_MS,
+  ms: number,
 ): { signal: AbortSignal; over(): void } {
   const late = new AbortController();
   const end = () => late.abort(OVER);

@@ -6,6 +6,7 @@
 
 import { cutAt } from '../../core/cut.js';
 import { describe } from '../../core/errors.js';
+import type { PersonaId } from '../../core/ids.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
@@ -14,10 +15,18 @@ import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
+import { presentIn } from '../participants.js';
 import type { Services } from '../services.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, nextChunk } from './chunk.js';
-import { answerTools, type CompactionServices, flushTools, type Subject, windowTokens } from './subject.js';
+import {
+  answerTools,
+  type CompactionServices,
+  flushTools,
+  requestTokensFor,
+  type Subject,
+} from './subject.js';
+import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
 
 export type FlushEnd =
   /** A completed flush has seen everything up to the position; `cut`: some messages only in part. */
@@ -28,8 +37,6 @@ export type FlushEnd =
   | { kind: 'failed'; reason: string };
 
 const TRIES = 3;
-/** If the server's window is smaller than configured, the chunk is halved until it fits, down to this share. */
-const SMALLEST_SHARE = 1 / 16;
 const MOST_ROUNDS = 10;
 
 export async function flush(
@@ -39,7 +46,8 @@ export async function flush(
   signal: AbortSignal,
 ): Promise<FlushEnd> {
   let cut = false;
-  let share = 1;
+  let most = Number.POSITIVE_INFINITY;
+  let halvings = 0;
   let tries = 0;
   let spoken = false;
   let begun = nothing();
@@ -47,13 +55,8 @@ export async function flush(
     const view = await services.store.view(subject.room, subject.personaId);
     if (!isAfter(to, view.flushedTo)) return { kind: 'flushed', cut };
     const known = await knowledgeOf(services, subject);
-    const chunk = await nextChunk(
-      services,
-      view,
-      to,
-      roomFor(services, subject, view, known) * share,
-      known.perspective,
-    );
+    const tokens = Math.min(most, roomFor(services, subject, view, known));
+    const chunk = await nextChunk(services, view, to, tokens, known.perspective);
     if (!chunk) return { kind: 'unspoken' };
     spoken ||= chunk.fresh.some(({ author }) => author.kind === 'persona' && author.id === subject.personaId);
     if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
@@ -74,9 +77,10 @@ export async function flush(
       begun = nothing();
       continue;
     }
-    if (end.tooLong || end.isOver) begun = nothing();
-    if (end.tooLong && share > SMALLEST_SHARE) {
-      share /= 2;
+    if (end.tooMuch || end.isOver) begun = nothing();
+    if (end.tooMuch && halvings < MOST_HALVINGS && !signal.aborted) {
+      halvings++;
+      most = tokens / 2;
       continue;
     }
     tries++;
@@ -116,13 +120,13 @@ function roomFor(
   const scale = Math.max(1, tokensPerEstimated(view.measured));
   const { tokens } = flushTools(services, subject);
   const fixed = estimateTokens(system + memoryNow) + estimateTokens(view.summary ?? '') + tokens + 500;
-  return Math.max(500, windowTokens(services.settings) / Math.min(scale, 3) - fixed);
+  return Math.max(500, requestTokensFor(services, subject) / Math.min(scale, 3) - fixed);
 }
 
 type AskEnd =
   | { kind: 'finished'; usage: Usage | null }
-  /** `isOver`: the model had ended it, so that the next try begins anew. */
-  | { kind: 'failed'; reason: string; tooLong: boolean; isOver?: true };
+  /** `tooMuch`: less text may do. `isOver`: the model had ended it, so that the next try begins anew. */
+  | { kind: 'failed'; reason: string; tooMuch?: boolean; isOver?: true };
 
 async function ask(
   services: Services,
@@ -136,14 +140,15 @@ async function ask(
   const { chat, room, personaId } = subject;
   const set = flushTools(services, subject);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
+  const isPrivate = !(await wasHeardByAll(services, subject, chunk));
   const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
   const outcome = await runTurn(services, {
     turnId: `flush-${services.newId()}`,
     room,
-    tools: { ...set, tools: set.tools.map((tool) => watched(tool, unsaved)) },
+    tools: { ...set, tools: set.tools.map((tool) => watched(isPrivate ? keptPrivate(tool) : tool, unsaved)) },
     maxToolRounds: MOST_ROUNDS,
     persona: known.persona,
-    messages: [...copy, request(chunk, known)],
+    messages: [...copy, request(chunk, known, isPrivate)],
     seen: known.seen,
     authorisation: { chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
     cause: { kind: 'flush', personaId, turnId: null },
@@ -155,17 +160,18 @@ async function ask(
   });
   switch (outcome.kind) {
     case 'dropped':
-      return { kind: 'failed', reason: 'it was ended', tooLong: false };
+      return { kind: 'failed', reason: 'it was ended' };
     case 'suspended':
-      return { kind: 'failed', reason: 'a memory tool waits for something', tooLong: false };
+      return { kind: 'failed', reason: 'a memory tool waits for something' };
     case 'failed': {
       const { fault } = outcome;
-      return { kind: 'failed', reason: describe(fault), tooLong: fault.code === 'context_too_long' };
+      return { kind: 'failed', reason: describe(fault), tooMuch: isTooMuch(fault) };
     }
     case 'answered': {
+      if (outcome.cut) return { kind: 'failed', reason: READ_IN_PART, tooMuch: true };
       if (unsaved.size === 0) return { kind: 'finished', usage: outcome.usage };
       const reason = `not everything could be written (${[...unsaved].join(', ')})`;
-      return { kind: 'failed', reason, tooLong: false, isOver: true };
+      return { kind: 'failed', reason, isOver: true };
     }
   }
 }
@@ -185,9 +191,41 @@ function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
   };
 }
 
+/**
+ * The daily log is in the prompt of every persona of the chat, so it must not tell what only some of them heard. A
+ * persona that was never here (as `default`, where others are talked to) is not among them.
+ */
+async function wasHeardByAll(
+  { store }: Pick<Services, 'store'>,
+  { chat, room, personaId, personas }: Subject,
+  { ids }: Chunk,
+): Promise<boolean> {
+  const present = presentIn(chat, personas);
+  const others: PersonaId[] = [];
+  for (const { id } of personas) {
+    if (id === personaId) continue;
+    if (present.includes(id) || (await store.roomsHeard(chat.id, id)).length > 0) others.push(id);
+  }
+  return others.length === 0 || store.allHeard(room, others, ids);
+}
+
+const KEPT_PRIVATE =
+  'Not everybody in this chat heard this conversation, and the daily log is read by all its personas: nothing was ' +
+  'written. Keep it in your own tiers instead, with its date (write_tiered_memory).';
+
+function keptPrivate(tool: AnyTool): AnyTool {
+  if (tool.name !== DAILY_LOG_WRITER) return tool;
+  return { ...tool, execute: async () => ({ content: KEPT_PRIVATE, failed: true }) };
+}
+
+const DAILY_LOG_WRITER = 'write_memory';
+const DAILY_LINE =
+  'into the tier it belongs to, or as a line of the daily log (write_memory) under the date of the day it happened, unless it stands there already.';
+const NO_DAILY_LINE =
+  'into the tier it belongs to, with its date. Nothing into the daily log this time: other personas of this chat read it and did not hear all of this.';
 const OPENING_CHARS = 80;
 
-function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge): ModelMessage {
+function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
   const [first] = fresh;
   const since = first
     ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${opening(first.text)}”.`
@@ -196,7 +234,7 @@ function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge): Model
     role: 'user',
     content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
 
-Save now what will matter later and is not in your memory yet, into the tier it belongs to, or as lines of the daily log under the date of the day it happened. Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
+Save now what will matter later and is not in your memory yet: ${isPrivate ? NO_DAILY_LINE : DAILY_LINE} Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
   };
 }
 

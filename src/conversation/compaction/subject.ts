@@ -5,7 +5,7 @@ import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { WindowCopies } from '../context/window.js';
-import type { Services, Settings } from '../services.js';
+import { requestTokens, type Services } from '../services.js';
 
 export interface Subject {
   chat: ChatRecord;
@@ -35,12 +35,9 @@ export async function subjectOf(
   return chat && { chat, room, personaId, personas: await personas.list(chatId) };
 }
 
-/** The tokens available for a request: the model's window minus what is reserved for the answer. */
-export function windowTokens({
-  contextTokens,
-  maxOutputTokens,
-}: Pick<Settings, 'contextTokens' | 'maxOutputTokens'>): number {
-  return Math.max(1_000, contextTokens - maxOutputTokens);
+/** The tokens available for a request, as far as the model's window is known now. */
+export function requestTokensFor(services: Services, { personas, personaId }: Subject): number {
+  return requestTokens(services, personas.find(({ id }) => id === personaId)?.model ?? null);
 }
 
 /**

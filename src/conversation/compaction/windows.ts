@@ -11,7 +11,7 @@ import { copySpan, headOf } from './archive.js';
 import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
 import { DEADLINE_MS } from './deadline.js';
 import { createPendingFlushes } from './pending-flushes.js';
-import { type CompactionServices, type Subject, subjectOf, viewKey, windowTokens } from './subject.js';
+import { type CompactionServices, requestTokensFor, type Subject, subjectOf, viewKey } from './subject.js';
 
 /** What commands may do to a persona's window, apart from effects in the store. */
 export interface WindowControl {
@@ -30,16 +30,29 @@ export interface WindowControl {
 
 export interface Windows extends WindowControl {
   /** Whether the next request of a turn would not fit. */
-  isFull(sizes: Sizes, measured: Measured | null): boolean;
+  isFull(subject: Subject, sizes: Sizes, measured: Measured | null): boolean;
   /**
    * Makes room for a turn's request. Resolves when there is room, when there cannot be any, or at the deadline.
    * `refused` is our estimate of a request that the server rejected as too long.
    */
   makeRoom(subject: Subject, turnId: string, refused: number | null): Promise<void>;
+  /**
+   * A turn asks its model: when it has waited a minute, work that nobody waits for ends, because a server may do one
+   * thing at a time. Call the result when the model has begun to answer.
+   */
+  giveWay(): () => void;
   /** The size of a request as the server counted it, if that is credible; otherwise our estimate. */
   credible(room: RoomId, personaId: PersonaId, measured: Measured | null): Measured | null;
-  /** After a turn: starts a compaction if the window fills up. Returns at once. */
-  consider(subject: Subject, sizes: Sizes, measured: Measured | null): void;
+  /**
+   * After a turn: starts a compaction if the window fills up, or if the model server read only a part of the turn's
+   * request. Returns at once.
+   */
+  consider(subject: Subject, sizes: Sizes, measured: Measured | null, isCut: boolean): void;
+  /**
+   * Other work on a persona's memory, behind the flushes and compactions of its view, and ended by whatever ends them
+   * and by a turn that needs room. Resolves when it has settled; it does not begin once we are stopping.
+   */
+  beside(subject: Subject, work: (signal: AbortSignal) => Promise<void>): Promise<void>;
   /** Takes up pending flushes, and what an earlier run left unfinished. */
   start(channels: string[]): void;
   /** Aborts all running work; resolves when it has settled. */
@@ -52,8 +65,12 @@ interface Work {
   room: RoomId;
   /** The abort controllers of this piece of work and of those queued before it. */
   ends: AbortController[];
+  urgency: Urgency;
   done: Promise<CompactionEnd>;
 }
+
+/** A turn waits for it; nobody does, but it makes room; or it can be done any other time and yields at once. */
+type Urgency = 'awaited' | 'background' | 'yielding';
 
 /** When nothing could leave, compaction is tried again only after this many further messages. */
 const LOOK_AGAIN_AFTER = 4;
@@ -62,10 +79,11 @@ const INCREDIBLE = 4;
 
 export function createWindows(services: CompactionServices): Windows {
   const { store, log } = services;
-  const limits = {
-    tokens: windowTokens(services.settings),
+  /** The model's window may turn out smaller while the gateway runs. */
+  const limitsOf = (subject: Subject) => ({
+    tokens: requestTokensFor(services, subject),
     messages: services.settings.compactAfterMessages,
-  };
+  });
   const running = new Map<string, Work>();
   /** By view: the number of messages in the window when nothing could leave. */
   const stuckAt = new Map<string, number>();
@@ -76,7 +94,11 @@ export function createWindows(services: CompactionServices): Windows {
   const pendingFlushes = createPendingFlushes(services, (subject, work) => run(subject, work).done);
 
   /** Queues work on a view behind the work already running on it. */
-  function run(subject: Subject, task: (signal: AbortSignal) => Promise<CompactionEnd>): Work {
+  function run(
+    subject: Subject,
+    task: (signal: AbortSignal) => Promise<CompactionEnd>,
+    urgency: Urgency = 'background',
+  ): Work {
     const key = viewKey(subject);
     const before = running.get(key);
     const end = new AbortController();
@@ -89,7 +111,7 @@ export function createWindows(services: CompactionServices): Windows {
         );
         return 'nothing';
       });
-    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], done };
+    const work = { room: subject.room, ends: [...(before?.ends ?? []), end], urgency, done };
     running.set(key, work);
     void done.then(() => {
       if (running.get(key) === work) running.delete(key);
@@ -110,14 +132,15 @@ export function createWindows(services: CompactionServices): Windows {
     turn: WaitingTurn | null,
   ): Work {
     const key = viewKey(subject);
-    return run(subject, async (signal) => {
+    const task = async (signal: AbortSignal) => {
       const end = await compact(services, subject, turn, signal);
       if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
       if (end === 'nothing') stuckAt.set(key, messages);
       else stuckAt.delete(key);
       await pendingFlushes.look(subject);
       return end;
-    });
+    };
+    return run(subject, task, turn === null ? 'background' : 'awaited');
   }
 
   async function halt(room: RoomId, personaId: PersonaId): Promise<void> {
@@ -126,18 +149,29 @@ export function createWindows(services: CompactionServices): Windows {
   }
 
   return {
-    isFull: (sizes, measured) => pressureOf(sizes, measured, limits) === 'now',
+    isFull: (subject, sizes, measured) => pressureOf(sizes, measured, limitsOf(subject)) === 'now',
 
     async makeRoom(subject, turnId, refused) {
       const until = services.clock.now() + DEADLINE_MS;
       const before = running.get(viewKey(subject));
       // Running work started with a smaller window and may free too little, so another compaction follows; together
-      // they share one deadline.
-      if (before) await doneWithin(before, DEADLINE_MS);
+      // they share one deadline, and what runs in the background with none leaves the other its half.
+      if (before) await doneWithin(before, before.urgency === 'yielding' ? 0 : DEADLINE_MS / 2);
       const { measured } = await store.view(subject.room, subject.personaId);
       const patienceMs = Math.max(0, until - services.clock.now());
       await begin(subject, { messages: 0, measured }, { id: turnId, refused, patienceMs }).done;
     },
+
+    giveWay: () =>
+      services.clock.after(DEADLINE_MS, () => {
+        const idle = [...running.values()].filter(({ urgency }) => urgency !== 'awaited');
+        if (idle.length === 0) return;
+        log.info(
+          { works: idle.length },
+          'a chat waits for the model; memory flushes that can wait begin anew later',
+        );
+        void endOf(idle);
+      }),
 
     credible(room, personaId, measured) {
       if (!measured) return null;
@@ -156,9 +190,9 @@ export function createWindows(services: CompactionServices): Windows {
       return distrusted.has(key) ? { counted: measured.estimated, estimated: measured.estimated } : measured;
     },
 
-    consider(subject, sizes, measured) {
+    consider(subject, sizes, measured, isCut) {
       pendingFlushes.modelAnswers();
-      if (stopping || pressureOf(sizes, measured, limits) === 'none') return;
+      if (stopping || (!isCut && pressureOf(sizes, measured, limitsOf(subject)) === 'none')) return;
       const key = viewKey(subject);
       if (running.has(key)) return;
       const stuck = stuckAt.get(key);
@@ -168,6 +202,14 @@ export function createWindows(services: CompactionServices): Windows {
         'a window fills up; compacting it in the background',
       );
       begin(subject, { messages: sizes.messages, measured }, null);
+    },
+
+    async beside(subject, work) {
+      const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
+        await work(signal);
+        return 'nothing';
+      };
+      await run(subject, task, 'yielding').done;
     },
 
     halt,

@@ -14,7 +14,7 @@ import type { Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';
-import type { Services } from '../services.js';
+import { requestTokens, type Services } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
 import { joinNeighbours, type Perspective, userLine, userMessage } from './history.js';
 import { newestImages } from './images.js';
@@ -61,7 +61,7 @@ export async function buildContext(
   ask: ContextAsk,
 ): Promise<Context> {
   const { chat, personaId, room, batch } = ask;
-  const { contextTokens, maxOutputTokens, compactAfterMessages, overheardMessages } = services.settings;
+  const { compactAfterMessages, overheardMessages } = services.settings;
   const warn = (what: string) => (error: unknown) => services.log.warn({ err: error, chat: chat.id }, what);
   // Neither is needed for an answer, so a folder that cannot be written does not prevent one.
   await services.personas.ensure(chat.id, personaId).catch(warn('the persona’s files could not be made'));
@@ -90,6 +90,7 @@ export async function buildContext(
   const recalled = (await knowsMore(services, ask, window, promptMemory))
     ? await recollect(services, { chatId: chat.id, personaId }, batch, {
         now: ask.now,
+        before: window.newest,
         shown: `${promptMemory.memory}\n${promptMemory.dailyLog}`,
         except: { room, after: view.windowAfter },
       })
@@ -100,7 +101,7 @@ export async function buildContext(
   const scale = Math.min(3, tokensPerEstimated(view.measured));
   const budget = Math.max(
     1_000,
-    (contextTokens - maxOutputTokens) / scale - fixedTokens - estimateTokens(known.memoryNow),
+    requestTokens(services, persona.model) / scale - fixedTokens - estimateTokens(known.memoryNow),
   );
   const images = await newestImages(services.media, [...window.newest, ...batch]);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
@@ -111,7 +112,7 @@ export async function buildContext(
   const besideTokens = tokensOf([...summary, asked]);
   const entries = window.entries(images);
   const history = fitting(entries, budget - besideTokens);
-  const all = { ...promptMemory, recalled: recalled.join('\n') };
+  const all = { ...promptMemory, recalled: recalled.join('\n'), summary: view.summary ?? '' };
   return {
     persona,
     seen,
@@ -150,7 +151,13 @@ async function knowsMore(
 }
 
 function isSameGiven(a: PromptMemory, b: PromptMemory | null): boolean {
-  return b !== null && a.memory === b.memory && a.dailyLog === b.dailyLog && a.recalled === b.recalled;
+  return (
+    b !== null &&
+    a.memory === b.memory &&
+    a.dailyLog === b.dailyLog &&
+    a.recalled === b.recalled &&
+    a.summary === b.summary
+  );
 }
 
 /** The messages to be answered. One that is longer than the whole window is cut, with a marker. */

@@ -83,7 +83,7 @@ export async function gatherKnowledge(
     standing,
     memoryNow: memoryNow(changes),
     seen: new Map(tiers.map((tier) => [seenKey(chat.id, personaId, tier), snapshot.seen[tier]])),
-    promptMemory: { memory: snapshot.text, dailyLog, recalled: '' },
+    promptMemory: { memory: snapshot.text, dailyLog, recalled: '', summary: '' },
   };
 }
 

@@ -8,6 +8,7 @@ import type { RecallQuery, Scope } from '../../core/recall.js';
 import { recalledLine } from '../../core/recalled.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
+import { type Asking, askingOf, goesOn } from './asking.js';
 
 /** All lines together, in characters. */
 const BUDGET = 3_000;
@@ -15,14 +16,21 @@ const MOST_LINES = 8;
 /** More than needed, because some hits are skipped. */
 const MOST_HITS = 2 * MOST_LINES;
 /**
- * Minimum relevance; lines below it distract more than they help. It is low because a forgetful persona is worse than a
- * superfluous line; docs/recall.md lists what each threshold finds and lets in.
+ * Minimum relevance; lines below it distract more than they help. Low for a question, because a forgetful persona is
+ * worse than a superfluous line; high for a remark, which wants an answer and no memories. docs/recall.md has the figures.
  */
-const FLOOR = 0.2;
+const FLOORS: Record<Exclude<Asking, 'greeting'>, number> = { question: 0.2, perhaps: 0.35, remark: 0.9 };
+/** A plain question gets its best hits even below the floor, down to this: there is nothing better to tell. */
+const LEAST = 0.02;
+/** Those at least this near to the best. */
+const NEAR_BEST = 0.5;
 /** The query is limited to the beginning of a long text, which usually says what it is about. */
 const QUERY_CHARS = 2_000;
+/** How much of what was said just before is searched with a question that goes on from it. */
+const BEFORE_MESSAGES = 3;
+const BEFORE_CHARS = 300;
 
-/** The lines, best first; empty when nothing relevant was found. An error in recall never prevents a reply. */
+/** The lines, in order of time; empty when nothing relevant was found. An error in recall never prevents a reply. */
 export async function recollect(
   { recall, zone, log }: Pick<Services, 'recall' | 'zone' | 'log'>,
   scope: Scope,
@@ -30,6 +38,8 @@ export async function recollect(
   ask: Pick<RecallQuery, 'now' | 'except'> & {
     /** The memory that the prompt contains anyway. */
     shown: string;
+    /** What was said just before the batch, oldest first. */
+    before: readonly Pick<StoredMessage, 'text'>[];
   },
 ): Promise<string[]> {
   const text = batch
@@ -38,27 +48,59 @@ export async function recollect(
     .slice(0, QUERY_CHARS);
   if (text.trim() === '') return [];
   try {
-    const { shown, ...query } = ask;
-    const { hits } = await recall.search(scope, { text, limit: MOST_HITS, ...query });
+    const { shown, before, ...query } = ask;
+    const asking = batch.map((message) => askingOf(message.text)).reduce(likelier);
+    if (asking === 'greeting') return [];
+    const around = asking === 'question' && goesOn(text) ? lastOf(before) : '';
+    const { hits } = await recall.search(scope, {
+      ...query,
+      text,
+      limit: MOST_HITS,
+      ...(around === '' ? {} : { around }),
+    });
     const asked = new Set(batch.map((message) => wordsOf(message.text)));
-    const lines: string[] = [];
+    const best = hits.reduce((most, { relevance }) => Math.max(most, relevance), 0);
+    const floor =
+      asking === 'question' ? Math.min(FLOORS.question, Math.max(LEAST, best * NEAR_BEST)) : FLOORS[asking];
+    const chosen = new Set<string>();
+    const lines: { at: number; line: string }[] = [];
     let chars = 0;
     for (const hit of hits) {
       // Skips earlier copies of the same question: the answer is wanted, not the question.
       const tellsNothing =
         hit.source.kind === 'file' ? shown.includes(hit.text.trim()) : asked.has(wordsOf(hit.text));
-      if (hit.relevance < FLOOR || tellsNothing) continue;
-      const line = recalledLine(hit, zone);
-      if (chars + line.length + 1 > BUDGET) continue;
-      chars += line.length + 1;
-      lines.push(line);
+      if (hit.relevance < floor || tellsNothing) continue;
+      // An answer needs its question to be understood.
+      const answered =
+        hit.answers !== undefined && !asked.has(wordsOf(hit.answers.text)) ? [hit.answers] : [];
+      const told = [...answered, hit].filter((each) => !chosen.has(recalledLine(each, zone)));
+      const length = told.reduce((sum, each) => sum + recalledLine(each, zone).length + 1, 0);
+      if (chars + length > BUDGET || lines.length + told.length > MOST_LINES) continue;
+      chars += length;
+      for (const each of told) {
+        const line = recalledLine(each, zone);
+        chosen.add(line);
+        lines.push({ at: each.at ?? 0, line });
+      }
       if (lines.length === MOST_LINES) break;
     }
-    return lines;
+    return lines.sort((a, b) => a.at - b.at).map(({ line }) => line);
   } catch (error) {
     log.error({ ...scope, why: describe(error) }, 'nothing could be recalled for a turn');
     return [];
   }
+}
+
+function likelier(a: Asking, b: Asking): Asking {
+  if (a === 'greeting' || b === 'greeting') return a === 'greeting' ? b : a;
+  return FLOORS[a] < FLOORS[b] ? a : b;
+}
+
+function lastOf(before: readonly Pick<StoredMessage, 'text'>[]): string {
+  return before
+    .slice(-BEFORE_MESSAGES)
+    .map(({ text }) => text.slice(0, BEFORE_CHARS))
+    .join('\n');
 }
 
 /** The words alone, without capitals, spacing and punctuation. */

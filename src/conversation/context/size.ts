@@ -30,7 +30,10 @@ export type Pressure =
 
 /** How full a window is when background compaction starts. */
 const BEGIN_AT = 0.75;
-/** A server that counts less than this share of our estimate miscounts, or truncates its input. */
+/**
+ * A server that counts less than this share of our estimate miscounts: no alphabet takes so few. One that cut the request
+ * is noticed by the model client, and its count does not come here.
+ */
 const LEAST_CREDIBLE = 0.25;
 
 /** How many real tokens one estimated token stands for. */

@@ -2,11 +2,12 @@
  * Steps 5 to 7 of the route: turns what a persona says into deliveries for its channel: the parts, what they reply to,
  * and the appearance. Used for final replies, for replies still being written, and for side messages.
  */
-import type { Appearance, Channel, OutgoingFile, Recipient } from '../../core/channel.js';
+import type { Appearance, Channel, OutgoingFile, Part, Recipient } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { NewDelivery } from '../../core/delivery.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredMessage } from '../../core/transcript.js';
+import { roomForNote, withNote } from './saved.js';
 
 export interface Said {
   turnId: string;
@@ -18,19 +19,24 @@ export interface Said {
   /** The messages it answers. */
   batch: StoredMessage[];
   lateByHours: number | null;
+  /** The gateway's own line below it, on what the answer saved; null for none. */
+  note: string | null;
 }
 
 /** A reply's deliveries: the same function while it is written and when it is final. */
 export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[] {
   const said = ask.lateByHours === null ? text : `${lateNotice(ask.lateByHours)}\n\n${text}`;
-  return deliveriesOf(channel, said, {
+  const from = {
     origin: `turn:${ask.turnId}`,
     personaId: ask.personaId,
     speaker: ask.speaker,
     // In a group the reply shows which message it answers; in a direct chat that would be noise.
     replyTo: ask.kind === 'group' ? asked(ask.batch) : null,
     ...(ask.appearance === undefined ? {} : { appearance: ask.appearance }),
-  });
+  };
+  if (ask.note === null) return deliveriesOf(channel, said, from);
+  const spare = spareFor(ask.appearance) + roomForNote(ask.note);
+  return entriesOf(withNote(channel.compose(said, spare), ask.note), from);
 }
 
 /** Where a room's replies and typing indicators go. */
@@ -46,12 +52,11 @@ export function deliveriesOf(
   files: OutgoingFile[] = [],
 ): NewDelivery[] {
   const sent = files.map((file) => ({ text: '', marks: [], file }));
-  return [...channel.compose(markdown, spareFor(from.appearance)), ...sent].map((body, part) => ({
-    ...from,
-    part,
-    body,
-    replyTo: part === 0 ? from.replyTo : null,
-  }));
+  return entriesOf([...channel.compose(markdown, spareFor(from.appearance)), ...sent], from);
+}
+
+function entriesOf(parts: Part[], from: Omit<NewDelivery, 'part' | 'body'>): NewDelivery[] {
+  return parts.map((body, part) => ({ ...from, part, body, replyTo: part === 0 ? from.replyTo : null }));
 }
 
 /** Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text. */

@@ -16,7 +16,7 @@ import type {
 } from '../../core/message.js';
 import type { Origin, Receipt, Received } from '../../core/receipt.js';
 import { COMMAND_NAMES } from '../commands/list.js';
-import { isYes, parseCommand } from '../commands/parse.js';
+import { isUndo, isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import type { Services } from '../services.js';
 import {
@@ -171,7 +171,19 @@ async function messageReceipt(
   if (question && isYes(message.text, mentionsBot)) {
     return { ...asCommand, command: question.ifYes, answers: question.id };
   }
+  const saved = isUndo(message.text, mentionsBot) ? await noteAnswered(services, chatId, replyTo) : null;
+  if (saved !== null)
+    return { ...asCommand, command: { name: 'memory', argument: `undo ${saved}` }, ...ends };
   return { ...said, mentionsBot, ...ends, ...(addresses === undefined ? {} : { addresses }) };
+}
+
+/** The turn whose note on what it saved a message replies to. */
+async function noteAnswered(
+  { store }: Services,
+  chatId: ChatId,
+  replyTo: InboundMessage['replyTo'],
+): Promise<string | null> {
+  return replyTo?.ours ? store.notedTurn(chatId, replyTo.platformMessageId) : null;
 }
 
 /** A message of the account's owner to somebody else: heard, but never answered or obeyed. */

@@ -12,6 +12,7 @@ import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';
 import { readFiles } from '../context/files.js';
 import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
+import { savedNote } from '../deliver/saved.js';
 import { postNotices } from '../deliver/say.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { greet } from '../greeting.js';
@@ -59,8 +60,9 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       now: started,
       lateByHours,
     });
-  const ask = (context: Context, live: Live) =>
-    runTurn(services, {
+  const ask = async (context: Context, live: Live) => {
+    const stopWaiting = windows.giveWay();
+    return runTurn(services, {
       turnId: turn.id,
       room,
       tools,
@@ -77,13 +79,19 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
       },
       cause: { kind: 'turn', personaId, turnId: turn.id },
       steps: turn.steps,
-      save: (step) =>
-        step.kind === 'waiting'
+      save(step) {
+        stopWaiting();
+        return step.kind === 'waiting'
           ? store.suspend(claim, turn.id, step, clock.now())
-          : store.addStep(claim, turn.id, step),
-      show: live.tell,
+          : store.addStep(claim, turn.id, step);
+      },
+      show(text) {
+        if (text !== '') stopWaiting();
+        live.tell(text);
+      },
       signal,
-    });
+    }).finally(stopWaiting);
+  };
 
   let context = await gather();
   if (isFirstContact(context, work)) {
@@ -92,7 +100,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     // The persona is to know that it has said it.
     if (await greet(services, appearing, except)) context = await gather();
   }
-  if (windows.isFull(context.sizes, context.view.measured)) {
+  if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
     context = await gather();
   }
@@ -135,8 +143,10 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     measured,
     promptMemory: context.promptMemory,
   });
-  if (outcome.kind === 'answered')
-    windows.consider(subject, context.sizes, measured ?? context.view.measured);
+  if (outcome.kind === 'answered') {
+    const isCut = outcome.cut === true;
+    windows.consider(subject, context.sizes, measured ?? context.view.measured, isCut);
+  }
   metrics.observe('turn_seconds', (clock.now() - started) / 1000);
   return finished;
 }
@@ -180,7 +190,8 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
   const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
-  const said = saidBy(work, ending.speaker, isAnswered ? ending.lateByHours : null);
+  const late = isAnswered ? ending.lateByHours : null;
+  const said = { ...saidBy(work, ending.speaker, late), note: await savedNote(services, chat, turn) };
   const deliveries = replyOf(channel, said, ending.text);
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
@@ -234,7 +245,7 @@ function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHour
 function saidBy({ chat, personas, turn, batch }: Turn, speaker: string, lateByHours: number | null): Said {
   const { id: turnId, personaId } = turn;
   const appearance = appearanceOf(chat, personas, personaId);
-  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours };
+  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours, note: null };
 }
 
 /** Which of the other personas present the reply addresses. */
@@ -277,7 +288,9 @@ function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault 
 
 /** The server's token count for the turn's last request, next to our estimate of the same request. */
 function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
-  if (outcome.kind !== 'answered' || !outcome.last || outcome.last.inputTokens <= 0) return null;
+  // What a server counts of a request that it has cut says nothing about its size.
+  if (outcome.kind !== 'answered' || outcome.cut || !outcome.last || outcome.last.inputTokens <= 0)
+    return null;
   const estimated = context.requestTokens + tokensOf(stepMessages(steps));
   return { counted: outcome.last.inputTokens, estimated };
 }

@@ -59,7 +59,8 @@ export interface TurnAsk {
 }
 
 export type TurnOutcome =
-  | { kind: 'answered'; text: string; usage: Usage | null; last: Usage | null }
+  /** `cut`: a request of it was read only in part by the model server. */
+  | { kind: 'answered'; text: string; usage: Usage | null; last: Usage | null; cut?: true }
   | { kind: 'failed'; fault: Fault; usage: Usage | null }
   /** A call waits for an outside result; the step is stored. */
   | ({ kind: 'suspended' } & Wait)
@@ -69,6 +70,7 @@ export type TurnOutcome =
 export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<TurnOutcome> {
   const { steps } = ask;
   let usage: Usage | null = null;
+  let cut = false;
   for (;;) {
     const stopped = await finishCalls(services, ask);
     if (stopped) return stopped;
@@ -79,14 +81,16 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
     usage = addedUsage(usage, spentOn(event));
     countTokens(services.metrics, spentOn(event));
+    cut ||= event.cut === true;
 
     if (!mayCall && event.calls.length > 0 && event.text.trim() === '')
       return lastRefusal(services, ask, usage);
     if (event.calls.length === 0 || !mayCall) {
       const text = event.text.trim() || wordsBeside(steps);
       const whole = event.truncated && event.text.trim() !== '' ? text + CUT_OFF : text;
-      return { kind: 'answered', text: whole, usage, last: event.usage };
+      return { kind: 'answered', text: whole, usage, last: event.usage, ...(cut && { cut }) };
     }
+    if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
     // By their place, what came along with the calls still belongs to them.
     const { text, echo } = event;
@@ -260,6 +264,10 @@ function callId(turnId: string, round: number, n: number): string {
 function cacheKeyOf({ room, authorisation: { personaId } }: TurnAsk): string {
   return createHash('sha256').update(`${room} ${personaId}`).digest('hex').slice(0, 32);
 }
+
+/** What it would write could take the place of memory that it has not seen. */
+const CALLS_UNSEEN =
+  'The model server read only a part of the request, and the model called tools after it; they were not run.';
 
 /** Ends a reply that even a second request did not bring to its end. */
 const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';

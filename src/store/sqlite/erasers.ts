@@ -63,7 +63,9 @@ function withoutInPart(part: Part, eraser: Eraser): Part {
   const text = eraser.without(part.text);
   const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
   // Marks are offsets into the text, so they are void when it changes.
-  return { ...part, text, marks: inLink || text !== part.text ? [] : part.marks };
+  const cleaned = { ...part, text, marks: inLink || text !== part.text ? [] : part.marks };
+  if (part.note !== undefined) cleaned.note = eraser.without(part.text.slice(0, part.note)).length;
+  return cleaned;
 }
 
 export const fromStep = json<Step>((step, eraser) => {

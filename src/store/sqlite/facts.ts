@@ -5,14 +5,12 @@ import type { SettingStore, UsageStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { startOfDay } from './rows.js';
 import { usage } from './schema-work.js';
+import type { AddUsage } from './usage.js';
 
-export function factStore({
-  query,
-  raw,
-  memory,
-  patiently,
-  write,
-}: Connection): AliasStore & UsageStore & SettingStore {
+export function factStore(
+  { query, raw, memory, patiently, write }: Connection,
+  addUsage: AddUsage,
+): AliasStore & UsageStore & SettingStore {
   const findAlias = raw.prepare<[string], string>('select chat_id from alias where id = ?').pluck();
   const addAlias = raw.prepare<[string, string]>(`
     insert into alias (id, chat_id) values (?, ?) on conflict do update set chat_id = excluded.chat_id`);
@@ -49,6 +47,9 @@ export function factStore({
             usage: { ...tokens, ...(cachedTokens > 0 && { cachedTokens }) },
           })),
       ),
+
+    spend: ({ room, personaId, usage: used, now }) =>
+      write(() => addUsage({ room, personaId }, { turns: 0, ...used }, now)),
 
     setting: (key) => patiently(() => findSetting.get(key) ?? null),
     setSetting: (key, value) => write(() => void setSetting.run(key, value), 'single'),

@@ -1,4 +1,4 @@
-/** For `doctor`: inspects a database file without changing it, whether or not a gateway is running on it. */
+/** For `doctor`: inspects a database file, whether or not a gateway is running on it. */
 import { access } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
@@ -67,6 +67,52 @@ export async function storedChannelState(
     raw = new Database(file, { readonly: true, timeout: WAIT_MS });
     const read = async <R>(work: () => R) => work();
     return await channelStateReader({ raw, read })(channel, names);
+  } catch (error) {
+    throw storeFault(error, file);
+  } finally {
+    raw?.close();
+  }
+}
+
+/** A stored setting, read beside a running gateway. null if there is none, or no database yet. */
+export async function storedSetting(
+  file: string,
+  migrationsFolder: URL,
+  key: string,
+): Promise<string | null> {
+  const found = await inspectSqlite(file, migrationsFolder);
+  if (found.kind === 'missing' || found.pending > 0) return null;
+  return withFile(
+    file,
+    true,
+    (raw) =>
+      raw.prepare<[string], string>('select value from setting where key = ?').pluck().get(key) ?? null,
+  );
+}
+
+/** The only change that is made here; no gateway may be running. Nothing is written if there is no database yet. */
+export async function storeSetting(
+  file: string,
+  migrationsFolder: URL,
+  key: string,
+  value: string,
+): Promise<void> {
+  const found = await inspectSqlite(file, migrationsFolder);
+  if (found.kind === 'missing' || found.pending > 0) return;
+  withFile(file, false, (raw) =>
+    raw
+      .prepare<[string, string]>(
+        'insert into setting (key, value) values (?, ?) on conflict do update set value = excluded.value',
+      )
+      .run(key, value),
+  );
+}
+
+function withFile<T>(file: string, readonly: boolean, work: (raw: Database.Database) => T): T {
+  let raw: Database.Database | undefined;
+  try {
+    raw = new Database(file, { readonly, timeout: WAIT_MS });
+    return work(raw);
   } catch (error) {
     throw storeFault(error, file);
   } finally {

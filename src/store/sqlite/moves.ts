@@ -25,6 +25,13 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
   const otherRoom = raw.prepare<[object], { id: string }>(`
     select id from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
 
+  const heardOf = raw
+    .prepare<[object], number>(`
+      select count(distinct message_id) from heard
+      where room_id = @roomId and persona_id = @personaId and addressed in (0, 1) and heard_after >= @from
+        and message_id in (select value from json_each(@ids))`)
+    .pluck();
+
   /** The current view, if it is still what the caller has read. */
   function unchanged(seen: SeenView): ViewRecord | null {
     const now = views.find(seen.room, seen.personaId);
@@ -66,6 +73,16 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
         const range = { room, chatId, from: `${chatId}/`, upTo: `${chatId}0` };
         return otherRoom.get(range) !== undefined;
       }),
+
+    allHeard: (roomId, personaIds, messageIds) =>
+      read(() =>
+        personaIds.every((personaId) => {
+          const from = Math.min(...messageIds) - 1;
+          return (
+            heardOf.get({ roomId, personaId, from, ids: JSON.stringify(messageIds) }) === messageIds.length
+          );
+        }),
+      ),
 
     roomsHeard: (chatId, personaId) =>
       read(() =>

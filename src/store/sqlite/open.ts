@@ -96,7 +96,7 @@ export function storeOn(connection: Connection, clock: Clock): Store {
     ...chatStore(connection, chats),
     ...accessStore(connection, chats, deliver),
     ...questionStore(connection, questions),
-    ...factStore(connection),
+    ...factStore(connection, addUsage),
     ...channelStateStore(connection),
     ...pruneStore(connection),
     ...upkeepOf(connection, clock),

@@ -1,10 +1,10 @@
 /** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
-import type { Appearance } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import type { PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
+import { asSaid } from './as-said.js';
 import type { Chats } from './chats.js';
 import type { Connection } from './connection.js';
 import { storeFault } from './faults.js';
@@ -127,7 +127,7 @@ export function receiveStore(
     const { platformMessageId, senderName, text, ours } = replyTo;
     const sent = ours ? statements.findSent.get(chatId, platformMessageId) : undefined;
     const personaId = sent?.personaId || replyTo.personaId || null;
-    return { senderName, text: withoutName(text, sent?.face ?? null), ours, personaId };
+    return { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
   }
 
   function change(edit: Of<'edit'>, batch: Batch): Outcome | undefined {
@@ -173,7 +173,7 @@ export function receiveStore(
       const sent = statements.findSent.get(chatId, platformMessageId);
       if (!sent?.personaId || statements.findForgotten.get({ origin: sent.origin })) continue;
       const room = roomId(chatId, sent.threadId);
-      const text = withoutName(JSON.parse(sent.body).text, sent.face);
+      const text = asSaid(JSON.parse(sent.body).text, sent);
       const replyTo: StoredReply = {
         senderName: sent.speaker,
         text,
@@ -285,9 +285,3 @@ const NO_PERSON = {
   bot: 0,
   reaction: 0,
 };
-
-/** Removes the speaker's name, which precedes the text on the platform but was not part of it. */
-function withoutName(text: string, face: string | null): string {
-  const shown: Appearance | null = face === null ? null : JSON.parse(face);
-  return shown !== null && text.startsWith(`${shown.name}\n`) ? text.slice(shown.name.length + 1) : text;
-}

@@ -182,6 +182,7 @@ export const given = sqliteTable(
     memory: text('memory').notNull(),
     dailyLog: text('daily_log').notNull(),
     recalled: text('recalled').notNull().default(''),
+    summary: text('summary').notNull().default(''),
   },
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
 );

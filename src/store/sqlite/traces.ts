@@ -1,7 +1,10 @@
-/** Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them. */
+/**
+ * Traces messages for `/memory why` and `coterie doctor`, so that people can verify what became of them; and who spoke,
+ * for the nightly consolidation.
+ */
 import { and, eq, ne, sql } from 'drizzle-orm';
-import type { ChatId, PersonaId } from '../../core/ids.js';
-import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import type { Fate, MemoryHistoryStore, Spoke, Trace } from '../../core/memory-history.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { isAfter, type Position } from '../../core/view.js';
 import type { Connection } from './connection.js';
@@ -9,7 +12,10 @@ import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './messages.js';
 import { archived, heard } from './schema.js';
 import type { Views } from './views.js';
 
-export type Traces = Pick<MemoryHistoryStore, 'trace' | 'whereabouts' | 'turnMessages'>;
+export type Traces = Pick<
+  MemoryHistoryStore,
+  'trace' | 'whereabouts' | 'turnMessages' | 'notedTurn' | 'spokeSince'
+>;
 
 /** A message to report, with the columns that are not reported. */
 type TracedRow = [chatId: ChatId, state: 'waiting' | 'done', ...message: MessageRow];
@@ -40,6 +46,23 @@ export function traceStore(
   const replyOf = messages(
     `from message where id > ? and turn_id = ? and author_kind = 'persona' order by id limit 1`,
   );
+  // Any part of the reply: whoever answers it need not find the one that ends with the note.
+  const notedTurn = raw
+    .prepare<[ChatId, string], string>(`
+      select substr(origin, 6) from outbox as sent
+      where chat_id = ? and platform_message_id = ? and origin like 'turn:%' and exists (
+        select 1 from outbox
+        where origin = sent.origin and persona_id = sent.persona_id and body->>'note' is not null)`)
+    .pluck();
+  const newestOf = raw
+    .prepare<[object], number | null>(
+      'select max(received_at) from message where id < @below and id >= @atLeast',
+    )
+    .pluck();
+  const spoke = raw.prepare<[object], { room: RoomId; personaId: PersonaId; at: number }>(`
+    select room_id as room, author_id as personaId, max(received_at) as at from message
+    where id < @below and id >= @atLeast and author_kind = 'persona' and received_at >= @since
+    group by chat_id, author_id`);
   const batchOf = raw.prepare<[string], string>('select batch from turn where id = ?').pluck();
   const inBatch = raw
     .prepare<[string], MessageRow>(`
@@ -162,6 +185,26 @@ export function traceStore(
             ${ofPersona === null ? sql`` : sql`and heard.persona_id = ${ofPersona}`}`);
         return { window: row?.in_window ?? 0, flushed: row?.flushed ?? 0, archived: row?.archived ?? 0 };
       }),
+
+    notedTurn: (chatId, platformMessageId) => read(() => notedTurn.get(chatId, platformMessageId) ?? null),
+
+    async spokeSince(since) {
+      const found = new Map<string, Spoke>();
+      let below = (await read(() => newestId.get() ?? 0)) + 1;
+      while (below > 0) {
+        const stride = { below, atLeast: below - AT_ONCE, since };
+        const page = await read(() => ({ rows: spoke.all(stride), newest: newestOf.get(stride) ?? since }));
+        for (const row of page.rows) {
+          const key = `${roomParts(row.room).chatId}\n${row.personaId}`;
+          if ((found.get(key)?.at ?? 0) < row.at) found.set(key, row);
+        }
+        // Messages are in the order of their receipt, but for some that piled up while the gateway was away.
+        if (page.newest < since) break;
+        below -= AT_ONCE;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return [...found.values()];
+    },
 
     turnMessages: (turnId) => read(() => inBatch.all(batchOf.get(turnId) ?? '[]').map(toMessage)),
   };

@@ -26,6 +26,7 @@ interface RunningRow extends ChatRow {
   memory: string | null;
   dailyLog: string | null;
   recalled: string | null;
+  summary: string | null;
 }
 
 export function turnStore(
@@ -41,7 +42,7 @@ export function turnStore(
   const running = raw.prepare<[object], RunningRow>(`
     select turn.persona_id as personaId, ${CHAT_COLUMNS}, shown.parts as shown, shown.crashes as shownCrashes,
       exists (select 1 from outbox where chat_id = room.chat_id and finished_at is null) as isBusy,
-      given.memory, given.daily_log as dailyLog, given.recalled
+      given.memory, given.daily_log as dailyLog, given.recalled, given.summary
     from room join turn on turn.id = @turnId and turn.room_id = room.id and turn.state = 'running'
       join chat on chat.id = room.chat_id left join shown on shown.turn_id = turn.id
       left join given on given.room_id = room.id and given.persona_id = turn.persona_id
@@ -67,15 +68,19 @@ export function turnStore(
       newest_message = @id where id = @room`);
   const removeShown = raw.prepare<[string]>('delete from shown where turn_id = ?');
   const setGiven = raw.prepare<[object]>(`
-    insert into given (room_id, persona_id, memory, daily_log, recalled)
-    values (@room, @personaId, @memory, @dailyLog, @recalled)
-    on conflict do update set memory = excluded.memory, daily_log = excluded.daily_log, recalled = excluded.recalled`);
+    insert into given (room_id, persona_id, memory, daily_log, recalled, summary)
+    values (@room, @personaId, @memory, @dailyLog, @recalled, @summary)
+    on conflict do update set memory = excluded.memory, daily_log = excluded.daily_log, recalled = excluded.recalled,
+      summary = excluded.summary`);
   const countAttempt = raw.prepare<[string]>('update turn set attempts = attempts + 1 where id = ?');
   const attempts = raw.prepare<[string], number>('select attempts from turn where id = ?').pluck();
 
   function noteGiven(room: RoomId, row: RunningRow, given: PromptMemory): void {
     const isSame =
-      row.memory === given.memory && row.dailyLog === given.dailyLog && row.recalled === given.recalled;
+      row.memory === given.memory &&
+      row.dailyLog === given.dailyLog &&
+      row.recalled === given.recalled &&
+      row.summary === given.summary;
     // Usually nothing has changed.
     if (!isSame) setGiven.run({ room, personaId: row.personaId, ...given });
   }

@@ -33,9 +33,10 @@ export function versionStore({ query, read, write }: Connection): Versions {
           .run();
       }),
     dropVersion: (id) => write(() => void query.delete(version).where(eq(version.id, id)).run()),
-    versions: ({ chatId, personaId, most }) =>
+    versions: ({ chatId, personaId, most, turnId }) =>
       read(() => {
         const whose = personaId === null ? sql`` : sql`and persona_id = ${personaId}`;
+        const by = turnId === undefined ? sql`` : sql`and cause->>'turnId' = ${turnId}`;
         return query
           .select()
           .from(version)
@@ -43,7 +44,7 @@ export function versionStore({ query, read, write }: Connection): Versions {
             // SQLite recompiles a statement whenever a bare LIMIT parameter is bound, but not for an expression: hence
             // the sum.
             sql`${version.n} in (
-              select n from version where chat_id = ${chatId} ${whose} and undone = 0
+              select n from version where chat_id = ${chatId} ${whose} ${by} and undone = 0
               order by n desc limit ${most} + 0)`,
           )
           .orderBy(desc(version.n))
@@ -54,7 +55,12 @@ export function versionStore({ query, read, write }: Connection): Versions {
       read(
         () =>
           query
-            .select({ memory: given.memory, dailyLog: given.dailyLog, recalled: given.recalled })
+            .select({
+              memory: given.memory,
+              dailyLog: given.dailyLog,
+              recalled: given.recalled,
+              summary: given.summary,
+            })
             .from(given)
             .where(and(eq(given.roomId, room), eq(given.personaId, personaId)))
             .get() ?? null,

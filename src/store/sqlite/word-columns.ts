@@ -82,7 +82,7 @@ export const WORDS: WordColumns[] = [
     table: 'given',
     counts: 'others',
     key: ['room_id', 'persona_id'],
-    words: { memory: fromText, daily_log: fromText, recalled: fromText },
+    words: { memory: fromText, daily_log: fromText, recalled: fromText, summary: fromText },
     belongs: OF_ITS_ROOMS,
     along: null,
   },

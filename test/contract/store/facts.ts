@@ -5,6 +5,15 @@ import { begun, CHAT, chatAt, DAY, finish, message, NOW, receive } from './words
 
 export function factContract(under: StoreUnderTest): void {
   describe('usage', () => {
+    it('counts what was spent outside of turns', async () => {
+      const usage = { inputTokens: 30, outputTokens: 4 };
+      for (let n = 0; n < 2; n++)
+        await under.store.spend({ room: `${CHAT}/5`, personaId: 'luna', usage, now: NOW });
+      expect(await under.store.usage(CHAT, 0)).toEqual([
+        { personaId: 'luna', turns: 0, usage: { inputTokens: 60, outputTokens: 8 } },
+      ]);
+    });
+
     it('is summed by persona, since a day', async () => {
       let n = 0;
       async function spend(now: number, personaId: string, tokens: number | null, chatId = CHAT) {

@@ -1,6 +1,7 @@
 /** The store's contract: versions of memory, what was given of it, and how words are found and forgotten. */
 import { describe, expect, it } from 'vitest';
 import type { Version } from '../../../src/core/memory.js';
+import type { PromptMemory } from '../../../src/core/memory-history.js';
 import { FORGOTTEN, phraseOf } from '../../../src/core/phrase.js';
 import type { Step } from '../../../src/core/transcript.js';
 import { BEGINNING, type Position } from '../../../src/core/view.js';
@@ -75,6 +76,24 @@ export function keepingContract(under: StoreUnderTest): void {
       expect(await kept(9, 'luna', 'test_2')).toEqual([]);
     });
 
+    it('are of one turn, whichever persona’s', async () => {
+      const by = (turnId: string | null, kind: 'turn' | 'night' | 'flush' = 'turn') => ({
+        cause: { kind, personaId: 'default', turnId },
+      });
+      await under.store.keepVersion(versionOf('a', by('t1')));
+      await under.store.keepVersion(versionOf('b', by('t2')));
+      await under.store.keepVersion(versionOf('c', by(null, 'flush')));
+      await under.store.keepVersion(versionOf('d', { ...by('t1'), personaId: 'luna' }));
+      await under.store.keepVersion(versionOf('e', by('n', 'night')));
+      const of = async (turnId: string, personaId: string | null = null) =>
+        (await under.store.versions({ chatId: CHAT, personaId, most: 9, turnId })).map(({ id }) => id);
+      expect(await of('t1')).toEqual(['d', 'a']);
+      expect(await of('t1', 'default')).toEqual(['a']);
+      expect(await of('n')).toEqual(['e']);
+      await apply({ kind: 'undone', versionId: 'd' });
+      expect(await of('t1')).toEqual(['a']);
+    });
+
     it('are left out once they were taken back, or never came to be', async () => {
       for (const id of ['a', 'b', 'c']) await under.store.keepVersion(versionOf(id));
       await apply({ kind: 'undone', versionId: 'c' });
@@ -99,11 +118,7 @@ export function keepingContract(under: StoreUnderTest): void {
   });
 
   describe('what was given of memory', () => {
-    async function answer(
-      turnId: string,
-      given: { memory: string; dailyLog: string; recalled: string } | null,
-      more = {},
-    ) {
+    async function answer(turnId: string, given: PromptMemory | null, more = {}) {
       await receive(under.store, [message(turnId, 'hi')]);
       const turn = await begun(under.store, turnId, more);
       await finish(under.store, turn, turnId, { given });
@@ -111,25 +126,27 @@ export function keepingContract(under: StoreUnderTest): void {
 
     it('is that of the last answer that was given any', async () => {
       expect(await under.store.promptMemory(CHAT, 'default')).toBeNull();
-      await answer('t1', { memory: 'one', dailyLog: 'log', recalled: '' });
-      await answer('t2', { memory: 'two', dailyLog: 'log', recalled: '' });
+      await answer('t1', { memory: 'one', dailyLog: 'log', recalled: 'r', summary: 's' });
+      await answer('t2', { memory: 'two', dailyLog: 'log', recalled: 'r', summary: 's' });
       expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
         memory: 'two',
         dailyLog: 'log',
-        recalled: '',
+        recalled: 'r',
+        summary: 's',
       });
-      await answer('t3', { memory: 'two', dailyLog: '', recalled: '' });
+      await answer('t3', { memory: 'two', dailyLog: '', recalled: 'r', summary: 's2' });
       await answer('t4', null);
       expect(await under.store.promptMemory(CHAT, 'default')).toEqual({
         memory: 'two',
         dailyLog: '',
-        recalled: '',
+        recalled: 'r',
+        summary: 's2',
       });
     });
 
     it('is of one persona in one room', async () => {
-      await answer('t1', { memory: 'one', dailyLog: '', recalled: '' });
-      await answer('t2', { memory: 'two', dailyLog: '', recalled: '' }, { personaId: 'luna' });
+      await answer('t1', { memory: 'one', dailyLog: '', recalled: '', summary: '' });
+      await answer('t2', { memory: 'two', dailyLog: '', recalled: '', summary: '' }, { personaId: 'luna' });
       expect((await under.store.promptMemory(CHAT, 'default'))?.memory).toBe('one');
       expect((await under.store.promptMemory(CHAT, 'luna'))?.memory).toBe('two');
       expect(await under.store.promptMemory(`${CHAT}/5`, 'default')).toBeNull();
@@ -254,7 +271,10 @@ export function keepingContract(under: StoreUnderTest): void {
         const [, threadId = null] = room.split('/');
         await receive(under.store, [message(`in ${room}`, 'hi', { threadId })]);
         const turn = await begun(under.store, `t ${room}`, { room, personaId });
-        const given = { memory: `m ${WORDS}`, dailyLog: `d ${WORDS}`, recalled: `r ${WORDS}` };
+        const given = {
+          ...{ memory: `m ${WORDS}`, dailyLog: `d ${WORDS}` },
+          ...{ recalled: `r ${WORDS}`, summary: `s ${WORDS}` },
+        };
         await finish(under.store, turn, `t ${room}`, { given });
         const { flush, move, place } = oneView(under.store, room, personaId);
         const to: Position = await place('hi');
@@ -269,6 +289,7 @@ export function keepingContract(under: StoreUnderTest): void {
         memory: 'm …',
         dailyLog: 'd …',
         recalled: 'r …',
+        summary: 's …',
       });
     });
 
@@ -382,7 +403,7 @@ export function keepingContract(under: StoreUnderTest): void {
       await under.store.addStep(turn.claim, 't1', called(JSON.stringify({ content: WORDS })));
       await finish(under.store, turn, 't1', {
         reply: WORDS,
-        given: { memory: WORDS, dailyLog: '', recalled: '' },
+        given: { memory: WORDS, dailyLog: '', recalled: '', summary: '' },
         deliveries: [delivery('turn:t1', WORDS)],
       });
       const { flush, move } = oneView(under.store, 'test_2');

@@ -280,7 +280,7 @@ export function moveContract(under: StoreUnderTest): void {
 
   describe('a reset', () => {
     it('clears summary, size and what was given, of this view alone', async () => {
-      const given = { memory: 'm', dailyLog: 'd', recalled: '' };
+      const given = { memory: 'm', dailyLog: 'd', recalled: 'r', summary: 's' };
       for (const personaId of ['default', 'luna']) {
         const { flush, move, place, view } = onView(CHAT, personaId);
         const answer = async (text: string) => {

@@ -10,10 +10,12 @@ import {
   CHAT,
   chatAt,
   claimed,
+  DAY,
   delivery,
   exchange,
   finish,
   forget,
+  lease,
   message,
   NOW,
   nextOf,
@@ -28,6 +30,39 @@ export function traceContract(under: StoreUnderTest): void {
     under.store.trace({ chatId, wanted: { platformMessageId }, most });
   const fateOf = async (text: string, personaId = 'default') =>
     (await byWords(text, personaId)).map(({ fate }) => fate);
+
+  describe('who spoke since a time', () => {
+    it('is told of each persona in a chat, with its last room', async () => {
+      expect(await under.store.spokeSince(0)).toEqual([]);
+      await exchange(under.store, 't1', 'q1');
+      await exchange(under.store, 't2', 'q2', { personaId: 'luna', room: `${CHAT}/5` });
+      await exchange(under.store, 't3', 'q3', { room: 'test_2' });
+      await receive(under.store, [message('w', 'waits')]);
+      const spoke = await under.store.spokeSince(NOW);
+      const who = spoke.map(({ room, personaId }) => `${room} ${personaId}`).sort();
+      expect(who).toEqual([`${CHAT} default`, `${CHAT}/5 luna`, 'test_2 default'].sort());
+      expect(await under.store.spokeSince(NOW + DAY)).toEqual([]);
+    });
+  });
+
+  describe('the turn of a note on what was saved', () => {
+    it('is found by any part of that reply, and by nothing else', async () => {
+      await exchange(under.store, 't1', 'q1', { deliveries: [delivery('turn:t1', 'plain')] });
+      const noted = { text: 'noted\n\nsaved', marks: [], note: 7 };
+      await exchange(under.store, 't2', 'q2', {
+        deliveries: [delivery('turn:t2', 'first part'), delivery('turn:t2', '', { part: 1, body: noted })],
+      });
+      for (let next = await nextOf(under.store); next; next = await nextOf(under.store)) {
+        await under.store.sending(next.id, lease());
+        await under.store.sent(next.id, `${next.origin}-${next.part}`, NOW);
+      }
+      expect(await under.store.notedTurn(CHAT, 'turn:t2-0')).toBe('t2');
+      expect(await under.store.notedTurn(CHAT, 'turn:t2-1')).toBe('t2');
+      expect(await under.store.notedTurn(CHAT, 'turn:t1-0')).toBeNull();
+      expect(await under.store.notedTurn('test_2', 'turn:t2-1')).toBeNull();
+      expect(await under.store.notedTurn(CHAT, 'unknown')).toBeNull();
+    });
+  });
 
   describe('a trace', () => {
     it('tells where each message went', async () => {

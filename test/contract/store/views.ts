@@ -47,6 +47,23 @@ export function viewContract(under: StoreUnderTest): void {
     for (const n of [1, 2, 3]) await exchange(under.store, `${personaId}${n}`, `q${n}`, { personaId });
   }
 
+  describe('whether all heard', () => {
+    it('is so where each of them heard each message, addressed, overheard or its own', async () => {
+      await receive(under.store, [message('1', 'to luna')]);
+      const turn = await begun(under.store, 't1', { personaId: 'luna', hearers: ['default', 'luna'] });
+      await finish(under.store, turn, 't1', { hearers: ['default', 'luna'] });
+      await exchange(under.store, 't2', 'to default alone');
+      const ids = (await span({ personaId: 'default' })).messages.map(({ id }) => id);
+      const heard = (personaIds: string[], of: number[]) => under.store.allHeard(CHAT, personaIds, of);
+      expect(ids).toHaveLength(4);
+      expect(await heard(['default', 'luna'], ids.slice(0, 2))).toBe(true);
+      expect(await heard(['default'], ids)).toBe(true);
+      expect(await heard(['default', 'luna'], ids)).toBe(false);
+      expect(await heard(['max'], ids.slice(0, 1))).toBe(false);
+      expect(await heard([], ids)).toBe(true);
+    });
+  });
+
   describe('a view', () => {
     it('is new where nothing has happened', async () => {
       expect(await under.store.view(CHAT, 'default')).toEqual(NEW_VIEW);

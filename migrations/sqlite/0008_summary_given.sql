@@ -1,0 +1,1 @@
+ALTER TABLE `given` ADD `summary` text DEFAULT '' NOT NULL;

@@ -1,0 +1,124 @@
+/**
+ * Step 6 of the route: the small line under a reply that says what the persona saved during the answer
+ * (`memory.announce`). It is the gateway's: it stands in the message that is sent, never in the transcript, so that no
+ * model imitates it. Whoever replies `undo` to that message takes it back.
+ */
+
+import { changedLines, netChanges } from '../../core/changed-lines.js';
+import type { Part } from '../../core/channel.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import { cutAt } from '../../core/cut.js';
+import { describe } from '../../core/errors.js';
+import type { Version } from '../../core/memory.js';
+import type { StoredTurn } from '../../core/route-store.js';
+import type { Services, Settings } from '../services.js';
+
+/** For `quiet`: of each line, and of the whole. */
+const LINE_CHARS = 80;
+const QUIET_CHARS = 160;
+/** For `full`: lines in all. */
+const MOST_LINES = 12;
+const FULL_LINE_CHARS = 120;
+const MOST_VERSIONS = 100;
+
+type SavedServices = Pick<Services, 'memory' | 'log'> & {
+  store: Pick<Services['store'], 'versions'>;
+  settings: Pick<Settings, 'announce'>;
+};
+
+/** The line, or null if nothing was saved or the chat is not to see it. */
+export async function savedNote(
+  { store, memory, settings, log }: SavedServices,
+  { id: chatId, kind }: Pick<ChatRecord, 'id' | 'kind'>,
+  turn: Pick<StoredTurn, 'id' | 'steps'>,
+): Promise<string | null> {
+  const how = settings.announce ?? (kind === 'direct' ? 'quiet' : 'off');
+  if (how === 'off' || !turn.steps.some((step) => step.kind === 'answer' && step.calls.length > 0))
+    return null;
+  const versions = await store.versions({ chatId, personaId: null, most: MOST_VERSIONS, turnId: turn.id });
+  const saved: Version[] = [];
+  try {
+    for (const change of netChanges(versions)) if (await stands(memory, change)) saved.push(change);
+  } catch (error) {
+    log.warn(
+      { chat: chatId, turn: turn.id, why: describe(error) },
+      'a reply goes without its note on memory',
+    );
+    return null;
+  }
+  return how === 'quiet' ? quietly(saved) : inFull(saved);
+}
+
+/** A version is stored before its file is written: after a crash in between, it tells of nothing. */
+async function stands(
+  memory: SavedServices['memory'],
+  { chatId, file, tier, after }: Version,
+): Promise<boolean> {
+  const [folder = '', name = ''] = file.split('/');
+  if (tier !== null) return (await memory.readTier({ chatId, personaId: folder }, tier)) === after;
+  const log = await memory.readDaily(chatId, name.replace(/\.md$/, ''));
+  return log.split('\n').some((line) => line.trim() === after);
+}
+
+/** `— remembered: likes roses; planted a rose (+2)`. */
+function quietly(saved: Version[]): string | null {
+  const changes = saved.map(({ before, after }) => changedLines(before, after));
+  const came = worded(changes.flatMap(({ came }) => came));
+  const went = worded(changes.flatMap(({ went }) => went));
+  const [verb, lines] = came.length > 0 ? ['remembered', came] : ['no longer remembered', went];
+  if (lines.length === 0) return null;
+  const shown: string[] = [];
+  let chars = 0;
+  for (const line of lines) {
+    const short = shortened(line, LINE_CHARS);
+    if (shown.length > 0 && chars + short.length > QUIET_CHARS) break;
+    chars += short.length;
+    shown.push(short);
+  }
+  const rest = lines.length > shown.length ? ` (+${lines.length - shown.length})` : '';
+  return `— ${verb}: ${shown.join('; ')}${rest}`;
+}
+
+/** Each place with the lines that came and went. */
+function inFull(saved: Version[]): string | null {
+  const lines: string[] = [];
+  for (const { file, tier, before, after } of saved) {
+    const { came, went } = changedLines(before, after);
+    const changed = [...worded(came).map((line) => `+ ${line}`), ...worded(went).map((line) => `− ${line}`)];
+    if (changed.length > 0) lines.push(`— ${file}${tier === null ? '' : `, tier ${tier}`}`, ...changed);
+  }
+  if (lines.length === 0) return null;
+  const rest = lines.length > MOST_LINES ? [`(+${lines.length - MOST_LINES})`] : [];
+  return [...lines.slice(0, MOST_LINES).map((line) => shortened(line, FULL_LINE_CHARS)), ...rest].join('\n');
+}
+
+/** Without list markers, and without lines that are only headings. */
+function worded(lines: string[]): string[] {
+  return lines
+    .filter((line) => !/^#{1,6}\s/.test(line))
+    .map((line) => line.replace(/^(?:[-*+]|\d{1,9}[.)])\s+/, '').replaceAll(/\s+/g, ' '))
+    .filter((line) => line !== '');
+}
+
+function shortened(line: string, most: number): string {
+  return line.length <= most ? line : `${cutAt(line, most - 1).trimEnd()}…`;
+}
+
+/** The parts of a reply, the last of them with the note below its text. */
+export function withNote(parts: Part[], note: string): Part[] {
+  const last = parts.at(-1) ?? { text: '', marks: [] };
+  const gap = last.text === '' ? '' : '\n\n';
+  const at = last.text.length + gap.length;
+  const noted: Part = {
+    ...last,
+    text: last.text + gap + note,
+    marks: [...last.marks, { kind: 'italic', offset: at, length: note.length }],
+    note: at,
+  };
+  return [...parts.slice(0, -1), noted];
+}
+
+/** The characters to keep free for it in a part. */
+export function roomForNote(note: string): number {
+  return note.length + 4;
+}

@@ -1,0 +1,59 @@
+/** Small questions to a model server beside the chat: JSON there and back, within a few seconds, and never a fault. */
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Clock } from '../core/clock.js';
+import type { AskJson } from './discover-window.js';
+import { parse } from './json.js';
+
+const PATIENCE_MS = 3_000;
+/** OpenRouter's list of models has about one. */
+const MOST_CHARS = 8_000_000;
+
+export function createAskJson(
+  { apiKey, headers }: { apiKey: string | null; headers?: Record<string, string> | undefined },
+  clock: Clock,
+): AskJson {
+  return (url, body) =>
+    new Promise((resolve) => {
+      const sent = body === undefined ? null : JSON.stringify(body);
+      const ask = url.startsWith('https:') ? httpsRequest : httpRequest;
+      const question = ask(url, {
+        method: sent === null ? 'GET' : 'POST',
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'coterie',
+          ...(sent === null ? {} : { 'content-type': 'application/json' }),
+          ...keyHeaders(url, apiKey),
+          ...headers,
+        },
+      });
+      const cancel = clock.after(PATIENCE_MS, () => question.destroy());
+      const end = (answer: unknown) => {
+        cancel();
+        question.destroy();
+        resolve(answer);
+      };
+      question.on('error', () => end(null));
+      question.on('close', () => end(null));
+      question.on('response', (response) => {
+        if (response.statusCode !== 200) return end(null);
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (piece: string) => {
+          text += piece;
+          if (text.length > MOST_CHARS) end(null);
+        });
+        response.on('error', () => end(null));
+        response.on('end', () => end(parse(text) ?? null));
+      });
+      question.end(sent ?? undefined);
+    });
+}
+
+function keyHeaders(url: string, apiKey: string | null): Record<string, string> {
+  if (!apiKey) return {};
+  // Beside chat completions, Anthropic takes its key in a header of its own only.
+  return new URL(url).hostname === 'api.anthropic.com'
+    ? { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }
+    : { authorization: `Bearer ${apiKey}` };
+}

@@ -1,0 +1,67 @@
+/** Which messages ask for something that may be known, in several languages. */
+import { describe, expect, it } from 'vitest';
+import { askingOf, goesOn } from '../../src/conversation/context/asking.js';
+
+describe('a message', () => {
+  it.each([
+    'What is my cat called?',
+    'remind me of the notary please',
+    'do you know where i left my glasses',
+    'what was the restaurant called where we celebrated',
+    'the code of the bike lock?',
+    'Wann ist mein Termin beim Friseur?',
+    'wie hieß nochmal unser Lehrer',
+    '¿Qué instrumento toco?',
+    'cuándo es mi cita con el notario',
+    "c'est quand mon rendez-vous chez le notaire",
+    'Qui garde le chat ?',
+    'Во сколько завтра мой поезд?',
+    'напомни про врача',
+    '私の血液型は?',
+    '傘をどこに忘れた?',
+    '我妹妹住在哪里?',
+    '我的钥匙在哪',
+  ])('%j asks for what is known', (text) => {
+    expect(askingOf(text)).toBe('question');
+  });
+
+  it.each([
+    'sweet dreams',
+    'shall we go out for dinner?',
+    'what a lovely morning',
+    "isn't it lovely outside?",
+    'can you write me a poem?',
+    "I'm hungry, let's order pizza",
+    'what time is it?',
+    'kochen wir Nudeln?',
+    'was für ein schöner Tag',
+    'was machst du gerade?',
+    '¿salimos a pasear?',
+    'qué bonito día',
+    'on va se promener ?',
+    'quelle belle journée',
+    'пойдём гулять?',
+    'что делаешь?',
+    '散歩に行こうか?',
+    '何してるの?',
+    '要不要吃披萨?',
+    '晚安',
+  ])('%j does not', (text) => {
+    expect(['remark', 'greeting']).toContain(askingOf(text));
+  });
+
+  it.each([
+    'and where does she live?',
+    'und wie alt ist er?',
+    '¿y dónde vive?',
+    'et elle habite où ?',
+    'а сколько ему лет?',
+    '他多大了?',
+  ])('%j goes on from what was said before', (text) => {
+    expect([askingOf(text) !== 'remark', goesOn(text)]).toEqual([true, true]);
+  });
+
+  it('of many words that names its subject does not go on', () => {
+    expect(goesOn('Which instrument did Clara play in the orchestra of the town?')).toBe(false);
+  });
+});

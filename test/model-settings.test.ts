@@ -1,0 +1,65 @@
+/** The model client as it is configured: each server with what is set for it, each model with its own window. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createModel, openStore } from '../src/compose.js';
+import { loadConfig } from '../src/config.js';
+import type { ModelClient } from '../src/core/model.js';
+import type { Store } from '../src/core/store.js';
+import { type FakeModel, startFakeModel } from './fakes/model.js';
+import { quietLog } from './harness/quiet.js';
+import { answered, ask } from './models/helpers.js';
+
+let folder: string;
+let first: FakeModel;
+let second: FakeModel;
+let store: Store;
+let model: ModelClient;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'coterie-settings-'));
+  first = await startFakeModel({ reply: 'one' });
+  second = await startFakeModel({ reply: 'two' });
+  await writeFile(
+    join(folder, 'config.yaml'),
+    `model:
+  base_url: ${first.url}
+  name: own
+  context_tokens: 50000
+  temperature: 0.8
+  extra: { top_p: 0.9 }
+  headers: { X-Title: coterie }
+  choices: [small, { name: large, context_tokens: 400000 }]
+  fallbacks: [{ base_url: "${second.url}", name: spare, context_tokens: 8000, extra: { top_k: 5 } }]
+`,
+  );
+  const { config } = await loadConfig({ environment: {}, workingDirectory: folder });
+  store = await openStore(config, quietLog, ':memory:');
+  model = await createModel(config, store, quietLog);
+});
+afterEach(async () => {
+  await store.close();
+  await first.close();
+  await second.close();
+  await rm(folder, { recursive: true });
+});
+
+it('each model has the window that is set for it', () => {
+  expect([undefined, 'own', 'small', 'large', 'another'].map((name) => model.contextTokens(name))).toEqual([
+    50_000, 50_000, 50_000, 400_000, 50_000,
+  ]);
+});
+
+it('a fallback has its own settings, none of the first server’s, and its own window', async () => {
+  await answered(model, ask('?'));
+  first.reply({ status: 401 });
+  await answered(model, ask('?'));
+  expect(first.requests[0]?.raw).toMatchObject({ model: 'own', temperature: 0.8, top_p: 0.9 });
+  expect(first.requests[0]?.headers['x-title']).toBe('coterie');
+  const [asked] = second.requests;
+  expect(asked?.raw).toMatchObject({ model: 'spare', top_k: 5 });
+  expect(asked?.raw).not.toHaveProperty('temperature');
+  expect(asked?.raw).not.toHaveProperty('top_p');
+  expect(asked?.headers).not.toHaveProperty('x-title');
+  expect(model.contextTokens(), 'while it answers').toBe(8_000);
+});

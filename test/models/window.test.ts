@@ -1,0 +1,361 @@
+/** The context window of a model: told, refused, cut without a word, and what of it is remembered. */
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ModelRequest } from '../../src/core/model.js';
+import { createAskJson } from '../../src/models/ask-json.js';
+import { createWindowStore } from '../../src/models/context-window.js';
+import { knownWindow } from '../../src/models/known-windows.js';
+import type { OpenAiModelOptions } from '../../src/models/openai.js';
+import { isTooLong, windowSaid } from '../../src/models/too-long.js';
+import { startFakeModel } from '../fakes/model.js';
+import { dashscope } from '../fakes/model-servers/dashscope.js';
+import { kimi } from '../fakes/model-servers/kimi.js';
+import { llamacpp } from '../fakes/model-servers/llamacpp.js';
+import { lmstudio } from '../fakes/model-servers/lmstudio.js';
+import { ollama4k } from '../fakes/model-servers/ollama.js';
+import type { ModelServer } from '../fakes/model-servers/server.js';
+import { vllm } from '../fakes/model-servers/vllm.js';
+import { zai } from '../fakes/model-servers/zai.js';
+import { answered, ask, type Bench, fault, LOOK_UP, memoryQuirks, openBench } from './helpers.js';
+
+let bench: Bench;
+afterEach(async () => {
+  await bench.fake.close();
+});
+
+const WORDS = ['tea', 'rain', 'lamp', 'green', 'walks', 'slowly', 'under', 'seven', 'old', 'bridges'];
+/** English of about so many tokens. */
+function prose(tokens: number, from = 0): string {
+  let text = '';
+  for (let n = from; text.length < tokens * 4; n++) text += `${WORDS[(n * 7 + (n >> 3)) % WORDS.length]} `;
+  return text;
+}
+
+async function open(rules: ModelServer | undefined, options: Partial<OpenAiModelOptions> = {}) {
+  bench = await openBench('Yes.', options, rules);
+  return bench;
+}
+
+/** A client that may ask its server beside the chat; where `tells` is null, it answers nothing of itself. */
+async function telling(rules: ModelServer, name: string, options: Partial<OpenAiModelOptions> = {}) {
+  const { clock, fake } = await open(rules);
+  return bench.another({
+    server: { baseUrl: fake.url, apiKey: 'k', name },
+    askServer: createAskJson({ apiKey: 'k' }, clock),
+    ...options,
+  });
+}
+
+describe('a window that the server tells', () => {
+  test.each([
+    ['of an Ollama', ollama4k(), 'small', 4_096],
+    ['of a llama.cpp', llamacpp({ nCtx: 8_192 }), 'local', 8_192],
+    ['of a vLLM', vllm(), 'small', 8_192],
+    ['of an LM Studio', lmstudio(), 'small', 4_096],
+    ['of a Kimi, larger than what is assumed', kimi(), 'kimi', 128_000],
+    ['of a Moonshot with a small model', kimi({ contextTokens: 8_192 }), 'kimi', 8_192],
+  ])('%s', async (_, rules, name, tokens) => {
+    const client = await telling(rules, name);
+    expect(client.contextTokens()).toBe(128_000);
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(tokens);
+  });
+
+  test.each([
+    ['Groq', { data: [{ id: 'm', context_window: 32_768 }] }, 32_768],
+    ['Mistral', { data: [{ id: 'm', max_context_length: 32_000 }] }, 32_000],
+    ['Anthropic', { data: [{ id: 'm', max_input_tokens: 100_000, max_tokens: 8_192 }] }, 100_000],
+    [
+      'OpenRouter, of the provider that it prefers',
+      { data: [{ id: 'm', context_length: 131_072, top_provider: { context_length: 40_000 } }] },
+      40_000,
+    ],
+    ['a list without the model', { data: [{ id: 'other', context_length: 4_000 }] }, 128_000],
+  ])('in the list of %s', async (_, list, tokens) => {
+    const pages = { 'GET /v1/models': () => list };
+    const client = await telling({ name: 'a list', rules: () => null, pages }, 'm');
+    await answered(client, ask('hello'));
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(tokens);
+  });
+
+  test('of a model that is loaded for its first request, once it is loaded', async () => {
+    let loaded = false;
+    const pages = {
+      'GET /api/ps': () => ({ models: loaded ? [{ name: 'm:latest', context_length: 4_096 }] : [] }),
+      'POST /api/show': () => ({ model_info: { 'llama.context_length': 131_072 } }),
+    };
+    const rules = () => {
+      loaded = true;
+      return null;
+    };
+    const client = await telling({ name: 'Ollama', rules, pages }, 'm');
+    await answered(client, ask('hello'));
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(4_096);
+  });
+
+  test('is asked for again when it was forgotten after a week', async () => {
+    const client = await telling(vllm(), 'small');
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(8_192);
+    await bench.clock.advance(7.5 * 24 * 3_600_000 - 60_000);
+    expect(client.contextTokens()).toBe(128_000);
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(8_192);
+  });
+
+  test('never makes it larger than the operator set, and smaller with a warning', async () => {
+    const small = await telling(vllm(), 'small', { contextTokens: () => 6_000 });
+    await answered(small, ask('hello'));
+    await expect.poll(() => bench.log.lines.join()).toContain('tells its context window');
+    expect(small.contextTokens()).toBe(6_000);
+    await bench.fake.close();
+
+    const large = await telling(vllm(), 'small', { contextTokens: () => 32_000 });
+    await answered(large, ask('hello'));
+    await expect.poll(() => large.contextTokens()).toBe(8_192);
+    expect(bench.log.lines.join()).toContain('smaller than model.context_tokens');
+  });
+
+  test('of a server whose other paths hang is not waited for', async () => {
+    const { fake } = await open(undefined);
+    const stuck = new Promise<unknown>(() => {});
+    const client = bench.another({
+      server: { baseUrl: fake.url, apiKey: null, name: 'small' },
+      askServer: () => stuck,
+    });
+    expect((await answered(client, ask('hello'))).text).toBe('Yes.');
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
+  test('of known models of servers that tell nothing', () => {
+    expect(knownWindow('api.openai.com', 'gpt-4o-mini')).toBe(128_000);
+    expect(knownWindow('api.openai.com', 'gpt-3.5-turbo')).toBe(16_385);
+    expect(knownWindow('api.openai.com', 'gpt-5.6')).toBe(400_000);
+    expect(knownWindow('api.deepseek.com', 'deepseek-chat')).toBe(131_072);
+    expect(knownWindow('localhost', 'gpt-4o')).toBe(null);
+    expect(knownWindow('api.openai.com', 'something-new')).toBe(null);
+  });
+});
+
+describe('how much fits, in the words of a refusal', () => {
+  const words = (message: string, more = {}) => ({
+    kind: 'answered' as const,
+    status: 400,
+    words: message,
+    ...more,
+  });
+
+  test.each([
+    ["This model's maximum context length is 8192 tokens. However, you requested 9000 tokens", 8_192],
+    ['Your request exceeded model token limit: 262144 (requested: 300000)', 262_144],
+    ['Range of input length should be [1, 30720]', 30_720],
+    ['prompt is too long: 210000 tokens > 200000 maximum', 200_000],
+    ['The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).', 1_048_576],
+    ['Prompt contains 40000 tokens, too large for model with 32768 maximum context length', 32_768],
+    ["The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4_096],
+    ['request (33056 tokens) exceeds the available context size (32768 tokens), try increasing it', 32_768],
+    [
+      'Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens',
+      4_096,
+    ],
+    ["This model's maximum prompt length is 131,072 but the request contains 200000 tokens.", 131_072],
+    ['prompt too long; exceeded max context length by 5 tokens', null],
+    ['Prompt exceeds max length', null],
+  ])('%j', (message, tokens) => {
+    expect(isTooLong(words(message), 100)).toBe(true);
+    expect(windowSaid(words(message))).toBe(tokens);
+  });
+
+  test('beside the words, or in a code', () => {
+    expect(windowSaid(words('too much', { window: 4_096 }))).toBe(4_096);
+    expect(isTooLong(words('no', { code: '1261' }), 100)).toBe(true);
+  });
+
+  test('nothing at all, to a long request only', () => {
+    const nothing = words('an empty body', { isBodyEmpty: true });
+    expect(isTooLong(nothing, 8_000)).toBe(true);
+    expect(isTooLong(nothing, 200)).toBe(false);
+  });
+});
+
+describe('a request that is refused for its length', () => {
+  test.each([
+    ['llama.cpp', llamacpp(), 4_096],
+    ['vLLM', vllm(), 8_192],
+    ['an Ollama that refuses', ollama4k({ tooLong: 'refused' }), null],
+    ['DashScope', dashscope(), 30_720],
+    ['Kimi', kimi({ contextTokens: 32_768 }), 32_768],
+    ['Z.ai', zai(), null],
+    ['Cerebras', { name: 'Cerebras', rules: () => ({ status: 400, body: '' }) }, null],
+  ] as [string, ModelServer, number | null][])('by %s lowers the window', async (_, rules, tokens) => {
+    const { client, fake } = await open(rules);
+    expect((await fault(client, ask(prose(40_000)))).code).toBe('context_too_long');
+    expect(fake.count()).toBe(1);
+    if (tokens !== null) expect(client.contextTokens()).toBe(tokens);
+    // It does not say how much: a little less than what it refused.
+    else expect(client.contextTokens()).toBeLessThan(40_000);
+  });
+
+  test('leaves room for the answer: the next one that fits by our count is taken', async () => {
+    const { client, fake } = await open(vllm(), { maxOutputTokens: 4_096 });
+    await fault(client, ask(prose(40_000)));
+    await answered(client, ask(prose(6_000)));
+    expect(fake.requests.at(-1)?.body.max_tokens).toBe(2_048);
+  });
+
+  test('is remembered for a week, by the next client too', async () => {
+    const { clock, log } = await open(llamacpp());
+    const storage = memoryQuirks();
+    const store = async () => {
+      const windows = createWindowStore(storage, clock, log);
+      await windows.loaded();
+      return bench.another({ windows });
+    };
+    await fault(await store(), ask(prose(40_000)));
+    const next = await store();
+    expect(next.contextTokens()).toBe(4_096);
+    expect(next.contextTokens('another')).toBe(128_000);
+    await clock.advance(8 * 24 * 3_600_000);
+    expect(next.contextTokens()).toBe(128_000);
+  });
+
+  test('of a fallback that answers in the first one’s place counts until the first answers again', async () => {
+    const { withFallbacks } = await import('../../src/models/fallbacks.js');
+    const { log } = await open(undefined);
+    const small = await startFakeModel({ server: llamacpp(), reply: 'Small.' });
+    bench.fake.reply({ status: 401, body: { error: { message: 'no' } } });
+    const second = bench.another({ server: { baseUrl: small.url, apiKey: null, name: 'local' } });
+    const both = withFallbacks(bench.client, [second], log);
+    expect((await fault(both, ask(prose(40_000)))).code).toBe('context_too_long');
+    expect(both.contextTokens()).toBe(4_096);
+    bench.fake.reply('Yes.');
+    await answered(both, ask('hello'));
+    expect(both.contextTokens()).toBe(128_000);
+    await small.close();
+  });
+});
+
+describe('a request that is cut without a word', () => {
+  test('is noticed by the count, told, and the window is what Ollama keeps half of', async () => {
+    const { client, log } = await open(ollama4k());
+    const event = await answered(client, ask(prose(9_000)));
+    expect(event.cut).toBe(true);
+    expect(event.notices?.[0]?.key).toContain('window-cut');
+    expect(event.notices?.[0]?.text).toContain('4096 tokens');
+    expect(client.contextTokens()).toBe(4_096);
+    expect(log.lines.join()).toContain('cuts long requests without a word');
+    const next = await answered(client, ask(prose(2_500)));
+    expect(next.cut).toBe(undefined);
+    // The same news, for whoever had no ear for it the first time.
+    expect(next.notices?.[0]?.key).toBe(event.notices?.[0]?.key);
+  });
+
+  test('by less than its guess: then the count is the window', async () => {
+    const keeps: ModelServer = {
+      name: 'a server that keeps 3,000',
+      rules: (body) => ({
+        text: 'Yes.',
+        usage: { prompt_tokens: sizeIn(body, 3_000), completion_tokens: 1 },
+      }),
+    };
+    const { client } = await open(keeps);
+    expect((await answered(client, ask(prose(9_000)))).cut).toBe(true);
+    expect(client.contextTokens()).toBe(3_000);
+  });
+
+  test('is noticed on a plateau, while the conversation grows', async () => {
+    const keeps: ModelServer = {
+      name: 'a server that leaves out the oldest messages',
+      rules: (body) => ({
+        text: 'Yes.',
+        usage: { prompt_tokens: sizeIn(body, 8_000), completion_tokens: 1 },
+      }),
+    };
+    const { client } = await open(keeps);
+    const cut: boolean[] = [];
+    for (let n = 1; n <= 12; n++) {
+      const request = ask(prose(1_000 * n), { cacheKey: 'a chat' });
+      cut.push((await answered(client, request)).cut === true);
+    }
+    expect(cut.indexOf(true)).toBe(8);
+    expect(client.contextTokens()).toBe(8_000);
+  });
+
+  test.each([
+    ['Russian, three characters a token', 'слово за слово, и чай остыл на столе у окна ', 3],
+    ['Chinese', '我们明天一起去喝茶然后看一场电影好不好', 1.5],
+    ['one character over and over', '='.repeat(400), 16],
+    ['English of long words', 'extraordinarily uncharacteristic internationalisation ', 6],
+  ])('is not what %s looks like', async (_, text, charsPerToken) => {
+    const honest: ModelServer = {
+      name: 'a server that counts as tokenisers do',
+      rules: ({ messages }) => {
+        const [system = 0, said = 0] = messages.map(({ content }) => content?.length ?? 0);
+        const prompt_tokens = Math.ceil(system / 4 + said / charsPerToken);
+        return { text: 'Yes.', usage: { prompt_tokens, completion_tokens: 1 } };
+      },
+    };
+    const { client } = await open(honest);
+    for (let n = 1; n <= 8; n++) {
+      const long = text.repeat(Math.ceil((4_000 * n) / text.length));
+      const request: ModelRequest = {
+        messages: [
+          { role: 'system', content: prose(1_000) },
+          { role: 'user', content: long },
+        ],
+        tools: [LOOK_UP],
+        cacheKey: 'a chat',
+      };
+      expect((await answered(client, request)).cut, `round ${n}`).toBe(undefined);
+    }
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
+  test('is not what a server does that counts nonsense, or leaves out what it had in its cache', async () => {
+    const usage = { prompt_tokens: 1, completion_tokens: 1 };
+    const { client, fake } = await open(undefined);
+    fake.reply({ text: 'Yes.', usage });
+    expect((await answered(client, ask(prose(9_000)))).cut).toBe(undefined);
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
+  test('and what was learnt of it is void when the server tells another window than then', async () => {
+    let told = 4_096;
+    const pages = { 'GET /v1/models': () => ({ data: [{ id: 'small', max_model_len: told }] }) };
+    const client = await telling({ ...ollama4k(), pages }, 'small');
+    await answered(client, ask(prose(9_000)));
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(4_096);
+    told = 32_768;
+    await bench.clock.advance(2 * 3_600_000);
+    await answered(client, ask('hello'));
+    await expect.poll(() => client.contextTokens()).toBe(32_768);
+  });
+});
+
+describe('a stream without any content', () => {
+  test('to a long request is what LM Studio says to one that does not fit', async () => {
+    const { client, fake } = await open(lmstudio());
+    await answered(client, ask(prose(1_500)));
+    const found = await fault(client, ask(prose(9_000)));
+    expect(found.code).toBe('context_too_long');
+    expect(fake.count()).toBe(2);
+    expect(client.contextTokens()).toBeLessThan(9_000);
+    expect((await answered(client, ask(prose(3_000)))).text).toBe('Yes.');
+  });
+
+  test('to a short one, or one that is hardly longer than what was answered, is an empty answer', async () => {
+    const { client, fake } = await open(undefined);
+    fake.reply({ text: 'Yes.', usage: null });
+    await answered(client, ask(prose(9_000)));
+    fake.reply({ deltas: [], finish: 'stop', usage: null });
+    expect((await fault(client, ask('hello'))).code).toBe('model_empty');
+    expect((await fault(client, ask(prose(9_100)))).code).toBe('model_empty');
+  });
+});
+
+function sizeIn(body: { messages: { content: string | null }[] }, most: number): number {
+  const chars = body.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
+  return Math.min(most, Math.ceil(chars / 4));
+}
