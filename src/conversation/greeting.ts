@@ -38,15 +38,16 @@ export async function firstWords(
   return { room, personaId: persona.id, text, hearers: presentIn(chat, personas) };
 }
 
-/** Says it, unless it was said. Returns whether it is new. */
+/** Says it before the answer to `batch`, unless it was said. Returns whether it is new. */
 export async function greet(
   services: Pick<Services, 'store' | 'channels' | 'clock'> & { deliver: { wake(chatId: string): void } },
   appearing: Appearing,
-  except: number[],
+  batch: { id: number }[],
 ): Promise<boolean> {
   const { store, channels, clock, deliver } = services;
   const { chat, room } = appearing;
   const channel = channels.get(chat.channel);
+  const except = batch.map(({ id }) => id);
   const greeting = channel ? await firstWords(services, appearing, except) : null;
   if (!channel || !greeting) return false;
   const { id: chatId, address, kind } = chat;

@@ -220,9 +220,9 @@ function keptPrivate(tool: AnyTool): AnyTool {
 
 const DAILY_LOG_WRITER = 'write_memory';
 const DAILY_LINE =
-  '- write_memory with scope chat_daily: one short line for each thing that happened, was decided or promised, with the date of the day it happened. Do not repeat lines that stand there.';
+  'into the tier it belongs to, or as a line of the daily log (write_memory) under the date of the day it happened, unless it stands there already.';
 const NO_DAILY_LINE =
-  '- Nothing into the daily log this time: other personas of this chat read it and did not hear all of this. What happened, was decided or promised belongs in your own tiers, with its date.';
+  'into the tier it belongs to, with its date. Nothing into the daily log this time: other personas of this chat read it and did not hear all of this.';
 const OPENING_CHARS = 80;
 
 function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
@@ -234,11 +234,7 @@ function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPriv
     role: 'user',
     content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
 
-Save now what will matter later and is not in your memory yet:
-- Into the tier it belongs to. A write replaces the tier, so keep in it what still holds.
-${isPrivate ? NO_DAILY_LINE : DAILY_LINE}
-
-Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
+Save now what will matter later and is not in your memory yet: ${isPrivate ? NO_DAILY_LINE : DAILY_LINE} Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
   };
 }
 

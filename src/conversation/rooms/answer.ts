@@ -94,12 +94,10 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   };
 
   let context = await gather();
-  if (isFirstContact(context, work)) {
-    const appearing = { chat, room, persona: context.persona, personas };
-    const except = batch.map(({ id }) => id);
-    // The persona is to know that it has said it.
-    if (await greet(services, appearing, except)) context = await gather();
-  }
+  // A persona that has said nothing here yet greets a person first, and is to know that it did.
+  const isFirst = context.sizes.messages <= batch.length + 1 && turn.steps.length === 0 && senderId !== '';
+  const appearing = { chat, room, persona: context.persona, personas };
+  if (isFirst && (await greet(services, appearing, batch))) context = await gather();
   if (windows.isFull(subject, context.sizes, context.view.measured)) {
     await windows.makeRoom(subject, turn.id, null);
     context = await gather();
@@ -261,16 +259,6 @@ async function withFiles(services: RoomServices, work: Turn, signal: AbortSignal
   if (read === null) return null;
   await postNotices(services, { chat, room }, read.notices);
   return { ...work, batch: read.messages };
-}
-
-/** A person writes to a persona that has said nothing here yet. */
-function isFirstContact({ persona, sizes }: Context, { batch, turn }: Turn): boolean {
-  return (
-    persona.greeting !== null &&
-    turn.steps.length === 0 &&
-    sizes.messages <= batch.length + 1 &&
-    senderOf(batch) !== ''
-  );
 }
 
 function waitedTooLong(batch: StoredMessage[], startedAt: number, maxAgeMs: number): number | null {
