@@ -90,9 +90,7 @@ describe('a script', () => {
       expect(rounds.length, name).toBe(1);
       const round = rounds[0]?.split(/── \w+, direct/)[0];
       expect(round).toContain('[1] Anna: hello\n');
-      expect(round).toMatch(
-        /\[2\] Coterie: Hey Anna, I'm Wren\.[\s\S]*\[3\] Coterie: Anna, you said “hello”/,
-      );
+      expect(round).toMatch(/\[2\] Coterie: Anna, you said “hello”/);
       expect(round).toContain('kill -9');
     }
     expect(await homes()).toEqual([]);
@@ -132,9 +130,8 @@ it('piped lines are followed, edits and deletions are seen, and the home is kept
   const { code, out } = await simulate(['--platform', 'discord', '--pace', '0', '--keep'], lines.join('\n'));
   expect(code).toBe(0);
   expect(out).toContain('── discord, group 3, as Ben\n[1] Ben: @Coterie good mornin\n');
-  expect(out).toContain("[2] Coterie: Hey everybody, I'm Wren.");
-  expect(out).toContain('[3] Coterie to [1]: Ben, you said “good mornin”.');
-  expect(out).toContain('[3] was taken back');
+  expect(out).toContain('[2] Coterie to [1]: Ben, you said “good mornin”.');
+  expect(out).toContain('[2] was taken back');
   expect(out).toContain('[1] was taken back');
   expect(out).not.toContain('never said');
   const [home = ''] = await homes();

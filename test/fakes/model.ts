@@ -197,7 +197,8 @@ export async function startFakeModel(options: FakeModelOptions = {}): Promise<Fa
     if (refusal !== null) return refusal;
     const given = rules.cut?.(body) ?? body;
     const script = await scriptFor(given, n);
-    if (script.status !== undefined || script.raw !== undefined) return script;
+    // What is no answer of the model has no form of its own.
+    if (script.status !== undefined || script.raw !== undefined || script.stall === 'headers') return script;
     const counted = {
       prompt_tokens: tokensIn(given),
       completion_tokens: Math.ceil((script.text ?? '').length / 4),
