@@ -10,6 +10,8 @@ export interface Language {
   /** A fact, what was asked and answered just before, and the question that goes on from there. */
   followUps: [fact: string, asked: string, answered: string, question: string][];
   smallTalk: string[];
+  /** What was told once, and what somebody says long after that asks nothing and should still bring it to mind. */
+  remarks: [fact: string, remark: string][];
   /** `{who}`, `{what}` and `{when}` are filled in. */
   filler: string[];
   who: string[];
@@ -117,8 +119,13 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      "good night :)|shall we cook spaghetti|good morning!|haha that's funny|how are you today?|thanks, that helps a lot|I'm so tired, what a day|let's watch a film tonight|did you sleep well?|ok, see you later|it's raining again|what shall we eat tonight?|tell me a joke|you are the best|I'm going for a walk now|do you want some coffee?|what are you up to?|nice weather today, isn't it",
+      "good night :)|shall we cook spaghetti|good morning!|haha that's funny|how are you today?|thanks, that helps a lot|I'm so tired, what a day|let's watch a film tonight|did you sleep well?|ok, see you later|it's raining again|what shall we eat tonight?|tell me a joke|you are the best|I'm going for a walk now|do you want some coffee?|what are you up to?|nice weather today, isn't it|tell me something funny|let's play a word game|should we go to the market later?|I'm bored|you always make me laugh|do you like board games?|coffee first, then we talk",
     ),
+    remarks: [
+      ['Clara from the orchestra broke her arm skating.', "I'm visiting Clara tomorrow"],
+      ['Uncle Reginald never forgave me for the boat.', 'Just got a long letter from Reginald'],
+      ['The beehives on the roof belong to old Mrs Amsel.', 'The beehives were humming all afternoon'],
+    ],
     filler: split(
       'Saw {who} with {what} {when}|{who} asked about {what} {when}|We talked about {what} with {who}|{when} I was thinking about {what}|{who} is coming over {when}|No time for {what} {when}|{who} called and told me about {what}|I dreamt of {what}, strange|Can you believe it, {who} forgot {what}|{what} was great {when}|I cooked with {who} {when}, spaghetti and salad|it rained {when}, so we stayed in with {who}|slept badly, {who} was loud {when}|Good night, see you {when}|a walk with {who} {when}, nice weather|{who} lives at the other end of town|{who} needed help {when}',
     ),
@@ -208,8 +215,12 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'gute Nacht :)|sollen wir Spaghetti kochen|guten Morgen!|haha, sehr witzig|wie geht es dir heute?|danke, das hilft mir sehr|bin total müde, was für ein Tag|lass uns heute Abend einen Film schauen|hast du gut geschlafen?|ok, bis später|es regnet schon wieder|was wollen wir heute essen?|erzähl mir einen Witz|magst du einen Kaffee?',
+      'gute Nacht :)|sollen wir Spaghetti kochen|guten Morgen!|haha, sehr witzig|wie geht es dir heute?|danke, das hilft mir sehr|bin total müde, was für ein Tag|lass uns heute Abend einen Film schauen|hast du gut geschlafen?|ok, bis später|es regnet schon wieder|was wollen wir heute essen?|erzähl mir einen Witz|magst du einen Kaffee?|was essen wir heute?|erzähl mir was Lustiges|spielen wir ein Brettspiel?|mir ist langweilig|lass uns auf den Markt gehen',
     ),
+    remarks: [
+      ['Friederike hat im Juni ihre Prüfung geschafft.', 'Morgen treffe ich Friederike'],
+      ['Das Cello hat mir Tante Walburga vererbt.', 'Ich habe heute wieder auf dem Cello gespielt'],
+    ],
     filler: split(
       '{when} {who} mit {what} gesehen|{who} hat {when} nach {what} gefragt|Wir haben mit {who} über {what} geredet|{when} musste ich an {what} denken|{who} kommt {when} vorbei|Keine Zeit für {what} {when}|{who} rief an und erzählte von {what}|Ich habe von {what} geträumt|Stell dir vor, {who} hat {what} vergessen|{when} war es schön|mit {who} gekocht {when}, Spaghetti und Salat|es hat geregnet {when}, wir blieben drin|schlecht geschlafen, {who} war laut {when}|Gute Nacht, bis {when}|{when} ein Film mit {who}|{who} wohnt am anderen Ende der Stadt|{who} brauchte {when} Hilfe',
     ),
@@ -295,8 +306,12 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'buenas noches :)|¿cocinamos espaguetis?|¡buenos días!|jaja qué gracioso|¿cómo estás hoy?|gracias, me ayuda mucho|qué cansado estoy, vaya día|vamos a ver una película esta noche|¿has dormido bien?|vale, hasta luego|está lloviendo otra vez|¿qué cenamos hoy?|cuéntame un chiste|¿quieres un café?',
+      'buenas noches :)|¿cocinamos espaguetis?|¡buenos días!|jaja qué gracioso|¿cómo estás hoy?|gracias, me ayuda mucho|qué cansado estoy, vaya día|vamos a ver una película esta noche|¿has dormido bien?|vale, hasta luego|está lloviendo otra vez|¿qué cenamos hoy?|cuéntame un chiste|¿quieres un café?|¿jugamos a un juego?|estoy aburrido|vamos al mercado|cuéntame algo gracioso',
     ),
+    remarks: [
+      ['Rosalía dejó su trabajo en el hospital.', 'mañana como con Rosalía'],
+      ['El acordeón era de mi bisabuelo.', 'he vuelto a tocar el acordeón'],
+    ],
     filler: split(
       'Vi a {who} con {what} {when}|{who} preguntó por {what} {when}|Hablamos de {what} con {who}|{when} pensaba en {what}|{who} viene a casa {when}|Sin tiempo para {what} {when}|{who} llamó y me habló de {what}|Soñé con {what}, qué raro|No te lo crees, {who} olvidó {what}|{when} estuvo muy bien|cociné con {who} {when}, espaguetis y ensalada|llovió {when}, nos quedamos dentro|dormí mal, {who} hacía ruido {when}|Buenas noches, hasta luego|una película con {who} {when}|{who} vive al otro lado de la ciudad|{who} necesitaba ayuda {when}',
     ),
@@ -386,8 +401,12 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      "bonne nuit :)|on fait des spaghettis ?|bonjour !|haha trop drôle|comment ça va aujourd'hui ?|merci, ça m'aide beaucoup|je suis crevé, quelle journée|on regarde un film ce soir ?|tu as bien dormi ?|ok, à plus tard|il pleut encore|qu'est-ce qu'on mange ce soir ?|raconte-moi une blague|tu veux un café ?",
+      "bonne nuit :)|on fait des spaghettis ?|bonjour !|haha trop drôle|comment ça va aujourd'hui ?|merci, ça m'aide beaucoup|je suis crevé, quelle journée|on regarde un film ce soir ?|tu as bien dormi ?|ok, à plus tard|il pleut encore|qu'est-ce qu'on mange ce soir ?|raconte-moi une blague|tu veux un café ?|on joue à un jeu ?|je m'ennuie|on va au marché ?|raconte-moi quelque chose de drôle",
     ),
+    remarks: [
+      ['Camille veut devenir vétérinaire.', 'Je vois Camille demain'],
+      ["L'accordéon vient de mon arrière-grand-père.", "j'ai rejoué de l'accordéon hier"],
+    ],
     filler: split(
       "Vu {who} avec {what} {when}|{who} a demandé pour {what} {when}|On a parlé de {what} avec {who}|{when} je pensais à {what}|{who} passe à la maison {when}|Pas le temps pour {what} {when}|{who} a appelé et parlé de {what}|J'ai rêvé de {what}, bizarre|Tu le crois, {who} a oublié {what}|{when} c'était très bien|cuisiné avec {who} {when}, des spaghettis et une salade|il a plu {when}, on est restés dedans|mal dormi, {who} faisait du bruit {when}|Bonne nuit, à demain|un film avec {who} {when}|{who} habite à l'autre bout de la ville|{who} avait besoin d'aide {when}",
     ),
@@ -443,8 +462,12 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'спокойной ночи :)|давай сварим спагетти|доброе утро!|хаха, смешно|как дела сегодня?|спасибо, очень помогло|я так устал, ну и день|давай посмотрим фильм вечером|ты хорошо спал?|ладно, до скорого|опять дождь|что будем есть вечером?|расскажи анекдот|хочешь кофе?',
+      'спокойной ночи :)|давай сварим спагетти|доброе утро!|хаха, смешно|как дела сегодня?|спасибо, очень помогло|я так устал, ну и день|давай посмотрим фильм вечером|ты хорошо спал?|ладно, до скорого|опять дождь|что будем есть вечером?|расскажи анекдот|хочешь кофе?|давай поиграем в игру|мне скучно|пойдём на рынок?|расскажи что-нибудь смешное',
     ),
+    remarks: [
+      ['Аграфена учится на ветеринара.', 'завтра встречаюсь с Аграфеной'],
+      ['Аккордеон достался мне от прадеда.', 'вчера опять играл на аккордеоне'],
+    ],
     filler: split(
       '{when} видел {who}, речь шла про {what}|{who} спрашивал про {what} {when}|Говорили про {what} {when}|{when} думал про {what}|{who} зайдёт {when}|Нет времени на {what} {when}|{who} звонил и рассказывал про {what}|Приснилось что-то про {what}|{who} забыл про {what}|{when} было хорошо|варили спагетти {when}, {who} тоже|{when} шёл дождь, сидели дома|спал плохо, {who} шумел {when}|Спокойной ночи, до завтра|фильм вечером, {who} уснул|{who} живёт на другом конце города|{when} нужно было помочь',
     ),
@@ -488,8 +511,12 @@ export const LANGUAGES: Language[] = [
       ],
     ],
     smallTalk: split(
-      'おやすみ :)|スパゲッティを作ろうか|おはよう!|はは、面白い|今日は元気?|ありがとう、助かった|疲れた、大変な一日だった|今夜映画を見よう|よく眠れた?|じゃあまたね|また雨だ|今夜何を食べる?|冗談を言って|コーヒー飲む?',
+      'おやすみ :)|スパゲッティを作ろうか|おはよう!|はは、面白い|今日は元気?|ありがとう、助かった|疲れた、大変な一日だった|今夜映画を見よう|よく眠れた?|じゃあまたね|また雨だ|今夜何を食べる?|冗談を言って|コーヒー飲む?|ゲームをしよう|退屈だな|市場に行こうか|何か面白い話をして',
     ),
+    remarks: [
+      ['沙織さんは獣医になりたいと言っていた。', '明日沙織さんに会うんだ'],
+      ['アコーディオンは曽祖父の形見だ。', '久しぶりにアコーディオンを弾いた'],
+    ],
     filler: split(
       '{when}、{who}と{what}を見た|{who}が{what}のことを聞いてきた|{who}と{what}の話をした|{when}、{what}のことを考えた|{when}、{who}が来る|{what}の時間がない|{who}から電話、{what}の話|{what}の夢を見た|{who}が{what}を忘れた|{when}は楽しかった|{who}とスパゲッティを作った|{when}は雨だった|よく眠れなかった、{who}がうるさい|おやすみ、また明日|{who}と映画を見た|{who}は町の反対側に住んでいる|{when}は助けが必要だった',
     ),

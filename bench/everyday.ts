@@ -49,7 +49,7 @@ interface Chat {
   now: number;
 }
 
-type Row = 'questions' | 'follow-ups' | 'small talk';
+type Row = 'questions' | 'follow-ups' | 'remarks' | 'small talk';
 
 const languages = LANGUAGES.filter(({ name }) => options.language === undefined || name === options.language);
 const folder = await mkdtemp(join(tmpdir(), 'coterie-everyday-'));
@@ -114,6 +114,15 @@ async function measure(what: string, embedder: Embedder | null): Promise<void> {
         `${question} [${found.length} lines]`,
       );
     }
+    for (const [n, [fact, remark]] of chat.language.remarks.entries()) {
+      const found = await asked(recall, chat, remark, []);
+      note(
+        'remarks',
+        n,
+        found.some((line) => line.includes(fact)),
+        `${remark} [${found.length} lines]`,
+      );
+    }
     for (const [n, text] of chat.language.smallTalk.entries()) {
       const found = await asked(recall, chat, text, []);
       note('small talk', n, found.length > 0, `${text} brought ${found[0]}`);
@@ -129,7 +138,7 @@ async function measure(what: string, embedder: Embedder | null): Promise<void> {
   ];
   console.log(`${what} (${(lines.reduce((a, b) => a + b, 0) / lines.length).toFixed(1)} lines a question)`);
   console.log(`${''.padEnd(12)}${columns.map((column) => column.padStart(10)).join('')}`);
-  for (const row of ['questions', 'follow-ups', 'small talk'] as const) {
+  for (const row of ['questions', 'follow-ups', 'remarks', 'small talk'] as const) {
     const cells = columns.map((column) => {
       const { good, all: count } = counts.get(`${row}|${column}`) ?? { good: 0, all: 0 };
       return `${((100 * good) / (count || 1)).toFixed(0)} %`.padStart(10);
@@ -145,7 +154,7 @@ function half(n: number): string {
 /** The facts evenly among so many messages, each answered by the persona. */
 function tell(feed: ReturnType<typeof memoryFeed>, language: Language, size: number): Chat {
   const room = `bench_${language.name}_${size}`;
-  const facts = [...language.facts, ...language.followUps].map(([fact]) => fact);
+  const facts = [...language.facts, ...language.followUps, ...language.remarks].map(([fact]) => fact);
   const every = Math.floor((size - WINDOW - 2) / facts.length);
   const random = mulberry(size + language.name.length);
   const pick = (from: string[]) => from[Math.floor(random() * from.length)] ?? '';

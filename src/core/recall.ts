@@ -41,6 +41,8 @@ export interface Recalled {
   source: Source;
   /** From 0 (no better than chance) to 1; roughly comparable within and between queries. */
   relevance: number;
+  /** It has a word that the query is about and that hardly anything else in the scope has. */
+  rare?: boolean;
   /** The question just before, if this may be its answer. */
   answers?: Recalled;
 }

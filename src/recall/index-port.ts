@@ -28,7 +28,7 @@ export interface FileText {
 /** A hit before the store has confirmed that it may be seen. */
 export type Ranked =
   /** `before`: the message before it in its room. */
-  | { kind: 'message'; messageId: number; before: number | null; relevance: number }
+  | { kind: 'message'; messageId: number; before: number | null; relevance: number; rare: boolean }
   | { kind: 'line'; recalled: Recalled };
 
 export interface WaitingChunk {

@@ -45,7 +45,7 @@ export function addMeaning(
     let scored = byIndex.get(index);
     if (!(gain > 0) || (scored === undefined && (gain < least || !question.wanted(index)))) continue;
     if (scored === undefined) {
-      scored = { index, score: 0, share: 0 };
+      scored = { index, score: 0, share: 0, rare: false };
       found.push(scored);
     }
     scored.score +=

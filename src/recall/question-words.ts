@@ -5,7 +5,7 @@ import { datesIn } from './dates.js';
 import type { ScopeTable } from './scope-table.js';
 import type { ScopeTables } from './scope-tables.js';
 import type { Question } from './scoring.js';
-import { ownTerms, queryTerms, subjectTerms } from './terms.js';
+import { indexTerms, ownTerms, queryTerms, subjectTerms } from './terms.js';
 
 /** A question with more terms is a pasted text: only its first terms are searched. */
 const MOST_TERMS = 64;
@@ -26,24 +26,41 @@ export function questionWords(
   const names = all.filter(({ text }) => table.authorsByTerm.has(text));
   const others = all.filter(({ text }) => !table.authorsByTerm.has(text));
   const subject = new Set(subjectTerms(query.text, MOST_TERMS).map(({ text }) => text));
+  const called = new Set(capitalised(query.text).flatMap(indexTerms));
   const found = (others.length > 0 ? others : all).map((term) => {
     const weight = subject.size === 0 || subject.has(term.text) ? 1 : FRAME;
     const said = tables.occurrences(scope, table, term);
-    return { positions: said?.length === 0 ? tables.alike(scope, table, term) : said, weight };
+    const positions = said?.length === 0 ? tables.alike(scope, table, term) : said;
+    const kind = called.has(term.text) ? ('name' as const) : ('word' as const);
+    return {
+      positions,
+      weight,
+      said: weight === 1 && said?.length !== 0 && !isEnding(term.text) ? kind : null,
+    };
   });
   const known = new Set(all.map(({ text }) => text));
   const around = subjectTerms(query.around ?? '', MOST_TERMS)
     .filter(({ text }) => !known.has(text) && !table.authorsByTerm.has(text))
-    .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND }));
+    .map((term) => ({ positions: tables.occurrences(scope, table, term), weight: AROUND, said: null }));
   const own = ownTerms(query.text).map((text) => tables.occurrences(scope, table, { text, begins: false }));
   const asked = new Set(names.flatMap(({ text }) => table.authorsByTerm.get(text) ?? []));
   return {
-    terms: [...found, ...around].flatMap(({ positions, weight }) =>
-      positions === null ? [] : [{ positions, weight }],
+    terms: [...found, ...around].flatMap(({ positions, ...term }) =>
+      positions === null ? [] : [{ positions, ...term }],
     ),
     own: own.filter((positions) => positions !== null),
     // A question that names everybody favours nobody.
     asked: asked.size < table.authorCount ? asked : new Set<number>(),
     dates: datesIn(query.text, query.now, zone),
   };
+}
+
+/** Words with a capital that do not begin a sentence: names, in most languages. */
+function capitalised(text: string): string[] {
+  return text.match(/(?<=[\p{L}\p{N},;:'’] ?)(?<!\p{L})\p{Lu}\p{Ll}+/gu) ?? [];
+}
+
+/** Groups of Japanese signs with an ending in them are many, and each of them is rare by chance. */
+function isEnding(term: string): boolean {
+  return /\p{sc=Hiragana}/u.test(term);
 }

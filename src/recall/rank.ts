@@ -21,6 +21,7 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
   const ideal = idealOf(size, question.terms);
   // A question of one common word is easily matched by chance.
   const sure = Math.min(1, ideal / Math.log(1 + size));
+  const rare = rareOf(size, question.terms, ideal);
   const own = wordScores(table, question, weights);
   const sessions = sessionScores(table, question.terms);
   const best = largest(own);
@@ -41,7 +42,8 @@ export function rank(table: ScopeTable, question: Question, weights = WEIGHTS): 
       weights.further * further +
       weights.session * best * session;
     score *= factor(table, question, index, weights.date, weights);
-    if (score > 0) found.push({ index, score, share: ideal > 0 ? (sure * score) / ideal : 0 });
+    if (score > 0)
+      found.push({ index, score, share: ideal > 0 ? (sure * score) / ideal : 0, rare: rare.has(index) });
   }
   if (question.meaning !== null) addMeaning(table, found, question, question.meaning, weights);
   return found.sort((a, b) => b.score - a.score || b.index - a.index);
@@ -52,6 +54,21 @@ function idealOf(size: number, terms: Term[]): number {
   const about = terms.filter(({ weight }) => weight === 1);
   const counted = about.length > 0 ? about : terms;
   return counted.reduce((sum, { positions }) => sum + rarity(size, distinct(positions)), 0);
+}
+
+/** What somebody was told of once, long ago: words in few chunks of many, and no small part of the question. */
+const RARE = { chunks: 2, among: 100, amongForName: 12, part: 0.2 };
+
+function rareOf(size: number, terms: Term[], ideal: number): Set<number> {
+  const parts = new Map<number, number>();
+  for (const { positions, said } of terms) {
+    const having = distinct(positions);
+    const among = said === 'name' ? RARE.amongForName : RARE.among;
+    if (said === null || having > RARE.chunks || size < among * having) continue;
+    const part = rarity(size, having) / ideal;
+    eachPosition(positions, (index) => parts.set(index, (parts.get(index) ?? 0) + part));
+  }
+  return new Set([...parts].filter(([, part]) => part >= RARE.part).map(([index]) => index));
 }
 
 /** BM25 of each chunk by itself, plus the bonus for adjacent terms. */

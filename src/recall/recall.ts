@@ -280,7 +280,7 @@ function nameOf({ source }: Recalled): string {
 }
 
 function fromMessage(
-  hit: { relevance: number },
+  hit: { relevance: number; rare?: boolean },
   message: HeardMessage | undefined,
   scope: Scope,
   query: RecallQuery,
@@ -292,5 +292,5 @@ function fromMessage(
   if (query.except?.room === room && isAfter(position, query.except.after)) return null;
   const own = author.kind === 'persona' && author.id === scope.personaId;
   const source = { kind: 'message' as const, room, messageId: id, author: authorName(message), own };
-  return { text, at: sentAt, source, relevance: hit.relevance };
+  return { text, at: sentAt, source, relevance: hit.relevance, rare: hit.rare === true };
 }

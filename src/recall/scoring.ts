@@ -12,6 +12,8 @@ export interface Term {
   positions: Occurrences;
   /** 1: the question is about it. Less: it only says how it is asked, or was said just before. */
   weight: number;
+  /** It was said as it stands in the question, which is about it; of a name less proof is asked that it is rare. */
+  said: 'name' | 'word' | null;
 }
 
 export interface Question {
@@ -42,6 +44,8 @@ export interface Scored {
   score: number;
   /** The share of the question's weight that it matches; above 1 with the help of its neighbours. */
   share: number;
+  /** It has a rare word that the question is about. */
+  rare: boolean;
 }
 
 export const WEIGHTS = {

@@ -250,7 +250,7 @@ function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored):
   const relevance = relevanceOf(hit.share);
   if (chunk < FIRST_LINE) {
     const before = table.chunks[table.beside(hit.index, -1)] ?? null;
-    return [{ kind: 'message', messageId: chunk, before, relevance }];
+    return [{ kind: 'message', messageId: chunk, before, relevance, rare: hit.rare }];
   }
   const found = chunks.line(scope * SCOPE_SPAN + chunk);
   if (found === null) return [];
@@ -258,5 +258,5 @@ function hitOf({ chunks }: Open, scope: number, table: ScopeTable, hit: Scored):
   const source = file.startsWith('archive/')
     ? { kind: 'archive' as const, file, author }
     : { kind: 'file' as const, file, line, tier };
-  return [{ kind: 'line', recalled: { text, at, source, relevance } }];
+  return [{ kind: 'line', recalled: { text, at, source, relevance, rare: hit.rare } }];
 }

@@ -2,8 +2,8 @@
  * Splits text of any script into search terms: words where the script separates them, overlapping groups of characters
  * where it does not. The same for indexing and for questions. Pure.
  */
+import { functionWordsIn, withoutUnspacedFrames } from '../core/function-words.js';
 import { isStopWord, stem } from './english.js';
-import { functionWordsIn, withoutUnspacedFrames } from './function-words.js';
 
 export interface Term {
   /** Never contains a space or ASCII punctuation. */

@@ -8,7 +8,6 @@ describe('a message', () => {
     'remind me of the notary please',
     'do you know where i left my glasses',
     'what was the restaurant called where we celebrated',
-    'the code of the bike lock?',
     'Wann ist mein Termin beim Friseur?',
     'wie hieß nochmal unser Lehrer',
     '¿Qué instrumento toco?',
@@ -46,8 +45,42 @@ describe('a message', () => {
     '何してるの?',
     '要不要吃披萨?',
     '晚安',
-  ])('%j does not', (text) => {
-    expect(['remark', 'small talk']).toContain(askingOf(text));
+  ])('%j does not plainly', (text) => {
+    expect(askingOf(text)).not.toBe('question');
+  });
+
+  it.each([
+    'What do you know of the red bicycle?',
+    'On what day is the report due?',
+    'how do I drink my coffee',
+    'Que veut faire Camille plus tard ?',
+  ])('%j asks, whatever its words are in another language', (text) => {
+    expect(askingOf(text)).toBe('question');
+  });
+
+  it.each(['the code of the bike lock?', 'did Clara call?'])('%j may ask', (text) => {
+    expect(askingOf(text)).toBe('perhaps');
+  });
+
+  it.each([
+    'good night :)',
+    'thanks!',
+    'haha',
+    'how are you today?',
+    'wie geht es dir?',
+    '晚安',
+    'спокойной ночи',
+  ])('%j is small talk', (text) => {
+    expect(askingOf(text)).toBe('small talk');
+  });
+
+  it.each([
+    'good morning, the dentist called',
+    "I'm visiting Clara tomorrow",
+    'shall we cook spaghetti',
+    'danke, und die Miete?',
+  ])('%j is searched: it is about something', (text) => {
+    expect(askingOf(text)).not.toBe('small talk');
   });
 
   it.each([

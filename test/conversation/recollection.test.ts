@@ -74,6 +74,15 @@ describe('what is recalled', () => {
     expect(await lines('I saw the dog', [said('Our dog Rex', 0.95)])).toHaveLength(1);
   });
 
+  it('is what was told once of what a remark is about, and no flood of it', async () => {
+    const once = (text: string) => ({ ...said(text, 0.1), rare: true });
+    const found = [once('Clara moved to Bergen.'), said('We had spaghetti.', 0.6), once('b'), once('c')];
+    expect(await lines("I'm visiting Clara tomorrow", found)).toEqual([
+      '- 2026-03-04 10:15, Ann: Clara moved to Bergen.',
+      '- 2026-03-04 10:15, Ann: b',
+    ]);
+  });
+
   it('is nothing for small talk, which is not even searched with', async () => {
     const searched: RecallQuery[] = [];
     expect(await lines('good night :)', [said('Good night')], '', [], searched)).toEqual([]);

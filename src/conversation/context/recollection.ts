@@ -19,7 +19,13 @@ const MOST_HITS = 2 * MOST_LINES;
  * Minimum relevance; lines below it distract more than they help. Low for a question, because a forgetful persona is
  * worse than a superfluous line; high for a remark, which wants an answer and no memories. docs/recall.md has the figures.
  */
-const FLOORS: Record<Exclude<Asking, 'small talk'>, number> = { question: 0.2, perhaps: 0.35, remark: 0.9 };
+const FLOORS: Record<Exclude<Asking, 'small talk'>, number> = {
+  ...{ question: 0.2, perhaps: 0.35, remark: 0.9 },
+  /** What is to happen now wants no memories, however much was said of the like. */
+  moment: Number.POSITIVE_INFINITY,
+};
+/** Whatever the form, of a thing that was told once or twice a persona is reminded: this many lines, no flood. */
+const MOST_RARE = 2;
 /** A plain question gets its best hits even below the floor, down to this: there is nothing better to tell. */
 const LEAST = 0.02;
 /** Those at least this near to the best. */
@@ -65,11 +71,14 @@ export async function recollect(
     const chosen = new Set<string>();
     const lines: { at: number; line: string }[] = [];
     let chars = 0;
+    let rare = 0;
     for (const hit of hits) {
       // Skips earlier copies of the same question: the answer is wanted, not the question.
       const tellsNothing =
         hit.source.kind === 'file' ? shown.includes(hit.text.trim()) : asked.has(wordsOf(hit.text));
-      if (hit.relevance < floor || tellsNothing) continue;
+      const isBelow = hit.relevance < floor;
+      if (tellsNothing || (isBelow && (hit.rare !== true || rare >= MOST_RARE))) continue;
+      if (isBelow) rare++;
       // An answer needs its question to be understood.
       const answered =
         hit.answers !== undefined && !asked.has(wordsOf(hit.answers.text)) ? [hit.answers] : [];

@@ -1,16 +1,28 @@
 /**
  * Words that say how something is asked, not what about: articles, pronouns, auxiliaries, question words, and "what is
- * it called again". They are left out of questions only, and only in the language of the question, because "son" and
+ * it called again". They are left out of questions only, by recall and by step 4 of the route, and only in the language of the question, because "son" and
  * "die" mean something elsewhere. Pure.
  */
 
-const LANGUAGES: ReadonlySet<string>[] = [
-  words(`what when where who whom whose which why how is are was were be been am do does did done has have had will would
+export type Language =
+  | 'English'
+  | 'German'
+  | 'Spanish'
+  | 'French'
+  | 'Italian'
+  | 'Portuguese'
+  | 'Dutch'
+  | 'Russian';
+
+const LANGUAGES: Record<Language, ReadonlySet<string>> = {
+  English:
+    words(`what when where who whom whose which why how is are was were be been am do does did done has have had will would
     can could shall should may might must the a an of to in on at for from by with about and or but not my your our his
     her their its i me you he she it we us they them this that these those there again called call name named remind
     remember recall know tell please also just still ever now later
     much many kind sort type s t m re ve ll d whats wheres whens whos`),
-  words(`was wann wo wohin woher wer wen wem wessen welche welcher welches welchen welchem wie warum wieso weshalb womit
+  German:
+    words(`was wann wo wohin woher wer wen wem wessen welche welcher welches welchen welchem wie warum wieso weshalb womit
     worauf ist sind war waren sein bin bist seid hat habe haben hast hatte hatten habt wird werde werden wirst wurde
     kann kannst können muss musst müssen soll sollen sollte will wollen wollte möchte darf der die das den dem des ein
     eine einen einem einer eines und oder aber nicht kein keine keinen mein meine meinen meinem meiner meines dein deine
@@ -18,37 +30,43 @@ const LANGUAGES: ReadonlySet<string>[] = [
     euch ihn ihm ihnen man von vom zu zum zur in im ins an am auf für mit bei beim nach aus über um unter vor noch mal
     nochmal doch denn wieder schon auch so heißt heisst heißen hieß hiess name namens nennt genannt weißt weisst wissen
     erinnere erinnerst erinnern bitte sag sage sagen nochmals eigentlich gerade jetzt da dort lautet gleich viel viele`),
-  words(`qué que cuál cual cuáles cuales cuándo cuando cuánto cuanto cuánta cuántos cuantos cuántas dónde donde adónde quién
+  Spanish:
+    words(`qué que cuál cual cuáles cuales cuándo cuando cuánto cuanto cuánta cuántos cuantos cuántas dónde donde adónde quién
     quien quiénes cómo como por para porqué es son era eran fue fueron ser soy eres está están estaba estoy estás estar
     he has ha hemos han había hay tengo tiene tienes tenía tener el la los las un una unos unas de del al a en con sin
     sobre y e o u ni no sí mi mis mí tu tus su sus nuestro nuestra nuestros nuestras yo me te se nos lo le les él ella
     ellos ellas esto esta este ese esa eso llama llaman llamas llamaba llamo nombre recuérdame recuerdame recuerda
     recuerdas acuerdas acuerda acordarse sabes dime favor otra vez también ya muy más ahora entonces tener debo puedo
     puede soy`),
-  words(`que quoi qui quel quelle quels quelles quand où ou comment combien pourquoi dont est sont était étaient être suis es
+  French:
+    words(`que quoi qui quel quelle quels quelles quand où ou comment combien pourquoi dont est sont était étaient être suis es
     sommes êtes ai as a avons avez ont avait avais aurai aura avoir fait fais faire le la les un une des du de d l au aux
     en dans sur sous avec sans pour par chez et mais donc ne pas non mon ma mes ton ta tes son sa ses notre nos votre vos
     leur leurs je j me m moi tu te t toi il elle on nous vous ils elles se s lui y ce c cet cette ces ça cela qu
     appelle appelles appelait appeler nom rappelle rappelles souviens souvient sais dis svp stp plaît encore déjà
     maintenant aussi bien très plus quelque`),
-  words(`che cosa chi quale quali quando dove come quanto quanta quanti quante perché è sono era erano essere ho hai ha
+  Italian:
+    words(`che cosa chi quale quali quando dove come quanto quanta quanti quante perché è sono era erano essere ho hai ha
     abbiamo avete hanno aveva il lo la i gli le un uno una di del della dello dei delle da dal a al alla in nel nella con
     su per tra e o ma non mio mia miei mie tuo tua tuoi tue suo sua suoi sue nostro nostra nostri nostre io mi me tu ti
     te si ci vi lui lei noi voi loro chiama chiamano chiamava nome ricorda ricordi ricordami sai dimmi favore ancora già`),
-  words(`o que quem qual quais quando onde como quanto quanta quantos por porque é são era ser sou está estão estava tem
+  Portuguese:
+    words(`o que quem qual quais quando onde como quanto quanta quantos por porque é são era ser sou está estão estava tem
     tenho tinha há os as um uma de do da dos das em no na nos nas com sem para e ou mas não meu minha meus minhas teu tua
     seu sua nosso nossa nossos nossas eu me tu te você se ele ela nós eles elas chama chamam nome lembra lembras lembre
     sabe sabes diz favor já ainda também`),
-  words(`wat wanneer waar wie welke welk hoe waarom is zijn was waren ben bent heb hebt heeft had hebben wordt worden kan
+  Dutch:
+    words(`wat wanneer waar wie welke welk hoe waarom is zijn was waren ben bent heb hebt heeft had hebben wordt worden kan
     moet zal de het een van naar in op aan voor met bij uit over en of maar niet geen mijn jouw zijn haar ons onze hun ik
     mij me jij je u hij zij ze wij we er dat dit die deze heet heten naam herinner weet zeg alsjeblieft nog weer ook`),
-  words(`что чего чему кто кого кому кем где куда откуда когда как какой какая какое какие какую какого каком каким сколько
+  Russian:
+    words(`что чего чему кто кого кому кем где куда откуда когда как какой какая какое какие какую какого каком каким сколько
     почему зачем чей чья чье чьё у в во на о об от до за из к ко с со по про для без и а но или не ни же ли бы то это
     этот эта эти быть был была было были есть будет я мне меня мной мы нам нас ты тебе тебя вы вам вас он она оно они его
     ее её ему ей их им мой моя мое моё мои моего моей моему моим мою твой твоя наш наша наше наши нашего нашу нашей
     нашему свой свою зовут звали называется имя напомни помнишь помните помню знаешь знаете скажи пожалуйста опять еще
     ещё уже там тут сейчас теперь мог нужно надо`),
-];
+};
 
 /** In Japanese and Chinese, where words are not separated. */
 const UNSPACED =
@@ -58,13 +76,20 @@ const UNSPACED =
 const CHINESE_PARTICLES = /[的了在是和有过就都也很这那里些么]/gu;
 const KANA = /[\p{sc=Hiragana}\p{sc=Katakana}]/u;
 
-/** Languages whose function words a text has most of; the words themselves are lower-case runs of letters. */
+/** The languages whose function words a text has most of; none: it has none. Words are lower-case runs of letters. */
+export function languagesOf(runs: string[]): Language[] {
+  const counts = (Object.keys(LANGUAGES) as Language[]).map((language) => ({
+    language,
+    count: runs.filter((run) => LANGUAGES[language].has(run)).length,
+  }));
+  const most = Math.max(...counts.map(({ count }) => count));
+  return most === 0 ? [] : counts.filter(({ count }) => count === most).map(({ language }) => language);
+}
+
+/** Whether a word is a function word in what a text is most likely written in. */
 export function functionWordsIn(runs: string[]): (word: string) => boolean {
-  const counts = LANGUAGES.map((language) => runs.filter((run) => language.has(run)).length);
-  const most = Math.max(...counts);
-  if (most === 0) return () => false;
-  const spoken = LANGUAGES.filter((_, n) => counts[n] === most);
-  return (word) => spoken.some((language) => language.has(word));
+  const spoken = languagesOf(runs);
+  return (word) => spoken.some((language) => LANGUAGES[language].has(word));
 }
 
 /** The text without what only frames the question; all of it where nothing else would be left. */
