@@ -49,6 +49,20 @@ describe('a search', () => {
     expect((await find('Wann war der Zahnarzttermin?'))[0]).toContain('Zahnarzt');
   });
 
+  it('marks what has a rare word of the question, not what has frequent ones', async () => {
+    const { feed, indexed, recall } = await begin(worker.entry);
+    feed.say({ ...HEARD, text: 'Clara broke her arm skating' });
+    for (let n = 0; n < 60; n++) feed.say({ ...HEARD, text: 'We cooked spaghetti', at: n * 1e9 });
+    await indexed();
+    const rare = async (text: string) => {
+      const { hits } = await recall.search(SCOPE, { text, limit: 3, now: NOW });
+      return hits.filter((hit) => hit.rare).map((hit) => hit.text);
+    };
+    expect(await rare("I'm visiting Clara tomorrow")).toEqual(['Clara broke her arm skating']);
+    expect(await rare('shall we cook spaghetti')).toEqual([]);
+    expect(await rare("I'm visiting Klara and the others of the orchestra tomorrow")).toEqual([]);
+  });
+
   it('finds what is said to be one’s own before what is another’s', async () => {
     const { feed, indexed, find, recall } = await begin(worker.entry);
     feed.say({ ...HEARD, text: 'Our dog Rex chewed up the sofa again' });
