@@ -10,7 +10,7 @@ import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
-import { isSecretHeader } from './models/redact.js';
+import { isSecretName, secretsIn } from './models/redact.js';
 import { hintFor, parseKnown } from './operating/keys.js';
 
 type Keys = z.output<typeof configKeys>;
@@ -83,7 +83,7 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
 /** Options that are secrets wherever they are, and those that the channels name. */
 const SECRETS = new Set<string>(['apiKey', 'token', ...CHANNELS.flatMap(({ secrets }) => secrets)]);
 
-/** Everything that may never be seen in a log: the secret options, and passwords in addresses. */
+/** Everything that may never be seen in a log: the secret options, headers and fields, and passwords in addresses. */
 export function secretsOf(config: Config): string[] {
   const found: string[] = [];
   collect(config, false);
@@ -95,12 +95,13 @@ export function secretsOf(config: Config): string[] {
     for (const [key, inner] of Object.entries(value)) {
       if (key === 'headers') found.push(...secretHeaders(inner));
       else collect(inner, isSecret || SECRETS.has(key));
+      if (key === 'extra') found.push(...secretsIn(inner));
     }
   }
 }
 
 function secretHeaders(headers: Record<string, string>): string[] {
-  return Object.entries(headers).flatMap(([name, value]) => (isSecretHeader(name) ? [value] : []));
+  return Object.entries(headers).flatMap(([name, value]) => (isSecretName(name) ? [value] : []));
 }
 
 /** As `loadConfig`, for the process that runs. */

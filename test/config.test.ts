@@ -240,6 +240,11 @@ model:
     ]);
     // What lets nobody in is no secret: its words may stand anywhere.
     expect(secretsOf(config)).toEqual(['Bearer abc']);
+    const { config: keyed } = await load(`
+model:
+  { base_url: "http://m/v1", name: m, extra: { data_sources: [{ authentication: { key: "key-of-the-source" } }], tokenizer: auto } }
+`);
+    expect(secretsOf(keyed)).toEqual(['key-of-the-source']);
   });
 
   it('logs for people where people read', async () => {

@@ -14,7 +14,7 @@ export function createAskJson(
   clock: Clock,
 ): AskJson {
   return (url, body) =>
-    new Promise((resolve) => {
+    new Promise<unknown>((resolve) => {
       const sent = body === undefined ? null : JSON.stringify(body);
       const ask = url.startsWith('https:') ? httpsRequest : httpRequest;
       const question = ask(url, {
@@ -47,7 +47,8 @@ export function createAskJson(
         response.on('end', () => end(parse(text) ?? null));
       });
       question.end(sent ?? undefined);
-    });
+      // A key that no header can hold throws at once; the chat's own request says what is wrong with it.
+    }).catch(() => null);
 }
 
 function keyHeaders(url: string, apiKey: string | null): Record<string, string> {

@@ -125,7 +125,9 @@ export function createAsker(options: AskerOptions) {
         const { code, retry } = classify(details, size.estimated);
         // A limit that was raised for this request alone may be more than the model can write.
         const isTooMuch = isRaised && quirk !== null && LIMITS.includes(quirk);
-        if (quirk !== null && code !== 'context_too_long' && !isTooMuch) {
+        // What is refused although it was left out is refused for good.
+        const isNew = quirk !== null && !refused.has(quirk);
+        if (isNew && code !== 'context_too_long' && !isTooMuch) {
           log.warn({ server: place, model, refused: quirk, words: details.words }, warningOf(quirk));
           await quirks.add(quirkKey(place, model), quirk);
           continue;

@@ -182,8 +182,8 @@ export function createContextWindow(
         seen.set(model, { ...before, longest });
         return false;
       }
-      const { inputTokens, cachedTokens = 0 } = usage;
-      const counts = [inputTokens, inputTokens + cachedTokens];
+      const { inputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage;
+      const counts = [inputTokens, inputTokens + cachedTokens + cacheWriteTokens];
       if (cuts.isCut(`${model} ${chat}`, { size, counts, isOneChat: chat !== undefined })) {
         const now = tokens(model);
         const behind = windowBehind(inputTokens);

@@ -45,7 +45,9 @@ export function createCutWatch(): CutWatch {
       if (!isOneChat) return isBelowLeast;
       const last = before.get(chat);
       const grown = last === undefined ? 0 : size.least - last.size.least;
-      if (last === undefined || grown < 0) {
+      // A picture that is gone may have taken more than the text has grown by.
+      const isLessCertain = last !== undefined && size.uncertain < last.size.uncertain;
+      if (last === undefined || grown < 0 || isLessCertain) {
         keep(chat, { size, counts });
         return isBelowLeast;
       }

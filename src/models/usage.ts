@@ -21,8 +21,11 @@ export function usageOf(value: unknown): Usage | null {
     usage.cache_write_tokens,
     usage.cache_creation_input_tokens,
   );
+  // A share is not larger than the whole: these stand beside it, as Anthropic counts.
+  const isBeside = inputTokens < Math.max(cachedTokens ?? 0, cacheWriteTokens ?? 0);
+  const beside = isBeside ? (cachedTokens ?? 0) + (cacheWriteTokens ?? 0) : 0;
   return {
-    inputTokens,
+    inputTokens: inputTokens + beside,
     outputTokens,
     ...(cachedTokens !== null && { cachedTokens }),
     ...(cacheWriteTokens !== null && { cacheWriteTokens }),

@@ -18,6 +18,7 @@ const LEFT_OUT: readonly Quirk[] = [
   'stream_options',
   'prompt_cache_key',
   'reasoning_effort',
+  'tool_choice',
 ];
 
 /** The request with all wishes. An operator's field counts more than ours, a server's refusal more than both. */

@@ -8,7 +8,7 @@ import type { AnyTool, ToolContext } from '../../src/core/tool.js';
 import type { Step } from '../../src/core/transcript.js';
 import { quietLog, quietMetrics } from '../harness/quiet.js';
 
-type Answer = { text?: string; calls?: Partial<ToolCall>[] };
+type Answer = { text?: string; calls?: Partial<ToolCall>[]; truncated?: boolean; cut?: true };
 
 /** A model that answers what it is told, in order, and keeps what it was asked. */
 function scripted(answers: Answer[]): ModelClient & { asked: ModelRequest[] } {
@@ -17,9 +17,10 @@ function scripted(answers: Answer[]): ModelClient & { asked: ModelRequest[] } {
     asked,
     async *stream(request) {
       asked.push(structuredClone(request));
-      const { text = '', calls = [] } = answers[asked.length - 1] ?? { text: 'the end' };
+      const answer = answers[asked.length - 1] ?? { text: 'the end' };
+      const { text = '', calls = [], truncated = false, cut } = answer;
       const whole = calls.map((call, n) => ({ id: `call_${n}`, name: 'append', arguments: '{}', ...call }));
-      yield { kind: 'done', text, calls: whole, usage: null, model: 'm', truncated: false };
+      yield { kind: 'done', text, calls: whole, usage: null, model: 'm', truncated, ...(cut && { cut }) };
     },
     contextTokens: () => 100_000,
     check: async () => ({ identity: 'scripted', warnings: [] }),
@@ -271,6 +272,19 @@ describe('what models do wrong', () => {
     expect(asked.map(({ tools }) => tools.length)).toEqual([3, 3, 3, 3, 0]);
     expect(results).toHaveLength(3);
     expect(outcome).toMatchObject({ kind: 'answered', text: 'the end' });
+  });
+
+  it('marks what even then ends at its limit, and says when a server read only a part of it', async () => {
+    const calls = [{}];
+    const { outcome } = await turn(
+      [{ calls }, { calls, cut: true }, { text: 'half a sent', truncated: true }],
+      [],
+      { maxToolRounds: 1 },
+    );
+    expect(outcome).toMatchObject({
+      text: expect.stringMatching(/^half a sent …\n\n\(This is cut off/),
+      cut: true,
+    });
   });
 
   it('takes what was said beside the calls when the last answer is empty', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createCutWatch, windowBehind } from '../../src/models/silent-cuts.js';
 
 const request = (tokens: number, input: number, cached = 0) => ({
-  size: { estimated: tokens, least: Math.floor(tokens * 0.6) },
+  size: { estimated: tokens, least: Math.floor(tokens * 0.6), uncertain: 0 },
   counts: [input, input + cached],
 });
 

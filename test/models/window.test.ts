@@ -1,11 +1,12 @@
 /** The context window of a model: told, refused, cut without a word, and what of it is remembered. */
 import { afterEach, describe, expect, test } from 'vitest';
-import type { ModelRequest } from '../../src/core/model.js';
+import type { ModelImage, ModelRequest, ToolDescription } from '../../src/core/model.js';
 import { createAskJson } from '../../src/models/ask-json.js';
 import { createWindowStore } from '../../src/models/context-window.js';
 import { knownWindow } from '../../src/models/known-windows.js';
 import type { OpenAiModelOptions } from '../../src/models/openai.js';
 import { isTooLong, windowSaid } from '../../src/models/too-long.js';
+import { manualClock } from '../fakes/clock.js';
 import { startFakeModel } from '../fakes/model.js';
 import { dashscope } from '../fakes/model-servers/dashscope.js';
 import { kimi } from '../fakes/model-servers/kimi.js';
@@ -320,6 +321,39 @@ describe('a request that is cut without a word', () => {
     expect(client.contextTokens()).toBe(128_000);
   });
 
+  test.each<[string, { images?: ModelImage[]; tools?: ToolDescription[]; isThought?: true }]>([
+    ['a picture that is shown no more', { images: [{ mimeType: 'image/png', bytes: Buffer.from('p') }] }],
+    ['tools that are not offered this time', { tools: [LOOK_UP] }],
+    ['thoughts that need not go back any more', { isThought: true }],
+  ])('is not what %s looks like', async (_, { images, tools = [], isThought }) => {
+    const honest: ModelServer = {
+      name: 'a server that counts all that it is sent',
+      rules: (body) => {
+        const large = /"images"|look_up|reasoning_content/.test(JSON.stringify(body)) ? 3_000 : 0;
+        return {
+          text: 'Yes.',
+          usage: { prompt_tokens: sizeIn(body, 128_000) + large, completion_tokens: 1 },
+        };
+      },
+    };
+    const { client, fake } = await open(honest);
+    const echo = { server: fake.url, model: 'small', message: { reasoning_content: 'Hm. '.repeat(3_000) } };
+    const called: ModelRequest['messages'] = [
+      { role: 'assistant', content: '', calls: [{ id: 'a', name: 'x', arguments: '{}' }], echo },
+      { role: 'tool', callId: 'a', content: 'y' },
+    ];
+    const chat = { cacheKey: 'a chat' };
+    const first = ask(prose(3_000), { ...chat, tools });
+    first.messages = [
+      { role: 'user', content: prose(3_000), ...(images && { images }) },
+      ...(isThought ? called : []),
+    ];
+    await answered(client, first);
+    expect((await answered(client, ask(prose(5_000), chat))).cut).toBe(undefined);
+    expect((await answered(client, ask(prose(7_000), chat))).cut).toBe(undefined);
+    expect(client.contextTokens()).toBe(128_000);
+  });
+
   test('and what was learnt of it is void when the server tells another window than then', async () => {
     let told = 4_096;
     const pages = { 'GET /v1/models': () => ({ data: [{ id: 'small', max_model_len: told }] }) };
@@ -359,3 +393,8 @@ function sizeIn(body: { messages: { content: string | null }[] }, most: number):
   const chars = body.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
   return Math.min(most, Math.ceil(chars / 4));
 }
+
+test('a question that cannot be written, because a key holds what no header may, has no answer', async () => {
+  const askServer = createAskJson({ apiKey: 'ключ' }, manualClock());
+  expect(await askServer('http://127.0.0.1:9/v1/models')).toBe(null);
+});

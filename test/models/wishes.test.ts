@@ -56,6 +56,42 @@ describe('what the operator adds', () => {
     expect(bodies().at(-1)).toMatchObject({ top_k: 5 });
   });
 
+  test('is left out where the server refuses a choice of tools; the tools stay', async () => {
+    const message = 'tool_choice: "auto" is not supported here.';
+    const { client, fake } = await open(
+      ({ tool_choice }) => {
+        if (fake.count() > 3) return { status: 401 };
+        return tool_choice === undefined ? 'fine' : { status: 400, body: { error: { message } } };
+      },
+      { extra: { tool_choice: 'auto' } },
+    );
+    expect((await answered(client, ask('?', { tools: [LOOK_UP] }))).text).toBe('fine');
+    expect(fake.count()).toBe(2);
+    expect(bodies()[1]?.tools).toHaveLength(1);
+  });
+
+  test('is not asked for without end where leaving it out does not help', async () => {
+    const message = 'Streaming is not supported for this model';
+    const { client, fake } = await open(
+      () => (fake.count() > 5 ? { status: 401 } : { status: 400, body: { error: { message } } }),
+      { extra: { stream: true } },
+    );
+    expect((await fault(client, ask('?'))).message).toContain(message);
+    expect(fake.count()).toBe(2);
+  });
+
+  test('holds secrets that are in no error', async () => {
+    const message = 'The key t0p-secret-value of the data source is wrong.';
+    const authentication = { type: 'api_key', key: 't0p-secret-value' };
+    const { client, log } = await open(
+      { status: 400, body: { error: { message } } },
+      { extra: { data_sources: [{ parameters: { authentication } }] } },
+    );
+    const { message: words } = await fault(client, ask('?'));
+    expect(words).toContain('of the data source is wrong');
+    expect(words + log.lines.join()).not.toContain('t0p-secret-value');
+  });
+
   test('headers go along, also in place of ours, and their secrets are in no error', async () => {
     const { client, fake } = await open(
       { status: 403, body: { error: { message: 'no: Basic hidden-words, nor coterie' } } },
@@ -221,5 +257,15 @@ describe('what was counted', () => {
     expect(usageOf(usage)).toEqual({ inputTokens: 10, outputTokens: 3, cachedTokens: 4 });
     expect(usageOf({ prompt_tokens: 'ten' })).toBeNull();
     expect(usageOf(null)).toBeNull();
+  });
+});
+
+test('tokens that came from the cache and stand beside the input are part of it', () => {
+  const usage = { prompt_tokens: 800, completion_tokens: 5, cache_read_input_tokens: 0 };
+  expect(usageOf({ ...usage, cache_creation_input_tokens: 12_000 })).toEqual({
+    ...{ inputTokens: 12_800, outputTokens: 5, cachedTokens: 0, cacheWriteTokens: 12_000 },
+  });
+  expect(usageOf({ ...usage, prompt_tokens: 12_800, cache_creation_input_tokens: 12_000 })).toEqual({
+    ...{ inputTokens: 12_800, outputTokens: 5, cachedTokens: 0, cacheWriteTokens: 12_000 },
   });
 });

@@ -84,12 +84,8 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
     cut ||= event.cut === true;
 
     if (!mayCall && event.calls.length > 0 && event.text.trim() === '')
-      return lastRefusal(services, ask, usage);
-    if (event.calls.length === 0 || !mayCall) {
-      const text = event.text.trim() || wordsBeside(steps);
-      const whole = event.truncated && event.text.trim() !== '' ? text + CUT_OFF : text;
-      return { kind: 'answered', text: whole, usage, last: event.usage, ...(cut && { cut }) };
-    }
+      return lastRefusal(services, ask, usage, cut);
+    if (event.calls.length === 0 || !mayCall) return answered(steps, event, usage, cut);
     if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
     // By their place, what came along with the calls still belongs to them.
@@ -100,13 +96,28 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
 }
 
 /** A model that calls although it may not, and says nothing else, is asked once without any tools. */
-async function lastRefusal(services: TurnServices, ask: TurnAsk, usage: Usage | null): Promise<TurnOutcome> {
+async function lastRefusal(
+  services: TurnServices,
+  ask: TurnAsk,
+  usage: Usage | null,
+  cut: boolean,
+): Promise<TurnOutcome> {
   const event = await askModel(services, ask, 'without tools');
   if (ask.signal.aborted) return { kind: 'dropped' };
   if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
   countTokens(services.metrics, spentOn(event));
-  const text = event.text.trim() || wordsBeside(ask.steps);
-  return { kind: 'answered', text, usage: addedUsage(usage, spentOn(event)), last: event.usage };
+  return answered(ask.steps, event, addedUsage(usage, spentOn(event)), cut || event.cut === true);
+}
+
+function answered(
+  steps: Step[],
+  last: ModelEvent & { kind: 'done' },
+  usage: Usage | null,
+  cut: boolean,
+): TurnOutcome {
+  const text = last.text.trim() || wordsBeside(steps);
+  const whole = last.truncated && last.text.trim() !== '' ? text + CUT_OFF : text;
+  return { kind: 'answered', text: whole, usage, last: last.usage, ...(cut && { cut }) };
 }
 
 async function askModel(
