@@ -98,7 +98,7 @@ interface Begun {
 
 const nothing = (): Begun => ({ steps: [], unsaved: new Set() });
 
-export function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
+export async function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
   const { chat, room, personaId, personas } = subject;
   return gatherKnowledge(services, {
     chat,
@@ -106,7 +106,8 @@ export function knowledgeOf(services: CompactionServices, subject: Subject): Pro
     personas,
     now: services.clock.now(),
     tools: answerTools(services, subject),
-    held: services.windowCopies.standing(room, personaId),
+    // Not of an older revision: what was forgotten since stands in it.
+    held: services.windowCopies.standing(await services.store.view(room, personaId)),
   });
 }
 
