@@ -5,6 +5,7 @@
  */
 
 import { cutAt } from '../../core/cut.js';
+import { escaped } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
@@ -229,7 +230,7 @@ const OPENING_CHARS = 80;
 function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
   const [first] = fresh;
   const since = first
-    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${opening(first.text)}”.`
+    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${escaped(opening(first.text))}”.`
     : '';
   return {
     role: 'user',
