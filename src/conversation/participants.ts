@@ -1,6 +1,7 @@
 /** Who takes part in a chat, for steps 3 to 6: the active persona and those invited. Pure. */
 import type { Appearance } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
+import { cutAt } from '../core/cut.js';
 import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import { type Persona, personaName } from '../core/persona.js';
 
@@ -13,10 +14,16 @@ export function presentIn(chat: Chat, personas: readonly Pick<Persona, 'id'>[]):
   return [active, ...(chat.invited ?? []).filter((id) => id !== active && exists(id))];
 }
 
-/** Whom a persona talks with, if it is one person: `{{user}}` in its texts. null in a group. */
+/**
+ * Whom a persona talks with, if it is one person: `{{user}}` in its texts. null in a group. People choose their names
+ * themselves, and it stands in the system prompt: it is one short line.
+ */
 export function userIn({ kind, title }: Pick<ChatRecord, 'kind' | 'title'>): string | null {
-  return kind === 'direct' && title !== '' ? title : null;
+  const name = cutAt(title.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim(), USER_CHARS);
+  return kind === 'direct' && name !== '' ? name : null;
 }
+
+const USER_CHARS = 80;
 
 /** Whether several personas take part, so that replies must show which one is speaking. */
 export function hasSeveral(chat: Chat, personas: readonly Pick<Persona, 'id'>[]): boolean {

@@ -75,7 +75,8 @@ export interface ArchivedSpan {
 export type SeenView = Pick<ViewRecord, 'room' | 'personaId' | 'resetAt' | 'windowAfter' | 'flushedTo'>;
 
 export interface ViewStore {
-  view(room: RoomId, personaId: PersonaId): Promise<ViewRecord>;
+  /** With the room's revision: cached copies of another one are void. */
+  view(room: RoomId, personaId: PersonaId): Promise<ViewRecord & { revision: number }>;
   /** The rooms of a chat in which a persona has heard anything. */
   roomsHeard(chatId: ChatId, personaId: PersonaId): Promise<RoomId[]>;
   /** Whether each of these personas heard each of these messages of a room. */

@@ -2,6 +2,7 @@
  * Every change of memory files, and its undo. The previous version is stored just before the file is replaced: a crash
  * in between leaves a version of a change that never happened, but never a change without a version.
  */
+import { netChanges } from '../core/changed-lines.js';
 import type { Clock } from '../core/clock.js';
 import { entryLine } from '../core/entry.js';
 import { describe } from '../core/errors.js';
@@ -141,6 +142,10 @@ export function memoryWrites(
     const undo = (bytes: Buffer | null) => {
       let next = orNew(bytes);
       outcome = 'already';
+      const file = parseMemory(next);
+      // Of several writes of a tier, the first found what it is to be again: a crash may have followed our own undo.
+      if (netChanges(change).every(({ tier, before }) => tier !== null && tierText(file, tier) === before))
+        return null;
       for (const { tier, before, after } of change) {
         if (tier === null) continue;
         const parsed = parseMemory(next);

@@ -8,7 +8,9 @@ const LINE_CHARS = 160;
 export function summaryFor(content: string): string | null {
   if (!content.endsWith('Conversation summary: write the new one.')) return null;
   const before = /<summary_so_far>\n([\s\S]*?)\n<\/summary_so_far>/.exec(content)?.[1] ?? '';
-  const known = before.split('\n').filter((line) => line.startsWith('- '));
+  const known = unescaped(before)
+    .split('\n')
+    .filter((line) => line.startsWith('- '));
   const said = [...content.matchAll(/<user_message sender="([^"]*)"[^>]*>([\s\S]*?)<\/user_message>/g)].map(
     ([, name = '', words = '']) => `- ${name}: ${oneLine(unescaped(words))}`,
   );

@@ -232,6 +232,24 @@ describe('a night', () => {
     expect(usage).toMatchObject({ inputTokens: 1_900, outputTokens: 10 });
   });
 
+  it('counts what was used before an end of the process', async () => {
+    const at = await bench({ settings: { consolidation: { tokens: 1_200, memoryChars: 12_000 } } });
+    await remember(at.on);
+    await talk(at);
+    const ended = new AbortController();
+    at.on.answer((request) => {
+      if (!isNight(request)) return 'fine';
+      ended.abort();
+      return 'done';
+    });
+    await at.on.conversation.consolidate(ended.signal);
+    expect(at.asked().length).toBe(1);
+    const next = nightOf(await at.on.die(), at.clock);
+    opened.splice(opened.indexOf(at.on), 1, next.on);
+    await next.night();
+    expect(next.asked()).toEqual([]);
+  });
+
   it('changes nothing when the model fails, and tries again the next night', async () => {
     const at = await bench();
     await remember(at.on);

@@ -263,7 +263,7 @@ export function standIn(): StandIn {
       void done.push(phrase === null ? 'endErasing, as after a crash' : 'endErasing'),
     view: async (room, personaId) => ({
       ...{ room, personaId, resetAt: now.resetAt, windowAfter: BEGINNING, flushedTo: BEGINNING },
-      ...{ summary: null, measured: null },
+      ...{ summary: null, measured: null, revision: 0 },
     }),
     window: async ({ room, personaId }) => ({
       messages: messages.map((message) => ({ ...message, position: BEGINNING, addressed: true })),

@@ -246,4 +246,31 @@ describe('a flush', () => {
     );
     expect(dug).toBe(0);
   });
+
+  it('that is made up for after /memory forget holds nothing of what was forgotten', async () => {
+    await open({ settings: { compactAfterMessages: 8, keepRecentMessages: 4 } });
+    await put(`${HERE}/MEMORY.md`, memory('- likes tea\n- the word is swordfish'));
+    const isFlush = (request: ModelRequest) => last(request).startsWith('Memory flush.');
+    let fault: { fault: 'model_unreachable' } | null = { fault: 'model_unreachable' };
+    on.answer((request): Answer => {
+      if (isFlush(request)) return fault ?? 'done';
+      return last(request).endsWith('write the new one.') ? 'summed up' : 'fine';
+    });
+    for (const text of ['a', 'b', 'c', 'd', 'e', 'f']) await say(text);
+    await on.conversation.resting();
+    // In the requests over the copy that the turns before the forgetting have left.
+    await say('g');
+    const before = on.asked.length;
+    await on.say('/memory forget swordfish');
+    await on.settled();
+    await on.say('yes');
+    await on.settled();
+    expect(await on.memory.readTier({ chatId: 'test_1', personaId: 'default' }, 1)).toBe('- likes tea');
+    fault = null;
+    await clock.advance(20 * MINUTE);
+    await on.conversation.resting();
+    const after = on.asked.slice(before);
+    expect(after.some(isFlush)).toBe(true);
+    expect(JSON.stringify(after)).not.toContain('swordfish');
+  });
 });

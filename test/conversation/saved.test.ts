@@ -2,6 +2,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { compose } from '../../src/channels/discord/outbound.js';
+import { discordLength } from '../../src/channels/markdown/discord.js';
+import { replyOf } from '../../src/conversation/deliver/reply.js';
+import type { Channel } from '../../src/core/channel.js';
 import type { InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
@@ -105,6 +109,25 @@ describe('the note on what was saved', () => {
       'noted\n\n— default/MEMORY.md, tier 1\n+ likes tea',
       `noted\n\n— default/MEMORY.md, tier 1\n+ likes coffee\n− likes tea\n— memory/${today()}.md\n+ switched to coffee`,
     ]);
+  });
+
+  it('in full fits into a message of Discord, however long it and the reply are', async () => {
+    const on = await bench({ settings: { announce: 'full' } });
+    const lines = Array.from({ length: 20 }, (_, n) => `- fact ${n} ${'_so_ *long* '.repeat(20)}`);
+    saving(on, writes(2, lines.join('\n')));
+    await tell(on, 'so much');
+    const [first = ''] = on.texts();
+    const note = first.slice('noted\n\n'.length);
+    expect(note).toMatch(/^— default\/MEMORY\.md, tier 2\n\+ fact 0 [^\n]*…\n[\s\S]*\n\(\+1\d\)$/);
+    const said = {
+      ...{ turnId: 't', personaId: 'luna', speaker: 'Luna', kind: 'direct' as const, batch: [] },
+      ...{ lateByHours: null, note, appearance: { personaId: 'luna', name: 'L'.repeat(60), avatar: null } },
+    };
+    for (const text of ['noted', 'word '.repeat(199), 'word '.repeat(399), '_'.repeat(5_000)]) {
+      for (const { body } of replyOf({ compose } as Channel, said, text)) {
+        expect(discordLength(body) + 70).toBeLessThanOrEqual(2_000);
+      }
+    }
   });
 
   it('is one short line however much was saved, and none where nothing changed', async () => {

@@ -235,6 +235,20 @@ describe('takeBack of a tier', () => {
     expect(versions.kept).toHaveLength(1);
   });
 
+  it('knows that two writes of one turn are taken back, as after a crash before that was noted', async () => {
+    const { memory, versions, file, read } = await setUp('## Tier 1\ntea\n');
+    await memory.writeTier(OWNER, 1, 'coffee', { text: 'tea' }, BY_TURN);
+    await memory.writeTier(OWNER, 1, 'water', { text: 'coffee' }, BY_TURN);
+    const change = versions.kept.toReversed();
+    expect(await memory.takeBack(change)).toBe('done');
+    expect(await memory.takeBack(change)).toBe('already');
+    expect(await read()).toBe('## Tier 1\ntea\n');
+    // The process ended after the second version was kept, and before it was written.
+    await writeFile(file, '## Tier 1\ncoffee\n');
+    expect(await memory.takeBack(change)).toBe('done');
+    expect(await read()).toBe('## Tier 1\ntea\n');
+  });
+
   it('leaves what somebody wrote since, and the other tiers', async () => {
     const { memory, versions, file, read } = await setUp('## Tier 1\ntea\n## Tier 2\nb\n');
     await memory.writeTier(OWNER, 1, 'coffee', { text: 'tea' }, BY_TURN);

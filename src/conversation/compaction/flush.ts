@@ -5,6 +5,7 @@
  */
 
 import { cutAt } from '../../core/cut.js';
+import { escaped } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
@@ -98,7 +99,7 @@ interface Begun {
 
 const nothing = (): Begun => ({ steps: [], unsaved: new Set() });
 
-export function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
+export async function knowledgeOf(services: CompactionServices, subject: Subject): Promise<Knowledge> {
   const { chat, room, personaId, personas } = subject;
   return gatherKnowledge(services, {
     chat,
@@ -106,7 +107,8 @@ export function knowledgeOf(services: CompactionServices, subject: Subject): Pro
     personas,
     now: services.clock.now(),
     tools: answerTools(services, subject),
-    held: services.windowCopies.standing(room, personaId),
+    // Not of an older revision: what was forgotten since stands in it.
+    held: services.windowCopies.standing(await services.store.view(room, personaId)),
   });
 }
 
@@ -228,7 +230,7 @@ const OPENING_CHARS = 80;
 function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
   const [first] = fresh;
   const since = first
-    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${opening(first.text)}”.`
+    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${escaped(opening(first.text))}”.`
     : '';
   return {
     role: 'user',

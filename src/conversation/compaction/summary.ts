@@ -3,6 +3,7 @@
  * summary and what left. It only helps the conversation along; lasting memory is in the files.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
+import { escaped } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import { estimateTokens, type Usage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
@@ -86,7 +87,7 @@ async function summaryOf(
   { before, part }: { before: string; part: string },
   signal: AbortSignal,
 ): Promise<Made> {
-  const content = `<summary_so_far>\n${before || '(none)'}\n</summary_so_far>\n\n<conversation>\n${part}\n</conversation>\n\nConversation summary: write the new one.`;
+  const content = `<summary_so_far>\n${escaped(before) || '(none)'}\n</summary_so_far>\n\n<conversation>\n${part}\n</conversation>\n\nConversation summary: write the new one.`;
   const request = {
     messages: [
       { role: 'system' as const, content: TASK.replaceAll('NAME', persona.name) },
@@ -115,7 +116,7 @@ function linesOf(span: Span, perspective: Perspective): string[] {
     if (message.author.kind !== 'persona' || message.author.id !== perspective.personaId)
       return userLine(message, perspective);
     const steps = message.turnId === null ? [] : (span.steps.get(message.turnId) ?? []);
-    return [...toolLines(steps), ownLine(message, perspective)].join('\n');
+    return escaped([...toolLines(steps), ownLine(message, perspective)].join('\n'));
   });
 }
 

@@ -98,6 +98,8 @@ export async function consolidateNight(
     }
     const end = await consolidate(services, subject, prepared, { changeId, memoryChars, signal: ended });
     state.tokens += tokensUsed(prepared, end);
+    // At once: a start after this one is ended has only what is left of the night's tokens.
+    await save();
     services.metrics.count('consolidations_total', { outcome: end.kind });
     if (end.kind === 'dropped') return end.kind;
     if (end.usage) await store.spend({ room, personaId, usage: end.usage, now: clock.now() });

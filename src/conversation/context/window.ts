@@ -51,8 +51,8 @@ export interface WindowCopy {
 
 export interface WindowCopies {
   read(ask: WindowAsk): Promise<WindowCopy>;
-  /** What the last request of a view began with; null when there is no copy of it. */
-  standing(room: RoomId, personaId: PersonaId): Standing | null;
+  /** What the last request of a view began with; null when there is no copy of it of the room's revision. */
+  standing(view: Pick<ViewRecord, 'room' | 'personaId'> & { revision: number }): Standing | null;
   /** Records what a request begins with. */
   noteStanding(room: RoomId, personaId: PersonaId, standing: Standing): void;
   /** Records the memory given to an answer, after the store has committed it. */
@@ -156,7 +156,10 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
       keep(key, copy);
       return shownOf(copy, ask);
     },
-    standing: (room, personaId) => copies.get(`${room}\n${personaId}`)?.standing ?? null,
+    standing({ room, personaId, revision }) {
+      const copy = copies.get(`${room}\n${personaId}`);
+      return copy?.revision === revision ? copy.standing : null;
+    },
     noteStanding(room, personaId, standing) {
       const copy = copies.get(`${room}\n${personaId}`);
       if (copy) copy.standing = standing;

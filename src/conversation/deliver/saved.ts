@@ -16,9 +16,9 @@ import type { Services, Settings } from '../services.js';
 /** For `quiet`: of each line, and of the whole. */
 const LINE_CHARS = 80;
 const QUIET_CHARS = 160;
-/** For `full`: lines in all. */
-const MOST_LINES = 12;
+/** For `full`: of each line, and of the whole. With escapes it must fit beside some text into Discord's 2,000 characters. */
 const FULL_LINE_CHARS = 120;
+const FULL_CHARS = 400;
 const MOST_VERSIONS = 100;
 
 type SavedServices = Pick<Services, 'memory' | 'log'> & {
@@ -88,8 +88,16 @@ function inFull(saved: Version[]): string | null {
     if (changed.length > 0) lines.push(`— ${file}${tier === null ? '' : `, tier ${tier}`}`, ...changed);
   }
   if (lines.length === 0) return null;
-  const rest = lines.length > MOST_LINES ? [`(+${lines.length - MOST_LINES})`] : [];
-  return [...lines.slice(0, MOST_LINES).map((line) => shortened(line, FULL_LINE_CHARS)), ...rest].join('\n');
+  const shown: string[] = [];
+  let chars = 0;
+  for (const line of lines) {
+    const short = shortened(line, FULL_LINE_CHARS);
+    chars += short.length + 1;
+    if (chars > FULL_CHARS) break;
+    shown.push(short);
+  }
+  const rest = lines.length > shown.length ? [`(+${lines.length - shown.length})`] : [];
+  return [...shown, ...rest].join('\n');
 }
 
 /** Without list markers, and without lines that are only headings. */

@@ -105,6 +105,7 @@ export function behindReset({ resetAt }: Pick<ViewRecord, 'resetAt'>, place: Pos
 export function viewStore(connection: Connection, views: Views, addUsage: AddUsage): Omit<ViewStore, 'span'> {
   const { raw, read, patiently, write } = connection;
   const revise = raw.prepare<[string]>(REVISE_ROOM);
+  const revision = raw.prepare<[string], number>('select revision from room where id = ?').pluck();
   const otherRoom = raw.prepare<[object]>(`
     select 1 from room where (id = @chatId or (id > @from and id < @upTo)) and id <> @room limit 1`);
   const roomsHeard = raw
@@ -158,7 +159,8 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
   }
 
   return {
-    view: (room, personaId) => patiently(() => views.find(room, personaId)),
+    view: (room, personaId) =>
+      patiently(() => ({ ...views.find(room, personaId), revision: revision.get(room) ?? 0 })),
 
     hasOtherRooms: (room) =>
       patiently(() => {
