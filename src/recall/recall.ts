@@ -62,6 +62,7 @@ export function createRecall(options: {
   /** The compiled `recall-worker.js`, if it is not beside this module. */
   worker?: URL;
   laterMs?: number;
+  gatherMs?: number;
   threadIdleMs?: number;
 }): Recall {
   const {
@@ -72,6 +73,7 @@ export function createRecall(options: {
     zone,
     log,
     laterMs = LATER_MS,
+    gatherMs = GATHER_MS,
     threadIdleMs = THREAD_IDLE_MS,
   } = options;
   const stopped = new AbortController();
@@ -85,7 +87,7 @@ export function createRecall(options: {
   let stopWaiting: (() => void) | null = null;
   /** Objects of the database that was read at startup. */
   const held: unknown[] = [];
-  const restMs = (tookMs: number) => Math.min(Math.max(GATHER_MS, tookMs * REST_PER_WORK), LONGEST_REST_MS);
+  const restMs = (tookMs: number) => Math.min(Math.max(gatherMs, tookMs * REST_PER_WORK), LONGEST_REST_MS);
   const indexing = createBackground('indexing for search', clock, log, restMs, async (signal) => {
     stopWaiting?.();
     stopWaiting = null;

@@ -104,6 +104,7 @@ export async function begin(
     log,
     worker: entry,
     laterMs: given.laterMs ?? 0,
+    gatherMs: 50,
     ...(given.threadIdleMs === undefined ? {} : { threadIdleMs: given.threadIdleMs }),
   });
   onTestFinished(() => recall.stop());
