@@ -11,7 +11,7 @@ import { kimi } from '../fakes/model-servers/kimi.js';
 import { mistral } from '../fakes/model-servers/mistral.js';
 import { ollama4k } from '../fakes/model-servers/ollama.js';
 import type { ModelServer } from '../fakes/model-servers/server.js';
-import { answered, type Bench, LOOK_UP, openBench } from './helpers.js';
+import { answered, type Bench, LOOK_UP, openBench, turnWithCalls } from './helpers.js';
 
 let bench: Bench;
 afterEach(async () => {
@@ -40,17 +40,9 @@ const request = (messages: ModelMessage[]): ModelRequest => ({ messages, tools: 
 
 /** One turn: an answer that calls something, under ids of our own as the turn gives them, and the results. */
 async function turn(before: ModelMessage[], client = bench.client): Promise<ModelMessage[]> {
-  const asked = [...before, question];
-  const first = await answered(client, request(asked));
-  const calls = first.calls.map((call, n) => ({ ...call, id: `${before.length}00000000${n}`.slice(-9) }));
-  const called: ModelMessage[] = [
-    ...asked,
-    { role: 'assistant', content: first.text, calls, ...(first.echo && { echo: first.echo }) },
-    ...calls.map(({ id }): ModelMessage => ({ role: 'tool', callId: id, content: 'found' })),
-  ];
-  const last = await answered(client, request(called));
+  const { messages, last } = await turnWithCalls(client, request, [...before, question]);
   expect(last.echo).toBeUndefined();
-  return [...called, { role: 'assistant', content: last.text, calls: [] }];
+  return messages;
 }
 
 const FOREIGN: ModelMessage[] = [

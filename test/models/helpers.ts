@@ -1,6 +1,6 @@
 /** Around the model clients under test: a log that is kept, quirks in memory, and a stream read to its end. */
 import type { Log } from '../../src/core/log.js';
-import type { ModelClient, ModelEvent, ModelRequest } from '../../src/core/model.js';
+import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
 import { createWindowStore, type WindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
 import { type ChatRequest, createRequestWriter } from '../../src/models/request.js';
@@ -113,4 +113,21 @@ export async function openBench(
       ...more,
     });
   return { fake, clock, log, quirks, windows, client: another(), another };
+}
+
+/** A turn with calls, under ids of our own as the turn gives them, and its results. `last`: how it ended. */
+export async function turnWithCalls(
+  client: ModelClient,
+  request: (messages: ModelMessage[]) => ModelRequest,
+  asked: ModelMessage[],
+): Promise<{ messages: ModelMessage[]; last: Awaited<ReturnType<typeof answered>> }> {
+  const first = await answered(client, request(asked));
+  const calls = first.calls.map((call, n) => ({ ...call, id: `${asked.length - 1}00000000${n}`.slice(-9) }));
+  const called: ModelMessage[] = [
+    ...asked,
+    { role: 'assistant', content: first.text, calls, ...(first.echo && { echo: first.echo }) },
+    ...calls.map(({ id }): ModelMessage => ({ role: 'tool', callId: id, content: 'found' })),
+  ];
+  const last = await answered(client, request(called));
+  return { messages: [...called, { role: 'assistant', content: last.text, calls: [] }], last };
 }

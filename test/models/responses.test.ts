@@ -6,7 +6,7 @@ import { ServerError } from '../../src/models/server-error.js';
 import type { ModelReply } from '../fakes/model.js';
 import { openai } from '../fakes/model-servers/openai.js';
 import { refuse } from '../fakes/model-servers/server.js';
-import { answered, type Bench, LOOK_UP, openBench } from './helpers.js';
+import { answered, type Bench, LOOK_UP, openBench, turnWithCalls } from './helpers.js';
 
 let bench: Bench;
 afterEach(async () => {
@@ -24,16 +24,8 @@ const reply: ModelReply = ({ messages, tools }) => {
 
 /** A turn with calls, under ids of our own as the turn gives them. */
 async function turn(before: ModelMessage[], client = bench.client): Promise<ModelMessage[]> {
-  const asked = [...before, question];
-  const first = await answered(client, request(asked));
-  const calls = first.calls.map((call, n) => ({ ...call, id: `${before.length}00000000${n}`.slice(-9) }));
-  const called: ModelMessage[] = [
-    ...asked,
-    { role: 'assistant', content: first.text, calls, ...(first.echo && { echo: first.echo }) },
-    ...calls.map(({ id }): ModelMessage => ({ role: 'tool', callId: id, content: 'found' })),
-  ];
-  const last = await answered(client, request(called));
-  return [...called, { role: 'assistant', content: last.text, calls: [] }];
+  const { messages } = await turnWithCalls(client, request, [...before, question]);
+  return messages;
 }
 
 const paths = () => bench.fake.requests.map(({ path }) => path);
