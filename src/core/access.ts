@@ -14,6 +14,23 @@ export interface Question {
   ifYes: NewCommand;
 }
 
+/** One of several buttons below a message; without a command, it only ends the offer. */
+export interface OfferedOption {
+  label: string;
+  command: NewCommand | null;
+}
+
+/** Buttons below a message: one of them is taken, once. The value of the n-th button is `<key>.<n>`. */
+export interface Offer {
+  /** At most 50 letters, digits and `-`. */
+  key: string;
+  room: RoomId;
+  /** For whom they are; null: for whoever may run the command. */
+  senderId: ChatId | null;
+  options: OfferedOption[];
+  until: number;
+}
+
 export interface PairingRequest {
   code: string;
   kind: 'sender' | 'group';

@@ -12,9 +12,14 @@ export type Receive = (batch: InboundBatch) => Promise<Reception>;
 export interface Reception {
   /** Messages that were not admitted, by platform id, with the reason. Nothing of them is stored. */
   turnedAway: { platformMessageId: string; why: 'unknown sender' | 'unlisted group' | 'closed' }[];
+  /** What became of each choice of the batch, by the id of the press; left out if there was none. */
+  choices?: ReadonlyMap<string, ChoiceOutcome>;
   /** Resolves when everything accepted on this channel is answered and sent. */
   settled(): Promise<void>;
 }
+
+/** `over`: it was answered already, or its time has run out. */
+export type ChoiceOutcome = 'taken' | 'over' | 'not yours';
 
 /** Where a message is sent. */
 export interface Recipient {
@@ -31,6 +36,17 @@ export interface Part {
   file?: OutgoingFile;
   /** Where in `text` the gateway's own line begins, on what the answer saved; left out if there is none. */
   note?: number;
+  /** Buttons below the text. A channel without `buttons` never gets any: there, the text says what to answer. */
+  choices?: Choice[];
+  /** Instead of a message: a reaction to the message with this platform id. The text is empty. */
+  reaction?: { platformMessageId: string; emoji: string };
+}
+
+/** A button. */
+export interface Choice {
+  label: string;
+  /** What a press brings back (`InboundChoice.value`): at most 60 letters, digits, `-` and `.`. */
+  value: string;
 }
 
 export interface OutgoingFile {
@@ -38,6 +54,8 @@ export interface OutgoingFile {
   path: string;
   /** The file name that the receiver sees. */
   name: string;
+  /** Set for a voice note (OGG with Opus): its length in seconds. */
+  voiceSeconds?: number;
 }
 
 /** Marks may nest but not overlap partially; `code` and `pre` contain no others. */
@@ -53,6 +71,8 @@ export interface Appearance {
   name: string;
   /** The URL of a picture. */
   avatar: string | null;
+  /** No other persona takes part: where the platform cannot show name and picture, nothing stands before the text. */
+  alone?: true;
 }
 
 export interface SendOptions {
@@ -78,6 +98,14 @@ export interface SendOptions {
   createdAt: number;
   signal: AbortSignal;
 }
+
+/** Whether a message whose send had no certain outcome is there. */
+export type FoundSent =
+  | { kind: 'found'; platformMessageId: string }
+  /** It is not there, as far as the channel's bound reaches. */
+  | { kind: 'absent' }
+  /** It cannot be told now. */
+  | { kind: 'unreachable'; reason: string; retryAfterMs?: number };
 
 /** The result of fetching a file. */
 export type FetchResult =
@@ -183,6 +211,27 @@ export interface Channel {
    * exactly this part; `refused` when it never will (the message is gone or too old). Never throws.
    */
   edit?(to: Recipient, platformMessageId: string, part: Part, options: SendOptions): Promise<SendResult>;
+
+  /**
+   * What `findSent` needs to know of the moment before a send: asked for when the send begins, and stored with it.
+   * Opaque; null when nothing is known.
+   */
+  mark?(to: Recipient): string | null;
+
+  /**
+   * Looks for a message that was sent to this chat with these options when `mark` was taken, and whose outcome is
+   * unknown. Nobody in the chat sees anything of it. Never throws.
+   */
+  findSent?(to: Recipient, part: Part, options: SendOptions & { mark: string }): Promise<FoundSent>;
+
+  /** Sets our reaction to a message; repeating it changes nothing. Never throws. */
+  react?(to: Recipient, platformMessageId: string, emoji: string, options: SendOptions): Promise<SendResult>;
+
+  /** Shows `Part.choices` as buttons. Elsewhere the text says what to answer. */
+  readonly buttons?: true;
+
+  /** The names under which people see our account; empty until they are known. */
+  names?(): string[];
 
   /** Deletes a message that was sent with the same options. Best effort: never throws, never retries. */
   remove?(to: Recipient, platformMessageId: string, options: SendOptions): Promise<void>;

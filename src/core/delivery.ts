@@ -41,6 +41,8 @@ export interface Delivery extends NewDelivery {
    * null if the id is unknown.
    */
   shown?: { platformMessageId: string | null; key: string };
+  /** `Channel.mark` of the newest attempt; left out if there was none. */
+  mark?: string;
 }
 
 /** A part of a reply that is shown before its text is final. */
@@ -55,6 +57,8 @@ export interface ShownPart {
   platformMessageId: string | null;
   /** The time of the first send. */
   sentAt: number;
+  /** `Channel.mark` of the first send; left out if the channel has none. */
+  mark?: string;
 }
 
 /** What a persona says when it first appears in a room, for the transcript: its own words, overheard by the others. */

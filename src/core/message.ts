@@ -35,6 +35,10 @@ export interface InboundMessage {
    */
   twin?: string;
   replyTo: ReplyTo | null;
+  /** Set for a forward: whose words `text` holds, '' where the platform does not say. Never a command or an answer. */
+  forwardedFrom?: string;
+  /** The same for all items of an album, which the platform delivers one by one. Left out if it is none. */
+  album?: string;
 }
 
 export interface InboundChat {
@@ -70,6 +74,8 @@ export interface Attachment {
   /** As the platform states; null if it does not. */
   bytes: number | null;
   seconds: number | null;
+  /** It belongs to the message that this one replies to. */
+  ofReply?: true;
 }
 
 /** The message that this one replies to. */
@@ -120,6 +126,21 @@ export interface InboundReaction {
   sentAt: number;
 }
 
+/** A person pressed a button that came with one of our messages. */
+export interface InboundChoice {
+  kind: 'choice';
+  chat: InboundChat;
+  /** As in `InboundMessage`. */
+  threadId: string | null;
+  sender: InboundSender & { name: string; administrator: boolean };
+  /** The id of the press itself, under which the platform may deliver it again. */
+  platformMessageId: string;
+  /** `Choice.value` of the button. */
+  value: string;
+  /** The platform's time, ms; 0 if it gives none. */
+  sentAt: number;
+}
+
 /** The platform moved a chat to another id (Telegram's `migrate_to_chat_id`). */
 export interface InboundMove {
   kind: 'moved';
@@ -127,7 +148,13 @@ export interface InboundMove {
   to: Address;
 }
 
-export type InboundEvent = InboundMessage | InboundEdit | InboundDeletion | InboundReaction | InboundMove;
+export type InboundEvent =
+  | InboundMessage
+  | InboundEdit
+  | InboundDeletion
+  | InboundReaction
+  | InboundChoice
+  | InboundMove;
 
 /** What the platform delivered at once. Stored in one transaction, together with its cursor. */
 export interface InboundBatch {

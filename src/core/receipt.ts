@@ -44,6 +44,9 @@ export type Receipt =
       quiet?: true;
       /** The pending question that it ends; left out: none. */
       endsQuestion?: number;
+      /** As in `InboundMessage`. */
+      forwardedFrom?: string;
+      album?: string;
     } & Origin)
   | ({
       kind: 'command';

@@ -32,6 +32,10 @@ export interface StoredMessage {
   quiet?: true;
   /** A reaction to a persona's message: it interrupts nobody. Left out otherwise. */
   reaction?: true;
+  /** Whose words a forward holds, '' if that is not known; left out if it is none. */
+  forwardedFrom?: string;
+  /** The same for all items of an album; left out if it is none. */
+  album?: string;
 }
 
 export interface StoredReply {

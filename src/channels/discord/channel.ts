@@ -44,7 +44,9 @@ export interface DiscordParts {
   cursor(account: Address): Promise<string | null>;
 }
 
-export type Discord = Required<Omit<Channel, 'preview' | 'webhook'>>;
+export type Discord = Required<
+  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'buttons' | 'names'>
+>;
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 

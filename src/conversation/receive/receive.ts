@@ -99,6 +99,8 @@ async function receiptOf(
       return deletionReceipt(services, channel, event);
     case 'reaction':
       return reactionReceipt(services, channel, event, intake.now);
+    case 'choice':
+      return null;
     case 'moved':
       return moveReceipt(services, channel, event);
   }

@@ -128,15 +128,16 @@ function asDelivery(id: number, { now, ...to }: Destination, entry: NewDelivery 
 
 const COLUMNS = columns(
   `id origin personaId speaker part body face replyTo chatId channel address threadId kind createdAt attempts
-    uncertainCuts uncertainCrashes notBefore platformMessageId shownKey`,
+    uncertainCuts uncertainCrashes notBefore platformMessageId shownKey mark`,
 );
 type Whole = Row<typeof outbox>;
 type OutboxRow = Omit<Whole, 'state' | 'finishedAt' | 'error' | 'precedes' | 'leaseOwner' | 'leaseUntil'>;
 
-function toDelivery({ face, platformMessageId, shownKey, ...entry }: OutboxRow): Delivery {
+function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: OutboxRow): Delivery {
   const personaId = entry.personaId === '' ? null : entry.personaId;
   const delivery: Delivery = { ...entry, personaId, body: JSON.parse(entry.body) };
   if (face !== null) delivery.appearance = JSON.parse(face);
+  if (mark !== null) delivery.mark = mark;
   if (platformMessageId !== null && shownKey !== null) {
     delivery.shown = {
       platformMessageId: platformMessageId === UNKNOWN ? null : platformMessageId,

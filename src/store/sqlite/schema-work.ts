@@ -1,7 +1,7 @@
 /** The tables of the store on SQLite: work on messages, access, and small values. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { PairingRequest } from '../../core/access.js';
+import type { OfferedOption, PairingRequest } from '../../core/access.js';
 import type { Appearance, Part } from '../../core/channel.js';
 import type { ShownPart } from '../../core/delivery.js';
 import type { Step } from '../../core/transcript.js';
@@ -131,6 +131,8 @@ export const outbox = sqliteTable(
     /** The process that sends it, and when its lease expires. */
     leaseOwner: text('lease_owner'),
     leaseUntil: integer('lease_until').notNull().default(0),
+    /** `Channel.mark` of the newest attempt. */
+    mark: text('mark'),
   },
   (t) => [
     uniqueIndex('outbox_once').on(t.origin, t.personaId, t.part),
@@ -192,8 +194,26 @@ export const question = sqliteTable(
     name: text('name').notNull(),
     argument: text('argument').notNull(),
     until: integer('until').notNull(),
+    /** The buttons that ask the same; null if there are none. */
+    offer: text('offer'),
   },
   (t) => [uniqueIndex('question_of').on(t.roomId, t.senderId)],
+);
+
+/** Buttons below a message: one of them becomes a command, once. */
+export const offer = sqliteTable(
+  'offer',
+  {
+    key: text('key').primaryKey(),
+    roomId: text('room_id').notNull(),
+    /** For whom they are; empty: for whoever may run the command. */
+    senderId: text('sender_id').notNull(),
+    options: text('options', { mode: 'json' }).$type<OfferedOption[]>().notNull(),
+    until: integer('until').notNull(),
+    /** Null until one is taken, or the question has ended otherwise. */
+    endedAt: integer('ended_at'),
+  },
+  (t) => [index('offer_open').on(t.roomId).where(sql`${t.endedAt} is null`)],
 );
 
 /** A result that arrived before the turn that waits for it was suspended. */

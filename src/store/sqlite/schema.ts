@@ -28,6 +28,8 @@ export const chat = sqliteTable('chat', {
   /** The personas invited besides the active one, and those sent away; null if there are none. */
   invited: text('invited', { mode: 'json' }).$type<PersonaId[]>(),
   away: text('away', { mode: 'json' }).$type<PersonaId[]>(),
+  /** Whether replies are spoken, too; null: as configured. */
+  voice: text('voice', { enum: ['on', 'off'] }),
 });
 
 /** Former addresses of a chat, so that a late message from one neither moves the chat back nor counts as new. */
@@ -121,6 +123,10 @@ export const message = sqliteTable(
     bot: flag('bot').notNull().default(false),
     /** A reaction to a persona's message. */
     reaction: flag('reaction').notNull().default(false),
+    /** Whose words a forward holds, empty if that is not known; null if it is none. */
+    forwardedFrom: text('forwarded_from'),
+    /** The same for all items of an album; null if it is none. */
+    album: text('album'),
   },
   (t) => [
     uniqueIndex('message_twin')
