@@ -87,7 +87,7 @@ function listItem(item: Node, depth: number): string {
 function quote(text: string, { credit }: Node, depth: number): string {
   const by = inline(credit, depth);
   const said = lines(text, by && `— ${by}`);
-  return said && said.replaceAll(/^/gm, '> ');
+  return said === '' ? '' : said.replaceAll(/^/gm, '> ');
 }
 
 function table(rows: unknown, depth: number): string {
