@@ -230,6 +230,14 @@ describe('whom a message addresses', () => {
   });
 });
 
+test("people see us under the main bot's name, as soon as it has logged in", async () => {
+  expect(on.channel.names()).toEqual([]);
+  await on.start();
+  on.fake.say({ text: 'hello' });
+  await on.heard(1);
+  expect(on.channel.names()).toEqual(['Coterie']);
+});
+
 describe('who says it', () => {
   const sentBy = () => on.fake.sent.map(({ bot, text }) => ({ bot, text }));
   const MAIN = 424242;
