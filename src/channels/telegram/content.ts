@@ -47,9 +47,12 @@ function spoken(words: string, message: Message, { bot, ours, direct }: Receiver
     const forwardedFrom = originName(forwarded);
     return { text: words, mentionsBot: false, ...addressing(own), forwardedFrom };
   }
-  const { text, bots } = mentionsIn(words, message, ours);
+  const { text, bots, called } = mentionsIn(words, message, ours);
   const mentioned = [...own, ...bots];
-  return { text, mentionsBot: mentioned.length > 0, ...addressing(mentioned) };
+  const addressed = addressing(mentioned);
+  // Where personas have bots, who calls the main one means none of these, whomever else the words name.
+  const isForMain = !direct && ours.length > 1 && called.some(({ personaId }) => personaId === undefined);
+  return { text, mentionsBot: mentioned.length > 0, ...(isForMain ? { addresses: [] } : {}), ...addressed };
 }
 
 function addressing(bots: OurBot[]): Pick<Said, 'addresses'> {
@@ -62,8 +65,9 @@ export function wordsOf(content: Content): string {
 }
 
 /**
- * Which of our bots a message mentions, in that order: by their usernames, by a mention, behind a command. And its words
- * without our names on commands (`/cmd@OurBot` is `/cmd`; another bot's stays).
+ * Which of our bots a message mentions, in that order: by their usernames, by a mention, behind a command; and which of
+ * these it calls, at its beginning or its end. And its words without our names on commands (`/cmd@OurBot` is `/cmd`;
+ * another bot's stays).
  */
 function mentionsIn(words: string, message: Message, ours: readonly OurBot[]) {
   let text = words;
@@ -89,12 +93,19 @@ function mentionsIn(words: string, message: Message, ours: readonly OurBot[]) {
     }
   }
   const [opening, command = '', handle = ''] = OPENING_COMMAND.exec(text) ?? [''];
-  const called = ours.find((bot) => handle !== '' && handleOf(bot) === handle.toLowerCase());
-  if (called !== undefined) {
-    mention(called, 0);
+  const commanded = ours.find((bot) => handle !== '' && handleOf(bot) === handle.toLowerCase());
+  if (commanded !== undefined) {
+    mention(commanded, 0);
     text = command + text.slice(opening.length);
   }
-  return { text, bots: [...found].toSorted(([, one], [, other]) => one - other).map(([bot]) => bot) };
+  const inOrder = [...found].toSorted(([, one], [, other]) => one - other);
+  const called = inOrder.filter(([, at]) => isFirstOrLast(words, at));
+  return { text, bots: inOrder.map(([bot]) => bot), called: called.map(([bot]) => bot) };
+}
+
+/** Behind no more than a greeting, or with nothing behind it. */
+function isFirstOrLast(words: string, at: number): boolean {
+  return /^\s*(?:\S+\s+){0,2}$/u.test(words.slice(0, at)) || /^\S+\s*$/u.test(words.slice(at));
 }
 
 function handleOf({ username }: OurBot): string {
