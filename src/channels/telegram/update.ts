@@ -138,7 +138,6 @@ export type Files = Pick<Message, keyof typeof files>;
 export type Origin = z.output<typeof origin>;
 export type Stopped = z.output<typeof stopped>;
 export type Reaction = z.output<typeof reaction>;
-export type User = z.output<typeof user>;
 
 /** The kinds of updates we ask Telegram for. */
 export const ALLOWED_UPDATES = [
