@@ -40,9 +40,19 @@ function here(message: Message, receiver: Receiver): ReplyTo | null {
   const chosen = quote?.is_manual ? quote.text : '';
   return {
     senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
-    text: chosen || wordsOf(replied) || labelOf(replied) || quote?.text || '',
+    text: chosen || itemOf(message) || wordsOf(replied) || labelOf(replied) || quote?.text || '',
     ...sentBy(replied.from?.id, replied.message_id, chat, receiver),
   };
+}
+
+/** Of a checklist or a poll somebody may answer a single line. */
+function itemOf(message: Message): string | undefined {
+  const { checklist, poll } = message.reply_to_message ?? {};
+  const { reply_to_checklist_task_id: task, reply_to_poll_option_id: option } = message;
+  const line =
+    checklist?.tasks?.find(({ id }) => id !== undefined && id === task) ??
+    poll?.options?.find(({ persistent_id: id }) => id !== undefined && id === option);
+  return line?.text;
 }
 
 /** A message of another chat, or of another topic of this one: of its words there is nothing but what is quoted. */

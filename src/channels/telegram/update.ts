@@ -56,7 +56,7 @@ const content = {
   venue: record({}, { title: text, address: text, location: place }),
   location: place,
   contact: record({}, { first_name: text, last_name: text, phone_number: text }),
-  poll: record({}, { question: text, options: list(record({ text }, {})) }),
+  poll: record({}, { question: text, options: list(record({ text }, { persistent_id: text })) }),
   checklist,
   checklist_tasks_done: record(
     {},
@@ -96,6 +96,8 @@ const message = naming(
       reply_to_message: naming(
         record({ message_id: whole }, { date: whole, ...author, ...content, forum_topic_created: nested }),
       ),
+      reply_to_checklist_task_id: whole,
+      reply_to_poll_option_id: text,
       external_reply: naming(record({}, { origin, chat, message_id: whole, ...content })),
       quote: record({ text }, { is_manual: flag }),
       migrate_to_chat_id: whole,
