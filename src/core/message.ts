@@ -29,7 +29,7 @@ export interface InboundMessage {
   mentionsBot: boolean;
   /**
    * Personas whose own account or platform name was mentioned or written to; left out if there are none. Empty if personas
-   * have accounts of their own and the one that is no persona's was called instead: then the active persona is meant.
+   * have accounts of their own and the one that is no persona's was called instead: who is talked about is not meant then.
    */
   addresses?: PersonaId[];
   /**

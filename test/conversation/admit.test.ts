@@ -83,7 +83,7 @@ describe('whom a message addresses', () => {
   });
 });
 
-describe('where personas have accounts of their own, the account that is nobody’s is the active persona', () => {
+describe('where personas have accounts of their own, the one that is nobody’s calls the active persona', () => {
   const company = { ...group, invited: ['luna'] };
   const main = { mentionsBot: true, addresses: [] };
 
@@ -99,10 +99,10 @@ describe('where personas have accounts of their own, the account that is nobody�
     expect(addressed(text, company, main)).toBe(expected);
   });
 
-  it('also in an answer to what another persona said, and nobody else is asked', () => {
+  it('also in an answer to what another persona said; as nobody was named, an arbiter may choose', () => {
     const replyTo = { senderName: 'bot', text: 'hm', ours: true, personaId: 'luna' };
     const { turn } = admit([said('@coterie_bot and you?', { ...main, replyTo })], personas, company);
-    expect(turn).toMatchObject({ personaId: 'default', also: [], open: null });
+    expect(turn).toMatchObject({ personaId: 'default', also: [], open: 'sure' });
   });
 
   it('while a persona with that account is called by it, and one account for all means whoever is named', () => {

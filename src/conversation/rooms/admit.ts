@@ -92,9 +92,9 @@ function addressedBy(
 
   const byName = calledIn(message, here, { present, kind: rules.kind });
   if (byName.length > 0) return { to: byName, open: null };
-  if (isForNobodysAccount(message)) return { to: present.slice(0, 1), open: null };
 
-  const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
+  const isReply = message.replyTo?.ours && !callsNobodysAccount(message);
+  const repliedTo = isReply ? message.replyTo?.personaId : null;
   if (repliedTo && here.some(({ id }) => id === repliedTo)) return { to: [repliedTo], open: null };
 
   const active = present.slice(0, 1);
@@ -122,17 +122,17 @@ function calledIn(
   // In a direct chat the account is only where the message was sent, so explicit names in the text override it.
   const called = plainly.length > 0 && kind === 'direct' ? plainly : [...own, ...plainly];
   if (called.length > 0) return [...new Set(called)];
-  if (isForNobodysAccount(message)) return turnedTo(text.replace(OPENING_MENTION, ''), there);
+  if (callsNobodysAccount(message)) return turnedTo(text.replace(OPENING_MENTION, ''), there);
   return [text, ...spoken].map((words) => named(words, there)).find(({ length }) => length > 0) ?? [];
 }
 
 const OPENING_MENTION = /^[^@]{0,40}@\S+\s*/u;
 
 /**
- * Whether the account was called that is no persona's, where personas have accounts of their own: that is the active
- * persona's then. Whoever is talked about has not been called, unless somebody turns to them.
+ * Whether the account was called that is no persona's, where personas have accounts of their own. Then whoever is talked
+ * about, or whose words are answered, has not been called, unless somebody turns to them.
  */
-function isForNobodysAccount({ author, addresses }: StoredMessage): boolean {
+function callsNobodysAccount({ author, addresses }: StoredMessage): boolean {
   return author.kind === 'person' && addresses?.length === 0;
 }
 
