@@ -78,7 +78,7 @@ describe('a persona', () => {
     await say(fact);
     await say('My brother Tom breeds axolotls in Bergen.', BEN);
     await moveOn();
-    const prompt = await promptOf('Which instrument does Clara play, the bassoon?');
+    const prompt = await promptOf('Which instrument does my sister play?');
     const recalled = /<recalled>\n- \d{4}-\d\d-\d\d \d\d:\d\d, Anna Berg: (.*)\n<\/recalled>/.exec(prompt);
     expect(recalled?.[1]).toBe(fact);
     expect(await promptOf('Who breeds axolotls in Bergen?')).not.toContain('Tom');
@@ -116,7 +116,7 @@ describe('a persona', () => {
     const gateway = await on.start();
     await say('The combination of the shed is lavender fields.');
     await moveOn();
-    expect(await promptOf('What is the combination of the shed, lavender?')).toContain('lavender fields');
+    expect(await promptOf('What is the combination of the shed?')).toContain('lavender fields');
     await say('/reset');
     await gateway.stop('SIGKILL');
     await rm(join(on.home.folder, 'data/recall.db'), { force: true });
@@ -124,7 +124,7 @@ describe('a persona', () => {
     await writeFile(join(on.home.folder, 'data/recall.db'), 'this is no database');
     await on.start();
     for (let n = 0; n < 3; n++) {
-      await say('And what was the combination of the shed, please, lavender?');
+      await say('And what was the combination of the shed, please?');
       expect(lastUser()).not.toContain('<recalled>');
     }
   });
@@ -171,7 +171,7 @@ describeWithRedis('vectors through Redis and a worker', () => {
     // The first question may find out that the path is down; nobody after it waits for that.
     expect(Math.max(...slow.slice(1))).toBeLessThan(4_000);
     await moveOn();
-    expect(await promptOf('What do you know of the red bicycle?')).toContain(fact);
+    expect(await promptOf('What was the very first thing?')).toContain(fact);
     expect(embedded('green boat number 3')).toBe(false);
 
     await redis.start();

@@ -59,7 +59,12 @@ export function wordsOf({ text, heading }: Shown): string {
   return heading === null ? text : text.slice(text.indexOf('\n') + 1);
 }
 
+/** What a platform that others wrote may not know. */
+export type Ability = 'edits' | 'reactions' | 'replies' | 'files' | 'groups';
+
 export interface Platform {
+  /** What people cannot do on it: the conversation script leaves it out. Left out: they can do all. */
+  lacks?: ReadonlySet<Ability>;
   name: 'telegram' | 'discord' | 'whatsapp';
   /** Whether it recognises a message that is sent a second time: then nothing may ever stand twice. */
   recognisesResends: boolean;
@@ -69,6 +74,8 @@ export interface Platform {
   config: Record<string, unknown>;
   /** What the gateway's process needs in its environment to reach this fake, beside the configuration. */
   environment: Record<string, string>;
+  /** Before the first start, in the folder of the gateway. */
+  prepare?(folder: string): Promise<void>;
   /** Where the platform must see what a gateway writes to its log: how WhatsApp is linked by its QR. */
   attend?(log: () => string): void;
   /** Resolves when a gateway that was started is connected, logged in and takes in. */

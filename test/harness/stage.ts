@@ -28,6 +28,7 @@ export async function stageOn(
     channels: { [platform.name]: platform.config },
     ...given,
   });
+  await platform.prepare?.(home.folder);
   const started: Running[] = [];
   const launch = () => {
     const gateway = run(home, ['start'], platform.environment);
