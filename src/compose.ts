@@ -31,6 +31,7 @@ import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
 import { createMediaFiles } from './media/files.js';
+import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
@@ -267,7 +268,7 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
     log,
     clock: systemClock,
     maxBytes: media.maxBytes,
-    images: createImages({ log }),
+    images: createImages({ log, decoder: createImageDecoder(systemClock) }),
   });
 }
 
