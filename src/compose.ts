@@ -313,6 +313,7 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       images: config.model.images,
       maxOutputTokens,
       timeoutSeconds,
+      answerBytes: config.limits.answerBytes,
       clock: systemClock,
       log,
       quirks,
