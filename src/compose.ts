@@ -71,6 +71,10 @@ export interface TerminalWishes {
   lendTo(interject: (write: () => void) => void): void;
 }
 
+export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'media');
+}
+
 export function openStore(
   config: Config,
   log: Log,
@@ -97,7 +101,7 @@ export async function compose({
   const newId = randomUUID;
   const metrics = createMetrics();
   const { groupsDir } = config;
-  const mediaFolder = join(config.dataDir, 'media');
+  const mediaFolder = mediaFolderOf(config);
   const store = await openStore(config, log);
   const zone = createZone(config.timezone);
   const exclusive = locks();
