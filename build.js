@@ -9,8 +9,12 @@ rmSync('dist/compile-cache', { recursive: true, force: true });
 for (const name of readdirSync('dist')) if (/\.js(\.map)?$/.test(name)) rmSync(`dist/${name}`);
 
 await build({
-  // The second is a thread of the first, which looks for it beside itself.
-  entryPoints: { main: 'dist/modules/main.js', 'recall-worker': 'dist/modules/recall/recall-worker.js' },
+  // The others are a thread and a process of the first, which looks for them beside itself.
+  entryPoints: {
+    main: 'dist/modules/main.js',
+    'recall-worker': 'dist/modules/recall/recall-worker.js',
+    'image-process': 'dist/modules/media/image-process.js',
+  },
   outdir: 'dist',
   bundle: true,
   splitting: true,

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import type { BackupWishes } from './archive.js';
 import { describe, Fault } from './core/errors.js';
 
 const FAILED = 1;
@@ -53,8 +54,11 @@ withOptions(pair.command('whatsapp'), 'link WhatsApp by a code instead of a QR; 
   );
 withOptions(program.command('backup'), 'write database and groups into one file; the gateway may run')
   .argument('<file>')
-  .action(async (file: string, ...given) =>
-    (await import('./archive.js')).backUp(configOf(given), file, version),
+  .option('--with-credentials', 'also the logins of platforms (a linked WhatsApp device)')
+  .option('--with-media', 'also the files that people sent')
+  .option('--encrypt', 'with a passphrase, in the format of age (asked for, or COTERIE_PASSPHRASE)')
+  .action(async (file: string, wishes: BackupWishes, ...given) =>
+    (await import('./archive.js')).backUp(configOf(given), file, wishes, version),
   );
 withOptions(program.command('restore'), 'put a backup back; the gateway must not run')
   .argument('<file>')

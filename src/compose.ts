@@ -31,6 +31,7 @@ import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
 import { createMediaFiles } from './media/files.js';
+import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
@@ -70,6 +71,10 @@ export interface TerminalWishes {
   lendTo(interject: (write: () => void) => void): void;
 }
 
+export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'media');
+}
+
 export function openStore(
   config: Config,
   log: Log,
@@ -96,7 +101,7 @@ export async function compose({
   const newId = randomUUID;
   const metrics = createMetrics();
   const { groupsDir } = config;
-  const mediaFolder = join(config.dataDir, 'media');
+  const mediaFolder = mediaFolderOf(config);
   const store = await openStore(config, log);
   const zone = createZone(config.timezone);
   const exclusive = locks();
@@ -267,7 +272,7 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
     log,
     clock: systemClock,
     maxBytes: media.maxBytes,
-    images: createImages({ log }),
+    images: createImages({ log, decoder: createImageDecoder(systemClock) }),
   });
 }
 
@@ -312,6 +317,7 @@ export async function createModel(config: Config, store: Store, log: Log): Promi
       images: config.model.images,
       maxOutputTokens,
       timeoutSeconds,
+      answerBytes: config.limits.answerBytes,
       clock: systemClock,
       log,
       quirks,

@@ -164,6 +164,7 @@ export const configKeys = z.strictObject({
     media_bytes: whole(1).default(2_000_000_000),
     media_bytes_per_chat: whole(1).default(500_000_000),
   }),
+  limits: section({ answer_bytes: whole(1000).default(2_000_000) }),
   delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }),
   memory: section({
     long_term_max_chars: whole(1).default(12_000),

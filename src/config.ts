@@ -153,6 +153,7 @@ function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }:
         : null,
     media: camel(keys.media),
     retention: camel(keys.retention),
+    limits: camel(keys.limits),
     conversation: camel(keys.conversation),
     personas: camel(keys.personas),
     delivery: camel(keys.delivery),

@@ -57,6 +57,7 @@ describe('where the configuration is', () => {
       transcription: null,
       media: { maxBytes: 20_000_000 },
       retention: { days: 30, mediaBytes: 2_000_000_000, mediaBytesPerChat: 500_000_000 },
+      limits: { answerBytes: 2_000_000 },
       conversation: {
         compactAfterMessages: 200,
         keepRecentMessages: 80,

@@ -9,6 +9,7 @@ const SENTENCES = {
   model_silent: 'My language model took too long to answer. Please try again in a moment.',
   model_refused: 'My language model refused this request, so I have no answer. Please tell whoever runs me.',
   model_empty: 'My language model gave no answer this time. Please try again.',
+  model_endless: 'My language model would not stop writing, so I have no answer. Please try again.',
   context_too_long: 'This conversation has grown too long for my language model. /reset starts a new one.',
   lease_lost: 'Something went wrong on my side, and I could not answer. Please send it again.',
   unauthorised: 'That is not allowed here.',

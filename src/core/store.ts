@@ -37,7 +37,7 @@ export interface ChannelStore {
   ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
   /** An outbox entry by its id, delivered or not; null if there is none. */
   delivery(id: number): Promise<Delivery | null>;
-  /** Returns only the names that exist. Deleted by `quieten`, because it belongs to one machine. */
+  /** Returns only the names that exist. Deleted by `quieten` unless told otherwise, because it belongs to one machine. */
   channelState(channel: string, names: string[]): Promise<Map<string, string>>;
   /** Writes all values or none; null removes one. When it resolves, the values survive a crash of the process. */
   setChannelState(channel: string, values: ReadonlyMap<string, string | null>): Promise<void>;
@@ -83,13 +83,13 @@ export interface Store
     UpkeepStore {
   /** Calls `changed` soon after another process has written to the store. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
-  /** Writes a consistent copy of everything to a new file while running. */
-  copyTo(file: string): Promise<void>;
+  /** Writes a consistent copy of everything to a new file while running; without the logins, unless they are asked for. */
+  copyTo(file: string, what: { logins: boolean }): Promise<void>;
   /**
    * Makes a restored copy safe to start: undelivered entries are parked, unanswered messages count as answered, claims
-   * are removed. Returns how many of each.
+   * are removed, and logins unless they are to be kept. Returns how many of each.
    */
-  quieten(): Promise<{ deliveries: number; messages: number }>;
+  quieten(what?: { keepLogins: boolean }): Promise<{ deliveries: number; messages: number }>;
   /** Counts for `doctor` and `/status`. */
   census(): Promise<{ waiting: number; running: number; undelivered: number; parked: number }>;
   close(): Promise<void>;

@@ -26,6 +26,8 @@ export interface Answer {
 export interface AnswerReader {
   /** True where the text has grown. */
   add(chunk: unknown): boolean;
+  /** What it holds so far: text, calls, and what comes along. */
+  bytes(): number;
   /** What of the text can be seen already. */
   visible(): string;
   finish(): string | null;
@@ -49,6 +51,7 @@ export function createAnswer(): AnswerReader {
   const besides: Record<string, unknown> = {};
   const calls: PartialCall[] = [];
   const byIndex = new Map<number, PartialCall>();
+  let bytes = 0;
 
   function addCall(piece: Record<string, unknown>) {
     const named = record(piece.function) ?? piece;
@@ -64,6 +67,7 @@ export function createAnswer(): AnswerReader {
       calls.push(call);
       if (index !== null) byIndex.set(index, call);
     }
+    bytes += Buffer.byteLength(args);
     if (call.id === '') call.id = id;
     if (call.name !== name) call.name += name;
     call.arguments = whole ? args : call.arguments + args;
@@ -85,6 +89,7 @@ export function createAnswer(): AnswerReader {
       finish = word(choice.finish_reason) ?? finish ?? (whole === null ? null : 'stop');
       if (said === null) return false;
       addMessageFields(besides, said);
+      bytes += bytesOf(said);
       const piece = textOf(said.content) + (word(said.refusal) ?? '');
       text += piece;
       for (const call of Array.isArray(said.tool_calls) ? said.tool_calls : []) addCall(record(call) ?? {});
@@ -93,6 +98,7 @@ export function createAnswer(): AnswerReader {
       return piece !== '';
     },
 
+    bytes: () => bytes,
     visible: () => visibleSoFar(text),
 
     finish: () => finish,
@@ -111,6 +117,16 @@ export function createAnswer(): AnswerReader {
       };
     },
   };
+}
+
+/** Calls are counted by their arguments. */
+function bytesOf({ tool_calls: _, ...fields }: Record<string, unknown>): number {
+  let sum = 0;
+  for (const value of Object.values(fields)) {
+    if (typeof value === 'string') sum += Buffer.byteLength(value);
+    else if (typeof value === 'object' && value !== null) sum += Buffer.byteLength(JSON.stringify(value));
+  }
+  return sum;
 }
 
 /**

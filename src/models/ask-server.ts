@@ -41,6 +41,8 @@ export interface AskerOptions {
   server: ModelServer;
   /** How long nothing may come. */
   silenceMs: number;
+  /** How much an answer may hold, in bytes. */
+  mostBytes: number;
   images: 'auto' | 'yes' | 'no';
   /** How often the same server is asked, at most. */
   maxAttempts: number;
@@ -63,7 +65,8 @@ export type Asked = AsyncGenerator<ModelEvent, Answer>;
 export const quirkKey = (place: string, model: string): string => `${place} ${model}`;
 
 export function createAsker(options: AskerOptions) {
-  const { server, silenceMs, images, maxAttempts, quirks, window, sizeOf, clock, log, random } = options;
+  const { server, silenceMs, mostBytes, images, maxAttempts, quirks, window, sizeOf, clock, log, random } =
+    options;
   const apis = {
     chat: { post: createPost(server, clock.now), write: createRequestWriter(), reader: createAnswer },
     responses: {
@@ -111,7 +114,7 @@ export function createAsker(options: AskerOptions) {
         const { post, write, reader } = apis[sent.api];
         const whole = yield* attempt({
           ...{ post, body: write(sent), answer: reader(), takenIds },
-          ...{ silenceMs, shown, before, clock, signal },
+          ...{ silenceMs, mostBytes, shown, before, clock, signal },
         });
         // Some models call tools that nobody offered them.
         return sent.tools.length === 0 ? { ...whole, calls: [] } : whole;

@@ -16,6 +16,12 @@ export interface Shown {
   text: string;
 }
 
+/**
+ * Looking at the whole text for every piece of it would take a time that grows with its square: a long one is looked at
+ * whenever it has grown by a hundredth.
+ */
+const GROWTH = 1.01;
+
 export async function* attempt(ask: {
   post: Post;
   body: string;
@@ -26,12 +32,14 @@ export async function* attempt(ask: {
   /** How long nothing may come: before the headers, and between any two pieces of the answer. */
   silenceMs: number;
   shown: Shown;
+  /** How much an answer may hold, in bytes: text, calls and reasoning. */
+  mostBytes: number;
   /** What an earlier request has brought of the same answer; empty for none. */
   before: string;
   clock: Clock;
   signal: AbortSignal;
 }): AsyncGenerator<ModelEvent, Answer> {
-  const { answer, clock, silenceMs, signal, shown, before } = ask;
+  const { answer, clock, silenceMs, signal, shown, before, mostBytes } = ask;
   const connection = new AbortController();
   const hangUp = () => connection.abort();
   let lastHeard = clock.now();
@@ -58,14 +66,20 @@ export async function* attempt(ask: {
     const body = await ask.post(ask.body, connection.signal);
     heard();
     for (const event of eventsTo(shown, before)) yield event;
+    let dueAt = 0;
     for await (const chunk of chunksOf(body, heard, clock)) {
-      if (!answer.add(chunk)) continue;
+      const isMoreText = answer.add(chunk);
+      const size = answer.bytes();
+      if (size > mostBytes) throw new ServerError(endless(mostBytes));
+      if (!isMoreText || size < dueAt) continue;
+      dueAt = size * GROWTH;
       for (const event of eventsTo(shown, continuedSoFar(before, answer.visible()))) yield event;
     }
     open = false;
   } catch (error) {
     // What was complete is an answer, however its connection ended.
-    if (answer.finish() === null || signal.aborted) {
+    const isEndless = error instanceof ServerError && error.details.kind === 'endless';
+    if (answer.finish() === null || signal.aborted || isEndless) {
       if (!silent) throw error;
       throw new ServerError({ kind: 'silent', words: `was silent for ${silenceMs / 1000} s` });
     }
@@ -81,6 +95,11 @@ export async function* attempt(ask: {
   const text = continued(before, complete.text);
   for (const event of eventsTo(shown, text)) yield event;
   return { ...complete, text };
+}
+
+function endless(mostBytes: number) {
+  const words = `wrote more than ${mostBytes.toLocaleString('en')} bytes without coming to an end`;
+  return { kind: 'endless' as const, words };
 }
 
 /** The events that lead from what was shown to `text`: what is new, after a restart where it does not continue. */

@@ -10,6 +10,8 @@ import { errorBody, plainWords, ServerError } from './server-error.js';
 
 /** How long a server may keep the connection open after the end of its answer. */
 const END_MS = 100;
+/** More than the largest answer takes as one JSON document. */
+const LONGEST_LINE = 32_000_000;
 
 /** `heard` is called for whatever arrives, comments that only keep the connection alive included. */
 export async function* chunksOf(body: Readable, heard: () => void, clock: Clock): AsyncGenerator<unknown> {
@@ -23,6 +25,12 @@ export async function* chunksOf(body: Readable, heard: () => void, clock: Clock)
     const { done, value } = await readSome(reader);
     heard();
     if (!done) unread += value;
+    if (unread.length > LONGEST_LINE) {
+      const words = `sent ${LONGEST_LINE.toLocaleString('en')} characters without the end of a line`;
+      throw new ServerError({ kind: 'endless', words });
+    }
+    // A line that goes on need not be read from its beginning for each piece of it.
+    if (!done && form === 'events' && !/[\r\n]/.test(value)) continue;
     if (form === 'unknown') form = formOf(unread);
 
     if (form === 'events') {

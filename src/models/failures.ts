@@ -24,6 +24,7 @@ export interface Verdict {
 /** `estimated`: our estimate of the request in tokens. */
 export function classify(error: ServerErrorDetails, estimated: number): Verdict {
   if (error.kind === 'silent') return { code: 'model_silent', retry: false };
+  if (error.kind === 'endless') return { code: 'model_endless', retry: false };
   if (error.kind !== 'answered') return { code: 'model_unreachable', retry: true };
 
   const { status, code = '', words } = error;

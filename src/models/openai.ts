@@ -26,10 +26,14 @@ import { createQuirkStore, type QuirkStorage } from './quirk-store.js';
 import { createRedactor, shownUrl } from './redact.js';
 import { createSizer } from './request-size.js';
 
+const ANSWER_BYTES = 2_000_000;
+
 export interface OpenAiModelOptions {
   server: ModelServer;
   maxOutputTokens: number;
   timeoutSeconds: number;
+  /** How much an answer may hold, in bytes; 2 MB. */
+  answerBytes?: number;
   /** Whether pictures are sent: `auto` tries, and remembers a refusal. `auto` where left out. */
   images?: 'auto' | 'yes' | 'no';
   /** How often the same server is asked, at most; 3. */
@@ -66,6 +70,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   const ask = createAsker({
     ...{ server, images, maxAttempts, quirks, window, sizeOf, clock, log, random },
     silenceMs: options.timeoutSeconds * 1000,
+    mostBytes: options.answerBytes ?? ANSWER_BYTES,
   });
 
   /** The fewest tokens of what is configured, what the window has room for and what the caller wants. */

@@ -14,12 +14,14 @@ export function createResponsesAnswer(): AnswerReader {
   let text = '';
   let speaking: unknown = null;
   let last: Item | null = null;
+  let bytes = 0;
 
   function addText(piece: string, item: unknown): void {
     // What a model says before and after it thought again are paragraphs.
     if (text !== '' && item !== speaking) text += '\n\n';
     speaking = item;
     text += piece;
+    bytes += Buffer.byteLength(piece);
   }
 
   return {
@@ -34,7 +36,10 @@ export function createResponsesAnswer(): AnswerReader {
         }
         case 'response.output_item.done': {
           const item = record(event.item);
-          if (item !== null) items.push(item);
+          if (item !== null) {
+            items.push(item);
+            bytes += Buffer.byteLength(JSON.stringify(item));
+          }
           return false;
         }
         case 'response.completed':
@@ -58,6 +63,7 @@ export function createResponsesAnswer(): AnswerReader {
       return text !== '';
     },
 
+    bytes: () => bytes,
     visible: () => text,
     finish: () => (last === null ? null : finishOf(last, items)),
 

@@ -5,9 +5,10 @@ import { record, word } from './json.js';
 export interface ServerErrorDetails {
   /**
    * answered: the server said so itself. unreachable: no connection, or it broke before an answer. broken: the
-   * answer is not one (cut, HTML, nothing). silent: nothing came for `timeout_seconds`.
+   * answer is not one (cut, HTML, nothing). silent: nothing came for `timeout_seconds`. endless: more came than an
+   * answer may hold.
    */
-  kind: 'answered' | 'unreachable' | 'broken' | 'silent';
+  kind: 'answered' | 'unreachable' | 'broken' | 'silent' | 'endless';
   words: string;
   status?: number | undefined;
   code?: string | undefined;

@@ -1,6 +1,7 @@
 /**
  * A backup: one .tar.gz with a manifest, a consistent copy of the database and the files of `groups/`, made
- * while the gateway runs. It is put together beside its target and appears there whole, or not at all.
+ * while the gateway runs. Logins (a WhatsApp device, Discord's session) and people's files are in it only where they are
+ * asked for. It is put together beside its target and appears there whole, or not at all.
  */
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
@@ -8,14 +9,17 @@ import { create } from 'tar';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
+import { encrypt, type Secret } from './encrypted.js';
 
 /** The names in the archive, and the version of their arrangement. */
 export const ARCHIVE = {
   format: 'coterie-backup',
-  version: 1,
+  /** 2 has files that people sent. */
+  version: 2,
   manifest: 'manifest.json',
   database: 'coterie.db',
   groups: 'groups',
+  media: 'media',
 };
 
 /** Folders that a restore had to set aside inside `groups/` begin so; they are no part of a backup. */
@@ -28,6 +32,8 @@ export interface Manifest {
   madeBy: string;
   /** ISO 8601. */
   madeAt: string;
+  /** The logins of platforms are in it; left out: as before this was said, they were never put back. */
+  logins?: boolean;
 }
 
 export interface BackupSummary {
@@ -35,6 +41,7 @@ export interface BackupSummary {
   bytes: number;
   /** Files under `groups/`. */
   groupFiles: number;
+  mediaFiles: number;
   /** What could not be read, with the reason; everything else is in the backup. */
   skipped: string[];
 }
@@ -43,6 +50,11 @@ export async function backup(order: {
   file: string;
   store: Pick<Store, 'copyTo'>;
   groupsDir: string;
+  /** The folder of the files that people sent; null: without them. */
+  mediaDir: string | null;
+  logins: boolean;
+  /** null: not encrypted. */
+  secret: Secret | null;
   clock: Pick<Clock, 'now'>;
   version: string;
 }): Promise<BackupSummary> {
@@ -51,27 +63,34 @@ export async function backup(order: {
   // Private from its first byte: conversations stand in it.
   const staging = await fs.mkdtemp(join(dirname(file), `.${basename(file)}-`));
   try {
-    await order.store.copyTo(join(staging, ARCHIVE.database));
+    await order.store.copyTo(join(staging, ARCHIVE.database), { logins: order.logins });
     const copied: Copied = { files: 0, skipped: [] };
     await copyTree(order.groupsDir, join(staging, ARCHIVE.groups), [], copied);
+    const media: Copied = { files: 0, skipped: copied.skipped };
+    if (order.mediaDir !== null) await copyTree(order.mediaDir, join(staging, ARCHIVE.media), [], media);
     const manifest: Manifest = {
       format: ARCHIVE.format,
-      version: ARCHIVE.version,
+      version: order.mediaDir === null ? 1 : ARCHIVE.version,
       madeBy: order.version,
       madeAt: new Date(order.clock.now()).toISOString(),
+      logins: order.logins,
     };
     await fs.writeFile(join(staging, ARCHIVE.manifest), `${JSON.stringify(manifest, null, 2)}\n`);
 
     const archive = join(staging, 'archive.tar.gz');
     const entries = [ARCHIVE.manifest, ARCHIVE.database, ARCHIVE.groups];
+    if (order.mediaDir !== null) entries.push(ARCHIVE.media);
     await create({ gzip: true, portable: true, cwd: staging, file: archive, strict: true }, entries);
-    await fs.chmod(archive, 0o600);
-    const bytes = await syncedSize(archive);
-    await fs.rename(archive, file);
+    const whole = order.secret === null ? archive : join(staging, 'archive.age');
+    if (order.secret !== null) await encrypt(archive, whole, order.secret);
+    await fs.chmod(whole, 0o600);
+    const bytes = await syncedSize(whole);
+    await fs.rename(whole, file);
     return {
       file,
       bytes,
       groupFiles: copied.files,
+      mediaFiles: media.files,
       skipped: copied.skipped.map((reason) => reason.replace(`${order.groupsDir}/`, '')),
     };
   } catch (error) {

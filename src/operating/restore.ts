@@ -9,11 +9,14 @@ import { extract, list } from 'tar';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
 import { ARCHIVE, INSIDE, type Manifest } from './backup.js';
+import { decrypt, isEncrypted } from './encrypted.js';
 
 export interface RestoreSummary {
   /** When the backup was made, ISO 8601, and by which version. */
   madeAt: string;
   madeBy: string;
+  /** Whether the logins of platforms were put back. */
+  logins: boolean;
   /** Where that which was there before stands now. */
   kept: string[];
   /** Parked deliveries and messages that count as answered. */
@@ -25,21 +28,30 @@ export async function restore(order: {
   file: string;
   dataDir: string;
   groupsDir: string;
+  mediaDir: string;
+  /** Asked for where the backup is encrypted. */
+  passphrase(): Promise<string>;
   /** Opens a database at any path, migrating it; refuses one from a newer version. */
   openStore(file: string): Promise<Pick<Store, 'quieten' | 'close'>>;
   now: number;
 }): Promise<RestoreSummary> {
-  const file = resolve(order.file);
-  await checkArchive(file);
+  const given = resolve(order.file);
+  if (!(await stat(given).catch(() => null))?.isFile()) throw refusal(given, 'there is no such file');
+  const passphrase = (await isEncrypted(given)) ? await order.passphrase() : null;
   const stage = await makeStage(order.dataDir);
   try {
+    const file = passphrase === null ? given : join(stage, 'archive.tar.gz');
+    if (passphrase !== null) await decrypt(given, file, passphrase);
+    await checkArchive(file, given);
     await extract({ file, cwd: stage, strict: true, preserveOwner: false });
-    const manifest = await readManifest(file, join(stage, ARCHIVE.manifest));
+    const manifest = await readManifest(given, join(stage, ARCHIVE.manifest));
     const groups = join(stage, ARCHIVE.groups);
+    const media = join(stage, ARCHIVE.media);
     await mkdir(groups, { recursive: true });
 
     const store = await order.openStore(join(stage, ARCHIVE.database));
-    const quiet = await store.quieten().finally(() => store.close());
+    const keepLogins = manifest.logins === true;
+    const quiet = await store.quieten({ keepLogins }).finally(() => store.close());
 
     const suffix = `.before-restore-${new Date(order.now).toISOString().replace(/[-:]|\.\d+/g, '')}`;
     const kept = await swap([
@@ -50,13 +62,16 @@ export async function restore(order: {
         aside: join(order.dataDir, `${ARCHIVE.database}${suffix}${tail}`),
       })),
       { from: groups, to: resolve(order.groupsDir), aside: `${resolve(order.groupsDir)}${suffix}` },
+      ...((await exists(media))
+        ? [{ from: media, to: order.mediaDir, aside: `${order.mediaDir}${suffix}` }]
+        : []),
     ]);
-    return { madeAt: manifest.madeAt, madeBy: manifest.madeBy, kept, ...quiet };
+    return { madeAt: manifest.madeAt, madeBy: manifest.madeBy, logins: keepLogins, kept, ...quiet };
   } catch (error) {
     if (error instanceof Fault) throw error;
     throw new Fault(
       'store_unavailable',
-      `The backup ${file} could not be restored; nothing was changed`,
+      `The backup ${given} could not be restored; nothing was changed`,
       error,
     );
   } finally {
@@ -73,11 +88,13 @@ async function makeStage(dataDir: string): Promise<string> {
   }
 }
 
+function refusal(file: string, why: string): Fault {
+  return new Fault('configuration', `${file} cannot be restored: ${why}`);
+}
+
 /** Everything that can be refused without unpacking: what is no archive, not ours, or leads elsewhere. */
-async function checkArchive(file: string): Promise<void> {
-  const refuse = (why: string) => new Fault('configuration', `${file} cannot be restored: ${why}`);
-  const there = await stat(file).catch(() => null);
-  if (!there?.isFile()) throw refuse('there is no such file');
+async function checkArchive(file: string, given: string): Promise<void> {
+  const refuse = (why: string) => refusal(given, why);
   const found = new Set<string>();
   const foreign: string[] = [];
   try {
@@ -104,6 +121,7 @@ function isOurs(path: string): boolean {
   if (rest.some((part) => part === '' || part === '.' || part === '..' || part.includes('\\'))) return false;
   return (
     first === ARCHIVE.groups ||
+    first === ARCHIVE.media ||
     ((first === ARCHIVE.manifest || first === ARCHIVE.database) && rest.length === 0)
   );
 }
@@ -115,14 +133,14 @@ async function readManifest(archive: string, file: string): Promise<Manifest> {
   if (manifest?.format !== ARCHIVE.format || typeof manifest.version !== 'number') {
     throw new Fault('configuration', `${archive} cannot be restored: it is no backup made by coterie`);
   }
-  const { format, version, madeBy, madeAt } = manifest;
+  const { format, version, madeBy, madeAt, logins = false } = manifest;
   if (version > ARCHIVE.version) {
     throw new Fault(
       'store_newer',
       `${archive} was made by a newer coterie (${madeBy}); update this one first`,
     );
   }
-  return { format, version, madeBy: String(madeBy), madeAt: String(madeAt) };
+  return { format, version, madeBy: String(madeBy), madeAt: String(madeAt), logins: logins === true };
 }
 
 interface Swap {

@@ -12,6 +12,7 @@ import { createMedia } from '../../src/media/media.js';
 import { SMALL_PNG } from '../e2e/pictures.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
+import { imageDecoder } from '../media/support.js';
 
 let on: Workbench;
 let folder: string;
@@ -58,7 +59,7 @@ async function open(more: WorkbenchOptions = {}): Promise<void> {
   let n = 0;
   const media = createMedia({
     files: createMediaFiles({ folder, newId: () => `f${n++}` }),
-    images: createImages({ log: quietLog }),
+    images: createImages({ log: quietLog, decoder: imageDecoder() }),
     transcriber: { transcribe: async () => spoken },
     ...{ maxBytes: 1_000_000, clock: systemClock, log: quietLog },
   });

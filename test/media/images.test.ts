@@ -1,9 +1,14 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { createImages, type Prepared } from '../../src/media/images.js';
-import { bomb, keptLog, noise } from './support.js';
+import { systemClock } from '../../src/core/clock.js';
+import { type Prepared, unchanged } from '../../src/media/decode.js';
+import { createImageDecoder } from '../../src/media/image-child.js';
+import { createImages } from '../../src/media/images.js';
+import { manualClock } from '../fakes/clock.js';
+import { bomb, imageDecoder, keptLog, noise } from './support.js';
 
-const images = createImages({ log: keptLog() });
+const COUNTING = new URL('./counting-process.mjs', import.meta.url);
+const images = createImages({ log: keptLog(), decoder: imageDecoder() });
 
 async function prepared(bytes: Buffer) {
   const made = await images.prepare(bytes);
@@ -123,7 +128,13 @@ describe('what cannot be read', () => {
 
 describe('without the library', () => {
   const log = keptLog();
-  const bare = createImages({ log, load: () => Promise.reject(new Error('no binary for this machine')) });
+  const decoder = {
+    decode: async (bytes: Buffer, type: string) => ({
+      prepared: unchanged(bytes, type),
+      missing: 'no binary for this machine',
+    }),
+  };
+  const bare = createImages({ log, decoder });
 
   test('what models take passes, the rest does not, and the log says so once', async () => {
     const png = await noise(8, 8).png().toBuffer();
@@ -133,5 +144,52 @@ describe('without the library', () => {
     const heavy = Buffer.concat([png, Buffer.alloc(4_000_000)]);
     expect(await bare.prepare(heavy)).toMatchObject({ kind: 'unreadable' });
     expect(log.lines.filter((line) => line.includes('no binary for this machine'))).toHaveLength(1);
+  });
+});
+
+describe('what strangers send', () => {
+  const flat = (side: number) =>
+    sharp({ create: { width: side, height: side, channels: 3, background: '#123456' } });
+
+  test('an AVIF of some hundred bytes with 16 million pixels is refused by its size', async () => {
+    const bytes = await flat(4_000).avif({ effort: 0 }).toBuffer();
+    expect(bytes.length).toBeLessThan(1_000);
+    expect(await reason(bytes)).toContain('pixel limit');
+  });
+
+  test('one that needs more memory than a picture may have ends its process, not ours, and the next one is seen', async () => {
+    const tight = createImages({
+      log: keptLog(),
+      decoder: imageDecoder({ ms: 15_000, megabytes: 150, idleMs: 1_000 }),
+    });
+    const heavy = await flat(3_400).avif({ effort: 0 }).toBuffer();
+    const before = process.memoryUsage().rss;
+    expect((await tight.prepare(heavy)).kind).toBe('unreadable');
+    expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
+    expect((await tight.prepare(await noise(40, 40).png().toBuffer())).kind).toBe('image');
+  });
+
+  test('one that takes too long is ended, and the next one is looked at', async () => {
+    const clock = manualClock();
+    const decoder = createImageDecoder(clock, COUNTING, { ms: 5_000, megabytes: 500, idleMs: 60_000 });
+    const waits = clock.asleep(5_000);
+    const hanging = decoder.decode(Buffer.alloc(1), 'hang');
+    await waits;
+    await clock.advance(5_000);
+    expect((await hanging).prepared).toEqual({
+      kind: 'unreadable',
+      reason: 'it takes longer than 5 seconds to decode',
+    });
+    const next = await decoder.decode(Buffer.alloc(1), 'image/png');
+    expect(next.prepared).toMatchObject({ reason: '1 at once' });
+    await clock.advance(60_000);
+  });
+
+  test('many at once are decoded one after another', async () => {
+    const decoder = createImageDecoder(systemClock, COUNTING, { ms: 15_000, megabytes: 500, idleMs: 10 });
+    const answers = await Promise.all([1, 2, 3, 4].map(() => decoder.decode(Buffer.alloc(1), 'image/png')));
+    expect(new Set(answers.map(({ prepared }) => JSON.stringify(prepared)))).toEqual(
+      new Set([JSON.stringify({ kind: 'unreadable', reason: '1 at once' })]),
+    );
   });
 });

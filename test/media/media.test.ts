@@ -11,7 +11,7 @@ import { createMediaFiles } from '../../src/media/files.js';
 import { createImages } from '../../src/media/images.js';
 import { createMedia } from '../../src/media/media.js';
 import { manualClock } from '../fakes/clock.js';
-import { attachment, keptLog, noise, tempFolder } from './support.js';
+import { attachment, imageDecoder, keptLog, noise, tempFolder } from './support.js';
 
 const MAX = 20_000_000;
 const CHAT = 'telegram_1';
@@ -30,7 +30,14 @@ async function setUp(parts: { transcriber?: Transcriber | null; maxBytes?: numbe
   let made = 0;
   const files = createMediaFiles({ folder, newId: () => `id-${++made}` });
   const { transcriber = null, maxBytes = MAX } = parts;
-  const media = createMedia({ files, images: createImages({ log }), transcriber, maxBytes, clock, log });
+  const media = createMedia({
+    files,
+    images: createImages({ log, decoder: imageDecoder() }),
+    transcriber,
+    maxBytes,
+    clock,
+    log,
+  });
   const fetched: Attachment[] = [];
 
   /** `content` is what every fetch gives. */

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import sharp from 'sharp';
 import { onTestFinished } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { StoredAttachment } from '../../src/core/media.js';
+import { createImageDecoder } from '../../src/media/image-child.js';
 
 export function keptLog(): Log & { lines: string[] } {
   const lines: string[] = [];
@@ -14,6 +16,11 @@ export function keptLog(): Log & { lines: string[] } {
     lines.push(`${message} ${JSON.stringify(fields)}`);
   };
   return { lines, debug: note, info: note, warn: note, error: note };
+}
+
+/** The process as it was compiled. */
+export function imageDecoder(limits?: Parameters<typeof createImageDecoder>[2]) {
+  return createImageDecoder(systemClock, new URL('../../dist/image-process.js', import.meta.url), limits);
 }
 
 export async function tempFolder(): Promise<string> {

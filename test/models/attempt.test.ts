@@ -33,7 +33,7 @@ async function answerOf(writing: AsyncGenerator<unknown, Answer>): Promise<Answe
   return next.value;
 }
 
-function begin() {
+function begin(mostBytes = 2_000_000) {
   const clock = manualClock();
   const fed = fedAnswer();
   let hungUp = false;
@@ -49,6 +49,7 @@ function begin() {
     answer: createAnswer(),
     takenIds: () => new Set(),
     silenceMs: 60_000,
+    mostBytes,
     shown: { text: '' },
     before: '',
     clock,
@@ -92,4 +93,54 @@ test('after the answer said that it is finished, neither silence nor a cut is of
   await cut.fed.fed({ content: 'tea' }, 'stop');
   cut.fed.break();
   expect((await cut.answer).text).toBe('tea');
+});
+
+test('a long answer is looked at as it grows, not again for every piece of it', async () => {
+  const answer = createAnswer();
+  let looks = 0;
+  const counted = {
+    ...answer,
+    visible() {
+      looks++;
+      return answer.visible();
+    },
+  };
+  const pieces = 50_000;
+  const lines = Array.from({ length: pieces }, (_, n) => {
+    const finish_reason = n === pieces - 1 ? 'stop' : null;
+    return `data: ${JSON.stringify({ choices: [{ delta: { content: 'a few words, ' }, finish_reason }] })}\n\n`;
+  });
+  const writing = attempt({
+    post: async () => Readable.from([...lines, 'data: [DONE]\n\n']),
+    body: '{}',
+    answer: counted,
+    takenIds: () => new Set(),
+    silenceMs: 60_000,
+    mostBytes: 2_000_000,
+    shown: { text: '' },
+    before: '',
+    clock: manualClock(),
+    signal: new AbortController().signal,
+  });
+  let written = '';
+  let next = await writing.next();
+  for (; !next.done; next = await writing.next()) {
+    if (next.value.kind === 'text') written += next.value.delta;
+  }
+  expect(next.value.text).toBe('a few words, '.repeat(pieces));
+  expect(written).toBe(next.value.text);
+  expect(looks).toBeLessThan(2_000);
+});
+
+test.each([
+  ['text', { content: 'x'.repeat(600) }],
+  ['reasoning', { reasoning_content: 'x'.repeat(600) }],
+  ['a call', { tool_calls: [{ index: 0, id: 'a', function: { name: 'n', arguments: 'x'.repeat(600) } }] }],
+])('an answer that does not end is given up when it holds too much: %s', async (_what, delta) => {
+  const { fed, answer, hungUp } = begin(1_000);
+  await fed.fed(delta);
+  expect(hungUp()).toBe(false);
+  void fed.fed(delta);
+  await expect(answer).rejects.toMatchObject({ details: { kind: 'endless' } });
+  expect(hungUp()).toBe(true);
 });

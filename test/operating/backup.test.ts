@@ -18,6 +18,7 @@ import { create } from 'tar';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import { ARCHIVE, backup } from '../../src/operating/backup.js';
+import type { Secret } from '../../src/operating/encrypted.js';
 import { restore, setAsideInside } from '../../src/operating/restore.js';
 
 const NOW = Date.UTC(2026, 4, 6, 7, 8, 9);
@@ -61,22 +62,28 @@ function wordIn(path: string): unknown {
 
 const store = (word: string) => ({ copyTo: async (path: string) => writeDatabase(path, word) });
 
-function backUp(word = 'saved') {
-  return backup({ file, store: store(word), groupsDir, clock: { now: () => NOW }, version: '1.2.3' });
+const PLAIN = { mediaDir: null, logins: false, secret: null };
+
+function backUp(word = 'saved', wishes: { mediaDir?: string; logins?: boolean; secret?: Secret } = {}) {
+  const clock = { now: () => NOW };
+  return backup({ file, store: store(word), groupsDir, clock, version: '1.2.3', ...PLAIN, ...wishes });
 }
 
 /** Restores, with a store that adds to the database's word that it was made quiet. */
-function restoreIt(opened: string[] = []) {
+function restoreIt(opened: string[] = [], passphrase = 'none was given', kept: boolean[] = []) {
   return restore({
     file,
     dataDir,
     groupsDir,
+    mediaDir: join(dataDir, 'media'),
+    passphrase: async () => passphrase,
     now: NOW,
     openStore: async (path) => {
       opened.push(path);
       const database = new Database(path, { fileMustExist: true });
       return {
-        quieten: async () => {
+        quieten: async ({ keepLogins } = { keepLogins: false }) => {
+          kept.push(keepLogins);
           database.exec("UPDATE words SET word = word || ', quiet'");
           return { deliveries: 2, messages: 3 };
         },
@@ -128,6 +135,7 @@ describe('a backup', () => {
     const done = await restoreIt(opened);
     expect(done).toEqual({
       madeAt: '2026-05-06T07:08:09.000Z',
+      logins: false,
       madeBy: '1.2.3',
       deliveries: 2,
       messages: 3,
@@ -184,10 +192,50 @@ describe('a backup', () => {
     expect(await tree(groupsDir)).toEqual({ 'a/MEMORY.md': 'memory', 'a/linked.md': 'notes' });
   });
 
+  it('holds files that people sent only where they are asked for, and puts them back', async () => {
+    await put(join(dataDir, 'media/telegram_1/a.jpg'), 'picture');
+    await backUp();
+    await restoreIt();
+    expect(await readFile(join(dataDir, 'media/telegram_1/a.jpg'), 'utf8')).toBe('picture');
+    const { mediaFiles } = await backUp('saved', { mediaDir: join(dataDir, 'media') });
+    expect(mediaFiles).toBe(1);
+    await rm(join(dataDir, 'media'), { recursive: true });
+    await restoreIt();
+    expect(await tree(join(dataDir, 'media'))).toEqual({ 'telegram_1/a.jpg': 'picture' });
+  });
+
+  it('is for nobody else to read, and puts logins back only where it was made with them', async () => {
+    await backUp();
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const kept: boolean[] = [];
+    await restoreIt([], '', kept);
+    await backUp('saved', { logins: true });
+    await restoreIt([], '', kept);
+    expect(kept).toEqual([false, true]);
+  });
+
+  it('that is encrypted says nothing without its passphrase', async () => {
+    await put(join(groupsDir, 'a/MEMORY.md'), 'the secret of the memory');
+    await backUp('the secret of the database', {
+      secret: { passphrase: 'correct horse', workFactor: 8 },
+    });
+    const bytes = await readFile(file);
+    expect(bytes.toString('latin1')).toMatch(/^age-encryption\.org\/v1\n-> scrypt /);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await readdir(folder)).sort()).toEqual(['backup.tar.gz', 'data', 'groups']);
+    await put(join(groupsDir, 'a/MEMORY.md'), 'another memory');
+    const wrong = restoreIt([], 'wrong horse');
+    await expect(wrong).rejects.toMatchObject({ code: 'configuration' });
+    expect(await readFile(join(groupsDir, 'a/MEMORY.md'), 'utf8')).toBe('another memory');
+    await restoreIt([], 'correct horse');
+    expect(await readFile(join(groupsDir, 'a/MEMORY.md'), 'utf8')).toBe('the secret of the memory');
+  });
+
   it('replaces an older one only when it is whole, and leaves nothing behind when it fails', async () => {
     await writeFile(file, 'the older one');
     const failing = { copyTo: () => Promise.reject(new Error('disk I/O error')) };
-    const making = backup({ file, store: failing, groupsDir, clock: { now: () => NOW }, version: '1' });
+    const clock = { now: () => NOW };
+    const making = backup({ file, store: failing, groupsDir, clock, version: '1', ...PLAIN });
     await expect(making).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining(file),
@@ -265,7 +313,7 @@ describe('a restore refuses', () => {
   });
 
   it('a newer version', async () => {
-    await archive({ 'coterie.db': '' }, { format: ARCHIVE.format, version: 2, madeBy: '9.9.9' });
+    await archive({ 'coterie.db': '' }, { format: ARCHIVE.format, version: 3, madeBy: '9.9.9' });
     const fault = await refusal();
     expect([fault.code, fault.message]).toEqual(['store_newer', expect.stringContaining('9.9.9')]);
   });

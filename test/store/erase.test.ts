@@ -179,7 +179,7 @@ describe('what was forgotten', () => {
   it('does no harm to a copy that is being made meanwhile', async () => {
     await fill(8, 150);
     const copy = `${place.file}.copy`;
-    await Promise.all([store.copyTo(copy), erase()]);
+    await Promise.all([store.copyTo(copy, { logins: true }), erase()]);
     expect(await timesIn(SECRET)).toBe(0);
     const copied = new Database(copy, { readonly: true });
     expect(keep(copied.prepare('PRAGMA integrity_check')).pluck().get()).toBe('ok');

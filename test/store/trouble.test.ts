@@ -1,5 +1,5 @@
 /** The database locked, the disk full, the file broken: waited for, or told, and nothing half written. */
-import { open, writeFile } from 'node:fs/promises';
+import { open, readFile, writeFile } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
@@ -151,7 +151,7 @@ describe('a copy', () => {
     const many = (n: number) => Array.from({ length: 200 }, (_, i) => message(`${n}.${i}`, 'x'.repeat(500)));
     for (let n = 0; n < 10; n++) await receive(store, many(n), { cursor: `${n}` });
     const file = `${place.file}.copy`;
-    const copying = store.copyTo(file);
+    const copying = store.copyTo(file, { logins: true });
     for (let n = 10; n < 14; n++) await receive(store, many(n), { cursor: `${n}` });
     await copying;
     const copy = await place.open({ file });
@@ -162,12 +162,27 @@ describe('a copy', () => {
     expect((await store.census()).waiting, 'the original goes on').toBe(2_800);
   });
 
+  it('holds no trace of logins unless they are asked for', async () => {
+    const store = await place.open();
+    await store.setChannelState('whatsapp', new Map([['creds', 'the-device-key-'.repeat(400)]]));
+    const [without, along] = [`${place.file}.without`, `${place.file}.along`];
+    await store.copyTo(without, { logins: false });
+    await store.copyTo(along, { logins: true });
+    expect((await readFile(without)).includes('the-device-key')).toBe(false);
+    expect((await readFile(along)).includes('the-device-key')).toBe(true);
+    const copy = await place.open({ file: along });
+    await copy.quieten({ keepLogins: true });
+    expect((await copy.channelState('whatsapp', ['creds'])).size).toBe(1);
+    await copy.quieten();
+    expect((await copy.channelState('whatsapp', ['creds'])).size).toBe(0);
+  });
+
   it('that cannot be written is told of, and leaves nothing behind', async () => {
     const store = await place.open();
     const file = `${place.folder}/missing/copy.db`;
-    await expect(store.copyTo(file)).rejects.toThrow();
+    await expect(store.copyTo(file, { logins: true })).rejects.toThrow();
     await writeFile(`${place.file}.copy.partial`, 'left by an earlier try');
-    await store.copyTo(`${place.file}.copy`);
+    await store.copyTo(`${place.file}.copy`, { logins: true });
     expect(await waitingTexts(await place.open({ file: `${place.file}.copy` }))).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ export interface Connection extends Omit<Patience, 'drain'> {
   /** Calls `changed` soon after another process has written. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
   /** Copies everything consistently into a new file, while other processes go on writing. */
-  copyTo(file: string): Promise<void>;
+  copyTo(file: string, change?: (copy: Database.Database) => void): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -131,11 +131,12 @@ export async function connect(options: {
       };
     },
     // The binding's `backup` creates a native object whose collection aborts Node 24 (see `keepStatements`).
-    async copyTo(copy) {
+    async copyTo(copy, change) {
       const partial = `${copy}.partial`;
       try {
         await rm(partial, { force: true });
         await patiently(() => void raw.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`));
+        if (change) changeCopy(partial, change);
         await rename(partial, copy);
       } catch (error) {
         await rm(partial, { force: true });
@@ -150,6 +151,18 @@ export async function connect(options: {
       await log.close();
     },
   };
+}
+
+/** Leaves nothing of what it takes away, neither in the file nor beside it. */
+function changeCopy(file: string, change: (copy: Database.Database) => void): void {
+  const copy = new Database(file);
+  try {
+    copy.exec('pragma journal_mode = delete; pragma secure_delete = on');
+    change(copy);
+    copy.exec('vacuum');
+  } finally {
+    copy.close();
+  }
 }
 
 /**

@@ -22,7 +22,7 @@ import { speakOf } from './speak.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
 import { suspendedOf, turnStore } from './turns.js';
-import { upkeepOf } from './upkeep.js';
+import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
 import { usageAdderOf, valueStore } from './values.js';
 import { versionStore } from './versions.js';
 import { viewStore, viewsOf } from './views.js';
@@ -94,7 +94,7 @@ export function storeOn(connection: Connection, clock: Clock): Store {
     ...pruneStore(connection),
     ...upkeepOf(connection, clock),
     watch,
-    copyTo,
+    copyTo: (file, { logins }) => copyTo(file, logins ? undefined : (copy) => copy.exec(FORGET_LOGINS)),
     close,
   };
 }

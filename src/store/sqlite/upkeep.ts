@@ -14,10 +14,11 @@ const QUIETEN = [
   'delete from shown',
   'delete from question',
   `update command set state = 'done', finished_at = @now where finished_at is null`,
-  // A login from another time or machine would be rejected, or conflict with the current one.
-  'delete from channel_state',
   'update room set lease_owner = null where lease_owner is not null',
 ];
+
+/** A login from another time or machine would be rejected, or conflict with the current one. */
+export const FORGET_LOGINS = 'delete from channel_state';
 
 export function upkeepOf({ raw, memory, read, write }: Connection, clock: Clock): Upkeep {
   const park = raw.prepare<[object]>(`
@@ -30,6 +31,7 @@ export function upkeepOf({ raw, memory, read, write }: Connection, clock: Clock)
         cross join message on message.id = json_each.value and message.turn_id = turn.id
       where turn.state = 'running'`)
     .pluck();
+  const forgetLogins = raw.prepare(FORGET_LOGINS);
   const quieten = QUIETEN.map((sql) => raw.prepare<[object]>(sql));
   const counted = (rows: string) => raw.prepare<[], number>(`select count(*) from ${rows}`).pluck();
   const waiting = counted(`message where state = 'waiting'`);
@@ -39,12 +41,13 @@ export function upkeepOf({ raw, memory, read, write }: Connection, clock: Clock)
   const parkedTurns = counted(`turn where state = 'parked'`);
 
   return {
-    quieten: () =>
+    quieten: ({ keepLogins } = { keepLogins: false }) =>
       write(() => {
         const now = clock.now();
         const deliveries = park.run({ now }).changes;
         const messages = answer.run().changes + (inRunningTurns.get() ?? 0);
         for (const statement of quieten) statement.run({ now });
+        if (!keepLogins) forgetLogins.run();
         memory.clear();
         return { deliveries, messages };
       }),

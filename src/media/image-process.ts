@@ -1,0 +1,36 @@
+/**
+ * The process that decodes pictures, one at a time, and nothing else: the decoders are native code that reads what
+ * strangers send. `image-child.ts` starts it, and ends it when it takes too long.
+ */
+import { describe } from '../core/errors.js';
+import { decode, loadSharp, type Prepared, unchanged } from './decode.js';
+
+export interface Ask {
+  bytes: Buffer;
+  /** What it begins like. */
+  type: string;
+}
+
+/** The outcome, without the bytes of a picture that stays as it came. */
+export interface Answer {
+  prepared: Prepared | { kind: 'as it came' };
+  /** Why the library could not be loaded; each picture is told. */
+  missing?: string;
+}
+
+const library = loadSharp().then(
+  (module) => ({ sharp: module.default }),
+  (error) => ({ missing: describe(error) }),
+);
+
+process.on('message', async ({ bytes, type }: Ask) => {
+  const picture = Buffer.from(bytes);
+  const loaded = await library;
+  const prepared = 'sharp' in loaded ? await decode(loaded.sharp, picture, type) : unchanged(picture, type);
+  const isAsItCame = prepared.kind === 'image' && prepared.image.bytes === picture;
+  const answer: Answer = {
+    prepared: isAsItCame ? { kind: 'as it came' } : prepared,
+    ...('missing' in loaded ? { missing: loaded.missing } : {}),
+  };
+  process.send?.(answer);
+});

@@ -1,0 +1,65 @@
+/**
+ * Files encrypted with a passphrase, in age's format (age-encryption.org/v1), which `age -d` reads, too. They pass
+ * through piece by piece, so that their size does not matter.
+ */
+import { createReadStream, createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { Readable, Writable } from 'node:stream';
+import { Fault } from '../core/errors.js';
+
+/** Only tests ask for less work. */
+export interface Secret {
+  passphrase: string;
+  workFactor?: number;
+}
+
+const BEGINNING = 'age-encryption.org/';
+
+/** Of scrypt, as a power of two: what age itself uses, about a second and 256 MB for each try at a passphrase. */
+const WORK_FACTOR = 18;
+
+export async function encrypt(
+  from: string,
+  to: string,
+  { passphrase, workFactor = WORK_FACTOR }: Secret,
+): Promise<void> {
+  const { Encrypter } = await import('age-encryption');
+  const encrypter = new Encrypter();
+  encrypter.setScryptWorkFactor(workFactor);
+  encrypter.setPassphrase(passphrase);
+  await pour(await encrypter.encrypt(bytesOf(from)), to);
+}
+
+/** Throws Fault where the passphrase is wrong or the file damaged; what was written by then is worth nothing. */
+export async function decrypt(from: string, to: string, passphrase: string): Promise<void> {
+  const { Decrypter } = await import('age-encryption');
+  const decrypter = new Decrypter();
+  decrypter.addPassphrase(passphrase);
+  try {
+    await pour(await decrypter.decrypt(bytesOf(from)), to);
+  } catch (error) {
+    throw new Fault(
+      'configuration',
+      `${from} cannot be decrypted: wrong passphrase, or a damaged file`,
+      error,
+    );
+  }
+}
+
+export async function isEncrypted(file: string): Promise<boolean> {
+  const handle = await open(file);
+  try {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(BEGINNING.length), 0, BEGINNING.length, 0);
+    return buffer.toString('latin1', 0, bytesRead) === BEGINNING;
+  } finally {
+    await handle.close();
+  }
+}
+
+function bytesOf(file: string): ReadableStream<Uint8Array> {
+  return Readable.toWeb(createReadStream(file)) as ReadableStream<Uint8Array>;
+}
+
+async function pour(bytes: ReadableStream<Uint8Array>, file: string): Promise<void> {
+  await bytes.pipeTo(Writable.toWeb(createWriteStream(file, { mode: 0o600 })) as WritableStream<Uint8Array>);
+}
