@@ -31,8 +31,11 @@ export function hearVoices(services: FileServices, ask: FilesAsk): Promise<Files
   return read(services, ask, (message) => mayAddress(services.media, message), 'voice');
 }
 
-export function mayAddress(media: Media, { attachments = [], quiet }: StoredMessage): boolean {
-  return quiet !== true && media.mayAddress(attachments);
+export function mayAddress(
+  media: Media,
+  { attachments = [], quiet, forwardedFrom }: StoredMessage,
+): boolean {
+  return quiet !== true && forwardedFrom === undefined && media.mayAddress(attachments);
 }
 
 /** Reads all files that have no outcome yet. null when aborted, or when the claim is lost. */

@@ -1,7 +1,7 @@
 /** Step 4 of the route: turns what a persona heard into messages for a model. Pure. */
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
-import { element } from '../../core/elements.js';
+import { element, elementAround, escaped } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
@@ -127,7 +127,7 @@ export function userMessage(content: string, images: ModelImage[] = []): ModelMe
 
 /**
  * `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. What it replies to stands before
- * it, because those are somebody else's words.
+ * it, and what they only forwarded in an element of its own, because those are somebody else's words.
  */
 export function userLine(message: StoredMessage, perspective: Perspective): string {
   const { author, replyTo } = message;
@@ -138,7 +138,12 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
     : '';
   const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
   const edited = message.edited ? { changes: 'an earlier message' } : {};
-  return `${quoted}${element('user_message', { sender, at, ...edited }, message.text)}`;
+  return `${quoted}${elementAround('user_message', { sender, at, ...edited }, insideOf(message))}`;
+}
+
+function insideOf({ text, forwardedFrom }: StoredMessage): string {
+  if (forwardedFrom === undefined) return escaped(text);
+  return element('forwarded', forwardedFrom === '' ? {} : { from: forwardedFrom }, text);
 }
 
 const QUOTE_CHARS = 500;

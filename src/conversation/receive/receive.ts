@@ -156,6 +156,8 @@ async function messageReceipt(
     sentAt,
     receivedAt,
     replyTo,
+    ...(message.forwardedFrom === undefined ? {} : { forwardedFrom: message.forwardedFrom }),
+    ...(message.album === undefined ? {} : { album: message.album }),
   };
   if (isQuiet(message)) return { ...said, mentionsBot: false, quiet: true };
 
@@ -166,6 +168,11 @@ async function messageReceipt(
   const question = isOver ? null : asked;
   if (question) ended.add(question.id);
   const ends = question === null ? {} : { endsQuestion: question.id };
+  // Words that somebody else wrote order nothing, answer nothing and call nobody.
+  if (message.forwardedFrom !== undefined) {
+    const to = message.chat.kind === 'direct' && addresses !== undefined ? { addresses } : {};
+    return { ...said, mentionsBot: false, ...ends, ...to };
+  }
   const [persona] = addresses ?? [];
   const asCommand = { kind: 'command' as const, ...origin, ...(persona === undefined ? {} : { persona }) };
   const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot);

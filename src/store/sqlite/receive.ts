@@ -53,6 +53,8 @@ const NOBODY_TYPED = {
   twin: null,
   bot: false,
   reaction: false,
+  forwardedFrom: null,
+  album: null,
 };
 
 type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
@@ -130,6 +132,8 @@ export function receiveStore(
       quiet: said.quiet ?? false,
       addresses: said.addresses,
       twin: said.twin,
+      forwardedFrom: said.forwardedFrom,
+      album: said.album,
     };
     const outcome = say(roomId(chat.id, said.threadId), message, platformMessageId);
     if (outcome.kind === 'duplicate') return outcome;
