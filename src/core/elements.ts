@@ -29,11 +29,7 @@ export function element(name: ElementName, attributes: Record<string, string>, w
 }
 
 /** One that holds another: `inside` was made by `element`. */
-export function elementAround(
-  name: ElementName,
-  attributes: Record<string, string>,
-  inside: string,
-): string {
+export function elementAround(name: ElementName, attributes: Record<string, string>, inside: string): string {
   const own = Object.entries(attributes).map(([key, value]) => ` ${key}="${attribute(value)}"`);
   return `<${name}${own.join('')}>${inside}</${name}>`;
 }

@@ -20,7 +20,8 @@ const INTRODUCTION =
 
 const NO_PICTURES = 'I cannot see pictures: that takes a real model, one with vision.';
 
-const ONLY_FORWARDED = 'Those are somebody else’s words: I leave them be. Ask me for help to see what I can do.';
+const ONLY_FORWARDED =
+  'Those are somebody else’s words: I leave them be. Ask me for help to see what I can do.';
 
 export function createOfflineModel(): ModelClient {
   return {

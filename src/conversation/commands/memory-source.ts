@@ -1,7 +1,7 @@
 /** Describes where a change of memory came from: who said what led to it, and when. */
 import { roomParts } from '../../core/ids.js';
 import type { Version } from '../../core/memory.js';
-import { wordsBy, type StoredMessage } from '../../core/transcript.js';
+import { type StoredMessage, wordsBy } from '../../core/transcript.js';
 import type { CommandServices } from './command.js';
 import { code, oneLine } from './quoting.js';
 import { sharedWords, wordFinder } from './shared-words.js';

@@ -9,6 +9,7 @@ import { estimateTokens, type Usage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
 import type { Step } from '../../core/transcript.js';
 import type { HeardMessage, Span, ViewRecord } from '../../core/view.js';
+import { albumsOf, asOne } from '../context/albums.js';
 import { type Perspective, userLine } from '../context/history.js';
 import { tokensPerEstimated } from '../context/size.js';
 import type { Services } from '../services.js';
@@ -112,12 +113,14 @@ async function summaryOf(
 
 /** One text per message; an answer is preceded by the results of the tools that led to it. */
 function linesOf(span: Span, perspective: Perspective): string[] {
-  return span.messages.map((message) => {
-    if (message.author.kind !== 'persona' || message.author.id !== perspective.personaId)
-      return userLine(message, perspective);
-    const steps = message.turnId === null ? [] : (span.steps.get(message.turnId) ?? []);
-    return escaped([...toolLines(steps), ownLine(message, perspective)].join('\n'));
-  });
+  return albumsOf(span.messages)
+    .map(asOne)
+    .map((message) => {
+      if (message.author.kind !== 'persona' || message.author.id !== perspective.personaId)
+        return userLine(message, perspective);
+      const steps = message.turnId === null ? [] : (span.steps.get(message.turnId) ?? []);
+      return escaped([...toolLines(steps), ownLine(message, perspective)].join('\n'));
+    });
 }
 
 function toolLines(steps: Step[]): string[] {

@@ -31,16 +31,22 @@ export function hearVoices(services: FileServices, ask: FilesAsk): Promise<Files
   return read(services, ask, (message) => mayAddress(services.media, message), 'voice');
 }
 
-export function mayAddress(
-  media: Media,
-  { attachments = [], quiet, forwardedFrom }: StoredMessage,
-): boolean {
+export function mayAddress(media: Media, { attachments = [], quiet, forwardedFrom }: StoredMessage): boolean {
   return quiet !== true && forwardedFrom === undefined && media.mayAddress(attachments);
 }
 
 /** Reads all files that have no outcome yet. null when aborted, or when the claim is lost. */
 export function readFiles(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
-  return read(services, ask, ({ attachments = [] }) => attachments.some(({ outcome }) => !outcome));
+  return read(services, ask, (message) => isUnread(message) || isUntold(services.media, message));
+}
+
+export function isUnread({ attachments = [] }: StoredMessage): boolean {
+  return attachments.some(({ outcome }) => outcome === undefined);
+}
+
+/** What came of a file that is replied to may be known from that message, and not be told in this one yet. */
+function isUntold(media: Media, { attachments = [], words = '', text }: StoredMessage): boolean {
+  return attachments.some(({ ofReply }) => ofReply) && media.tell(words, attachments) !== text;
 }
 
 async function read(

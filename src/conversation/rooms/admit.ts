@@ -180,7 +180,10 @@ function ownAccounts({ addresses = [] }: StoredMessage, here: Called[]): Persona
 function callsUs(message: StoredMessage, names: readonly string[]): boolean {
   const { attachments = [], forwardedFrom } = message;
   if (forwardedFrom !== undefined || names.length === 0) return false;
-  return callsBot(wordsOf(message), names) || attachments.flatMap(spokenIn).some((words) => callsBot(words, names, 'aloud'));
+  return (
+    callsBot(wordsOf(message), names) ||
+    attachments.flatMap(spokenIn).some((words) => callsBot(words, names, 'aloud'))
+  );
 }
 
 /** What was spoken for this chat, not in a message that this one replies to. */

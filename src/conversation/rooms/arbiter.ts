@@ -6,7 +6,7 @@ import { describe } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
-import { wordsBy, type StoredMessage } from '../../core/transcript.js';
+import { type StoredMessage, wordsBy } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/usage.js';
 import { calledOf, named } from './addressing.js';

@@ -13,7 +13,10 @@ const GREETING_WORDS = [
   'привет|эй|слушай|добр\\p{L}+ (?:утро|день|вечер)|привіт|здравей|γεια(?: σου)?|هاي|مرحبا|يا|היי|הי|नमस्ते|हे',
   'halo|hai|xin chào|chào|สวัสดี|嘿|嗨|喂|你好|您好|早上好|哈喽|哈囉|ねえ|ねぇ|やあ|おい|おはよう|こんにちは|안녕|저기',
 ].join('|');
-const GREETING = new RegExp(`(?:^|[\\s\\p{P}])(?:${GREETING_WORDS.normalize('NFKC')})(?: there)?[\\s,，、،!！]*$`, 'u');
+const GREETING = new RegExp(
+  `(?:^|[\\s\\p{P}])(?:${GREETING_WORDS.normalize('NFKC')})(?: there)?[\\s,，、،!！]*$`,
+  'u',
+);
 /** Longer than any greeting. */
 const GREETING_CHARS = 40;
 /** What polite people put behind a name, as a part of it. */
