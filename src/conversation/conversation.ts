@@ -86,7 +86,10 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
     return end;
   }
 
-  function wake({ rooms: woken, commands: given }: Pick<Received, 'rooms' | 'commands'>, albums: RoomId[]): void {
+  function wake(
+    { rooms: woken, commands: given }: Pick<Received, 'rooms' | 'commands'>,
+    albums: RoomId[],
+  ): void {
     commands.run(given);
     for (const room of woken) scheduler.wake(room, albums.includes(room) ? 'album' : 'fresh');
   }
