@@ -27,6 +27,7 @@ export async function converse(platform: Platform): Promise<void> {
     await edit(on);
     await reaction(on);
     await image(on);
+    await pictureBeside(on);
     await saving(on);
     await longAnswer(on);
     await personaSwitch(on);
@@ -112,6 +113,22 @@ async function image(on: PlatformStage): Promise<void> {
   expect(shown?.text).toContain('A red square.');
   const request = on.model.requests.at(-1)?.body.messages.at(-1);
   expect(request?.content).toContain('what is this?');
+  expect(request?.images).toHaveLength(1);
+}
+
+/** In a group people send a picture first, and then ask about it. */
+async function pictureBeside(on: PlatformStage): Promise<void> {
+  on.platform.say({
+    ...{ from: BEN, in: GROUP, text: 'look' },
+    image: { bytes: SMALL_PNG, mimeType: 'image/png' },
+  });
+  on.model.reply('A red square, too.');
+  const [shown] = await said(on, GROUP, () =>
+    on.platform.say({ from: BEN, in: GROUP, text: 'what do you see?', mention: true }),
+  );
+  expect(shown?.text).toContain('A red square, too.');
+  const request = on.model.requests.at(-1)?.body.messages.at(-1);
+  expect(request?.content).toMatch(/look\n\[image.*what do you see\?/s);
   expect(request?.images).toHaveLength(1);
 }
 
