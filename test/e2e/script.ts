@@ -3,6 +3,7 @@
  * do in their first days with a persona.
  */
 import { expect } from 'vitest';
+import type { ChatBody } from '../fakes/model.js';
 import { eventually } from '../harness/gateway.js';
 import type { Person, Place, Platform, Shown } from '../harness/platform.js';
 import { type PlatformStage, stageOn } from '../harness/stage.js';
@@ -24,6 +25,7 @@ export async function converse(platform: Platform): Promise<void> {
     await greeting(on);
     await command(on);
     await mention(on);
+    await aside(on);
     await edit(on);
     await reaction(on);
     await image(on);
@@ -73,6 +75,20 @@ async function mention(on: PlatformStage): Promise<void> {
   );
   expect(second?.text).toContain('Very much so.');
   expect(lastAsked(on)).toMatch(/<in_reply_to sender=[^>]+>It is\.</);
+}
+
+/** What somebody else says between two questions is read between them. */
+async function aside(on: PlatformStage): Promise<void> {
+  on.model.reply((body) => (lastOf(body).includes('so?') ? 'Then I leave it.' : 'One moment.'));
+  on.platform.say({ from: ANNA, in: GROUP, text: 'shall I delete it?', mention: true });
+  on.platform.say({ from: BEN, in: GROUP, text: 'not that one' });
+  on.platform.say({ from: ANNA, in: GROUP, text: 'so?', mention: true });
+  await eventually(
+    () => on.platform.shown(GROUP).at(-1)?.text.includes('Then I leave it.'),
+    'the last question is answered',
+  );
+  const told = JSON.stringify(on.model.requests.at(-1)?.body.messages);
+  expect(told).toMatch(/shall I delete it\?.*not that one.*so\?/s);
 }
 
 /** A message that waits is answered as it is after the edit. */
@@ -206,7 +222,11 @@ async function said(on: PlatformStage, place: Place, act: () => void): Promise<S
 }
 
 function lastAsked(on: PlatformStage): string {
-  return JSON.stringify(on.model.requests.at(-1)?.body.messages.at(-1)?.content ?? '');
+  return lastOf(on.model.requests.at(-1)?.body);
+}
+
+function lastOf(body: ChatBody | undefined): string {
+  return JSON.stringify(body?.messages.at(-1)?.content ?? '');
 }
 
 function prompt(on: PlatformStage): string {
