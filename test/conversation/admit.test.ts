@@ -121,6 +121,19 @@ describe('the name under which people see the bot', () => {
     expect(turn).toMatchObject({ personaId: 'luna', open: 'sure' });
   });
 
+  it('is who is meant, also where others are talked about', () => {
+    const company = { ...asNova, activePersona: 'luna', invited: ['default'] };
+    expect(addressed('Nova, what do you think of what Luna said?', company)).toBe('default');
+    expect(addressed('Nova, ask her. And you, Luna?', company)).toBe('luna');
+  });
+
+  it('is a persona’s where one has it for its own', () => {
+    const there = [persona('default'), persona('nova', 'Nova')];
+    const rules = { ...asNova, botNames: ['Nova Bot'], invited: ['nova'] };
+    expect(admit([said('hey nova what now')], there, rules).turn?.personaId).toBe('nova');
+    expect(admit([said('I love nova')], there, rules).turn?.personaId).toBe('nova');
+  });
+
   it('counts aloud as well, at the beginning of a voice note', () => {
     expect(addressed('[voice]', asNova, spoken('Nova what time is it'))).toBe('default');
     expect(addressed('[voice]', asNova, spoken('I saw a nova yesterday'))).toBeNull();
@@ -190,6 +203,35 @@ describe('a forward', () => {
     const replyTo = { senderName: 'bot', text: 'hm', ours: true, personaId: 'luna' };
     expect(forward('hi', group, { replyTo })).toBe('luna');
     expect(forward('hi', direct, { addresses: ['luna'] })).toBe('luna');
+  });
+});
+
+describe('where personas have accounts of their own, the one that is nobody’s calls the active persona', () => {
+  const company = { ...group, invited: ['luna'] };
+  const main = { mentionsBot: true, addresses: [] };
+
+  it.each([
+    ['@coterie_bot what do you think of what Luna said?', 'default'],
+    ['what do you think of what Luna said, @coterie_bot?', 'default'],
+    ['@coterie_bot hello', 'default'],
+    ['@coterie_bot Luna, what do you think?', 'luna'],
+    ['@coterie_bot what do you think, Luna?', 'luna'],
+    ['@coterie_bot and @Luna, what do you think?', 'luna'],
+    ['@coterie_bot luna: what do you think?', 'luna'],
+  ])('%s', (text, expected) => {
+    expect(addressed(text, company, main)).toBe(expected);
+  });
+
+  it('also in an answer to what another persona said; as nobody was named, an arbiter may choose', () => {
+    const replyTo = { senderName: 'bot', text: 'hm', ours: true, personaId: 'luna' };
+    const { turn } = admit([said('@coterie_bot and you?', { ...main, replyTo })], personas, company);
+    expect(turn).toMatchObject({ personaId: 'default', also: [], open: 'sure' });
+  });
+
+  it('while a persona with that account is called by it, and one account for all means whoever is named', () => {
+    const text = '@coterie_bot what do you think of what Luna said?';
+    expect(addressed(text, company, { ...main, addresses: ['luna'] })).toBe('luna');
+    expect(addressed(text, company, { mentionsBot: true })).toBe('luna');
   });
 });
 

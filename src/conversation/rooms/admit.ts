@@ -7,7 +7,15 @@ import type { StoredAttachment } from '../../core/media.js';
 import { hasName, type Persona } from '../../core/persona.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { presentIn } from '../participants.js';
-import { type Called, calledAloud, calledOf, calledPlainly, calledTogether, named } from './addressing.js';
+import {
+  type Called,
+  calledAloud,
+  calledOf,
+  calledPlainly,
+  calledTogether,
+  named,
+  turnedTo,
+} from './addressing.js';
 import { callsBot } from './bot-names.js';
 
 export interface Admission {
@@ -53,6 +61,8 @@ interface Room {
   here: Called[];
   present: PersonaId[];
   rules: AdmitRules;
+  /** By which people may call the bot, and nobody who is here. */
+  botNames: readonly string[];
   /** Who is called by the name of the bot; null: nobody in particular. */
   namedAsBot: PersonaId | null;
 }
@@ -65,7 +75,8 @@ export function admit(waiting: StoredMessage[], personas: Persona[], rules: Admi
   const here = personas.filter(({ id }) => !rules.away?.includes(id)).map(calledOf);
   const present = presentIn(rules, here);
   const bot = personas.find(({ id }) => id === DEFAULT_PERSONA && present.includes(id));
-  const room = { here, present, rules, namedAsBot: bot && !hasName(bot) ? bot.id : null };
+  const namedAsBot = bot && !hasName(bot) ? bot.id : null;
+  const room = { here, present, rules, namedAsBot, botNames: botNamesIn(here, rules) };
   const noted: StoredMessage[] = [];
   const batch: StoredMessage[] = [];
   let first: Addressed | null = null;
@@ -88,6 +99,13 @@ export function admit(waiting: StoredMessage[], personas: Persona[], rules: Admi
 
 function isSame(one: Addressed, other: Addressed): boolean {
   return one.open === other.open && one.to.join('\n') === other.to.join('\n');
+}
+
+/** In a direct chat nobody need be called; and where a persona has the bot's name for its own, it is that persona's. */
+function botNamesIn(here: Called[], { kind, botNames = [] }: AdmitRules): readonly string[] {
+  if (kind === 'direct' || botNames.length === 0) return [];
+  const names = here.flatMap((persona) => persona.names);
+  return names.some((name) => callsBot(name, botNames)) ? [] : botNames;
 }
 
 /** The first of its album's items that is for somebody says whom all of them are for. */
@@ -126,7 +144,8 @@ function wordsOf({ words, text }: StoredMessage): string {
   return words ?? text;
 }
 
-function addressedBy(message: StoredMessage, { here, present, rules, namedAsBot }: Room): Addressed {
+function addressedBy(message: StoredMessage, room: Room): Addressed {
+  const { here, present, rules, namedAsBot } = room;
   if (message.quiet) return NOBODY;
   // An event from inside the gateway names its addressee in `addresses`; names in its text do not count.
   if (message.author.kind === 'gateway') {
@@ -135,14 +154,15 @@ function addressedBy(message: StoredMessage, { here, present, rules, namedAsBot 
   }
   if (rules.tiredOfBots && message.author.kind === 'person' && message.author.bot) return NOBODY;
 
-  const byName = calledIn(message, here, { present, kind: rules.kind });
+  const isCalled = callsUs(message, room.botNames);
+  const byName = calledIn(message, room, isCalled);
   if (byName.length > 0) return { to: byName, open: null, byName: true };
 
-  const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
+  const isReply = message.replyTo?.ours && !callsNobodysAccount(message);
+  const repliedTo = isReply ? message.replyTo?.personaId : null;
   if (repliedTo && here.some(({ id }) => id === repliedTo)) return { to: [repliedTo], open: null };
 
   const active = present.slice(0, 1);
-  const isCalled = rules.kind === 'group' && callsUs(message, rules.botNames ?? []);
   if (isCalled && namedAsBot !== null) return { to: [namedAsBot], open: null, byName: true };
   const isForUs =
     rules.kind === 'direct' || message.mentionsBot || isCalled || message.replyTo?.ours === true;
@@ -151,12 +171,8 @@ function addressedBy(message: StoredMessage, { here, present, rules, namedAsBot 
   return { to: active, open: isForUs ? 'sure' : 'unsure' };
 }
 
-/** The personas that a message calls by name or through their own account. */
-function calledIn(
-  message: StoredMessage,
-  here: Called[],
-  { present, kind }: { present: PersonaId[]; kind: AdmitRules['kind'] },
-): PersonaId[] {
+/** The personas that a message calls by name or through their own account; `isBotCalled`: the bot by its name as well. */
+function calledIn(message: StoredMessage, { here, present, rules }: Room, isBotCalled: boolean): PersonaId[] {
   const text = wordsOf(message);
   if (message.forwardedFrom !== undefined) return ownAccounts(message, here);
   const there = here.filter(({ id }) => present.includes(id));
@@ -168,9 +184,21 @@ function calledIn(
     ...spoken.flatMap((words) => calledAloud(words, here)),
   ];
   // In a direct chat the account is only where the message was sent, so explicit names in the text override it.
-  const called = plainly.length > 0 && kind === 'direct' ? plainly : [...own, ...plainly];
+  const called = plainly.length > 0 && rules.kind === 'direct' ? plainly : [...own, ...plainly];
   if (called.length > 0) return [...new Set(called)];
+  if (callsNobodysAccount(message)) return turnedTo(text.replace(OPENING_MENTION, ''), there);
+  if (isBotCalled) return turnedTo(text, there);
   return [text, ...spoken].map((words) => named(words, there)).find(({ length }) => length > 0) ?? [];
+}
+
+const OPENING_MENTION = /^[^@]{0,40}@\S+\s*/u;
+
+/**
+ * Whether the account was called that is no persona's, where personas have accounts of their own. Then whoever is talked
+ * about, or whose words are answered, has not been called, unless somebody turns to them.
+ */
+function callsNobodysAccount({ author, addresses }: StoredMessage): boolean {
+  return author.kind === 'person' && addresses?.length === 0;
 }
 
 function ownAccounts({ addresses = [] }: StoredMessage, here: Called[]): PersonaId[] {
