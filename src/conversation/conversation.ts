@@ -86,15 +86,18 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
     return end;
   }
 
-  function wake({ rooms: woken, commands: given }: Pick<Received, 'rooms' | 'commands'>): void {
+  function wake(
+    { rooms: woken, commands: given }: Pick<Received, 'rooms' | 'commands'>,
+    albums: RoomId[],
+  ): void {
     commands.run(given);
-    for (const room of woken) scheduler.wake(room, 'fresh');
+    for (const room of woken) scheduler.wake(room, albums.includes(room) ? 'album' : 'fresh');
   }
 
   /** Goes through step 1 like a batch from a platform, so it is durable and in order. */
   async function fromInside(receipt: Receipt): Promise<void> {
     const batch = { channel: 'inside', account: 'inside', now: clock.now(), receipts: [receipt] };
-    wake(await store.receive(batch));
+    wake(await store.receive(batch), []);
     await store.durable();
   }
 
@@ -130,9 +133,9 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
 
   return {
     async receive(batch) {
-      const { posted, turnedAway, ...accepted } = await receive(services, strangers, batch);
+      const { posted, turnedAway, albums, ...accepted } = await receive(services, strangers, batch);
       for (const chat of posted) deliver.wake(chat);
-      wake(accepted);
+      wake(accepted, albums);
       await store.durable();
       return { turnedAway, settled: () => idle(batch.channel) };
     },

@@ -9,10 +9,10 @@ export interface Media {
    * A message's text as the model sees it: the sender's words, then one line per file with what is known of it. Pure.
    */
   tell(words: string, attachments: StoredAttachment[]): string;
-  /** Whether a voice note that is not transcribed yet might name the message's addressee. Pure. */
+  /** Whether a voice note that is not transcribed yet might name the message's addressee; never one that is replied to. Pure. */
   mayAddress(attachments: StoredAttachment[]): boolean;
   /**
-   * Fetches and reads the files that have no outcome yet; with `only: 'voice'`, only voice notes. Never throws. Takes
+   * Fetches and reads the files that have no outcome yet; with `only: 'voice'`, only its own voice notes. Never throws. Takes
    * about a minute at most; the text says what was not available by then. null when `signal` aborted: nothing is
    * decided then.
    */

@@ -6,6 +6,7 @@
 /** Every element that appears in a prompt. */
 const NAMES = [
   'user_message',
+  'forwarded',
   'in_reply_to',
   'event',
   'recalled',
@@ -24,8 +25,13 @@ const ENTITY_OF_OWN_TAG = new RegExp(`&lt;(?=[\\s\\p{C}/]*${NAME})`, 'giu');
 
 /** `attributes` in order; `words` is escaped here. */
 export function element(name: ElementName, attributes: Record<string, string>, words: string): string {
-  const inside = Object.entries(attributes).map(([key, value]) => ` ${key}="${attribute(value)}"`);
-  return `<${name}${inside.join('')}>${escaped(words)}</${name}>`;
+  return elementAround(name, attributes, escaped(words));
+}
+
+/** One that holds another: `inside` was made by `element`. */
+export function elementAround(name: ElementName, attributes: Record<string, string>, inside: string): string {
+  const own = Object.entries(attributes).map(([key, value]) => ` ${key}="${attribute(value)}"`);
+  return `<${name}${own.join('')}>${inside}</${name}>`;
 }
 
 /** A text that stands inside one of the elements. */

@@ -36,6 +36,8 @@ export interface StoredMessage {
   forwardedFrom?: string;
   /** The same for all items of an album; left out if it is none. */
   album?: string;
+  /** Waits although a turn has taken others of its album before; left out otherwise. */
+  late?: true;
 }
 
 export interface StoredReply {
@@ -53,6 +55,15 @@ export function authorName(
 ): string {
   if (author.kind === 'gateway') return author.about;
   return author.kind === 'person' ? author.name : nameOf(author.id);
+}
+
+/** Whose words a message holds, as shown to people: `Ann`, or `Ann, forwarding Bob`. */
+export function wordsBy(
+  { author, forwardedFrom }: Pick<StoredMessage, 'author' | 'forwardedFrom'>,
+  nameOf?: (personaId: PersonaId) => string,
+): string {
+  const name = authorName(author, nameOf);
+  return forwardedFrom === undefined ? name : `${name}, forwarding ${forwardedFrom || 'somebody'}`;
 }
 
 /** The transcript text of a reaction, which is a quiet reply to a persona's message. */

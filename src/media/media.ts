@@ -15,7 +15,8 @@ export function createMedia(options: MediaOptions): Media {
 
   const isWaiting = ({ outcome }: StoredAttachment) => outcome === undefined;
   const mayAddress = (attachments: StoredAttachment[]) =>
-    transcriber !== null && attachments.some((each) => each.kind === 'voice' && isWaiting(each));
+    transcriber !== null &&
+    attachments.some((each) => each.kind === 'voice' && !each.ofReply && isWaiting(each));
 
   async function take(ask: TakeAsk): Promise<Taken | null> {
     const over = new AbortController();
@@ -27,12 +28,15 @@ export function createMedia(options: MediaOptions): Media {
     try {
       for (const attachment of ask.attachments) {
         if (ask.signal.aborted) return null;
-        const wanted = isWaiting(attachment) && (ask.only === undefined || attachment.kind === ask.only);
+        const isAsked = ask.only === undefined || (attachment.kind === ask.only && !attachment.ofReply);
+        const wanted = isAsked && isWaiting(attachment);
         const taken = wanted
           ? await takeOne(options, attachment, { chatId: ask.chatId, fetch: ask.fetch, signal: over.signal })
           : { attachment, notice: null };
         attachments.push(taken.attachment);
-        if (taken.notice !== null && !notices.includes(taken.notice)) notices.push(taken.notice);
+        // Of somebody else's file, the persona itself says what came of it.
+        const notice = attachment.ofReply ? null : taken.notice;
+        if (notice !== null && !notices.includes(notice)) notices.push(notice);
       }
     } finally {
       cancelDeadline();

@@ -20,7 +20,9 @@ export function textWithAttachments(words: string, attachments: StoredAttachment
 }
 
 function partOf(attachment: StoredAttachment): string {
-  const line = tellAttachment(attachment);
+  // Somebody else sent it, not the sender of this message.
+  const where = attachment.ofReply ? 'In the message replied to: ' : '';
+  const line = `${where}${tellAttachment(attachment)}`;
   const { outcome, kind } = attachment;
   if (outcome?.kind !== 'kept' || !outcome.read) return line;
   return kind === 'voice' || kind === 'audio'

@@ -3,7 +3,7 @@ import { unescaped } from '../core/elements.js';
 import type { ModelMessage, ModelRequest } from '../core/model.js';
 
 export interface Situation {
-  /** What the last speaker said since the last reply, oldest first, as typed. */
+  /** What the last speaker said since the last reply, oldest first, as typed; without what they only forwarded. */
   said: string[];
   /** Pictures came with it. */
   pictures: boolean;
@@ -53,9 +53,15 @@ function lastSpeakersWords(content: string): string[] {
   if (marked.length === 0) return [content.trim()];
   const lines = marked.map(([, attributes = '', words = '']) => ({
     sender: /sender="([^"]*)"/.exec(attributes)?.[1] ?? '',
-    words: unescaped(words).trim(),
+    words: forwardIn(words) === null ? unescaped(words).trim() : null,
   }));
   const speaker = lines.at(-1)?.sender;
   const others = lines.findLastIndex((line) => line.sender !== speaker);
-  return lines.slice(others + 1).map((line) => line.words);
+  return lines.slice(others + 1).flatMap((line) => line.words ?? []);
+}
+
+/** What a person's message forwards; null if these are their own words. */
+export function forwardIn(inside: string): { from: string; words: string } | null {
+  const found = /^<forwarded(?: from="([^"]*)")?>([\s\S]*)<\/forwarded>$/.exec(inside);
+  return found && { from: found[1] ?? '', words: found[2] ?? '' };
 }

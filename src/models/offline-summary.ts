@@ -1,5 +1,6 @@
 /** The offline model's summary of a conversation: no understanding, but what was said last, a line each. */
 import { unescaped } from '../core/elements.js';
+import { forwardIn } from './offline-request.js';
 
 const LINES = 40;
 const LINE_CHARS = 160;
@@ -12,7 +13,11 @@ export function summaryFor(content: string): string | null {
     .split('\n')
     .filter((line) => line.startsWith('- '));
   const said = [...content.matchAll(/<user_message sender="([^"]*)"[^>]*>([\s\S]*?)<\/user_message>/g)].map(
-    ([, name = '', words = '']) => `- ${name}: ${oneLine(unescaped(words))}`,
+    ([, name = '', words = '']) => {
+      const forward = forwardIn(words);
+      if (forward === null) return `- ${name}: ${oneLine(unescaped(words))}`;
+      return `- ${name}, forwarding ${forward.from || 'somebody'}: ${oneLine(unescaped(forward.words))}`;
+    },
   );
   return ['## Facts', ...[...known, ...said].slice(-LINES)].join('\n');
 }

@@ -20,6 +20,9 @@ const INTRODUCTION =
 
 const NO_PICTURES = 'I cannot see pictures: that takes a real model, one with vision.';
 
+const ONLY_FORWARDED =
+  'Those are somebody else’s words: I leave them be. Ask me for help to see what I can do.';
+
 export function createOfflineModel(): ModelClient {
   return {
     async *stream(request, signal): AsyncGenerator<ModelEvent> {
@@ -71,5 +74,6 @@ function stepFor(situation: Situation): Step {
   if (intent.kind === 'save') return saveStep(intent.facts, situation);
   if (intent.kind === 'recall') return recallStep(situation);
   if (situation.pictures) return { reply: NO_PICTURES };
+  if (situation.said.length === 0) return { reply: ONLY_FORWARDED };
   return { reply: smallTalk(situation.said.at(-1) ?? '') };
 }

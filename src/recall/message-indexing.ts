@@ -6,6 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type RoomId, roomParts } from '../core/ids.js';
 import type { HeardView, RecallFeed, RecallFiles, RecallQuery, Scope } from '../core/recall.js';
+import { wordsBy } from '../core/transcript.js';
 import { type HeardMessage, isAfter, type Position } from '../core/view.js';
 import type { IndexedView, MessagePage } from './index-port.js';
 import type { RemoteIndex } from './index-thread.js';
@@ -233,10 +234,5 @@ function scopeOf(view: HeardView): Scope {
 
 function indexed(message: HeardMessage) {
   const { id, sentAt: at, text, position } = message;
-  return { id, at, text, heardAfter: position.heardAfter, author: authorName(message) };
-}
-
-export function authorName({ author }: HeardMessage): string {
-  if (author.kind === 'gateway') return author.about;
-  return author.kind === 'person' ? author.name : author.id;
+  return { id, at, text, heardAfter: position.heardAfter, author: wordsBy(message) };
 }

@@ -17,6 +17,7 @@ import type {
   RecallResult,
   Scope,
 } from '../core/recall.js';
+import { wordsBy } from '../core/transcript.js';
 import type { HeardMessage } from '../core/view.js';
 import { isAfter } from '../core/view.js';
 import { createBackground } from './background.js';
@@ -24,7 +25,7 @@ import { createFileIndexing } from './file-indexing.js';
 import { findMissing, readIndexed } from './first-look.js';
 import type { Ranked } from './index-port.js';
 import { createIndexThread, type RemoteIndex } from './index-thread.js';
-import { authorName, createMessageIndexing } from './message-indexing.js';
+import { createMessageIndexing } from './message-indexing.js';
 import { addMissingVectors, questionVectors } from './vector-indexing.js';
 
 /** A search that takes longer returns nothing. */
@@ -293,6 +294,6 @@ function fromMessage(
   if (query.until !== undefined && sentAt >= query.until) return null;
   if (query.except?.room === room && isAfter(position, query.except.after)) return null;
   const own = author.kind === 'persona' && author.id === scope.personaId;
-  const source = { kind: 'message' as const, room, messageId: id, author: authorName(message), own };
+  const source = { kind: 'message' as const, room, messageId: id, author: wordsBy(message), own };
   return { text, at: sentAt, source, relevance: hit.relevance, rare: hit.rare === true };
 }

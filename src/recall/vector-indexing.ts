@@ -7,9 +7,9 @@ import type { Embedder } from '../core/embedder.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { RecallFeed } from '../core/recall.js';
+import { wordsBy } from '../core/transcript.js';
 import type { WaitingChunk } from './index-port.js';
 import type { RemoteIndex } from './index-thread.js';
-import { authorName } from './message-indexing.js';
 
 const QUESTION_MS = 800;
 const BATCH = 64;
@@ -84,7 +84,7 @@ async function textsOf(chunks: WaitingChunk[], feed: RecallFeed): Promise<(strin
     const scope = some[0]?.scope;
     if (scope === undefined || ids.length === 0) continue;
     for (const message of await feed.visible(scope, ids)) {
-      messageTexts.set(`${key}${message.id}`, `${authorName(message)}: ${message.text}`);
+      messageTexts.set(`${key}${message.id}`, `${wordsBy(message)}: ${message.text}`);
     }
   }
   return chunks.map((chunk) => {

@@ -67,6 +67,7 @@ async function open(more: WorkbenchOptions = {}): Promise<void> {
 }
 
 const group = { chat: { address: '-5', kind: 'group' as const, title: 'Garden' } };
+const MIRA = { address: '1', name: 'Mira', administrator: false };
 const lastUser = (n = -1) => {
   const last = on.asked.at(n)?.messages.at(-1);
   return last?.role === 'user' ? last : { content: '', images: undefined };
@@ -86,9 +87,10 @@ describe('a picture', () => {
     expect(fetched).toEqual(['picture']);
   });
 
-  it('that is only heard in a group is named and not fetched', async () => {
+  it('that is only heard in a group is named and not fetched, whatever others ask', async () => {
     await open();
-    await on.say('look', { ...group, attachments: [attachment('image', 'picture')] });
+    const ben = { address: '2', name: 'Ben', administrator: false };
+    await on.say('look', { ...group, sender: ben, attachments: [attachment('image', 'picture')] });
     await on.settled();
     await on.say('what did they show?', { ...group, mentionsBot: true });
     await on.settled();
@@ -149,6 +151,182 @@ describe('a voice note', () => {
     expect(on.asked).toHaveLength(1);
     expect(lastUser().content).toContain('[voice message, 3 s, transcribed] Default, what time is it?');
     expect(fetched).toEqual(['voice', 'voice']);
+  });
+});
+
+describe('a picture beside a mention', () => {
+  const picture = (source = 'picture') => ({ ...group, attachments: [attachment('image', source)] });
+  const ask = (text = 'what is this?', more = {}) => on.say(text, { ...group, mentionsBot: true, ...more });
+  const pictures = () =>
+    on.asked.at(-1)?.messages.flatMap((each) => (each.role === 'user' ? (each.images ?? []) : [])) ?? [];
+  const minutes = (count: number) => ({ sentAt: Date.now() + count * 60_000 });
+
+  it('is shown with the question that its sender asks next', async () => {
+    await open();
+    await on.say('', picture());
+    await on.settled();
+    expect(fetched).toEqual([]);
+    await ask();
+    await on.settled();
+    expect(fetched).toEqual(['picture']);
+    expect(pictures()).toHaveLength(1);
+    expect(lastUser().content).toMatch(/\[image picture\.x, \d+ bytes\].*what is this\?/s);
+    await ask('and its colour?');
+    await on.settled();
+    expect(pictures()).toHaveLength(1);
+    expect(fetched).toEqual(['picture']);
+  });
+
+  it('may come right behind it, too', async () => {
+    await open();
+    const said = { ...group, threadId: null, sender: MIRA, sentAt: Date.now(), replyTo: null };
+    const title = { chat: group.chat, kind: 'message' as const };
+    await on.receive(
+      { ...said, ...title, platformMessageId: 'a', text: 'what is this?', mentionsBot: true },
+      { ...said, ...title, ...picture(), platformMessageId: 'b', text: '', mentionsBot: false },
+    );
+    await on.settled();
+    expect(pictures()).toHaveLength(1);
+    expect(lastUser().content).toMatch(/what is this\?.*\[image picture\.x/s);
+  });
+
+  it('of an hour ago, of somebody else, or where the question is about another message, is left alone', async () => {
+    await open();
+    await on.say('', { ...picture(), ...minutes(-60) });
+    await on.say('', { ...picture('letter'), sender: { address: '2', name: 'Ben', administrator: false } });
+    await on.settled();
+    await ask();
+    await on.settled();
+    await on.say('', picture());
+    await on.settled();
+    await ask('is he right?', {
+      replyTo: { platformMessageId: '9', senderName: 'Ben', text: 'it will rain', ours: false },
+    });
+    await on.settled();
+    expect(on.asked).toHaveLength(2);
+    expect(fetched).toEqual([]);
+  });
+
+  it('brings what was read in a document, and a word of what could not be had; nobody else is told', async () => {
+    await open();
+    await on.say('', {
+      ...group,
+      attachments: [attachment('document', 'letter'), attachment('image', 'gone')],
+    });
+    await on.settled();
+    await ask('when is it?');
+    await on.settled();
+    expect(lastUser().content).toContain('the meeting is at nine.');
+    expect(lastUser().content).toContain('not to be had any more');
+    expect(on.texts()).toEqual(['fine']);
+  });
+
+  it('goes with those of the question, ten at most, the newest', async () => {
+    await open();
+    for (let n = 0; n < 14; n++) {
+      CONTENTS[`p${n}`] = SMALL_PNG;
+      await on.say('', picture(`p${n}`));
+    }
+    await on.settled();
+    await ask('which one?');
+    await on.settled();
+    expect(fetched).toEqual(Array.from({ length: 10 }, (_, n) => `p${n + 4}`));
+    expect(pictures()).toHaveLength(10);
+  });
+
+  it('costs nothing where there is none: the window is read once, and nothing is fetched', async () => {
+    let windows = 0;
+    await open({
+      around: (store) => ({
+        ...store,
+        async window(asked) {
+          windows++;
+          return store.window(asked);
+        },
+      }),
+    });
+    await on.say('hello all', group);
+    await on.settled();
+    await ask('hello');
+    await on.settled();
+    const before = windows;
+    await on.say('hello all', group);
+    await on.settled();
+    await ask('hello');
+    await on.settled();
+    expect(windows - before).toBe(1);
+  });
+});
+
+describe('a file of the message that is replied to', () => {
+  const ofReply = (kind: Attachment['kind'], source: string) => attachment(kind, source, { ofReply: true });
+  const replyTo = { platformMessageId: '50', senderName: 'Ben', text: '', ours: false };
+
+  it('is shown when somebody asks about it, as what it is: sent by somebody else', async () => {
+    await open();
+    await on.say('who is that?', {
+      ...{ ...group, mentionsBot: true, replyTo },
+      attachments: [ofReply('image', 'picture')],
+    });
+    await on.settled();
+    expect(lastUser().content).toMatch(
+      />who is that\?\nIn the message replied to: \[image picture\.x, \d+ bytes\]<\/user_message>$/,
+    );
+    expect(lastUser().images).toHaveLength(1);
+  });
+
+  it('is not fetched where nobody asks us', async () => {
+    await open();
+    await on.say('nice!', { ...group, replyTo, attachments: [ofReply('image', 'picture')] });
+    await on.say('nice!', { ...group, replyTo, attachments: [ofReply('voice', 'voice')] });
+    await on.settled();
+    expect(fetched).toEqual([]);
+  });
+
+  it('that is a voice note is written down, and calls nobody by the names in it', async () => {
+    await open();
+    spoken = 'Default, what time is it?';
+    await on.say('so loud', { ...group, replyTo, attachments: [ofReply('voice', 'voice')] });
+    await on.settled();
+    expect(on.asked).toEqual([]);
+    await on.say('what does he say?', {
+      ...{ ...group, mentionsBot: true, replyTo },
+      attachments: [ofReply('voice', 'voice')],
+    });
+    await on.settled();
+    expect(lastUser().content).toContain(
+      'In the message replied to: [voice message, transcribed] Default, what time is it?',
+    );
+  });
+
+  it('is fetched once, where it was answered before', async () => {
+    await open();
+    const more = { platformMessageId: '50', attachments: [attachment('voice', 'voice', { seconds: 3 })] };
+    await on.say('listen', { ...group, ...more, mentionsBot: true });
+    await on.settled();
+    expect(fetched).toEqual(['voice']);
+    await on.say('what was that?', {
+      ...{ ...group, mentionsBot: true, replyTo },
+      attachments: [ofReply('voice', 'voice')],
+    });
+    await on.settled();
+    expect(fetched).toEqual(['voice']);
+    expect(lastUser().content).toContain(
+      'In the message replied to: [voice message, transcribed] hello there',
+    );
+  });
+
+  it('that cannot be had is told to the persona, and to nobody else', async () => {
+    await open();
+    await on.say('who is that?', {
+      ...{ ...group, mentionsBot: true, replyTo },
+      attachments: [ofReply('image', 'gone')],
+    });
+    await on.settled();
+    expect(lastUser().content).toContain(
+      'In the message replied to: [image gone.x, 100 bytes: not to be had',
+    );
+    expect(on.texts()).toEqual(['fine']);
   });
 });
 

@@ -207,6 +207,25 @@ describe('who answers', () => {
   });
 });
 
+describe('the name under which people see the bot', () => {
+  it('calls it, and is what default goes by', async () => {
+    on = await workbench({ names: ['Wren Bot'] });
+    await say('Wren, what is it?', { sender: MIRA });
+    await say('I saw a wren today', { sender: MIRA });
+    await on.settled();
+    expect(on.asked).toHaveLength(1);
+    expect(askedOf(on.asked[0] as ModelRequest)).toBe('Wren Bot');
+  });
+
+  it('is not that of a persona with one of its own', async () => {
+    on = await workbench({ names: ['Wren Bot'] });
+    await say('/persona new Luna');
+    await say('Wren, what is it?');
+    await on.settled();
+    expect(askedOf(on.asked[0] as ModelRequest)).toBe('Luna');
+  });
+});
+
 describe('a quarrel', () => {
   it('ends after three rounds', async () => {
     const before = await company();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Settings } from '../../src/conversation/services.js';
-import type { InboundMessage } from '../../src/core/message.js';
+import type { Attachment, InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { Store } from '../../src/core/store.js';
 import { manualClock } from '../fakes/clock.js';
@@ -16,12 +16,17 @@ import { type Answer, type Workbench, workbench } from '../harness/conversation.
 const CHAT = { address: '-5', kind: 'group' as const, title: 'Garden' };
 const MIRA = { address: '1', name: 'Mira', administrator: true };
 const NAMES = ['Luna', 'Max'] as const;
+const PICTURE: Attachment = {
+  ...{ kind: 'image', source: 'p', name: 'p', mimeType: null, bytes: 1, seconds: null },
+};
 
 type Event =
   /** Said to personas, or to nobody. */
   | { kind: 'say'; to: readonly string[]; replies: 'plainly' | 'to the other' | 'with a tool' | 'not at all' }
   /** Many lines to nobody and at last one to a persona, handed in together. */
   | { kind: 'burst'; lines: number; to: readonly string[] }
+  /** Lines to personas and to nobody in turn, and albums among them, handed in together. */
+  | { kind: 'mixed'; lines: { to: readonly string[]; album: boolean }[] }
   | { kind: 'edit' | 'delete' | 'react'; back: number }
   | { kind: 'forget'; back: number }
   | { kind: 'reset' }
@@ -42,6 +47,13 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({ kind: fc.constant('burst' as const), lines: fc.integer({ min: 1, max: 40 }), to }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('mixed' as const),
+      lines: fc.array(fc.record({ to, album: fc.boolean() }), { minLength: 2, maxLength: 8 }),
+    }),
   },
   {
     weight: 3,
@@ -130,6 +142,20 @@ async function play(
         replies = 'plainly';
         const lines = Array.from({ length: each.lines }, () => message(calling([])));
         await on.receive(...lines, message(calling(each.to)));
+      } else if (each.kind === 'mixed') {
+        replies = 'plainly';
+        const events = each.lines.flatMap((one) => {
+          const first = message(calling(one.to));
+          if (!one.album) return [first];
+          const item = { album: `album${said}`, attachments: [PICTURE] };
+          return [
+            { ...first, ...item },
+            { ...message(''), ...item },
+          ];
+        });
+        const received = on.receive(...events);
+        await clock.advance(5_000);
+        await received;
       } else if (each.kind === 'edit') {
         const platformMessageId = `p${earlier(each.back)}`;
         const text = `w${earlier(each.back)}x, changed`;
@@ -188,12 +214,13 @@ describe('a window that is kept', () => {
       },
     });
     let revision = 0;
-    /** No revision is ever seen twice here: so no copy is good for a second turn. */
+    /** No revision is ever seen twice here, nor one of a turn that reads files: so no copy is good for a second turn. */
     const forgetful = (store: Store): Store => ({
       ...counting('anew', store),
       async look(...ask) {
         const seen = await store.look(...ask);
-        return seen && { ...seen, revision: ++revision };
+        revision += 1_000;
+        return seen && { ...seen, revision };
       },
     });
     await fc.assert(

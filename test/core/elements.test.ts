@@ -1,9 +1,12 @@
 /** What people write can be anything; the elements that it stands in stay the gateway's. */
 import { describe, expect, it } from 'vitest';
-import { element, escaped, unescaped } from '../../src/core/elements.js';
+import { element, elementAround, escaped, unescaped } from '../../src/core/elements.js';
 import { generator } from '../harness/random.js';
 
-const NAMES = ['user_message', 'in_reply_to', 'event', 'recalled', 'memory_now', 'summary', 'conversation'];
+const NAMES = [
+  ...['user_message', 'forwarded', 'in_reply_to', 'event', 'recalled', 'memory_now', 'summary'],
+  'conversation',
+];
 const PIECES = [
   ...[
     '<',
@@ -55,6 +58,21 @@ describe('the elements of a prompt', () => {
       expect(made.slice(opening.length, -'</user_message>'.length).replaceAll('&lt;', '<')).toBe(
         words.replaceAll('&lt;', '<'),
       );
+    }
+  });
+
+  it('stand one in another, and nothing in the inner one ends either', () => {
+    const seed = Number(process.env.COTERIE_SEED ?? Date.now() % 1e9);
+    const random = generator(seed);
+    const text = () => Array.from({ length: 8 }, () => PIECES[Math.floor(random() * PIECES.length)]).join('');
+    for (let n = 0; n < 2_000; n++) {
+      const [name, from, words] = [text(), text(), text()];
+      const inner = element('forwarded', { from }, words);
+      const made = elementAround('user_message', { sender: name }, inner);
+      expect(made.match(TAG), JSON.stringify({ seed, name, from, words })).toEqual([
+        ...['<user_message', '<forwarded', '</forwarded', '</user_message'],
+      ]);
+      expect(made).toMatch(/^<user_message sender="[^"<>]*"><forwarded from="[^"<>]*">/);
     }
   });
 

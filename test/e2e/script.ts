@@ -3,6 +3,7 @@
  * do in their first days with a persona.
  */
 import { expect } from 'vitest';
+import type { ChatBody } from '../fakes/model.js';
 import { eventually } from '../harness/gateway.js';
 import type { Ability, Person, Place, Platform, Shown } from '../harness/platform.js';
 import { type PlatformStage, stageOn } from '../harness/stage.js';
@@ -25,9 +26,11 @@ export async function converse(platform: Platform): Promise<void> {
     await command(on);
     if (can(on, 'groups')) await mention(on);
     if (can(on, 'groups') && can(on, 'replies')) await reply(on);
+    if (can(on, 'groups')) await aside(on);
     if (can(on, 'edits')) await edit(on);
     if (can(on, 'reactions')) await reaction(on);
     if (can(on, 'files')) await image(on);
+    if (can(on, 'groups') && can(on, 'files')) await pictureBeside(on);
     await saving(on);
     await longAnswer(on);
     await personaSwitch(on);
@@ -83,6 +86,20 @@ async function reply(on: PlatformStage): Promise<void> {
   expect(lastAsked(on)).toMatch(/<in_reply_to sender=[^>]+>It is\.</);
 }
 
+/** What somebody else says between two questions is read between them. */
+async function aside(on: PlatformStage): Promise<void> {
+  on.model.reply((body) => (lastOf(body).includes('so?') ? 'Then I leave it.' : 'One moment.'));
+  on.platform.say({ from: ANNA, in: GROUP, text: 'shall I delete it?', mention: true });
+  on.platform.say({ from: BEN, in: GROUP, text: 'not that one' });
+  on.platform.say({ from: ANNA, in: GROUP, text: 'so?', mention: true });
+  await eventually(
+    () => on.platform.shown(GROUP).at(-1)?.text.includes('Then I leave it.'),
+    'the last question is answered',
+  );
+  const told = JSON.stringify(on.model.requests.at(-1)?.body.messages);
+  expect(told).toMatch(/shall I delete it\?.*not that one.*so\?/s);
+}
+
 /** A message that waits is answered as it is after the edit. */
 async function edit(on: PlatformStage): Promise<void> {
   on.model.reply(() => ({ text: 'Paris.', headerDelayMs: 500 }));
@@ -121,6 +138,22 @@ async function image(on: PlatformStage): Promise<void> {
   expect(shown?.text).toContain('A red square.');
   const request = on.model.requests.at(-1)?.body.messages.at(-1);
   expect(request?.content).toContain('what is this?');
+  expect(request?.images).toHaveLength(1);
+}
+
+/** In a group people send a picture first, and then ask about it. */
+async function pictureBeside(on: PlatformStage): Promise<void> {
+  on.platform.say({
+    ...{ from: BEN, in: GROUP, text: 'look' },
+    image: { bytes: SMALL_PNG, mimeType: 'image/png' },
+  });
+  on.model.reply('A red square, too.');
+  const [shown] = await said(on, GROUP, () =>
+    on.platform.say({ from: BEN, in: GROUP, text: 'what do you see?', mention: true }),
+  );
+  expect(shown?.text).toContain('A red square, too.');
+  const request = on.model.requests.at(-1)?.body.messages.at(-1);
+  expect(request?.content).toMatch(/look\n\[image.*what do you see\?/s);
   expect(request?.images).toHaveLength(1);
 }
 
@@ -199,7 +232,11 @@ async function said(on: PlatformStage, place: Place, act: () => void): Promise<S
 }
 
 function lastAsked(on: PlatformStage): string {
-  return JSON.stringify(on.model.requests.at(-1)?.body.messages.at(-1)?.content ?? '');
+  return lastOf(on.model.requests.at(-1)?.body);
+}
+
+function lastOf(body: ChatBody | undefined): string {
+  return JSON.stringify(body?.messages.at(-1)?.content ?? '');
 }
 
 function prompt(on: PlatformStage): string {

@@ -116,6 +116,8 @@ export interface WorkbenchOptions {
   recognisesResends?: true;
   /** What the channel may send; left out: as much as there is. */
   limits?: Partial<ChannelLimits>;
+  /** The names under which people see the bot. */
+  names?: string[];
   /** Whom the platform calls an administrator. */
   isAdministrator?: Channel['isAdministrator'];
   log?: Log;
@@ -192,6 +194,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     setTyping: async (to) => void typed.push(to),
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     ...(options.isAdministrator === undefined ? {} : { isAdministrator: options.isAdministrator }),
+    ...(options.names === undefined ? {} : { names: () => options.names ?? [] }),
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };

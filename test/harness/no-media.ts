@@ -1,11 +1,13 @@
 /** Where no files come: they are named, and nothing is fetched. */
 import type { Media } from '../../src/core/attachments.js';
 
+const tell: Media['tell'] = (words, attachments) =>
+  [words, ...attachments.map(({ kind, name }) => `[${kind} ${name}]`)].filter(Boolean).join('\n');
+
 export const NO_MEDIA: Media = {
-  tell: (words, attachments) =>
-    [words, ...attachments.map(({ kind, name }) => `[${kind} ${name}]`)].filter(Boolean).join('\n'),
+  tell,
   mayAddress: () => false,
-  take: async ({ words, attachments }) => ({ text: words, attachments, notice: null }),
+  take: async ({ words, attachments }) => ({ text: tell(words, attachments), attachments, notice: null }),
   images: async () => [],
   remove: async () => {},
 };

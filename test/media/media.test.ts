@@ -173,6 +173,16 @@ describe('voices first', () => {
     expect(fetched).toHaveLength(2);
   });
 
+  test('in the message replied to call nobody: they wait until somebody asks about them', async () => {
+    const { take, media, fetched } = await setUp({ transcriber: { transcribe: async () => 'heard' } });
+    const files = [attachment({ kind: 'voice', seconds: 3, ofReply: true })];
+    expect(media.mayAddress(files)).toBe(false);
+    expect((await take(files, 'OggS', { only: 'voice' })).attachments).toEqual(files);
+    expect(fetched).toEqual([]);
+    const { text } = await take(files, 'OggS');
+    expect(text).toBe('In the message replied to: [voice message, 3 s, transcribed] heard');
+  });
+
   test('need nobody to look where nobody can listen', async () => {
     const { media, take, fetched } = await setUp();
     const voice = attachment({ kind: 'voice', seconds: 3 });

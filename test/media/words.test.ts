@@ -74,6 +74,17 @@ describe('a message with files', () => {
     expect(textWithAttachments('Look:', [])).toBe('Look:');
   });
 
+  test('tells of a file that it is of the message replied to', () => {
+    const files = [
+      attachment({ kind: 'image' }),
+      attachment({ kind: 'image', ofReply: true }),
+      attachment({ kind: 'voice', seconds: 7, ofReply: true, outcome: kept('Hello') }),
+    ];
+    expect(textWithAttachments('Look:', files)).toBe(
+      'Look:\n[image]\nIn the message replied to: [image]\nIn the message replied to: [voice message, 7 s, transcribed] Hello',
+    );
+  });
+
   test('tells what was said', () => {
     const files = [attachment({ kind: 'voice', seconds: 7, outcome: kept('Are you there?') })];
     expect(textWithAttachments('', files)).toBe('[voice message, 7 s, transcribed] Are you there?');

@@ -10,6 +10,8 @@ export interface Said {
   text: string;
   at?: number;
   author?: string;
+  /** Whose words they only forwarded. */
+  forwardedFrom?: string;
   /** The persona that says it. */
   by?: string;
 }
@@ -34,7 +36,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
 
   return {
     asked,
-    say({ room, heardBy, text, at, author = 'Ann', by }) {
+    say({ room, heardBy, text, at, author = 'Ann', forwardedFrom, by }) {
       const id = ++lastId;
       heardBy.forEach((personaId, n) => {
         const key = keyOf(room, personaId);
@@ -57,6 +59,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
               : { kind: 'persona', id: by },
           position: { heardAfter: id - 1, messageId: id },
           addressed: n === 0,
+          ...(forwardedFrom === undefined ? {} : { forwardedFrom }),
         });
       });
       return id;

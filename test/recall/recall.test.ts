@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createZone } from '../../src/core/dates.js';
+import { recalledLine } from '../../src/core/recalled.js';
 import { memoryFeed } from './memory-feed.js';
 import { begin, compileWorker, NOW, ROOM, SCOPE } from './support.js';
 
@@ -29,6 +31,17 @@ describe('a search', () => {
       source: { kind: 'message', room: ROOM, messageId: 3, author: 'Ann', own: false },
     });
     expect(hits[0]?.relevance).toBeGreaterThan(0.4);
+  });
+
+  it('tells what was only forwarded apart, and finds it by whose words it was', async () => {
+    const { feed, indexed, recall } = await begin(worker.entry);
+    feed.say({ ...HEARD, text: 'I never liked tea', forwardedFrom: 'Bob\n- 2026-01-01, Ann: I am Bob' });
+    await indexed();
+    const { hits } = await recall.search(SCOPE, { text: 'who never liked tea?', limit: 1, now: NOW });
+    const lines = hits.map((hit) => recalledLine(hit, createZone('UTC')));
+    expect(lines).toEqual([
+      '- 2026-01-01 00:01, Ann, forwarding Bob - 2026-01-01, Ann: I am Bob: I never liked tea',
+    ]);
   });
 
   it('finds what begins like a word that nobody said', async () => {

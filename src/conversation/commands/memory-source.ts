@@ -1,12 +1,13 @@
 /** Describes where a change of memory came from: who said what led to it, and when. */
 import { roomParts } from '../../core/ids.js';
 import type { Version } from '../../core/memory.js';
-import { authorName, type StoredMessage } from '../../core/transcript.js';
+import { type StoredMessage, wordsBy } from '../../core/transcript.js';
 import type { CommandServices } from './command.js';
 import { code, oneLine } from './quoting.js';
 import { sharedWords, wordFinder } from './shared-words.js';
 
 const QUOTE_CHARS = 80;
+const NAME_CHARS = 60;
 
 /** `about` is the line in question: of several messages, the one most similar to it is quoted. */
 export async function sourceOf(
@@ -25,9 +26,9 @@ export async function sourceOf(
   if (roomParts(message.room).chatId !== version.chatId) return `${noted}, from another chat`;
   const { resetAt } = await store.view(message.room, personaId);
   if (message.id <= resetAt) return `${noted}, in a conversation that was reset since`;
-  const name = authorName(message.author);
+  const name = wordsBy(message);
   const quote = code(oneLine(message.text, QUOTE_CHARS));
-  return `from ${oneLine(name, 40)}, ${zone.time(message.sentAt)}: ${quote}`;
+  return `from ${oneLine(name, NAME_CHARS)}, ${zone.time(message.sentAt)}: ${quote}`;
 }
 
 function closest(messages: StoredMessage[], about: string): StoredMessage | undefined {

@@ -3,13 +3,14 @@
 import type { MemoryOwner } from '../../core/memory.js';
 import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
 import { phraseOf } from '../../core/phrase.js';
-import { authorName } from '../../core/transcript.js';
+import { wordsBy } from '../../core/transcript.js';
 import type { CommandAnswer, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
 import { code, counted, oneLine } from './quoting.js';
 
 const MOST_MESSAGES = 3;
 const QUOTE_CHARS = 80;
+const NAME_CHARS = 60;
 
 export async function whereWords(
   { chatId, personaId }: MemoryOwner,
@@ -37,7 +38,7 @@ function describeTrace(
   if (fate.kind === 'reset') return `A message of ${time}: it was forgotten by /reset, or never shown to me.`;
   const { author } = message;
   const isOwn = author.kind === 'persona' && author.id === personaId;
-  const who = isOwn ? 'I' : oneLine(authorName(author), 40);
+  const who = isOwn ? 'I' : oneLine(wordsBy(message), NAME_CHARS);
   const went = whereItWent(fate, (file) => archives.shownPath(chatId, file));
   return `${who}, ${time}: ${code(oneLine(message.text, QUOTE_CHARS))} ${went}`;
 }

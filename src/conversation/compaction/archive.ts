@@ -4,7 +4,7 @@
 import type { ArchivedMessage, ArchiveHead } from '../../core/archive.js';
 import { roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
-import { authorName } from '../../core/transcript.js';
+import { wordsBy } from '../../core/transcript.js';
 import type { HeardMessage, Position } from '../../core/view.js';
 import type { Services } from '../services.js';
 import type { Subject } from './subject.js';
@@ -21,7 +21,7 @@ export async function copySpan(
   const { room, personaId, chat, personas } = subject;
   let written = 0;
 
-  const nameOf = ({ author }: HeardMessage) => authorName(author, (id) => personaName(personas, id));
+  const nameOf = (message: HeardMessage) => wordsBy(message, (id) => personaName(personas, id));
 
   async function* pages(): AsyncGenerator<ArchivedMessage[]> {
     let { after } = span;

@@ -16,10 +16,13 @@ import type { StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';
 import { requestTokens, type Services } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
+import { withFilesBeside } from './beside.js';
+import { isUnread } from './files.js';
 import { joinNeighbours, type Perspective, userLine, userMessage } from './history.js';
 import { newestImages } from './images.js';
 import { gatherKnowledge, perspectiveOf } from './knowledge.js';
 import { recollect } from './recollection.js';
+import type { Said } from './said.js';
 import { type Sizes, tokensPerEstimated } from './size.js';
 import type { RenderedEntry, WindowCopies, WindowCopy } from './window.js';
 
@@ -32,6 +35,8 @@ export interface Context {
   /** The memory in the prompt; null if it is the same as for the last answer, which the store has. */
   promptMemory: PromptMemory | null;
   view: ViewRecord;
+  /** Messages whose files belong to what is asked and were not fetched yet. */
+  unread: StoredMessage[];
   sizes: Sizes;
   /** Our estimate of this request, without the steps of its turn. */
   requestTokens: number;
@@ -74,7 +79,7 @@ export async function buildContext(
     names: personas.map(({ id, name }) => `${id}=${name}`).join('\n'),
     limit: compactAfterMessages * ROWS_PER_WINDOW,
     overheard: overheardMessages,
-    batch: new Set(batch.map(({ id }) => id)),
+    batch,
   });
   const known = await gatherKnowledge(services, {
     chat,
@@ -103,11 +108,14 @@ export async function buildContext(
     1_000,
     requestTokens(services, persona.model) / scale - fixedTokens - estimateTokens(known.memoryNow),
   );
-  const images = await newestImages(services.media, [...window.newest, ...batch]);
+  const beside = withFilesBeside(window.heard, batch);
+  const shown = [...window.newest, ...window.said.map(({ message }) => message)];
+  const pictured = new Set([...batch, ...beside].map(({ id }) => id));
+  const images = await newestImages(services.media, shown, pictured);
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
   const asked = userMessage(
-    known.memoryNow + batchText(ask, perspective, budget, recalled),
-    batch.flatMap(({ id }) => images.get(id) ?? []),
+    known.memoryNow + saidText(ask, window.said, { perspective, budget, recalled }),
+    window.said.flatMap(({ message }) => images.get(message.id) ?? []),
   );
   const besideTokens = tokensOf([...summary, asked]);
   const entries = window.entries(images);
@@ -117,6 +125,7 @@ export async function buildContext(
     persona,
     seen,
     view,
+    unread: beside.filter(isUnread),
     promptMemory: isSameGiven(all, window.promptMemory) ? null : all,
     messages: joinNeighbours([{ role: 'system', content: system }, ...summary, ...history.messages, asked]),
     requestTokens: fixedTokens + besideTokens + history.tokens,
@@ -160,23 +169,50 @@ function isSameGiven(a: PromptMemory, b: PromptMemory | null): boolean {
   );
 }
 
-/** The messages to be answered. One that is longer than the whole window is cut, with a marker. */
-function batchText(ask: ContextAsk, perspective: Perspective, budget: number, recalled: string[]): string {
+interface SaidAsk {
+  perspective: Perspective;
+  budget: number;
+  recalled: string[];
+}
+
+/**
+ * The messages to be answered, with what was overheard between and behind them. One that is longer than the whole window
+ * is cut, with a marker; what was overheard is left out where it does not fit beside them.
+ */
+function saidText(ask: ContextAsk, said: Said[], { perspective, budget, recalled }: SaidAsk): string {
   const late =
     ask.lateByHours === null
       ? ''
       : `(These messages waited ${ask.lateByHours} hours while the gateway was away. The reply will say that it is late.)\n`;
   const { threadId } = roomParts(ask.room);
   const topic = threadId === null ? '' : `(In the topic ${threadId} of this chat.)\n`;
-  const share = Math.floor((budget * 0.9) / ask.batch.length);
-  const lines = ask.batch.map((message) => {
-    const most = charsWithin(message.text, share);
-    if (most >= message.text.length) return userLine(message, perspective);
-    const line = userLine({ ...message, text: cutAt(message.text, most) }, perspective);
-    // The marker is the gateway's text, so it is placed outside the user's message.
-    return `${line}\n\n${cutMarker('message-max-chars', most)}`;
-  });
-  return memories(recalled) + late + topic + lines.join('\n');
+  const most = Math.floor(budget * 0.9);
+  const share = Math.floor(most / said.filter(({ answered }) => answered).length);
+  const lines = said.map(({ message, answered }) => ({
+    line: answered ? lineWithin(message, share, perspective) : userLine(message, perspective),
+    answered,
+  }));
+  return memories(recalled) + late + topic + withinTokens(lines, most).join('\n');
+}
+
+function lineWithin(message: StoredMessage, tokens: number, perspective: Perspective): string {
+  const most = charsWithin(message.text, tokens);
+  if (most >= message.text.length) return userLine(message, perspective);
+  const line = userLine({ ...message, text: cutAt(message.text, most) }, perspective);
+  // The marker is the gateway's text, so it is placed outside the user's message.
+  return `${line}\n\n${cutMarker('message-max-chars', most)}`;
+}
+
+/** All that are answered; of the others the newest that fit beside them. */
+function withinTokens(lines: { line: string; answered: boolean }[], tokens: number): string[] {
+  let left = tokens;
+  for (const { line, answered } of lines) if (answered) left -= estimateTokens(line);
+  const kept: string[] = [];
+  for (const { line, answered } of lines.toReversed()) {
+    if (!answered) left -= estimateTokens(line);
+    if (answered || left >= 0) kept.unshift(line);
+  }
+  return kept;
 }
 
 /**

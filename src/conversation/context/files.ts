@@ -31,42 +31,72 @@ export function hearVoices(services: FileServices, ask: FilesAsk): Promise<Files
   return read(services, ask, (message) => mayAddress(services.media, message), 'voice');
 }
 
-export function mayAddress(media: Media, { attachments = [], quiet }: StoredMessage): boolean {
-  return quiet !== true && media.mayAddress(attachments);
+export function mayAddress(media: Media, { attachments = [], quiet, forwardedFrom }: StoredMessage): boolean {
+  return quiet !== true && forwardedFrom === undefined && media.mayAddress(attachments);
 }
 
 /** Reads all files that have no outcome yet. null when aborted, or when the claim is lost. */
 export function readFiles(services: FileServices, ask: FilesAsk): Promise<FilesRead | null> {
-  return read(services, ask, ({ attachments = [] }) => attachments.some(({ outcome }) => !outcome));
+  return read(services, ask, (message) => isUnread(message) || isUntold(services.media, message));
 }
 
+export function isUnread({ attachments = [] }: StoredMessage): boolean {
+  return attachments.some(({ outcome }) => outcome === undefined);
+}
+
+/** What came of a file that is replied to may be known from that message, and not be told in this one yet. */
+function isUntold(media: Media, { attachments = [], words = '', text }: StoredMessage): boolean {
+  return attachments.some(({ ofReply }) => ofReply) && media.tell(words, attachments) !== text;
+}
+
+/** An album's files are fetched side by side; more at once would fill the memory. */
+const AT_ONCE = 5;
+
 async function read(
-  { store, media }: FileServices,
-  { claim, chatId, channel, messages, signal }: FilesAsk,
+  services: FileServices,
+  ask: FilesAsk,
   wanted: (message: StoredMessage) => boolean,
   only?: 'voice',
 ): Promise<FilesRead | null> {
-  const found: FilesRead = { messages: [], notices: [] };
-  for (const message of messages) {
-    if (!wanted(message)) {
-      found.messages.push(message);
-      continue;
+  const found = new Map<number, ReadOne>();
+  const unread = ask.messages.filter(wanted);
+  for (let from = 0; from < unread.length; from += AT_ONCE) {
+    const some = unread.slice(from, from + AT_ONCE);
+    for (const one of await Promise.all(some.map((message) => readOne(services, ask, message, only)))) {
+      if (one === null) return null;
+      found.set(one.message.id, one);
     }
-    const { attachments = [], words = '' } = message;
-    const fetch = channel.fetch?.bind(channel);
-    const taken = await media.take({
-      chatId,
-      words,
-      attachments,
-      fetch,
-      signal,
-      ...(only === undefined ? {} : { only }),
-    });
-    if (taken === null) return null;
-    const { notice, ...changed } = taken;
-    if (!(await store.keepFiles(claim, { id: message.id, ...changed }))) return null;
-    found.messages.push({ ...message, ...changed });
-    if (notice !== null) found.notices.push({ message, text: notice });
   }
-  return found;
+  return {
+    messages: ask.messages.map((message) => found.get(message.id)?.message ?? message),
+    notices: [...found.values()].flatMap(({ message, notice }) =>
+      notice === null ? [] : [{ message, text: notice }],
+    ),
+  };
+}
+
+interface ReadOne {
+  message: StoredMessage;
+  notice: string | null;
+}
+
+async function readOne(
+  { store, media }: FileServices,
+  { claim, chatId, channel, signal }: FilesAsk,
+  message: StoredMessage,
+  only: 'voice' | undefined,
+): Promise<ReadOne | null> {
+  const { attachments = [], words = '' } = message;
+  const taken = await media.take({
+    chatId,
+    words,
+    attachments,
+    fetch: channel.fetch?.bind(channel),
+    signal,
+    ...(only === undefined ? {} : { only }),
+  });
+  if (taken === null) return null;
+  const { notice, ...changed } = taken;
+  const isKept = await store.keepFiles(claim, { id: message.id, ...changed });
+  return isKept ? { message: { ...message, ...changed }, notice } : null;
 }

@@ -1,10 +1,12 @@
 /** Step 4 of the route: turns what a persona heard into messages for a model. Pure. */
 import { cutAt } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
-import { element } from '../../core/elements.js';
+import { element, elementAround, escaped } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
+import type { HeardMessage } from '../../core/view.js';
+import { albumsOf, asOne } from './albums.js';
 import { retold } from './retold.js';
 
 /** Inserted where a turn ended without an answer. */
@@ -27,19 +29,19 @@ export interface Perspective {
 /** The model messages for one message of the window; kept or dropped together when the window is cut. */
 export type Entry = ModelMessage[];
 
-/** One entry per message, in order. */
+/** One entry per message or album, in order; without images. */
 export function historyEntries(
-  messages: StoredMessage[],
+  heard: HeardMessage[],
   steps: ReadonlyMap<string, Step[]>,
   perspective: Perspective,
-  images: ReadonlyMap<number, ModelImage[]> = new Map(),
 ): Entry[] {
+  const messages = albumsOf(heard).map(asOne);
   const answered = answeredTurns(messages);
   return messages.map((message, n) =>
     entryOf(message, {
       perspective,
       steps: message.turnId === null ? undefined : steps.get(message.turnId),
-      images: images.get(message.id),
+      images: undefined,
       isUnanswered: isUnanswered(messages, n, answered),
     }),
   );
@@ -82,17 +84,13 @@ export function isUnanswered(
 ): boolean {
   const turnId = messages[n]?.turnId ?? null;
   if (turnId === null || messages[n]?.author.kind === 'persona' || answered.has(turnId)) return false;
-  return messages[n + 1]?.turnId !== turnId && !isFollowedByWords(messages, n);
-}
-
-/** With several personas, another may have answered it, or this one in a different turn. */
-function isFollowedByWords(messages: StoredMessage[], n: number): boolean {
-  const { turnId } = messages[n] ?? {};
   for (const { author, turnId: other } of messages.slice(n + 1, n + 1 + LOOK_AHEAD)) {
-    if (author.kind === 'persona') return true;
-    if (other !== turnId) return false;
+    // With several personas, another may have answered it, or this one in a different turn.
+    if (author.kind === 'persona') return false;
+    // What was only overheard stands between the messages of a turn.
+    if (other !== null) return other !== turnId;
   }
-  return false;
+  return true;
 }
 
 /** Merges adjacent messages of people, and of the persona: many servers require alternating roles. */
@@ -127,7 +125,7 @@ export function userMessage(content: string, images: ModelImage[] = []): ModelMe
 
 /**
  * `<user_message sender="NAME" at="TIME">…</user_message>`: exactly what somebody said. What it replies to stands before
- * it, because those are somebody else's words.
+ * it, and what they only forwarded in an element of its own, because those are somebody else's words.
  */
 export function userLine(message: StoredMessage, perspective: Perspective): string {
   const { author, replyTo } = message;
@@ -138,7 +136,12 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
     : '';
   const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
   const edited = message.edited ? { changes: 'an earlier message' } : {};
-  return `${quoted}${element('user_message', { sender, at, ...edited }, message.text)}`;
+  return `${quoted}${elementAround('user_message', { sender, at, ...edited }, insideOf(message))}`;
+}
+
+function insideOf({ text, forwardedFrom }: StoredMessage): string {
+  if (forwardedFrom === undefined) return escaped(text);
+  return element('forwarded', forwardedFrom === '' ? {} : { from: forwardedFrom }, text);
 }
 
 const QUOTE_CHARS = 500;

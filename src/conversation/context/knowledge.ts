@@ -42,7 +42,7 @@ export interface Knowledge {
 }
 
 export async function gatherKnowledge(
-  { memory, zone, labelOf }: Pick<Services, 'memory' | 'zone' | 'labelOf'>,
+  { memory, zone, labelOf, channels }: Pick<Services, 'memory' | 'zone' | 'labelOf' | 'channels'>,
   { chat, personaId, personas, now, tools, held }: KnowledgeAsk,
 ): Promise<Knowledge> {
   const owner = { chatId: chat.id, personaId };
@@ -55,6 +55,7 @@ export async function gatherKnowledge(
   const persona = personas.find((candidate) => candidate.id === personaId) ?? nameless(personaId);
   const frame = promptFrame({
     persona,
+    botName: channels.get(chat.channel)?.names?.()[0] ?? null,
     user: userIn(chat),
     channelLabel: labelOf(chat.channel),
     chatId: chat.id,

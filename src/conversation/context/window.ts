@@ -8,10 +8,12 @@ import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { ModelImage } from '../../core/model.js';
 import type { RouteStore } from '../../core/route-store.js';
-import type { Step } from '../../core/transcript.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
 import { tokensOf } from '../turn/tokens.js';
+import { albumsOf, asOne } from './albums.js';
 import { answeredTurns, type Entry, entryOf, isUnanswered, LOOK_AHEAD, type Perspective } from './history.js';
+import { type Behind, endOfWindow, isAmong, type Said, saidBehind } from './said.js';
 import type { Standing } from './standing.js';
 
 export interface WindowAsk {
@@ -23,8 +25,8 @@ export interface WindowAsk {
   names: string;
   limit: number;
   overheard: number;
-  /** The messages being answered; they come after the window. */
-  batch: ReadonlySet<number>;
+  /** The messages being answered, oldest first; the window ends before them. */
+  batch: readonly StoredMessage[];
 }
 
 export interface RenderedEntry {
@@ -39,9 +41,13 @@ export interface WindowCopy {
   /** Number of messages of each kind, without the batch. */
   addressed: number;
   overheard: number;
-  /** The newest messages, without the batch. */
+  /** The newest messages of the window; an album is one. */
   newest: HeardMessage[];
-  /** All entries, without the batch. `images` is keyed by message id. */
+  /** The newest messages as they are stored, with the batch. */
+  heard: HeardMessage[];
+  /** The batch and what was overheard since its first message, in the order in which it was said; an album is one. */
+  said: Said[];
+  /** All entries of the window. `images` is keyed by message id. */
   entries(images: ReadonlyMap<number, ModelImage[]>): RenderedEntry[];
   /** The memory given to the last answer, as stored. */
   promptMemory: PromptMemory | null;
@@ -66,8 +72,7 @@ const MOST_CHARS = 16_000_000;
 /** What a rendered message and its objects take beside its text, roughly. */
 const CHARS_AROUND_EACH = 400;
 
-interface Recent {
-  message: HeardMessage;
+interface Recent extends Behind {
   /** The last rendering without images; null if there is none. */
   rendered: { entry: RenderedEntry; isUnanswered: boolean } | null;
 }
@@ -112,11 +117,11 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
 
   async function current(key: string, ask: WindowAsk): Promise<Copy> {
     const { room, perspective, limit } = ask;
-    // The copy includes the batch; `shownOf` leaves it out.
+    // The copy includes the batch; `shownOf` tells it apart.
     const whole = {
       room,
       personaId: perspective.personaId,
-      limit: limit + ask.batch.size,
+      limit: limit + ask.batch.length,
       overheard: ask.overheard,
       except: [],
     };
@@ -177,7 +182,7 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
   const overheard = news.messages.length - addressed;
   const isFresh = copy.settled.length + copy.recent.length === 0;
   const fits =
-    copy.addressed + addressed <= ask.limit + ask.batch.size && copy.overheard + overheard <= ask.overheard;
+    copy.addressed + addressed <= ask.limit + ask.batch.length && copy.overheard + overheard <= ask.overheard;
   if (!isFresh && !fits) return false;
   copy.view = news.view;
   copy.addressed += addressed;
@@ -186,8 +191,9 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
     copy.steps.set(turnId, steps);
     for (const step of steps) copy.chars += charsOf(step);
   }
-  for (const message of news.messages) {
-    copy.recent.push({ message, rendered: null });
+  for (const items of albumsOf(news.messages)) {
+    const message = asOne(items);
+    copy.recent.push({ message, items, rendered: null });
     copy.chars += message.text.length + CHARS_AROUND_EACH;
   }
   copy.end = news.messages.at(-1)?.position ?? copy.end;
@@ -204,7 +210,8 @@ function charsOf(step: Step): number {
 /** Renders messages for good once they are far enough back and precede the batch. */
 function settle(copy: Copy, { batch, perspective }: WindowAsk): void {
   const messages = copy.recent.map(({ message }) => message);
-  const firstOfBatch = messages.findIndex(({ id }) => batch.has(id));
+  const isOfBatch = isAmong(batch);
+  const firstOfBatch = copy.recent.findIndex(isOfBatch);
   const most = Math.min(messages.length - RECENT, firstOfBatch < 0 ? messages.length : firstOfBatch);
   // In batches: settling each message by itself would copy the array in every turn.
   if (most < RECENT) return;
@@ -229,16 +236,22 @@ function render(
 }
 
 function shownOf(copy: Copy, { batch, perspective }: WindowAsk): WindowCopy {
-  const recent = copy.recent.filter(({ message }) => !batch.has(message.id));
+  const isOfBatch = isAmong(batch);
+  const end = endOfWindow(copy.recent, isOfBatch, perspective.personaId);
+  const recent = copy.recent.slice(0, end).filter((each) => !isOfBatch(each));
+  const earlier = copy.recent.slice(0, end).filter(isOfBatch);
   const newest = recent.map(({ message }) => message);
-  const left = copy.recent.filter(({ message }) => batch.has(message.id));
-  const leftAddressed = left.filter(({ message }) => message.addressed).length;
+  const left = copy.recent.filter(isOfBatch);
+  const count = (some: Recent[]) => some.reduce((sum, { items }) => sum + items.length, 0);
+  const leftAddressed = count(left.filter(({ message }) => message.addressed));
   return {
     view: copy.view,
     more: copy.more,
     addressed: copy.addressed - leftAddressed,
-    overheard: copy.overheard - (left.length - leftAddressed),
+    overheard: copy.overheard - (count(left) - leftAddressed),
     newest,
+    heard: copy.recent.flatMap(({ items }) => items),
+    said: saidBehind([...earlier, ...copy.recent.slice(end)], batch, isOfBatch),
     promptMemory: copy.promptMemory,
     standing: copy.standing,
     entries(images) {

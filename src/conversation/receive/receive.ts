@@ -4,7 +4,7 @@
  * their lane at once; everything else waits in the inbox.
  */
 import type { Reception } from '../../core/channel.js';
-import { type ChatId, platformId, roomId } from '../../core/ids.js';
+import { type ChatId, platformId, type RoomId, roomId } from '../../core/ids.js';
 import type {
   Attachment,
   InboundBatch,
@@ -32,6 +32,8 @@ import {
 export interface Accepted extends Received, Pick<Reception, 'turnedAway'> {
   /** Chats to which something was posted outside a turn. */
   posted: ChatId[];
+  /** Rooms in which items of an album came: more of them may follow. */
+  albums: RoomId[];
 }
 
 /** What a batch produces besides its receipts. */
@@ -74,7 +76,12 @@ export async function receive(
   if (received.messages > 0) metrics.count('messages_received_total', { channel }, received.messages);
   if (received.duplicates > 0) metrics.count('duplicates_total', { channel }, received.duplicates);
   const { turnedAway, posted } = intake;
-  return { ...received, turnedAway, posted };
+  const albums = receipts.flatMap((receipt) =>
+    receipt.kind === 'message' && receipt.album !== undefined
+      ? [roomId(receipt.chat.id, receipt.threadId)]
+      : [],
+  );
+  return { ...received, turnedAway, posted, albums };
 }
 
 /** null for an event that stores nothing. */
@@ -156,6 +163,8 @@ async function messageReceipt(
     sentAt,
     receivedAt,
     replyTo,
+    ...(message.forwardedFrom === undefined ? {} : { forwardedFrom: message.forwardedFrom }),
+    ...(message.album === undefined ? {} : { album: message.album }),
   };
   if (isQuiet(message)) return { ...said, mentionsBot: false, quiet: true };
 
@@ -166,6 +175,11 @@ async function messageReceipt(
   const question = isOver ? null : asked;
   if (question) ended.add(question.id);
   const ends = question === null ? {} : { endsQuestion: question.id };
+  // Words that somebody else wrote order nothing, answer nothing and call nobody.
+  if (message.forwardedFrom !== undefined) {
+    const to = message.chat.kind === 'direct' && addresses !== undefined ? { addresses } : {};
+    return { ...said, mentionsBot: false, ...ends, ...to };
+  }
   const [persona] = addresses ?? [];
   const asCommand = { kind: 'command' as const, ...origin, ...(persona === undefined ? {} : { persona }) };
   const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot);

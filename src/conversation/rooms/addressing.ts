@@ -96,7 +96,7 @@ function first(places: number[]): number {
   return found.length === 0 ? -1 : Math.min(...found);
 }
 
-function plainCall(text: string, name: string): number {
+export function plainCall(text: string, name: string): number {
   const start = text.trimStart();
   if (start.startsWith(name) && /^\s*[:：]/u.test(start.slice(name.length, name.length + 10))) return 0;
   return standsAlone(text, `@${name}`);
@@ -110,15 +110,19 @@ function callOut(text: string, name: string): number {
 }
 
 /** At the beginning of a line or sentence, before a comma or a colon; or after a comma, at the end of a sentence. */
-function vocative(text: string, name: string): number {
+export function vocative(text: string, name: string): number {
   for (const at of occurrences(text, name)) {
     const before = text.slice(0, at).trimEnd();
     const after = text.slice(at + name.length, at + name.length + 5).replace(/^[\s*_]+/, '');
-    const begins = before === '' || /[.!?…。！？\n*_"“]$/u.test(before) || text[at - 1] === '\n';
-    if (begins && /^[,，:：!！?？]/u.test(after)) return at;
-    if (/[,，]$/u.test(before) && (after === '' || /^[.!?…。！？]/u.test(after))) return at;
+    if (begins(before, text[at - 1]) && /^[,，、،:：!！?？؟]/u.test(after)) return at;
+    if (/[,，、،]$/u.test(before) && (after === '' || /^[.!?…。！？؟]/u.test(after))) return at;
   }
   return -1;
+}
+
+/** Whether what follows begins a line or a sentence; `last` is the character just before it. */
+export function begins(before: string, last: string | undefined): boolean {
+  return before === '' || /[.!?…。！？؟\n*_"“]$/u.test(before) || last === '\n';
 }
 
 /**
@@ -129,7 +133,7 @@ function standsAlone(text: string, name: string): number {
   return occurrences(text, name)[0] ?? -1;
 }
 
-function occurrences(text: string, name: string): number[] {
+export function occurrences(text: string, name: string): number[] {
   const found: number[] = [];
   for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
     const end = at + name.length;
@@ -154,6 +158,6 @@ function glued(left: string | undefined, right: string | undefined): boolean {
   return WORD.test(left) && WORD.test(right);
 }
 
-function fold(text: string): string {
+export function fold(text: string): string {
   return text.normalize('NFKC').toLowerCase();
 }

@@ -10,10 +10,8 @@ import type { Alarm } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';
-import { readFiles } from '../context/files.js';
 import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
-import { postNotices } from '../deliver/say.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { greet } from '../greeting.js';
 import { appearanceOf, presentIn } from '../participants.js';
@@ -22,6 +20,7 @@ import { stepMessages } from '../turn/steps.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
+import { withFiles, withFilesOf } from './files-of-turn.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { spoken } from './speakers.js';
 
@@ -39,7 +38,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   const work = await withFiles(services, begun, signal);
   if (work === null) return { kind: 'dropped' };
 
-  const { chat, room, revision, turn, batch, personas, claim } = work;
+  const { chat, room, turn, batch, personas, claim } = work;
   const { personaId } = turn;
   const senderId = senderOf(batch);
   const lateByHours = waitedTooLong(batch, turn.startedAt, services.settings.maxAgeMs);
@@ -51,6 +50,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     channel: chat.channel,
   });
   const subject = { chat, room, personaId, personas };
+  let { revision } = work;
   const gather = () =>
     buildContext(services, services.windowCopies, {
       ...subject,
@@ -94,6 +94,12 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   };
 
   let context = await gather();
+  if (context.unread.length > 0) {
+    const read = await withFilesOf(services, work, context.unread, signal);
+    if (read === null) return { kind: 'dropped' };
+    revision = read.revision;
+    context = await gather();
+  }
   // A persona that has said nothing here yet greets a person first, and is to know that it did.
   const isFirst = context.sizes.messages <= batch.length + 1 && turn.steps.length === 0 && senderId !== '';
   const appearing = { chat, room, persona: context.persona, personas };
@@ -249,16 +255,6 @@ function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[
   const others = presentIn(chat, personas).filter((id) => id !== turn.personaId);
   if (others.length === 0) return [];
   return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
-}
-
-/** Adds what the batch's files contain. null when the turn was aborted meanwhile or the claim was lost. */
-async function withFiles(services: RoomServices, work: Turn, signal: AbortSignal): Promise<Turn | null> {
-  const { chat, room, channel, claim, batch } = work;
-  if (!batch.some(({ attachments }) => attachments !== undefined)) return work;
-  const read = await readFiles(services, { claim, channel, signal, chatId: chat.id, messages: batch });
-  if (read === null) return null;
-  await postNotices(services, { chat, room }, read.notices);
-  return { ...work, batch: read.messages };
 }
 
 function waitedTooLong(batch: StoredMessage[], startedAt: number, maxAgeMs: number): number | null {

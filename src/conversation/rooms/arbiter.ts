@@ -6,7 +6,7 @@ import { describe } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
-import { authorName, type StoredMessage } from '../../core/transcript.js';
+import { type StoredMessage, wordsBy } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { countTokens, spentOn } from '../turn/usage.js';
 import { calledOf, named } from './addressing.js';
@@ -119,7 +119,7 @@ function questionOf({ present, batch, last, sure }: ArbiterAsk) {
     return `- ${nameOf(persona)}${character === '' ? '' : `: ${character}`}`;
   });
   const before = present.find(({ id }) => id === last);
-  const words = batch.map(({ author, text }) => `${authorName(author)}: ${text}`);
+  const words = batch.map((message) => `${wordsBy(message)}: ${message.text}`);
   const nobody = sure ? '' : ' If it calls for no answer of any of them, answer: nobody.';
   return [
     {

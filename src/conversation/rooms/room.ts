@@ -104,6 +104,7 @@ async function beginNext(
   const admission = admit(seen.waiting, personas, {
     ...chat,
     requireMention: services.rulesFor(chat.channel).requireMention,
+    botNames: channel.names?.() ?? [],
     tiredOfBots: seen.turnsForBots >= services.settings.caps.replies,
   });
   const decided = await decideWhoAnswers(services, run, { seen, admission, personas });

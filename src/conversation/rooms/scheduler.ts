@@ -10,6 +10,7 @@ import type { Log } from '../../core/log.js';
 import type { Claim, RouteStore } from '../../core/route-store.js';
 import { createIdle } from '../idle.js';
 import { LEASE_MS } from '../services.js';
+import { createPasses, createSlots } from './slots.js';
 
 /** The result of a run. `suspect`: its turn has crashed the process before; suspects run one at a time. */
 export type RoomEnd = { kind: 'done' } | { kind: 'again'; afterMs: number } | { kind: 'suspect' };
@@ -26,9 +27,14 @@ export interface RoomRun {
   claim: Claim | null;
 }
 
+export type Burst = 'fresh' | 'album' | 'settled';
+
 export interface Scheduler {
-  /** Something is waiting in this room; `settled` means it needs no debounce because it waited before. */
-  wake(room: RoomId, burst: 'fresh' | 'settled'): void;
+  /**
+   * Something is waiting in this room. `album`: an item of an album, whose others may still come; `settled`: it needs no
+   * debounce because it waited before.
+   */
+  wake(room: RoomId, burst: Burst): void;
   /** Starts nothing in the room until `work` is over. Never rejects. */
   holdBack(room: RoomId, work: Promise<void>): void;
   /**
@@ -49,6 +55,8 @@ export interface Scheduler {
 /** Concurrent runs: enough for every active chat, few enough for a model server to cope after an outage. */
 const MOST_RUNS = 100;
 const MOST_SUSPECTS = 1;
+/** An album's items come one by one, within a second or two of each other, and nothing says which is the last. */
+const ALBUM_MS = 2_000;
 /** A burst is answered after this many debounce times, even if it goes on. */
 const LONGEST_BURST = 10;
 const FIRST_RETRY_MS = 1_000;
@@ -105,12 +113,18 @@ export function createScheduler(
     return room;
   }
 
-  function wake(id: RoomId, burst: 'fresh' | 'settled'): void {
+  function waitFor(id: RoomId, burst: Burst): number {
+    if (burst === 'settled') return 0;
+    const debounce = debounceMs(channelOf(id));
+    return burst === 'album' ? Math.max(debounce, ALBUM_MS) : debounce;
+  }
+
+  function wake(id: RoomId, burst: Burst): void {
     // While stopping, new messages stay in the store.
     if (stopping && !rooms.has(id)) return;
     const room = roomOf(id);
     const now = clock.now();
-    const debounce = burst === 'fresh' ? debounceMs(channelOf(id)) : 0;
+    const debounce = waitFor(id, burst);
     room.due = Math.max(room.due, Math.min(now + debounce, room.firstWake + debounce * LONGEST_BURST));
     if (room.run) room.again = true;
     else schedule(id, room);
@@ -262,37 +276,4 @@ function aborted({ signal }: Run): Promise<undefined> {
     if (signal.aborted) resolve(undefined);
     else signal.addEventListener('abort', () => resolve(undefined), { once: true });
   });
-}
-
-/** A semaphore: at most `most` at once; the others wait in order of arrival. */
-export function createSlots(most: number): { enter(): Promise<() => void> } {
-  const waiting: (() => void)[] = [];
-  let used = 0;
-
-  function leave(): void {
-    const next = waiting.shift();
-    if (next) next();
-    else used--;
-  }
-
-  return {
-    async enter() {
-      if (used < most) used++;
-      else await new Promise<void>((resolve) => waiting.push(resolve));
-      let left = false;
-      return () => {
-        if (!left) leave();
-        left = true;
-      };
-    },
-  };
-}
-
-/** Resolves each call in its own pass of the event loop, in order of the calls. */
-function createPasses(): () => Promise<void> {
-  let last = Promise.resolve();
-  return () => {
-    last = last.then(() => new Promise((resolve) => setImmediate(resolve)));
-    return last;
-  };
 }

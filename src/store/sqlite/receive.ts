@@ -10,6 +10,7 @@ import type { Chats } from './chats.js';
 import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import { editsOf, IS_MESSAGE, MESSAGE } from './edits.js';
+import { knownFilesOf } from './known-files.js';
 import { turnOf } from './outbox.js';
 import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
@@ -53,6 +54,8 @@ const NOBODY_TYPED = {
   twin: null,
   bot: false,
   reaction: false,
+  forwardedFrom: null,
+  album: null,
 };
 
 type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
@@ -71,6 +74,7 @@ export function receiveStore(
 ): Pick<RouteStore, 'receive' | 'durable'> {
   const { raw, write, flush } = connection;
   const edits = editsOf(connection, chats);
+  const withKnown = knownFilesOf(connection);
   const addMessage = raw.prepare<[object]>(`
     ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`);
   const addCommand = raw.prepare<[object]>(`
@@ -111,9 +115,10 @@ export function receiveStore(
   function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
     const { chat, sender, platformMessageId, text, sentAt, mentionsBot, replyTo } = said;
     const row = chats.find(chat.id);
+    const moves = chats.movesAt(row, chat.address);
     const message = {
       account: batch.account,
-      moves: chats.movesAt(row, chat.address),
+      moves,
       authorKind: 'person' as const,
       authorId: sender.id,
       authorName: sender.name,
@@ -125,17 +130,25 @@ export function receiveStore(
       platformMessageId,
       mentionsBot,
       replyTo: replyTo && storedReply(chat.id, replyTo),
-      attachments: said.attachments,
+      attachments: filesOf(said, batch.account, moves),
       words: said.words,
       quiet: said.quiet ?? false,
       addresses: said.addresses,
       twin: said.twin,
+      forwardedFrom: said.forwardedFrom,
+      album: said.album,
     };
     const outcome = say(roomId(chat.id, said.threadId), message, platformMessageId);
     if (outcome.kind === 'duplicate') return outcome;
     chats.talked(row, chat, batch);
     if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
     return outcome;
+  }
+
+  function filesOf({ attachments, chat, replyTo }: Of<'message'>, account: string, moves: number) {
+    if (attachments === undefined || replyTo === null) return attachments;
+    const { platformMessageId } = replyTo;
+    return withKnown(attachments, { chatId: chat.id, account, moves, platformMessageId });
   }
 
   function storeCommand(said: Of<'command'>, batch: Batch): Outcome {

@@ -5,7 +5,7 @@
 import { Fault } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Lease, RouteStore } from '../../core/route-store.js';
-import type { Step } from '../../core/transcript.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import { bound, columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
@@ -32,6 +32,14 @@ const UNFINISHED = `coalesce(
   (select id from turn where room_id = room.id and state in ('suspended', 'ready') and state = 'ready'
     order by started_at limit 1))`;
 
+/** An album's items come soon after each other: at most so many messages, of all rooms, between two of them. */
+const ALBUM_WITHIN = 500;
+/** A turn has taken others of its album. */
+const IS_LATE = `message.album is not null and exists (
+  select 1 from message as other
+  where other.id < message.id and other.id >= message.id - ${ALBUM_WITHIN} and other.room_id = message.room_id
+    and other.album = message.album and other.author_id = message.author_id and other.turn_id is not null)`;
+
 interface LookRow extends ChatRow {
   fence: number;
   revision: number;
@@ -53,8 +61,9 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     from room join chat on chat.id = room.chat_id left join turn on turn.id = ${UNFINISHED}
     where room.id = @room and ${IS_FREE}`);
   // The limit is a literal: SQLite recompiles a statement whenever a limit is bound.
-  const waiting = raw.prepare<[RoomId], MessageRow>(`
-    select ${MESSAGE_COLUMNS} from message where room_id = ? and state = 'waiting' order by id
+  const waiting = raw.prepare<[RoomId], MessageRow & { isLate: number }>(`
+    select ${MESSAGE_COLUMNS}, ${IS_LATE} as isLate from message
+    where room_id = ? and state = 'waiting' order by id
     limit ${MOST_WAITING + 1}`);
   const lease = raw.prepare<[object]>(`
     update room set lease_owner = @owner, lease_until = @until, fence = fence + 1
@@ -147,7 +156,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
           revision,
           chat: toChat(row),
           unfinished: turnId === null ? null : { turnId, crashes: crashes ?? 0 },
-          waiting: found.slice(0, MOST_WAITING).map(toMessage),
+          waiting: found.slice(0, MOST_WAITING).map(toWaiting),
           more: found.length > MOST_WAITING,
           exchange: exchange === null ? null : JSON.parse(exchange),
           turnsForBots,
@@ -207,6 +216,10 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
         return state !== undefined;
       }),
   };
+}
+
+function toWaiting(row: MessageRow & { isLate: number }): StoredMessage {
+  return row.isLate === 1 ? { ...toMessage(row), late: true } : toMessage(row);
 }
 
 function until({ owner, now, leaseMs }: Lease) {

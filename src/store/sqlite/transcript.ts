@@ -21,7 +21,8 @@ import { behindReset, type Views } from './views.js';
 
 export const MESSAGE_COLUMNS = columns(
   `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo
-    edited turnId attachments words quiet addresses bot reaction`,
+    edited turnId attachments words quiet addresses bot reaction
+    forwardedFrom album`,
   'message',
 );
 export const HEARD_COLUMNS = `heard_after as heardAfter, addressed, ${MESSAGE_COLUMNS}`;
@@ -52,6 +53,8 @@ export function toMessage(row: MessageRow): StoredMessage {
   if (row.quiet === 1) stored.quiet = true;
   if (row.addresses !== null) stored.addresses = JSON.parse(row.addresses);
   if (row.reaction === 1) stored.reaction = true;
+  if (row.forwardedFrom !== null) stored.forwardedFrom = row.forwardedFrom;
+  if (row.album !== null) stored.album = row.album;
   return stored;
 }
 

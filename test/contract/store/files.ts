@@ -17,6 +17,7 @@ import {
   exchange,
   finish,
   lease,
+  looked,
   message,
   NOW,
   nextOf,
@@ -107,6 +108,68 @@ export function fileContract(under: StoreUnderTest): void {
       expect(JSON.stringify(messages)).not.toContain('secret');
       expect(messages[0]?.attachments?.[0]).toMatchObject({ outcome: { read: 'a … word' } });
     });
+  });
+
+  describe('files of a message that is replied to', () => {
+    const reply = (id: string, source: string) =>
+      message(id, 'who?', {
+        words: 'who?',
+        attachments: [{ ...PHOTO, source, ofReply: true }],
+        replyTo: { platformMessageId: '1', senderName: 'Ann', text: 'look', ours: false },
+      });
+
+    it('come with what came of them there', async () => {
+      await receive(under.store, [withPhoto('1')]);
+      const turn = await begun(under.store, 't1');
+      const id = turn.waiting[0]?.id ?? 0;
+      await under.store.keepFiles(turn.claim, { id, text: 'look', attachments: [KEPT] });
+      await finish(under.store, turn, 't1');
+      await receive(under.store, [reply('2', 'file-1'), reply('3', 'another')]);
+      const { waiting } = await looked(under.store);
+      expect(waiting[0]?.attachments).toEqual([{ ...PHOTO, ofReply: true, outcome: KEPT.outcome }]);
+      expect(waiting[1]?.attachments).toEqual([{ ...PHOTO, source: 'another', ofReply: true }]);
+    });
+
+    it('wait where nothing came of them yet, and where that message is of another chat', async () => {
+      await receive(under.store, [withPhoto('1')]);
+      await receive(under.store, [reply('2', 'file-1')]);
+      await receive(under.store, [{ ...reply('3', 'file-1'), chat: chatAt('test_2') }]);
+      expect((await looked(under.store)).waiting[1]?.attachments).toEqual([{ ...PHOTO, ofReply: true }]);
+      const other = await looked(under.store, 'test_2');
+      expect(other.waiting[0]?.attachments).toEqual([{ ...PHOTO, ofReply: true }]);
+    });
+  });
+
+  it('tells whose words a message holds, and of which album it is', async () => {
+    const words = { forwardedFrom: 'Bob', album: 'a1' };
+    await receive(under.store, [message('1', 'hm', words), message('2', 'ho', { forwardedFrom: '' })]);
+    const turn = await begun(under.store, 't1');
+    expect(turn.waiting).toMatchObject([words, { forwardedFrom: '' }]);
+    expect(turn.waiting[1]).not.toHaveProperty('album');
+    await receive(under.store, [edit('1', 'hm, hm')]);
+    expect((await finish(under.store, turn, 't1')) && (await looked(under.store)).waiting).toMatchObject([
+      { text: 'hm, hm', edited: true, ...words },
+    ]);
+    const ask = { room: CHAT, personaId: 'default', limit: 10, overheard: 10, except: [] };
+    const [heard, ...others] = (await under.store.window(ask)).messages;
+    expect(heard).toMatchObject(words);
+    expect(others.at(-1)).not.toHaveProperty('forwardedFrom');
+  });
+
+  it('tells of an album’s item that a turn has taken others of it', async () => {
+    const item = (id: string, album = 'a1', more = {}) => message(id, 'hm', { album, ...more });
+    await receive(under.store, [item('1'), item('2', 'a2')]);
+    const late = async () => (await looked(under.store)).waiting.map((each) => each.late ?? false);
+    expect(await late()).toEqual([false, false]);
+    const turn = await begun(under.store, 't1', { noted: [(await looked(under.store)).waiting[1]?.id ?? 0] });
+    await finish(under.store, turn, 't1');
+    await receive(under.store, [
+      ...[item('3'), item('4', 'a2'), item('5', 'a1', { sender: BEN }), message('6', 'hm')],
+      item('7', 'a1', { threadId: '45' }),
+    ]);
+    // Others were only overheard, or are somebody else's, or were said elsewhere.
+    expect(await late()).toEqual([true, false, false, false]);
+    expect((await looked(under.store, `${CHAT}/45`)).waiting.map((each) => each.late)).toEqual([undefined]);
   });
 
   it('keeps whom nobody is to answer apart', async () => {
