@@ -198,6 +198,8 @@ export interface RateLimit extends Match {
 }
 
 export interface SessionCounts {
+  /** Connections that were made, whatever became of them. */
+  connections: number;
   /** Sessions begun with an identify. */
   identified: number;
   /** Sessions taken up again. */
@@ -320,8 +322,10 @@ export interface FakeDiscord {
    * a code, 1006 a connection that just ends.
    */
   closeAll(code: number): void;
-  /** Op 7. */
-  reconnect(): void;
+  /** Op 7; `andClose` ends the connection in the same packet. */
+  reconnect(how?: { andClose: boolean }): void;
+  /** Whoever connects gets op 9 before anything else. */
+  refuseBeforeHello(on: boolean): void;
   /** Op 9; the next session is new unless it is resumable. */
   invalidate(resumable: boolean): void;
   /** Op 9 right after the next RESUMED, in the same packet. */

@@ -192,6 +192,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
 
     closeAll: gateway.closeAll,
     reconnect: gateway.reconnect,
+    refuseBeforeHello: gateway.refuseBeforeHello,
     invalidate: gateway.invalidate,
     invalidateAfterResume: gateway.invalidateAfterResume,
     invalidateIdentifies: gateway.invalidateIdentifies,

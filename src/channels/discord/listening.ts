@@ -1,5 +1,6 @@
 /** What becomes of each event of the gateway, from the start of the channel to its end. */
 import type { Receive } from '../../core/channel.js';
+import type { ChannelState } from '../../core/channel-host.js';
 import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
 import type { Address, InboundEvent } from '../../core/message.js';
@@ -12,6 +13,7 @@ import { beingTyped, choices } from './commands.js';
 import { createConnection } from './connection.js';
 import { type Directory, placeOf } from './directory.js';
 import { failureOf } from './failure.js';
+import { createIdentifies } from './identifies.js';
 import type { Identity } from './identity.js';
 import { inbound } from './inbound.js';
 import { createIntake } from './intake.js';
@@ -36,6 +38,7 @@ export interface ListeningParts extends Base {
   answers: Answers;
   resends: Resends;
   webhooks: Webhooks;
+  state: ChannelState;
   newest(): Promise<Room[]>;
   personaNames(chat: Address): Promise<string[]>;
   /** Of the connection, and of what is stored. */
@@ -63,7 +66,8 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
   const lookup = createLookup(parts, directory, signal);
   const intake = createIntake({ ...parts, queue, lookup, eventOf });
   const catchUp = createCatchUp({ ...parts, intake, queue, eventOf }, signal);
-  const connection = createConnection({ ...parts, take });
+  const waitForIdentify = createIdentifies(parts);
+  const connection = createConnection({ ...parts, waitForIdentify, take });
 
   /** The library calls it, so nothing may be thrown out of it. */
   function take(packet: Packet): void {

@@ -34,4 +34,6 @@ export interface DiscordOptions {
   bots: boolean;
   messagesPerSecond: number;
   perChatBurst: number;
+  /** Whether Discord may fetch the links in what is sent. */
+  linkPreviews: boolean;
 }

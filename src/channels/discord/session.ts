@@ -125,7 +125,7 @@ export function createSession(parts: {
     /** It cannot be resumed. */
     forget(): void {
       current = null;
-      void write(() => state.clear());
+      void write(() => state.set(new Map([[NAME, null]])));
     },
     /** What was missed before this session is taken in. */
     complete(): void {
