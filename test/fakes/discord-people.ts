@@ -23,6 +23,7 @@ type People = Pick<
   | 'outage'
   | 'removeChannel'
   | 'archive'
+  | 'permit'
   | 'setRoles'
   | 'refuseIn'
   | 'say'
@@ -143,6 +144,12 @@ export function createPeople(parts: {
       thread.archived = true;
       thread.locked = locked;
       tell(thread, 'THREAD_UPDATE', channelOf(thread));
+    },
+
+    permit(channelId, overwrites) {
+      const channel = theChannel(channelId);
+      channel.overwrites = overwrites;
+      tell(channel, 'CHANNEL_UPDATE', channelOf(channel));
     },
 
     setRoles(guildId, userId, roles) {

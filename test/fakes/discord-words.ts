@@ -251,6 +251,8 @@ export interface FakeDiscord {
   applicationId: string;
   /** Every call of the API. */
   calls: Call[];
+  /** How many were answered as Discord counts for its ban (401, 403, our own 429). */
+  invalid(): number;
   /** The ledger. */
   sent: SentMessage[];
   /** As they were put last for all guilds; null before. */
@@ -275,6 +277,8 @@ export interface FakeDiscord {
   removeChannel(channelId: string): void;
   /** A thread is put away: a message opens it again, unless it is locked. */
   archive(threadId: string, options?: { locked?: boolean }): void;
+  /** What roles and members may do in a channel, from now on. */
+  permit(channelId: string, overwrites: Overwrite[]): void;
   setRoles(guildId: string, userId: string, roles: string[]): void;
   /** Messages of ours to a channel are refused with a code (50007: they closed their direct messages). */
   refuseIn(channelId: string, code: number | null): void;

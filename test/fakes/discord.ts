@@ -178,6 +178,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     applicationId: bot.id,
     settings,
     calls: rest.calls,
+    invalid: rest.invalid,
     sent: ledger.sent,
     typing: routes.typing,
     commands: routes.commands,

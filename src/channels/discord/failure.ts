@@ -24,6 +24,8 @@ export const CODE = {
   unknownInteraction: 10062,
   alreadyAnswered: 40060,
   missingAccess: 50001,
+  noDirectMessages: 50007,
+  tooLarge: 40005,
   tokenExpired: 50027,
   invalidForm: 50035,
   missingPermissions: 50013,

@@ -30,6 +30,8 @@ const COMMAND = 2;
 const AUTOCOMPLETION = 4;
 const CHOICES = 8;
 
+const CHANGES_OF_RIGHTS = /^(GUILD_ROLE_|CHANNEL_(CREATE|UPDATE)$|GUILD_(CREATE|UPDATE)$|THREAD_UPDATE$)/;
+
 export interface ListeningParts extends Base {
   options: DiscordOptions;
   identity: Identity;
@@ -75,6 +77,7 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
     if (!session.note(packet)) return;
     try {
       if (kind === 'GUILD_DELETE') logRemoval(payload);
+      if (maySayMore(kind, payload)) api.forbidden.lift();
       directory.note(kind, payload);
       if (act(packet)) intake.take(packet);
       else session.done([packet]);
@@ -115,6 +118,12 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
       default:
         return false;
     }
+  }
+
+  /** Whether the bot may be allowed to do something from now on. Of members, it hears of itself only. */
+  function maySayMore(kind: string, payload: unknown): boolean {
+    if (kind === 'GUILD_MEMBER_UPDATE') return read.member(payload)?.user?.id === identity.known()?.id;
+    return CHANGES_OF_RIGHTS.test(kind);
   }
 
   function noteLogin(payload: unknown): void {

@@ -159,8 +159,9 @@ export async function edit(
   if (!isSnowflake(roomOf(to)) || !isSnowflake(id)) {
     return { kind: 'refused', reason: `Discord has no message ${id} in a channel ${roomOf(to)}` };
   }
+  let by: SaidBy | null = null;
   try {
-    const by = await speaker.saidBy(to, id, options);
+    by = await speaker.saidBy(to, id, options);
     if (by.kind === 'lost') return { kind: 'refused', reason: by.reason };
     const isPlain = by.kind === 'webhook' && !by.named;
     // What was there goes, also where nothing takes its place.
@@ -171,7 +172,9 @@ export async function edit(
     if (answer?.content?.trim() === body.content.trim()) return { kind: 'sent', platformMessageId: id };
     return { kind: 'refused', reason: 'Discord shows something else than the edited message' };
   } catch (error) {
-    return sendResult(failureOf(error));
+    const failure = failureOf(error);
+    if (by?.kind === 'webhook') speaker.noteFailure(by.webhook, failure);
+    return sendResult(failure);
   }
 }
 
@@ -191,6 +194,7 @@ export async function remove(
       return;
     } catch (error) {
       const failure = failureOf(error);
+      if (way.kind === 'webhook') speaker.noteFailure(way.webhook, failure);
       log.debug({ channel: 'discord', reason: failure.reason }, 'a message could not be taken back');
       if (!isRefusal(failure)) return;
     }

@@ -14,8 +14,8 @@ import { read } from './payload.js';
 import type { Webhook, Webhooks } from './webhooks.js';
 
 const TOO_LARGE = 413;
-/** With these the webhook is gone, or is of another channel now. */
-const GONE = new Set<number | null>([CODE.unknownWebhook, CODE.tokenExpired, CODE.unknownChannel]);
+/** With these the webhook is gone for good. */
+const DEAD = new Set<number | null>([CODE.unknownWebhook, CODE.tokenExpired]);
 /** With these no other message will be taken either. */
 const CLOSED = new Set<number | null>([CODE.missingAccess, CODE.missingPermissions, CODE.tooManyWebhooks]);
 
@@ -24,6 +24,11 @@ export type SaidBy =
   | { kind: 'bot' }
   | { kind: 'webhook'; webhook: Webhook; named: boolean }
   | { kind: 'lost'; reason: string };
+
+const LOST: SaidBy = {
+  kind: 'lost',
+  reason: 'the webhook that the message was sent through is not there any more',
+};
 
 interface Utterance {
   author: Author;
@@ -48,6 +53,7 @@ export function createSpeaker({ api, log }: Base, identity: Identity, webhooks: 
       const result = await sendThrough(webhook, to, utterance, signal);
       if (result !== 'gone') return result;
       webhooks.forget(to.address, webhook);
+      if (renewed && !webhooks.isDead(webhook)) return null;
       if (renewed) {
         webhooks.bar(to.address, 'Discord does not know a webhook that was only just made');
         return null;
@@ -88,7 +94,9 @@ export function createSpeaker({ api, log }: Base, identity: Identity, webhooks: 
       } catch (error) {
         const failure = failureOf(error);
         const told = { channel: 'discord', reason: failure.reason };
-        if (GONE.has(failure.code)) return 'gone';
+        noteFailure(webhook, failure);
+        // Also where the thread is not in the webhook's channel any more.
+        if (webhooks.isDead(webhook) || failure.code === CODE.unknownChannel) return 'gone';
         if (concerns(failure, 'username') && !isNamed) {
           refused.set(author.username, true);
           log.info({ ...told, name: author.username }, 'Discord does not take the name of a persona');
@@ -104,6 +112,10 @@ export function createSpeaker({ api, log }: Base, identity: Identity, webhooks: 
         }
       }
     }
+  }
+
+  function noteFailure(webhook: Webhook, { code }: Failure): void {
+    if (DEAD.has(code)) webhooks.bury(webhook);
   }
 
   /** Somebody has moved the webhook to another channel, where this is for nobody. */
@@ -125,7 +137,7 @@ export function createSpeaker({ api, log }: Base, identity: Identity, webhooks: 
     const webhook = await webhooks.find(to.address, signal);
     return webhook?.id === told.webhook_id
       ? { kind: 'webhook', webhook, named: !readsAs(told.author.username ?? '', username) }
-      : { kind: 'lost', reason: 'the webhook that the message was sent through is not there any more' };
+      : LOST;
   }
 
   return {
@@ -137,10 +149,13 @@ export function createSpeaker({ api, log }: Base, identity: Identity, webhooks: 
         return sendResult(failureOf(error));
       }
     },
+    /** What a call through a webhook came to. */
+    noteFailure,
     noteBot: (messageId: string) => said.set(messageId, { kind: 'bot' }),
     /** Who said a message of ours. Rejects when Discord cannot be asked, or does not know the message. */
     async saidBy(to: Recipient, messageId: string, options: SendOptions): Promise<SaidBy> {
       const noted = said.get(messageId);
+      if (noted?.kind === 'webhook' && webhooks.isDead(noted.webhook)) return LOST;
       if (noted !== undefined) return noted;
       const author = authorOf(to, options);
       if (author === null) return { kind: 'bot' };
