@@ -71,6 +71,7 @@ export async function openStage(
       messagesPerSecond: 1000,
       perChatBurst: 5,
       linkPreviews: false,
+      faces: 'always',
       ...options,
     },
     clock,
@@ -129,6 +130,7 @@ export async function openStage(
     async close() {
       await channel.stop();
       await fake.close();
+      if (fake.links.length > 0 && !options.linkPreviews) throw new Error(`fetched: ${fake.links.join()}`);
       // Whatever was tested: the token is in nothing that was logged or shown.
       const seen = `${stage.logged.join('\n')}\n${channel.status().lastError}`;
       if (seen.includes(fake.token)) throw new Error('the token was shown');

@@ -34,6 +34,9 @@ import {
   type World,
 } from './discord-world.js';
 
+/** No preview is made of links in it. */
+const SUPPRESS_EMBEDS = 1 << 2;
+
 interface MessageParts {
   world: World;
   ledger: Ledger;
@@ -75,6 +78,8 @@ export interface Messages {
   get(channel: Channel | undefined, id: string): Outcome;
   /** As a client may read it. */
   shown(message: StoredMessage): Payload;
+  /** Addresses that were fetched for previews. */
+  links: string[];
   stored(id: string): StoredMessage | undefined;
 }
 
@@ -86,6 +91,21 @@ export function createMessages(parts: MessageParts): Messages {
   const nonces = new Map<string, { id: string; at: number }>();
   /** Every message of ours, in a channel or not. */
   const ours = new Map<string, StoredMessage>();
+  const links: string[] = [];
+
+  /**
+   * Discord fetches the links in a message as soon as it has it, unless a flag forbids it or they stand in `<>`, and tells
+   * of the previews with an update that leaves `edited_timestamp` as it is (reality.md 4.4).
+   */
+  function unfurl(message: StoredMessage): void {
+    if ((message.flags & (SUPPRESS_EMBEDS | LOADING)) !== 0) return;
+    const found = [...message.content.matchAll(/(?<!<)https?:\/\/[^\s<>)]+/g)].map(([url]) => url);
+    if (found.length === 0) return;
+    links.push(...found);
+    message.extra = { ...message.extra, embeds: found.map((url) => ({ type: 'link', url })) };
+    if ((message.flags & EPHEMERAL) !== 0) return;
+    dispatch({ name: 'MESSAGE_UPDATE', data: dispatchedMessage(message, world) });
+  }
 
   function shown(message: StoredMessage): Payload {
     const payload = messageOf(message, world, { nonce: settings.noncesInHistory });
@@ -170,7 +190,7 @@ export function createMessages(parts: MessageParts): Messages {
     });
     // Answers to interactions are not told apart by it.
     if (nonce !== null && origin.via === 'message') nonces.set(nonce, { id, at: now() });
-    created({
+    const message: StoredMessage = {
       id,
       channel,
       content: taken.content,
@@ -183,7 +203,9 @@ export function createMessages(parts: MessageParts): Messages {
       editedAt: null,
       extra: origin.extra,
       flags: Number(json.flags ?? 0) | (origin.ephemeral ? EPHEMERAL : 0),
-    });
+    };
+    created(message);
+    unfurl(message);
     return taken;
   }
 
@@ -193,6 +215,9 @@ export function createMessages(parts: MessageParts): Messages {
     // With its files it is not empty.
     if (refusal !== null && (refusal !== EMPTY_MESSAGE || message.attachments.length === 0)) return refusal;
     if (json.content !== undefined) message.content = shownContent(json);
+    if (json.flags !== undefined) {
+      message.flags = (message.flags & ~SUPPRESS_EMBEDS) | (Number(json.flags) & SUPPRESS_EMBEDS);
+    }
     if (files.length > 0) message.attachments = [...message.attachments, ...attach(json, files)];
     if ((message.flags & LOADING) !== 0) message.flags &= ~LOADING;
     else message.editedAt = now();
@@ -205,6 +230,7 @@ export function createMessages(parts: MessageParts): Messages {
     if ((message.flags & EPHEMERAL) === 0) {
       dispatch({ name: 'MESSAGE_UPDATE', data: dispatchedMessage(message, world) });
     }
+    unfurl(message);
     return null;
   }
 
@@ -243,6 +269,7 @@ export function createMessages(parts: MessageParts): Messages {
       return { id };
     },
     shown,
+    links,
     stored: (id) => ours.get(id),
 
     post(channel, json, files) {

@@ -19,6 +19,8 @@ type People = Pick<
   | 'dm'
   | 'channel'
   | 'thread'
+  | 'post'
+  | 'react'
   | 'leave'
   | 'outage'
   | 'removeChannel'
@@ -120,6 +122,40 @@ export function createPeople(parts: {
       return id;
     },
 
+    post(forumId, { name, from, content, messageFirst = false }) {
+      const parent = theChannel(forumId);
+      const id = newId();
+      const setup = { id, name, type: PUBLIC_THREAD };
+      const thread = world.addChannel(setup, { guild: parent.guild, parent, ownerId: from.id });
+      world.meet(from, parent.guild);
+      const message: StoredMessage = {
+        ...{ id, channel: thread, author: from, content, attachments: [], nonce: null, editedAt: null },
+        ...{ type: 0, replyTo: null, pingsReplied: false, flags: 0, extra: {} },
+      };
+      world.store(message);
+      const tellOfThread = () => tell(thread, 'THREAD_CREATE', { ...channelOf(thread), newly_created: true });
+      if (!messageFirst) tellOfThread();
+      tell(thread, 'MESSAGE_CREATE', dispatchedMessage(message, world));
+      if (messageFirst) tellOfThread();
+      return id;
+    },
+
+    react(from, channelId, messageId, emoji) {
+      const { channel, author, extra } = theMessage(channelId, messageId);
+      const { guild } = channel;
+      tell(channel, 'MESSAGE_REACTION_ADD', {
+        user_id: from.id,
+        ...where(channel),
+        message_id: messageId,
+        // Of a webhook's message it is left out (discord/discord-api-docs#6102).
+        ...(extra.webhook_id === undefined ? { message_author_id: author.id } : {}),
+        ...(guild === null ? {} : { member: memberOf(guild.members.get(from.id) ?? { user: from }) }),
+        emoji: { id: null, name: emoji },
+        burst: false,
+        type: 0,
+      });
+    },
+
     leave(guildId) {
       const guild = theGuild(guildId);
       guild.left = true;
@@ -148,8 +184,22 @@ export function createPeople(parts: {
 
     permit(channelId, overwrites) {
       const channel = theChannel(channelId);
+      const wasSeen = world.may('viewChannel', channel);
       channel.overwrites = overwrites;
       tell(channel, 'CHANNEL_UPDATE', channelOf(channel));
+      const { guild } = channel;
+      if (wasSeen || guild === null || !world.may('viewChannel', channel)) return;
+      // Whoever gains access to a channel is told of the threads in it.
+      const threads = world
+        .channelsOf(guild)
+        .filter(({ parent, archived }) => parent === channel && !archived);
+      const data = {
+        guild_id: guild.id,
+        channel_ids: [channelId],
+        threads: threads.map(channelOf),
+        members: [],
+      };
+      dispatch({ name: 'THREAD_LIST_SYNC', data });
     },
 
     setRoles(guildId, userId, roles) {

@@ -270,6 +270,11 @@ export interface FakeDiscord {
   channel(guildId: string, setup: ChannelSetup): void;
   /** A thread in a channel of a guild; its id. */
   thread(parentChannelId: string, setup?: ThreadSetup): string;
+  /**
+   * Somebody begins a post in a forum; its id, which is also that of its first message. That message and the thread are
+   * told of separately, in either order (reality.md 4.6).
+   */
+  post(forumId: string, post: { name: string; from: User; content: string; messageFirst?: boolean }): string;
   /** The bot is kicked. */
   leave(guildId: string): void;
   /** The guild cannot be reached for a while, or can be again. */
@@ -291,6 +296,8 @@ export interface FakeDiscord {
   /** The gateway brings a message once more, with the same id. */
   tellAgain(channelId: string, id: string): void;
   edit(channelId: string, id: string, content: string): void;
+  /** Addresses that Discord has fetched for previews below our messages, as soon as it had them. */
+  links: string[];
   /** Discord puts a preview below a message: an update that is no edit. */
   unfurl(channelId: string, id: string): void;
   remove(channelId: string, ...ids: string[]): void;
@@ -306,6 +313,8 @@ export interface FakeDiscord {
   /** Somebody else says something through a webhook. */
   sayThrough(id: string, content: string): { id: string };
   command(invocation: Invocation): Interaction;
+  /** Somebody reacts to a message. */
+  react(from: User, channelId: string, messageId: string, emoji: string): void;
   /** The option that is `focused` is being typed. */
   autocomplete(invocation: Invocation): Interaction;
   attachment(

@@ -180,6 +180,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     calls: rest.calls,
     invalid: rest.invalid,
     sent: ledger.sent,
+    links: messages.links,
     typing: routes.typing,
     commands: routes.commands,
     ...people,

@@ -141,7 +141,7 @@ export function createConnection(parts: ConnectionParts): Connection {
       }
       parts.take({ kind, payload, sequence, isReplay });
     });
-    manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.save());
+    manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
     manager.on(WebSocketShardEvents.Closed, ({ code }) => end(closedWords(code), code));
     // Without a listener it would end the process. What matters of it closes the connection, or rejects the login.
     manager.on(WebSocketShardEvents.Error, ({ error }) => {

@@ -21,8 +21,10 @@ import { createLookup } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
 import { createQueue } from './queue.js';
+import type { Quotes } from './quotes.js';
 import type { Resends } from './resend.js';
 import type { Packet, Session } from './session.js';
+import type { Uploads } from './uploads.js';
 import type { Webhooks } from './webhooks.js';
 
 /** Kinds of interactions, and of an answer to the second. */
@@ -40,6 +42,8 @@ export interface ListeningParts extends Base {
   answers: Answers;
   resends: Resends;
   webhooks: Webhooks;
+  quotes: Quotes;
+  uploads: Uploads;
   state: ChannelState;
   newest(): Promise<Room[]>;
   personaNames(chat: Address): Promise<string[]>;
@@ -56,12 +60,16 @@ export interface Listening {
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, api, identity, session, directory, answers, resends, webhooks, log } = parts;
+  const { options, api, identity, session, directory, answers, resends, webhooks, quotes, uploads, log } =
+    parts;
 
   function eventOf({ kind, payload }: Pick<Packet, 'kind' | 'payload'>): InboundEvent | null {
     const me = identity.known();
     if (me === null) return null;
-    return inbound(kind, payload, { me, directory, bots: options.bots, isOurWebhook: webhooks.isOurs });
+    const { bots } = options;
+    const event = inbound(kind, payload, { me, directory, bots, isOurWebhook: webhooks.isOurs });
+    if (event?.kind === 'message') quotes.note(event);
+    return event;
   }
 
   const queue = createQueue(parts, receive, signal);
@@ -96,6 +104,9 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         noteLogin(payload);
         catchUp.begin();
         return false;
+      case 'THREAD_LIST_SYNC':
+        catchUp.noteThreads(payload);
+        return false;
       case 'GUILD_CREATE':
       case 'GUILD_DELETE':
         catchUp.noteGuild();
@@ -110,6 +121,8 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         return true;
       case 'INTERACTION_CREATE': {
         const interaction = read.interaction(payload);
+        const most = interaction?.attachment_size_limit;
+        if (interaction !== undefined && most !== undefined) uploads.note(interaction.channel_id, most);
         if (interaction?.type === AUTOCOMPLETION) void suggest(interaction);
         if (interaction?.type !== COMMAND) return false;
         awaitAnswer(interaction, eventOf(packet));

@@ -209,7 +209,7 @@ async function deliveriesFor(
     ...{ origin, personaId: null, speaker: personaName(all, chat.activePersona) },
     replyTo: isReply ? platformMessageId : null,
   };
-  const greeter = appears && greeterOf({ ...appears, personas: all }, origin);
+  const greeter = appears && greeterOf(channel, { ...appears, personas: all }, origin);
   return [
     ...deliveriesOf(channel, text, from, files),
     ...(greeter ? deliveriesOf(channel, appears.greeting.text, greeter) : []),
