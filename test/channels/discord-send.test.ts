@@ -370,7 +370,7 @@ describe('files', () => {
     const part = await withFile('look', 'huge.bin', Buffer.alloc(30_000_000));
     expect(await send(part)).toMatchObject({
       kind: 'refused',
-      reason: expect.stringContaining('at most 10 MB'),
+      reason: expect.stringContaining('at most 10.5 MB'),
     });
     expect(stage.fake.calls).toEqual([]);
   });

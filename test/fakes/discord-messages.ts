@@ -4,7 +4,7 @@ import { isPayload, type UploadedFile } from './discord-form.js';
 import type { Event } from './discord-gateway.js';
 import { withoutContent } from './discord-intents.js';
 import type { Ledger } from './discord-ledger.js';
-import { pingedBy, refusalOf, shownContent } from './discord-limits.js';
+import { pingedBy, refusalOf, shownContent, uploadBytesAt } from './discord-limits.js';
 import {
   EMPTY_MESSAGE,
   invalid,
@@ -115,6 +115,8 @@ export function createMessages(parts: MessageParts): Messages {
     return seen;
   }
 
+  const mostIn = ({ guild }: Channel) => settings.uploadBytes ?? uploadBytesAt(guild?.premiumTier ?? 0);
+
   function created(message: StoredMessage): void {
     ours.set(message.id, message);
     if ((message.flags & EPHEMERAL) !== 0) return;
@@ -138,7 +140,7 @@ export function createMessages(parts: MessageParts): Messages {
     if (files.length > 0 && !world.may('attachFiles', channel)) return MISSING_PERMISSIONS;
     if (channel.type === CATEGORY) return NO_TEXT_CHANNEL;
     if (channel.archived && channel.locked) return THREAD_ARCHIVED;
-    const refusal = refusalOf(json, files);
+    const refusal = refusalOf(json, files, mostIn(channel));
     if (refusal !== null) return refusal;
     const reference = referenceOf(json);
     if (reference === null) return null;
@@ -211,7 +213,7 @@ export function createMessages(parts: MessageParts): Messages {
 
   function change(message: StoredMessage, json: Payload, files: UploadedFile[]): Outcome | null {
     const content = json.content === undefined ? message.content : json.content;
-    const refusal = refusalOf({ ...json, content }, files);
+    const refusal = refusalOf({ ...json, content }, files, mostIn(message.channel));
     // With its files it is not empty.
     if (refusal !== null && (refusal !== EMPTY_MESSAGE || message.attachments.length === 0)) return refusal;
     if (json.content !== undefined) message.content = shownContent(json);

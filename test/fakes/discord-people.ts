@@ -1,6 +1,13 @@
 /** What people do on the fake Discord, and what becomes of its guilds, as the events that our bot gets of it. */
 import type { Event } from './discord-gateway.js';
-import { channelOf, dispatchedMessage, memberOf, messageOf, wholeGuildOf } from './discord-payloads.js';
+import {
+  channelOf,
+  dispatchedMessage,
+  guildOf,
+  memberOf,
+  messageOf,
+  wholeGuildOf,
+} from './discord-payloads.js';
 import { EVERYONE } from './discord-permissions.js';
 import type { FakeDiscord, MemberSetup } from './discord-words.js';
 import {
@@ -25,6 +32,7 @@ type People = Pick<
   | 'outage'
   | 'removeChannel'
   | 'archive'
+  | 'boost'
   | 'permit'
   | 'setRoles'
   | 'refuseIn'
@@ -79,6 +87,7 @@ export function createPeople(parts: {
         ownerId,
         roles: new Map(),
         members: new Map<string, MemberSetup>(),
+        premiumTier: 0,
         left: false,
         unavailable: false,
       };
@@ -180,6 +189,12 @@ export function createPeople(parts: {
       thread.archived = true;
       thread.locked = locked;
       tell(thread, 'THREAD_UPDATE', channelOf(thread));
+    },
+
+    boost(guildId, tier) {
+      const guild = theGuild(guildId);
+      guild.premiumTier = tier;
+      dispatch({ name: 'GUILD_UPDATE', data: guildOf(guild) });
     },
 
     permit(channelId, overwrites) {

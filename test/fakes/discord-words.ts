@@ -230,6 +230,8 @@ export interface Settings {
   messageContentGranted: boolean;
   /** Names that nobody may speak under through a webhook, beside those that Discord says. */
   forbiddenNames: string[];
+  /** How large a file Discord takes; null: by the boosts of the server. */
+  uploadBytes: number | null;
   /** Addresses of pictures that are refused. One that cannot be loaded is mostly just not shown. */
   refusedAvatars: string[];
   /** How many calls each route (and channel) takes in a window. */
@@ -282,6 +284,8 @@ export interface FakeDiscord {
   removeChannel(channelId: string): void;
   /** A thread is put away: a message opens it again, unless it is locked. */
   archive(threadId: string, options?: { locked?: boolean }): void;
+  /** A guild is boosted to this tier (1 to 3): its files may be larger. */
+  boost(guildId: string, tier: number): void;
   /** What roles and members may do in a channel, from now on. */
   permit(channelId: string, overwrites: Overwrite[]): void;
   setRoles(guildId: string, userId: string, roles: string[]): void;

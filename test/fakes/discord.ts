@@ -45,6 +45,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     bucket: { limit: 100_000, windowMs: 1_000 },
     forbiddenNames: [],
     refusedAvatars: [],
+    uploadBytes: null,
   };
   const { look, until } = createWatch('the fake Discord');
   const { next: newId } = createSnowflakes(now);

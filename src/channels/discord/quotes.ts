@@ -36,7 +36,7 @@ export interface Quote {
 
 export type Quotes = ReturnType<typeof createQuotes>;
 
-export function createQuotes({ api, log }: Base, directory: Pick<Directory, 'channel'>) {
+export function createQuotes({ api, log }: Base, directory: Pick<Directory, 'channel' | 'noteChannel'>) {
   /** By id; null where it cannot be known. */
   const said = bounded<string, Said | null>(MOST_NOTED);
 
@@ -54,6 +54,19 @@ export function createQuotes({ api, log }: Base, directory: Pick<Directory, 'cha
     }
   }
 
+  /** null in a direct chat, and where Discord does not say. */
+  async function guildOf(room: string, signal: AbortSignal): Promise<string | null> {
+    try {
+      const known =
+        directory.channel(room) ?? directory.noteChannel(await api.get(`/channels/${room}`, signal));
+      return known?.guildId ?? null;
+    } catch (error) {
+      const { reason } = failureOf(error);
+      log.debug({ channel: 'discord', reason }, 'a quote goes without its link');
+      return null;
+    }
+  }
+
   return {
     note({ platformMessageId, sender, text }: InboundMessage): void {
       const by = sender.bot ? null : sender.address;
@@ -67,7 +80,7 @@ export function createQuotes({ api, log }: Base, directory: Pick<Directory, 'cha
       const found = known === undefined ? await ask(room, id, signal) : known;
       if (known === undefined && !signal.aborted) said.set(id, found);
       if (found === null) return null;
-      const guildId = directory.channel(room)?.guildId ?? null;
+      const guildId = await guildOf(room, signal);
       return quoteOf(found, guildId === null ? null : `${PLACE}/${guildId}/${room}/${id}`);
     },
   };

@@ -52,7 +52,7 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   /** What an earlier try said, if it was something else. */
   function otherWords(message: Outgoing): Said[] {
     const words = tried.get(keyOf(message))?.words;
-    return words === undefined || words.content === message.content ? [] : [words];
+    return words === undefined || isSame(words, message) ? [] : [words];
   }
 
   async function search(message: Outgoing, signal: AbortSignal): Promise<Found | null> {
@@ -114,6 +114,11 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
       return found === null || found.isOutdated ? null : found.result;
     },
   };
+}
+
+function isSame(one: Said, other: Said): boolean {
+  const wordsOf = ({ content, authored }: Said) => JSON.stringify([content, authored]);
+  return wordsOf(one) === wordsOf(other);
 }
 
 function keyOf({ room, nonce }: Outgoing): string {
