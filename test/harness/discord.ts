@@ -6,6 +6,9 @@ import type { FakeDiscord, User } from '../fakes/discord-words.js';
 import type { Person, Place, Platform } from './platform.js';
 
 const GUILD = '400000000000000000';
+/** What stands above a message that answers one through a webhook. */
+const QUOTE =
+  /^> (?:<@\d+>|\*\*.*?\*\*) \[.*\]\(<https:\/\/discord\.com\/channels\/\d+\/\d+\/(?<id>\d+)>\)\n/;
 
 export async function discordPlatform(): Promise<Platform & { discord: FakeDiscord }> {
   const discord = await startFakeDiscord({ answerDelayMs: 3 });
@@ -100,9 +103,9 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
         .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
         .map(({ id, content, files, replyTo, at, cut, answered, username }) => ({
           id,
-          text: content,
+          text: content.replace(QUOTE, ''),
           files: files.map(({ name }) => name),
-          replyTo,
+          replyTo: replyTo ?? QUOTE.exec(content)?.groups?.id ?? null,
           at,
           cut: cut || !answered,
           speaker: username,
