@@ -1,17 +1,19 @@
 /** `coterie pair`: who may talk. Works on the store, also while the gateway runs; that one notices by itself. */
 import { join } from 'node:path';
 import { openStore } from './compose.js';
-import { processConfig, secretsOf } from './config.js';
+import { type Config, processConfig, secretsOf } from './config.js';
+import type { PairingRequest } from './core/access.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
+import { channelOf } from './core/ids.js';
 import type { Store } from './core/store.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
-import { stateOf } from './platforms.js';
+import { PLATFORMS, stateOf } from './platforms.js';
 
 export async function list(configFile: string | undefined): Promise<void> {
-  await withStore(configFile, async (store) => {
-    const waiting = await store.waiting(Date.now());
+  await withStore(configFile, async (store, config) => {
+    const waiting = (await store.waiting(Date.now())).filter((each) => !isListed(config, each));
     if (waiting.length === 0) say('Nobody waits.');
     for (const { code, kind, id, name, expiresAt } of waiting) {
       const until = expiresAt === null ? '' : `, until ${new Date(expiresAt).toISOString()}`;
@@ -93,7 +95,7 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
 
 async function withStore(
   configFile: string | undefined,
-  work: (store: Store) => Promise<void>,
+  work: (store: Store, config: Config) => Promise<void>,
 ): Promise<void> {
   const { config } = await processConfig(configFile);
   const store = await openStore(
@@ -101,10 +103,20 @@ async function withStore(
     createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) }),
   );
   try {
-    await work(store);
+    await work(store, config);
   } finally {
     await store.close();
   }
+}
+
+/** It may enter by the configuration by now, or what it is part of may. */
+function isListed({ channels }: Config, { kind, id, within }: PairingRequest): boolean {
+  const name = PLATFORMS.find((each) => each === channelOf(id));
+  const rules = name === undefined ? undefined : channels[name]?.access;
+  if (kind !== 'group' || rules === undefined) return false;
+  return (
+    rules.groups === 'open' || [id, within].some((each) => each !== undefined && rules.chats.includes(each))
+  );
 }
 
 function plain(text: string) {

@@ -2,6 +2,7 @@
  * What a persona says by itself when it first appears in a room: at `/start`, when it is switched to or invited, and
  * before its answer to the first message. It is said once; after that the transcript holds it as the persona's own words.
  */
+import type { Channel } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import type { Greeting } from '../core/delivery.js';
 import { type RoomId, roomParts } from '../core/ids.js';
@@ -53,7 +54,11 @@ export async function greet(
   const { id: chatId, address, kind } = chat;
   const to = { chatId, channel: chat.channel, address, kind, threadId: roomParts(room).threadId };
   let isNew = false;
-  for (const delivery of deliveriesOf(channel, greeting.text, greeterOf(appearing, `greeting:${room}`))) {
+  for (const delivery of deliveriesOf(
+    channel,
+    greeting.text,
+    greeterOf(channel, appearing, `greeting:${room}`),
+  )) {
     const whole = delivery.part === 0 ? { greeting } : {};
     isNew = (await store.post({ ...to, delivery, ...whole, now: clock.now() })) || isNew;
   }
@@ -62,8 +67,12 @@ export async function greet(
 }
 
 /** Under whose name its parts are delivered. */
-export function greeterOf({ chat, persona, personas }: Omit<Appearing, 'room'>, origin: string) {
-  const appearance = appearanceOf(chat, personas, persona.id);
+export function greeterOf(
+  channel: Pick<Channel, 'facesAlone'>,
+  { chat, persona, personas }: Omit<Appearing, 'room'>,
+  origin: string,
+) {
+  const appearance = appearanceOf(channel, chat, personas, persona.id);
   return {
     ...{ origin, personaId: persona.id, speaker: persona.name, replyTo: null },
     ...(appearance === undefined ? {} : { appearance }),

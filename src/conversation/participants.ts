@@ -1,5 +1,5 @@
 /** Who takes part in a chat, for steps 3 to 6: the active persona and those invited. Pure. */
-import type { Appearance } from '../core/channel.js';
+import type { Appearance, Channel } from '../core/channel.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import { cutAt } from '../core/cut.js';
 import { DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
@@ -31,12 +31,19 @@ export function hasSeveral(chat: Chat, personas: readonly Pick<Persona, 'id'>[])
 }
 
 /**
- * The name and picture a persona is shown with when several take part; undefined when it is alone or is `default`,
- * which has no name of its own.
+ * The name and picture a persona is shown with when several take part, or always where the channel wants it; undefined
+ * for `default`, which has no name of its own.
  */
-export function appearanceOf(chat: Chat, personas: Persona[], personaId: PersonaId): Appearance | undefined {
-  if (!hasSeveral(chat, personas)) return undefined;
+export function appearanceOf(
+  { facesAlone }: Pick<Channel, 'facesAlone'>,
+  chat: Chat,
+  personas: Persona[],
+  personaId: PersonaId,
+): Appearance | undefined {
+  const alone = !hasSeveral(chat, personas);
+  if (alone && !facesAlone) return undefined;
   const name = personaName(personas, personaId);
   if (name === DEFAULT_PERSONA) return undefined;
-  return { personaId, name, avatar: personas.find(({ id }) => id === personaId)?.avatar ?? null };
+  const avatar = personas.find(({ id }) => id === personaId)?.avatar ?? null;
+  return { personaId, name, avatar, ...(alone ? { alone } : {}) };
 }

@@ -38,6 +38,8 @@ export interface PairingRequest {
   id: ChatId;
   name: string;
   expiresAt: number | null;
+  /** Of a group that is part of another chat (a Discord server): that one. */
+  within?: ChatId;
 }
 
 /** Who may talk, in addition to the configuration. */
@@ -66,8 +68,8 @@ export interface AccessStore {
     answer: Post;
   }): Promise<'asked' | 'quiet'>;
   /** The bot was mentioned in an unlisted group. True the first time, so that it is logged once. */
-  noteGroup(group: { chatId: ChatId; title: string; now: number }): Promise<boolean>;
-  /** Pending requests, oldest first, without expired ones. */
+  noteGroup(group: { chatId: ChatId; within?: ChatId; title: string; now: number }): Promise<boolean>;
+  /** Pending requests, oldest first, without expired ones, and without groups of which the whole was approved. */
   waiting(now: number): Promise<PairingRequest[]>;
   /**
    * Approves a code, the id of a pending group, or the id of any chat. A sender is told with `member` or `owner`; the

@@ -179,6 +179,9 @@ export interface Channel {
   readonly name: string;
   readonly limits: ChannelLimits;
 
+  /** Gives a persona its own name and picture also where it is the only one (`Appearance.alone`). */
+  readonly facesAlone?: true;
+
   /** The platform deduplicates messages that are sent again, so sending may be retried more often. */
   readonly recognisesResends?: true;
 

@@ -455,6 +455,42 @@ describe('what else it does', () => {
     }
   });
 
+  test('only warns where the list of its servers cannot be had', async () => {
+    stage.fake.fail({ path: /@me\/guilds/ }, { status: 500 });
+    expect(await stage.channel.check()).toEqual({
+      identity: `Coterie (id ${stage.fake.bot.id})`,
+      warnings: [expect.stringMatching(/cannot be checked which servers.*500/)],
+    });
+  });
+
+  test('knows the names under which people see it, also in a server that calls it something else', async () => {
+    expect(stage.channel.names?.()).toEqual([]);
+    await stage.listen();
+    expect(stage.channel.names?.()).toEqual(['Coterie']);
+    const change = { guild_id: GUILD, user: { id: stage.fake.bot.id }, nick: 'Gardener', roles: [] };
+    stage.fake.dispatch('GUILD_MEMBER_UPDATE', change);
+    await expect.poll(() => stage.channel.names?.()).toEqual(['Coterie', 'Gardener']);
+    stage.fake.dispatch('GUILD_MEMBER_UPDATE', { ...change, nick: null });
+    await expect.poll(() => stage.channel.names?.()).toEqual(['Coterie']);
+  });
+
+  test('hears a reaction to what the bot said, and to what a persona said, of which Discord tells no author', async () => {
+    await stage.listen();
+    for (const [key, more] of [
+      ['1', {}],
+      ['2', { appearance: { personaId: 'luna', name: 'Luna', avatar: null }, leads: true }],
+    ] as const) {
+      const options = sendOptions({ key, createdAt: stage.clock.now(), ...more });
+      const to = { address: CHANNEL, threadId: null, kind: 'group' as const };
+      const sent = await stage.channel.send(to, { text: 'hello', marks: [] }, options);
+      const id = sent.kind === 'sent' ? sent.platformMessageId : '';
+      stage.fake.react(ANNA, CHANNEL, id, '👍');
+      await stage.until(() =>
+        stage.events().some((event) => event.kind === 'reaction' && event.platformMessageIds.includes(id)),
+      );
+    }
+  });
+
   test('says why it is not let in', async () => {
     stage.fake.fail({ path: /users/ }, { status: 401, body: { code: 0, message: '401: Unauthorized' } });
     await expect(stage.channel.check()).rejects.toThrow(/401.*channels.discord.token/);

@@ -102,6 +102,7 @@ describe('options', () => {
       token: 'abc.def.ghi',
       api_root: 'https://discord.com/api',
       bots: false,
+      faces: 'always',
       messages_per_second: 50,
       per_chat_burst: 5,
     });

@@ -121,6 +121,7 @@ describe.each(ways)('what was said by %s', (_by, given, looks, prepare) => {
     const id = await sentId('one', given);
     stage.fake.fail(PATCH, { status: 403, body: { code: 50013, message: 'Missing Permissions' } });
     expect(await edit(id, 'two', given)).toMatchObject({ kind: 'refused' });
+    await stage.clock.advance(60_000);
     stage.fake.rateLimit({ ...PATCH, retryAfter: 60 });
     expect(await edit(id, 'two', given)).toMatchObject({
       kind: 'unreachable',

@@ -93,6 +93,16 @@ describe.concurrent('the session', () => {
       expect(stage.fake.sessions()).toMatchObject({ identified: 1, resumed: 1 });
     }));
 
+  test('is resumed where the connection ends while Discord asks for it', () =>
+    onStage(async (stage) => {
+      await hearsAllThrough(
+        stage,
+        () => stage.fake.reconnect({ andClose: true }),
+        async () => {},
+      );
+      expect(stage.fake.sessions()).toMatchObject({ identified: 1, resumed: 1, connections: 2 });
+    }));
+
   test('is resumed where it only seemed invalid', () =>
     onStage(async (stage) => {
       await hearsAllThrough(
@@ -179,6 +189,23 @@ describe.concurrent('a connection that does not last', () => {
       expect(lines(stage, 'warn')).toHaveLength(1);
       expect(lines(stage, 'info connected to Discord again')).toHaveLength(1);
       expect(stage.fake.sessions()).toMatchObject({ identified: 1, resumed: 1 });
+    }));
+
+  test('that is refused before it is greeted is made again after growing pauses, with one line in the log', () =>
+    onStage(async (stage) => {
+      stage.fake.refuseBeforeHello(true);
+      await stage.start();
+      let connections = 0;
+      for (const pause of [1, 2, 4, 8]) {
+        await stage.clock.asleep(pause * 1_000);
+        connections += 1;
+        expect(stage.fake.sessions()).toMatchObject({ connections, identified: 0 });
+        expect(stage.channel.status().connected).toBe(false);
+        if (pause === 8) stage.fake.heal();
+        await stage.clock.advance(pause * 1_000);
+      }
+      await stage.until(() => stage.logged.some((line) => line.includes('logged in')));
+      expect(lines(stage, 'warn')).toHaveLength(1);
     }));
 
   test('begins no session where Discord would reset the token', () =>

@@ -357,10 +357,56 @@ describe('what is not words', () => {
       }),
     );
     expect(event).toMatchObject({
-      text: '[forwarded message]\nthe old words',
+      text: 'the old words',
+      forwardedFrom: '',
       attachments: [{ kind: 'image' }],
       replyTo: null,
     });
+  });
+  test('a forward is neither a command nor a mention, whatever it says', () => {
+    const content = `<@${ME.id}> /reset`;
+    const snapshot = { message: { content, mentions: [{ id: ME.id, username: 'coterie' }] } };
+    const forward = { message_reference: { type: 1, message_id: '1' }, message_snapshots: [snapshot] };
+    const event = heard(message({ content: '', mentions: snapshot.message.mentions, ...forward }));
+    expect(event).toMatchObject({ forwardedFrom: '', mentionsBot: false, replyTo: null });
+  });
+  test('the files of the message that is answered, also of one that it forwards', () => {
+    const picture = { ...file, id: '9', content_type: 'image/png' };
+    const inner = { message: { content: 'look', attachments: [{ ...picture, id: '10' }] } };
+    const replied = { id: '8', content: 'this one', author: ANNA, attachments: [picture] };
+    const forwarding = { message_reference: { type: 1, message_id: '1' }, message_snapshots: [inner] };
+    const reply = { type: 19, message_reference: { message_id: '8' }, attachments: [] };
+    const event = said('what is it?', { ...reply, referenced_message: { ...replied, ...forwarding } });
+    expect(event).toMatchObject({
+      attachments: [
+        { kind: 'image', ofReply: true, source: expect.stringContaining('"message":"8","attachment":"9"') },
+        { kind: 'image', ofReply: true, source: expect.stringContaining('"message":"8","attachment":"10"') },
+      ],
+      replyTo: { text: expect.stringMatching(/^this one\n\[file .*\]\nlook\n/) },
+    });
+  });
+  test('a poll with its answers; a voice message that came without its file', () => {
+    const poll = {
+      question: { text: 'Tea or coffee' },
+      answers: [{ answer_id: 1, poll_media: { text: 'Tea' } }, { poll_media: { text: 'Coffee' } }],
+    };
+    expect(said('', { poll })).toMatchObject({ text: '[poll Tea or coffee: Tea / Coffee]' });
+    expect(said('', { flags: 1 << 13 })).toMatchObject({ text: '[voice message]' });
+  });
+  test('a message made of components is what its texts say, however deep', () => {
+    const components = [
+      { type: 17, components: [{ type: 9, components: [{ type: 10, content: `for <@${ME.id}>` }] }] },
+      { type: 10, content: 'second' },
+      { type: 12, items: [] },
+      { type: 1, components: [{ type: 2, label: 'Go' }] },
+    ];
+    expect(said('', { flags: 1 << 15, components })).toMatchObject({
+      text: 'for @Coterie\nsecond\n[pictures]',
+    });
+    expect(said('', { flags: 1 << 15, components: [{ type: 1 }] })).toMatchObject({ text: '[message]' });
+    const snapshot = { message: { flags: 1 << 15, components: [{ type: 10, content: 'news' }] } };
+    const forward = { message_reference: { type: 1, message_id: '1' }, message_snapshots: [snapshot] };
+    expect(said('', forward)).toMatchObject({ text: 'news' });
   });
   test('a preview below a link is not what somebody said', () => {
     const preview = { type: 'link', title: 'Example', description: 'A page' };

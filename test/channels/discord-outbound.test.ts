@@ -10,7 +10,8 @@ import {
 } from '../../src/channels/discord/outbound.js';
 
 const LIMIT = 2000;
-const contents = (markdown: string) => compose(markdown).map((part) => contentOf(part).content ?? '');
+const QUIET = { linkPreviews: true };
+const contents = (markdown: string) => compose(markdown).map((part) => contentOf(part, QUIET).content ?? '');
 const counted = (text: string) => Array.from(text).length;
 
 describe('cutting', () => {
@@ -63,12 +64,12 @@ describe('cutting', () => {
 });
 
 test('nobody is called by it but whoever is answered', () => {
-  const { allowed_mentions } = contentOf({ text: '@everyone <@1> <@&2>', marks: [] });
+  const { allowed_mentions } = contentOf({ text: '@everyone <@1> <@&2>', marks: [] }, QUIET);
   expect(allowed_mentions).toEqual({ parse: [], replied_user: true });
 });
 
 test('a message carries its key, and what it answers where that may be an id', () => {
-  const content = contentOf({ text: 'hi', marks: [] });
+  const content = contentOf({ text: 'hi', marks: [] }, QUIET);
   const message = newMessage(content, 'key-1', '123');
   expect(message).toEqual({
     content: 'hi',
@@ -79,7 +80,7 @@ test('a message carries its key, and what it answers where that may be an id', (
   });
   expect(withoutReference(message)).not.toHaveProperty('message_reference');
   expect(newMessage(content, 'key-1', 'terminal-1')).not.toHaveProperty('message_reference');
-  expect(contentOf({ text: ' ', marks: [] })).not.toHaveProperty('content');
+  expect(contentOf({ text: ' ', marks: [] }, QUIET)).not.toHaveProperty('content');
 });
 
 test('a key is one message of one database', () => {

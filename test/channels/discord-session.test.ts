@@ -23,8 +23,8 @@ const say = (content: string, channelId = CHANNEL) => stage.fake.say({ from: ANN
 const onDisk = (): Stored => structuredClone(stage.stored);
 
 /** Another process with the same account, and with what the one before left behind. */
-async function nextProcess(stored: Stored, token = stage.fake.token): Promise<Stage> {
-  const next = await openStage({ apiRoot: stage.fake.url, token }, stored);
+async function nextProcess(stored: Stored, at = stage.clock.now() + 5_000): Promise<Stage> {
+  const next = await openStage({ apiRoot: stage.fake.url, token: stage.fake.token }, stored, at);
   next.newest = () => stage.newest();
   others.push(next);
   return next;
@@ -32,7 +32,7 @@ async function nextProcess(stored: Stored, token = stage.fake.token): Promise<St
 
 async function listened(): Promise<void> {
   await stage.listen();
-  await expect.poll(() => [...stage.stored.state.keys()]).toEqual(['session']);
+  await expect.poll(() => [...stage.stored.state.keys()]).toContain('session');
 }
 
 async function heardAndStored(text: string): Promise<void> {
@@ -194,4 +194,22 @@ test.each([
   const next = await nextProcess(left);
   await next.listen();
   expect(stage.fake.sessions()).toMatchObject({ identified: 2, resumed: 0, refused: 0 });
+});
+
+test('is begun less and less often by processes that end and are started again every few seconds', async () => {
+  // Nothing that Discord would resume: every process begins a session.
+  stage.fake.settings.sessionMemoryMs = -1;
+  const stored = stage.stored;
+  let at = stage.clock.now();
+  const waited: number[] = [];
+  for (const pause of [0, 2, 2, 2, 2, 2, 2, 7, 17]) {
+    const process = await nextProcess(stored, at);
+    await process.start();
+    if (pause > 0) await process.passes(pause * 1_000);
+    await process.until(() => process.channel.status().connected);
+    waited.push(pause);
+    at = process.clock.now() + 3_000;
+    await process.channel.stop();
+  }
+  expect(stage.fake.sessions().identified).toBe(waited.length);
 });

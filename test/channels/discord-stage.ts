@@ -54,9 +54,10 @@ export interface Stored {
 export async function openStage(
   options: Partial<DiscordOptions> = {},
   stored: Stored = { state: new Map(), cursor: null },
+  startsAt = Date.now(),
 ): Promise<Stage> {
   const fake = await startFakeDiscord();
-  const clock = manualClock(Date.now());
+  const clock = manualClock(startsAt);
   const { look, until } = createWatch('the channel');
   const write = (level: string) => (fields: object, message: string) => {
     stage.logged.push(`${level} ${message} ${JSON.stringify(fields)}`);
@@ -69,6 +70,8 @@ export async function openStage(
       bots: false,
       messagesPerSecond: 1000,
       perChatBurst: 5,
+      linkPreviews: false,
+      faces: 'always',
       ...options,
     },
     clock,
@@ -127,6 +130,7 @@ export async function openStage(
     async close() {
       await channel.stop();
       await fake.close();
+      if (fake.links.length > 0 && !options.linkPreviews) throw new Error(`fetched: ${fake.links.join()}`);
       // Whatever was tested: the token is in nothing that was logged or shown.
       const seen = `${stage.logged.join('\n')}\n${channel.status().lastError}`;
       if (seen.includes(fake.token)) throw new Error('the token was shown');

@@ -54,9 +54,8 @@ const mayManageWebhooks = (may: boolean) =>
   stage.fake.setRoles(GUILD, stage.fake.bot.id, may ? [WEBHOOK_ROLE] : []);
 
 describe('a persona', () => {
-  test('speaks under its own name and picture, calls nobody, and answers nothing', async () => {
-    const { id } = stage.fake.say({ from: ANNA, channelId: CHANNEL, content: 'hello' });
-    const result = await send('**hi** @everyone', { replyTo: id });
+  test('speaks under its own name and picture, and calls nobody', async () => {
+    const result = await send('**hi** @everyone');
     expect(sent()).toMatchObject([
       {
         channelId: CHANNEL,
@@ -204,12 +203,6 @@ describe('where there is no webhook to be had', () => {
     const { id } = stage.fake.say({ from: ANNA, channelId: CHANNEL, content: 'hello' });
     await send('one', { replyTo: id });
     expect(sent()).toMatchObject([{ replyTo: id, pinged: [ANNA.id] }]);
-  });
-
-  test('in a thread that is taken for a chat of its own', async () => {
-    const thread = stage.fake.thread(CHANNEL);
-    await send('one', {}, { ...GROUP, address: thread });
-    expect(shown()).toEqual([[null, '**Luna**\none']]);
   });
 
   test('for a limit that lasts, nobody waits', async () => {

@@ -159,3 +159,22 @@ describe('commands of a room', () => {
     }
   });
 });
+
+describe('who may change a group, where the platform', () => {
+  const NO = 'Only owners and administrators of this group can do that.';
+  const UNKNOWN =
+    'It could not be checked whether you are an administrator of this group. Please try again in a minute.';
+  it.each([
+    ['says no', async () => false, NO],
+    ['says yes', async () => true, CLEARED],
+    ['cannot be asked', () => Promise.reject(new Error('503')), UNKNOWN],
+    ['does not answer in time', () => new Promise<boolean>(() => {}), UNKNOWN],
+  ])('%s', async (_name, isAdministrator, answer) => {
+    clock = manualClock();
+    on = await workbench({ clock, isAdministrator });
+    const group = { address: '-5', kind: 'group' as const, title: 'Club' };
+    await on.say('/reset', { chat: group, mentionsBot: true });
+    await settled();
+    expect(on.texts().at(-1)).toBe(answer);
+  });
+});

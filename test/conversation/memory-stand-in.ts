@@ -341,7 +341,7 @@ export function standIn(): StandIn {
       const call: CommandCall = {
         command: commandOf({ name, argument, ...more }),
         isOwner: true,
-        mayChange: async () => true,
+        mayChange: async () => 'yes',
         async interruptTurns() {
           done.push('interrupt');
           now.onInterrupt();

@@ -19,7 +19,9 @@ export interface Gateway {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   dispatch(event: Event): void;
   closeAll(code: number): void;
-  reconnect(): void;
+  reconnect(how?: { andClose: boolean }): void;
+  /** Whoever connects is told that its session is invalid, before anything else. */
+  refuseBeforeHello(on: boolean): void;
   invalidate(resumable: boolean): void;
   invalidateAfterResume(): void;
   invalidateIdentifies(times: number): void;
@@ -95,7 +97,8 @@ export function createGateway(parts: GatewayParts): Gateway {
   const server = new WebSocketServer({ noServer: true });
   const connections = new Set<Connection>();
   const sessions = new Map<string, Session>();
-  const counts = { identified: 0, resumed: 0, refused: 0 };
+  const counts = { connections: 0, identified: 0, resumed: 0, refused: 0 };
+  let refusesBeforeHello = false;
   let muted = false;
   let identifyCode: number | null = null;
   let invalidAfterResume = false;
@@ -259,6 +262,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   server.on('connection', (ws, request) => {
     const connection: Connection = { ws, tcp: request.socket, session: null };
     connections.add(connection);
+    counts.connections += 1;
     ws.on('message', (raw) => {
       if (!connections.has(connection)) return;
       receive(connection, raw);
@@ -271,7 +275,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       if (session !== null && (code === 1000 || code === 1001)) forget(session);
       look();
     });
-    write(connection, OP.hello, { heartbeat_interval: settings.heartbeatMs, _trace: [] });
+    // Seen of a Discord-compatible backend (Spacebar); Discord's own pages do not rule it out.
+    if (refusesBeforeHello) write(connection, OP.invalid, false);
+    else write(connection, OP.hello, { heartbeat_interval: settings.heartbeatMs, _trace: [] });
   });
 
   return {
@@ -287,11 +293,18 @@ export function createGateway(parts: GatewayParts): Gateway {
     closeAll(code) {
       for (const connection of connections) close(connection, code);
     },
-    reconnect() {
-      for (const connection of connections) {
+    reconnect({ andClose } = { andClose: false }) {
+      for (const connection of [...connections]) {
+        // One packet, so that the connection ends while the client still reads why.
+        connection.tcp.cork();
         write(connection, OP.reconnect, null);
         leave(connection);
+        if (andClose) close(connection, 4000);
+        process.nextTick(() => connection.tcp.uncork());
       }
+    },
+    refuseBeforeHello(on) {
+      refusesBeforeHello = on;
     },
     invalidate(resumable) {
       for (const connection of connections) {
@@ -333,6 +346,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       invalidAfterResume = false;
       invalidIdentifies = 0;
       silent = false;
+      refusesBeforeHello = false;
     },
   };
 }

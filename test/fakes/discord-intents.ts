@@ -14,7 +14,9 @@ export const INTENT = {
 
 /** The event as a session with these intents gets it; null where it gets none. */
 export function seenWith(intents: number, name: string, data: Payload, botId: string): Payload | null {
-  const needed = intentFor(name, data);
+  // Of itself a bot hears in any case.
+  const isOwn = name === 'GUILD_MEMBER_UPDATE' && isOf(data.user, botId);
+  const needed = isOwn ? 0 : intentFor(name, data);
   if (needed !== 0 && (intents & needed) === 0) return null;
   const hidden = /^MESSAGE_(CREATE|UPDATE)$/.test(name) && (intents & INTENT.messageContent) === 0;
   return hidden ? withoutContent(data, botId) : data;

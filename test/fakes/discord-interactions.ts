@@ -2,7 +2,7 @@
 import { isPayload, type UploadedFile } from './discord-form.js';
 import type { Event } from './discord-gateway.js';
 import type { Ledger } from './discord-ledger.js';
-import { pingedBy, refusalOf, shownContent } from './discord-limits.js';
+import { pingedBy, refusalOf, shownContent, uploadBytesAt } from './discord-limits.js';
 import type { Messages, Origin } from './discord-messages.js';
 import {
   ALREADY_ANSWERED,
@@ -56,6 +56,8 @@ export function createInteractions(parts: InteractionParts): Interactions {
   const { world, messages, ledger, settings, newId, now, dispatch } = parts;
   const byToken = new Map<string, Pending>();
 
+  const mostIn = ({ guild }: Channel) => settings.uploadBytes ?? uploadBytesAt(guild?.premiumTier ?? 0);
+
   function payloadOf({ shown, kind, name, from, channel }: Pending, options: Invocation['options']): Payload {
     const { guild } = channel;
     const who =
@@ -89,7 +91,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
       app_permissions: String(world.permissions(world.bot.id, channel)),
       locale: 'en-US',
       entitlements: [],
-      attachment_size_limit: 10 * 1024 * 1024,
+      attachment_size_limit: mostIn(channel),
       ...who,
     };
   }
@@ -191,7 +193,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
         if ('status' in choices) return choices;
         pending.shown.choices = choices.list;
       } else if (pending.kind === 'command' && json.type === 4) {
-        const refusal = refusalOf(data, files);
+        const refusal = refusalOf(data, files, mostIn(pending.channel));
         if (refusal !== null) return refusal;
         taken = say(pending, data, files, 'callback');
         pending.original = messages.stored(taken.id) ?? null;
@@ -223,7 +225,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
       const { original } = pending;
       // Discord's old ways: the first one after a deferral is the answer that was promised.
       if (original !== null && (original.flags & LOADING) !== 0) return fill(pending, original, json, files);
-      const refusal = refusalOf(json, files);
+      const refusal = refusalOf(json, files, mostIn(pending.channel));
       if (refusal !== null) return refusal;
       const taken = say(pending, json, files, 'followup');
       const message = messages.stored(taken.id);

@@ -4,12 +4,14 @@ import { EMPTY_MESSAGE, invalid, type Outcome, TOO_LARGE } from './discord-outco
 import { isSnowflake } from './discord-snowflake.js';
 import type { Payload } from './discord-words.js';
 
-const MAX_FILE_BYTES = 10 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/** By the tier of a server's boosts (reality.md 4.7; Discord's help page on boosts). */
+const BY_TIER = [10 * MIB, 10 * MIB, 50 * MIB, 100 * MIB];
 const MAX_FILES = 10;
 const MENTION_KINDS = ['everyone', 'roles', 'users'];
 
 /** The refusal, or null. */
-export function refusalOf(message: Payload, files: UploadedFile[]): Outcome | null {
+export function refusalOf(message: Payload, files: UploadedFile[], uploadBytes: number): Outcome | null {
   const { content, nonce } = message;
   if (content !== undefined && content !== null && typeof content !== 'string') {
     return invalid('content', 'STRING_TYPE_CONVERT', 'Could not interpret value as a string.');
@@ -24,8 +26,13 @@ export function refusalOf(message: Payload, files: UploadedFile[]): Outcome | nu
     return invalid('nonce', 'BASE_TYPE_MAX_LENGTH', 'Must be 25 or fewer in length.');
   }
   if (files.length > MAX_FILES) return invalid('files', 'BASE_TYPE_MAX_LENGTH', 'Must be 10 or fewer.');
-  if (files.some(({ bytes }) => bytes.length > MAX_FILE_BYTES)) return TOO_LARGE;
+  if (files.some(({ bytes }) => bytes.length > uploadBytes)) return TOO_LARGE;
   return text === '' && files.length === 0 && !hasEmbeds(message) ? EMPTY_MESSAGE : mentionsRefusal(message);
+}
+
+/** How large a file may be in a guild of this tier. */
+export function uploadBytesAt(tier: number): number {
+  return BY_TIER[tier] ?? 10 * MIB;
 }
 
 /** Discord shows a message without the white space at its ends. */

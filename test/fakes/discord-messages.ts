@@ -4,7 +4,7 @@ import { isPayload, type UploadedFile } from './discord-form.js';
 import type { Event } from './discord-gateway.js';
 import { withoutContent } from './discord-intents.js';
 import type { Ledger } from './discord-ledger.js';
-import { pingedBy, refusalOf, shownContent } from './discord-limits.js';
+import { pingedBy, refusalOf, shownContent, uploadBytesAt } from './discord-limits.js';
 import {
   EMPTY_MESSAGE,
   invalid,
@@ -33,6 +33,9 @@ import {
   type StoredMessage,
   type World,
 } from './discord-world.js';
+
+/** No preview is made of links in it. */
+const SUPPRESS_EMBEDS = 1 << 2;
 
 interface MessageParts {
   world: World;
@@ -75,6 +78,8 @@ export interface Messages {
   get(channel: Channel | undefined, id: string): Outcome;
   /** As a client may read it. */
   shown(message: StoredMessage): Payload;
+  /** Addresses that were fetched for previews. */
+  links: string[];
   stored(id: string): StoredMessage | undefined;
 }
 
@@ -86,6 +91,21 @@ export function createMessages(parts: MessageParts): Messages {
   const nonces = new Map<string, { id: string; at: number }>();
   /** Every message of ours, in a channel or not. */
   const ours = new Map<string, StoredMessage>();
+  const links: string[] = [];
+
+  /**
+   * Discord fetches the links in a message as soon as it has it, unless a flag forbids it or they stand in `<>`, and tells
+   * of the previews with an update that leaves `edited_timestamp` as it is (reality.md 4.4).
+   */
+  function unfurl(message: StoredMessage): void {
+    if ((message.flags & (SUPPRESS_EMBEDS | LOADING)) !== 0) return;
+    const found = [...message.content.matchAll(/(?<!<)https?:\/\/[^\s<>)]+/g)].map(([url]) => url);
+    if (found.length === 0) return;
+    links.push(...found);
+    message.extra = { ...message.extra, embeds: found.map((url) => ({ type: 'link', url })) };
+    if ((message.flags & EPHEMERAL) !== 0) return;
+    dispatch({ name: 'MESSAGE_UPDATE', data: dispatchedMessage(message, world) });
+  }
 
   function shown(message: StoredMessage): Payload {
     const payload = messageOf(message, world, { nonce: settings.noncesInHistory });
@@ -94,6 +114,8 @@ export function createMessages(parts: MessageParts): Messages {
     const { guild_id: _only, ...seen } = withoutContent({ ...payload, guild_id: guild.id }, world.bot.id);
     return seen;
   }
+
+  const mostIn = ({ guild }: Channel) => settings.uploadBytes ?? uploadBytesAt(guild?.premiumTier ?? 0);
 
   function created(message: StoredMessage): void {
     ours.set(message.id, message);
@@ -118,7 +140,7 @@ export function createMessages(parts: MessageParts): Messages {
     if (files.length > 0 && !world.may('attachFiles', channel)) return MISSING_PERMISSIONS;
     if (channel.type === CATEGORY) return NO_TEXT_CHANNEL;
     if (channel.archived && channel.locked) return THREAD_ARCHIVED;
-    const refusal = refusalOf(json, files);
+    const refusal = refusalOf(json, files, mostIn(channel));
     if (refusal !== null) return refusal;
     const reference = referenceOf(json);
     if (reference === null) return null;
@@ -170,7 +192,7 @@ export function createMessages(parts: MessageParts): Messages {
     });
     // Answers to interactions are not told apart by it.
     if (nonce !== null && origin.via === 'message') nonces.set(nonce, { id, at: now() });
-    created({
+    const message: StoredMessage = {
       id,
       channel,
       content: taken.content,
@@ -183,16 +205,21 @@ export function createMessages(parts: MessageParts): Messages {
       editedAt: null,
       extra: origin.extra,
       flags: Number(json.flags ?? 0) | (origin.ephemeral ? EPHEMERAL : 0),
-    });
+    };
+    created(message);
+    unfurl(message);
     return taken;
   }
 
   function change(message: StoredMessage, json: Payload, files: UploadedFile[]): Outcome | null {
     const content = json.content === undefined ? message.content : json.content;
-    const refusal = refusalOf({ ...json, content }, files);
+    const refusal = refusalOf({ ...json, content }, files, mostIn(message.channel));
     // With its files it is not empty.
     if (refusal !== null && (refusal !== EMPTY_MESSAGE || message.attachments.length === 0)) return refusal;
     if (json.content !== undefined) message.content = shownContent(json);
+    if (json.flags !== undefined) {
+      message.flags = (message.flags & ~SUPPRESS_EMBEDS) | (Number(json.flags) & SUPPRESS_EMBEDS);
+    }
     if (files.length > 0) message.attachments = [...message.attachments, ...attach(json, files)];
     if ((message.flags & LOADING) !== 0) message.flags &= ~LOADING;
     else message.editedAt = now();
@@ -205,6 +232,7 @@ export function createMessages(parts: MessageParts): Messages {
     if ((message.flags & EPHEMERAL) === 0) {
       dispatch({ name: 'MESSAGE_UPDATE', data: dispatchedMessage(message, world) });
     }
+    unfurl(message);
     return null;
   }
 
@@ -243,6 +271,7 @@ export function createMessages(parts: MessageParts): Messages {
       return { id };
     },
     shown,
+    links,
     stored: (id) => ours.get(id),
 
     post(channel, json, files) {

@@ -85,7 +85,7 @@ export function channelOf(channel: Channel): Payload {
 }
 
 /** As GET shows it. */
-export function guildOf({ id, name, ownerId, roles }: Guild): Payload {
+export function guildOf({ id, name, ownerId, roles, premiumTier }: Guild): Payload {
   return {
     id,
     name,
@@ -110,7 +110,7 @@ export function guildOf({ id, name, ownerId, roles }: Guild): Payload {
     default_message_notifications: 0,
     explicit_content_filter: 0,
     mfa_level: 0,
-    premium_tier: 0,
+    premium_tier: premiumTier,
     premium_subscription_count: 0,
     preferred_locale: 'en-US',
     nsfw_level: 0,

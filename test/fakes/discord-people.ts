@@ -1,6 +1,13 @@
 /** What people do on the fake Discord, and what becomes of its guilds, as the events that our bot gets of it. */
 import type { Event } from './discord-gateway.js';
-import { channelOf, dispatchedMessage, memberOf, messageOf, wholeGuildOf } from './discord-payloads.js';
+import {
+  channelOf,
+  dispatchedMessage,
+  guildOf,
+  memberOf,
+  messageOf,
+  wholeGuildOf,
+} from './discord-payloads.js';
 import { EVERYONE } from './discord-permissions.js';
 import type { FakeDiscord, MemberSetup } from './discord-words.js';
 import {
@@ -19,10 +26,14 @@ type People = Pick<
   | 'dm'
   | 'channel'
   | 'thread'
+  | 'post'
+  | 'react'
   | 'leave'
   | 'outage'
   | 'removeChannel'
   | 'archive'
+  | 'boost'
+  | 'permit'
   | 'setRoles'
   | 'refuseIn'
   | 'say'
@@ -76,6 +87,7 @@ export function createPeople(parts: {
         ownerId,
         roles: new Map(),
         members: new Map<string, MemberSetup>(),
+        premiumTier: 0,
         left: false,
         unavailable: false,
       };
@@ -119,6 +131,40 @@ export function createPeople(parts: {
       return id;
     },
 
+    post(forumId, { name, from, content, messageFirst = false }) {
+      const parent = theChannel(forumId);
+      const id = newId();
+      const setup = { id, name, type: PUBLIC_THREAD };
+      const thread = world.addChannel(setup, { guild: parent.guild, parent, ownerId: from.id });
+      world.meet(from, parent.guild);
+      const message: StoredMessage = {
+        ...{ id, channel: thread, author: from, content, attachments: [], nonce: null, editedAt: null },
+        ...{ type: 0, replyTo: null, pingsReplied: false, flags: 0, extra: {} },
+      };
+      world.store(message);
+      const tellOfThread = () => tell(thread, 'THREAD_CREATE', { ...channelOf(thread), newly_created: true });
+      if (!messageFirst) tellOfThread();
+      tell(thread, 'MESSAGE_CREATE', dispatchedMessage(message, world));
+      if (messageFirst) tellOfThread();
+      return id;
+    },
+
+    react(from, channelId, messageId, emoji) {
+      const { channel, author, extra } = theMessage(channelId, messageId);
+      const { guild } = channel;
+      tell(channel, 'MESSAGE_REACTION_ADD', {
+        user_id: from.id,
+        ...where(channel),
+        message_id: messageId,
+        // Of a webhook's message it is left out (discord/discord-api-docs#6102).
+        ...(extra.webhook_id === undefined ? { message_author_id: author.id } : {}),
+        ...(guild === null ? {} : { member: memberOf(guild.members.get(from.id) ?? { user: from }) }),
+        emoji: { id: null, name: emoji },
+        burst: false,
+        type: 0,
+      });
+    },
+
     leave(guildId) {
       const guild = theGuild(guildId);
       guild.left = true;
@@ -143,6 +189,32 @@ export function createPeople(parts: {
       thread.archived = true;
       thread.locked = locked;
       tell(thread, 'THREAD_UPDATE', channelOf(thread));
+    },
+
+    boost(guildId, tier) {
+      const guild = theGuild(guildId);
+      guild.premiumTier = tier;
+      dispatch({ name: 'GUILD_UPDATE', data: guildOf(guild) });
+    },
+
+    permit(channelId, overwrites) {
+      const channel = theChannel(channelId);
+      const wasSeen = world.may('viewChannel', channel);
+      channel.overwrites = overwrites;
+      tell(channel, 'CHANNEL_UPDATE', channelOf(channel));
+      const { guild } = channel;
+      if (wasSeen || guild === null || !world.may('viewChannel', channel)) return;
+      // Whoever gains access to a channel is told of the threads in it.
+      const threads = world
+        .channelsOf(guild)
+        .filter(({ parent, archived }) => parent === channel && !archived);
+      const data = {
+        guild_id: guild.id,
+        channel_ids: [channelId],
+        threads: threads.map(channelOf),
+        members: [],
+      };
+      dispatch({ name: 'THREAD_LIST_SYNC', data });
     },
 
     setRoles(guildId, userId, roles) {

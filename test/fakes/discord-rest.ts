@@ -20,6 +20,11 @@ interface RestParts {
 
 interface Rest {
   calls: Call[];
+  /**
+   * How many answers were of those that Discord counts as invalid requests: 401, 403, and 429 that is not of the scope
+   * `shared` (reality.md 4.2; Discord's page "Rate Limits", "Invalid Request Limit"). Ten thousand in ten minutes ban.
+   */
+  invalid(): number;
   /** `path` is what follows `/api`. */
   serve(
     path: string,
@@ -42,6 +47,7 @@ export function createRest({
   look,
 }: RestParts): Rest {
   const calls: Call[] = [];
+  let invalid = 0;
   const table = routes.map((route) => ({
     route,
     pattern: new RegExp(`^${route.path.replace(/:\w+/g, '([^/]+)')}$`),
@@ -53,6 +59,18 @@ export function createRest({
       if (match !== null) return { route, ids: match.slice(1).map(decodeURIComponent) };
     }
     return null;
+  }
+
+  function write(
+    response: ServerResponse,
+    outcome: Outcome,
+    delayMs: number,
+    headers: Record<string, string> = {},
+  ): void {
+    const { status } = outcome;
+    if (status === 401 || status === 403) invalid += 1;
+    if (status === 429 && headers['x-ratelimit-scope'] !== 'shared') invalid += 1;
+    writeTo(response, outcome, delayMs, headers);
   }
 
   function perform(act: () => Outcome, response: ServerResponse): Outcome {
@@ -79,6 +97,7 @@ export function createRest({
 
   return {
     calls,
+    invalid: () => invalid,
     async serve(whole, query, request, response) {
       const path = whole.replace(/^\/v\d+(?=\/)/, '');
       const method = request.method ?? 'GET';
@@ -113,11 +132,11 @@ export function createRest({
   };
 }
 
-function write(
+function writeTo(
   response: ServerResponse,
   { status, body }: Outcome,
   delayMs: number,
-  headers: Record<string, string> = {},
+  headers: Record<string, string>,
 ): void {
   const send = () => {
     if (response.destroyed || response.writableEnded) return;

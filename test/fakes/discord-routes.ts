@@ -6,6 +6,7 @@ import type { Interactions } from './discord-interactions.js';
 import type { Messages } from './discord-messages.js';
 import {
   MISSING_ACCESS,
+  MISSING_PERMISSIONS,
   NOT_FOUND,
   NOTHING,
   type Outcome,
@@ -199,7 +200,11 @@ export function createRoutes(parts: RouteParts): Routes {
 
     route('GET', '/channels/:channel', (ask) => seen(ask, (channel) => ok(channelOf(channel)))),
     route('POST', '/channels/:channel/typing', (ask) =>
-      seen(ask, ({ id }) => {
+      seen(ask, (channel) => {
+        const { id, parent } = channel;
+        // Whoever may not write does not type either.
+        if (!world.may(parent === null ? 'sendMessages' : 'sendMessagesInThreads', channel))
+          return MISSING_PERMISSIONS;
         typing.push(id);
         return NOTHING;
       }),

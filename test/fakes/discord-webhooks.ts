@@ -1,6 +1,6 @@
 /** Webhooks on the fake Discord: who may make them, what is said through them, and what becomes of them. */
 import type { UploadedFile } from './discord-form.js';
-import { refusalOf } from './discord-limits.js';
+import { refusalOf, uploadBytesAt } from './discord-limits.js';
 import type { Messages, Origin } from './discord-messages.js';
 import {
   CANNOT_DO_IN_DM,
@@ -63,6 +63,7 @@ export function createWebhooks(parts: {
   const { world, messages, settings, newId } = parts;
   const all = new Map<string, Webhook>();
 
+  const mostIn = ({ guild }: Channel) => settings.uploadBytes ?? uploadBytesAt(guild?.premiumTier ?? 0);
   const inChannel = (channel: Channel) => [...all.values()].filter((each) => each.channel === channel);
 
   function add(channel: Channel, name: string, owner: User): Webhook {
@@ -180,7 +181,7 @@ export function createWebhooks(parts: {
       const room = roomOf(webhook, query);
       if (room === undefined) return UNKNOWN_CHANNEL;
       if (room.archived && room.locked) return THREAD_ARCHIVED;
-      const refusal = authorRefusal(json) ?? refusalOf(json, files);
+      const refusal = authorRefusal(json) ?? refusalOf(json, files, mostIn(room));
       if (refusal !== null) return refusal;
       // It answers nothing, and no key is kept of it.
       const { message_reference: _reference, nonce: _nonce, ...said } = json;

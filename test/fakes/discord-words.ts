@@ -198,6 +198,8 @@ export interface RateLimit extends Match {
 }
 
 export interface SessionCounts {
+  /** Connections that were made, whatever became of them. */
+  connections: number;
   /** Sessions begun with an identify. */
   identified: number;
   /** Sessions taken up again. */
@@ -228,6 +230,8 @@ export interface Settings {
   messageContentGranted: boolean;
   /** Names that nobody may speak under through a webhook, beside those that Discord says. */
   forbiddenNames: string[];
+  /** How large a file Discord takes; null: by the boosts of the server. */
+  uploadBytes: number | null;
   /** Addresses of pictures that are refused. One that cannot be loaded is mostly just not shown. */
   refusedAvatars: string[];
   /** How many calls each route (and channel) takes in a window. */
@@ -249,6 +253,8 @@ export interface FakeDiscord {
   applicationId: string;
   /** Every call of the API. */
   calls: Call[];
+  /** How many were answered as Discord counts for its ban (401, 403, our own 429). */
+  invalid(): number;
   /** The ledger. */
   sent: SentMessage[];
   /** As they were put last for all guilds; null before. */
@@ -266,6 +272,11 @@ export interface FakeDiscord {
   channel(guildId: string, setup: ChannelSetup): void;
   /** A thread in a channel of a guild; its id. */
   thread(parentChannelId: string, setup?: ThreadSetup): string;
+  /**
+   * Somebody begins a post in a forum; its id, which is also that of its first message. That message and the thread are
+   * told of separately, in either order (reality.md 4.6).
+   */
+  post(forumId: string, post: { name: string; from: User; content: string; messageFirst?: boolean }): string;
   /** The bot is kicked. */
   leave(guildId: string): void;
   /** The guild cannot be reached for a while, or can be again. */
@@ -273,6 +284,10 @@ export interface FakeDiscord {
   removeChannel(channelId: string): void;
   /** A thread is put away: a message opens it again, unless it is locked. */
   archive(threadId: string, options?: { locked?: boolean }): void;
+  /** A guild is boosted to this tier (1 to 3): its files may be larger. */
+  boost(guildId: string, tier: number): void;
+  /** What roles and members may do in a channel, from now on. */
+  permit(channelId: string, overwrites: Overwrite[]): void;
   setRoles(guildId: string, userId: string, roles: string[]): void;
   /** Messages of ours to a channel are refused with a code (50007: they closed their direct messages). */
   refuseIn(channelId: string, code: number | null): void;
@@ -285,6 +300,8 @@ export interface FakeDiscord {
   /** The gateway brings a message once more, with the same id. */
   tellAgain(channelId: string, id: string): void;
   edit(channelId: string, id: string, content: string): void;
+  /** Addresses that Discord has fetched for previews below our messages, as soon as it had them. */
+  links: string[];
   /** Discord puts a preview below a message: an update that is no edit. */
   unfurl(channelId: string, id: string): void;
   remove(channelId: string, ...ids: string[]): void;
@@ -300,6 +317,8 @@ export interface FakeDiscord {
   /** Somebody else says something through a webhook. */
   sayThrough(id: string, content: string): { id: string };
   command(invocation: Invocation): Interaction;
+  /** Somebody reacts to a message. */
+  react(from: User, channelId: string, messageId: string, emoji: string): void;
   /** The option that is `focused` is being typed. */
   autocomplete(invocation: Invocation): Interaction;
   attachment(
@@ -320,8 +339,10 @@ export interface FakeDiscord {
    * a code, 1006 a connection that just ends.
    */
   closeAll(code: number): void;
-  /** Op 7. */
-  reconnect(): void;
+  /** Op 7; `andClose` ends the connection in the same packet. */
+  reconnect(how?: { andClose: boolean }): void;
+  /** Whoever connects gets op 9 before anything else. */
+  refuseBeforeHello(on: boolean): void;
   /** Op 9; the next session is new unless it is resumable. */
   invalidate(resumable: boolean): void;
   /** Op 9 right after the next RESUMED, in the same packet. */

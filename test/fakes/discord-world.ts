@@ -9,6 +9,7 @@ export interface Guild {
   ownerId: string;
   roles: Map<string, RoleSetup>;
   members: Map<string, MemberSetup>;
+  premiumTier: number;
   /** The bot was kicked. */
   left: boolean;
   unavailable: boolean;

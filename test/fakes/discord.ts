@@ -45,6 +45,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     bucket: { limit: 100_000, windowMs: 1_000 },
     forbiddenNames: [],
     refusedAvatars: [],
+    uploadBytes: null,
   };
   const { look, until } = createWatch('the fake Discord');
   const { next: newId } = createSnowflakes(now);
@@ -178,7 +179,9 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     applicationId: bot.id,
     settings,
     calls: rest.calls,
+    invalid: rest.invalid,
     sent: ledger.sent,
+    links: messages.links,
     typing: routes.typing,
     commands: routes.commands,
     ...people,
@@ -192,6 +195,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
 
     closeAll: gateway.closeAll,
     reconnect: gateway.reconnect,
+    refuseBeforeHello: gateway.refuseBeforeHello,
     invalidate: gateway.invalidate,
     invalidateAfterResume: gateway.invalidateAfterResume,
     invalidateIdentifies: gateway.invalidateIdentifies,

@@ -1,12 +1,14 @@
 /** The fake Discord as one of the platforms that the conversation script and the kills run on. */
 import { startFakeDiscord } from '../fakes/discord.js';
 import { invocationOf } from '../fakes/discord-commands.js';
-import { isPayload } from '../fakes/discord-form.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, User } from '../fakes/discord-words.js';
 import type { Image, Person, Place, Platform, Saying } from './platform.js';
 
 const GUILD = '400000000000000000';
+/** What stands above a message that answers one through a webhook. */
+const QUOTE =
+  /^> (?:<@\d+>|\*\*.*?\*\*) \[.*\]\(<https:\/\/discord\.com\/channels\/\d+\/\d+\/(?<id>\d+)>\)\n/;
 
 export async function discordPlatform(): Promise<Platform & { discord: FakeDiscord }> {
   const discord = await startFakeDiscord({ answerDelayMs: 3 });
@@ -75,22 +77,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     say: (saying) => say(saying, saying.image === undefined ? [] : [saying.image]),
     album: (saying, images) => [say(saying, images)],
     edit: (place, id, text) => discord.edit(channelOf(place), id, text),
-    react(from, place, id, sign) {
-      const channel_id = channelOf(place);
-      const { author } = discord.message(channel_id, id) ?? {};
-      const author_id = isPayload(author) ? { message_author_id: author.id } : {};
-      const where = place.kind === 'direct' ? {} : { guild_id: GUILD, member: { user: userOf(from) } };
-      discord.dispatch('MESSAGE_REACTION_ADD', {
-        user_id: userOf(from).id,
-        channel_id,
-        message_id: id,
-        ...author_id,
-        ...where,
-        emoji: { id: null, name: sign },
-        burst: false,
-        type: 0,
-      });
-    },
+    react: (from, place, id, sign) => discord.react(userOf(from), channelOf(place), id, sign),
     remove(place, id) {
       removed.add(id);
       discord.remove(channelOf(place), id);
@@ -118,9 +105,9 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
         .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
         .map(({ id, content, files, replyTo, at, cut, answered, username }) => ({
           id,
-          text: content,
+          text: content.replace(QUOTE, ''),
           files: files.map(({ name }) => name),
-          replyTo,
+          replyTo: replyTo ?? QUOTE.exec(content)?.groups?.id ?? null,
           at,
           cut: cut || !answered,
           speaker: username,
@@ -130,7 +117,11 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     onEvent: (listener) => void listeners.push(listener),
     chatId: (place) => `discord_${channelOf(place)}`,
     personId: (person) => `discord_${userOf(person).id}`,
-    close: () => discord.close(),
+    async close() {
+      await discord.close();
+      // Previews are off: nothing that a model writes may make Discord fetch an address.
+      if (discord.links.length > 0) throw new Error(`Discord has fetched ${discord.links.join(', ')}`);
+    },
   };
 }
 

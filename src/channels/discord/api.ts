@@ -3,10 +3,11 @@
  * signal. It repeats nothing by itself: whoever calls knows what may be repeated, and when.
  */
 import { setMaxListeners } from 'node:events';
-import { type RateLimitData, REST, type RequestMethod } from '@discordjs/rest';
+import { DefaultRestOptions, type RateLimitData, REST, type RequestMethod } from '@discordjs/rest';
 import { type Clock, OVER } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
+import { createForbidden, type Forbidden } from './forbidden.js';
 import type { DiscordOptions } from './options.js';
 
 /** A call that is not answered by then is given up. */
@@ -43,11 +44,14 @@ export interface Api {
   /** What Discord answered: JSON, mostly. Rejects with `CallFailed`. */
   call(call: Call, signal?: AbortSignal): Promise<unknown>;
   get(path: string, signal?: AbortSignal, query?: Record<string, string>): Promise<unknown>;
+  /** What Discord refuses us at present. */
+  forbidden: Forbidden;
   /** Aborts every call. */
   close(): void;
 }
 
 export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions, clock: Clock): Api {
+  const forbidden = createForbidden(clock);
   const rest = new REST({
     api: apiRoot,
     version: '10',
@@ -55,12 +59,21 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
     timeout: LIBRARY_TIMEOUT_MS,
     rejectOnRateLimit: isTooLong,
     globalRequestsPerSecond: Math.max(PUBLIC_REQUESTS_PER_SECOND, messagesPerSecond),
+    async makeRequest(url, init) {
+      const response = await DefaultRestOptions.makeRequest(url, init);
+      forbidden.count(response.status, response.headers.get('x-ratelimit-scope'));
+      return response;
+    },
   });
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
   const api: Api = {
+    forbidden,
     async call(call, signal) {
+      const kind = kindOf(call);
+      const barred = forbidden.reason(kind);
+      if (barred !== null) throw new CallFailed(barred);
       const bytes = (call.files ?? []).reduce((sum, { data }) => sum + data.length, 0);
       const over = new AbortController();
       const abort = () => over.abort();
@@ -75,10 +88,14 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
       // A 401 makes it forget the token, for good.
       rest.setToken(token);
       try {
-        return await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
+        const told = await untilAborted(rest.request(requestOf(call, over.signal)), over.signal);
+        // Somebody may be let type who may not send.
+        if (!call.path.endsWith('/typing')) forbidden.clear(kind);
+        return told;
       } catch (error) {
         const failure = failureOf(error);
         const reason = withoutTokens(failure.reason, [token, ...tokensIn(call.path)]);
+        forbidden.note(kind, { ...failure, reason });
         throw new CallFailed({ ...failure, reason });
       } finally {
         cancelDeadline();
@@ -94,6 +111,21 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
     },
   };
   return api;
+}
+
+/** What the same permissions allow: messages in a channel, and typing there, whichever they are. */
+function kindOf({ method, path, files = [], body }: Call): string {
+  const [, things, id, ...rest] = path.split('/');
+  const what = rest.map((word) => (/^\d+$/.test(word) ? ':id' : word)).join('/');
+  if (method === 'POST' && (what === 'messages' || what === 'typing')) {
+    const needs = [files.length > 0 && 'with files', isReply(body) && 'in reply'].filter(Boolean).join(' ');
+    return `say in ${id} ${needs}`;
+  }
+  return `${method} ${things}/${id}/${what}`;
+}
+
+function isReply(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && 'message_reference' in body;
 }
 
 /** Whoever has the token of a webhook or of an interaction speaks through it. */

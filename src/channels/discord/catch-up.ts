@@ -1,6 +1,7 @@
 /**
  * What was said while nobody listened. A new session of the gateway brings nothing of the time before it: in every room
- * where people talked, the messages behind the last one that is stored are fetched, and stored before what is said since.
+ * where people talked, and in threads that were begun meanwhile, the messages behind the last one that is stored are
+ * fetched, and stored before what is said since.
  */
 import { describe } from '../../core/errors.js';
 import type { Address, InboundEvent } from '../../core/message.js';
@@ -23,6 +24,8 @@ const SIDE_BY_SIDE = 3;
 const PAGE = 100;
 /** Of a room in which more was said, the newest matter most. */
 const MOST_PAGES = 20;
+/** Of threads in which something was said and nobody of us has heard anything, the newest matter most. */
+const MOST_THREADS = 100;
 /** What is older is not asked for. */
 const HORIZON_MS = 7 * 86_400_000;
 
@@ -60,26 +63,71 @@ export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
     const rooms = await newest(signal);
     if (rooms.length > 0) await allGuilds(signal);
     if (signal.aborted) return;
-    const behind = rooms
-      .filter(isBehind)
-      .sort((one, other) => byAge({ id: other.platformMessageId }, { id: one.platformMessageId }));
+    const behind = [...rooms.filter(isBehind).sort(latestFirst), ...threadsBegun(rooms)];
     for (const room of behind) intake.hold(roomOf(room));
     intake.resume();
+    await takeInAll(behind, signal);
+    if (!signal.aborted) session.complete();
+  }
+
+  /** Releases each that is held. */
+  async function takeInAll(rooms: readonly Room[], signal: AbortSignal): Promise<void> {
+    const left = [...rooms];
     const lanes = Array.from({ length: SIDE_BY_SIDE }, async () => {
-      for (let room = behind.shift(); room !== undefined; room = behind.shift()) {
+      for (let room = left.shift(); room !== undefined; room = left.shift()) {
         await takeIn(room, signal);
         intake.release(roomOf(room));
       }
     });
     await Promise.all(lanes);
-    if (!signal.aborted) session.complete();
+  }
+
+  /**
+   * Threads, and posts in forums, of which nothing is stored and in which something was said while nobody listened: only in
+   * servers where people talked with us.
+   */
+  function threadsBegun(rooms: readonly Room[]): Room[] {
+    const known = new Set(rooms.map(roomOf));
+    const guilds = new Set(rooms.map((room) => directory.channel(roomOf(room))?.guildId ?? null));
+    const heardAt = session.heardAt();
+    const newestOf = rooms
+      .map(({ platformMessageId: id }) => ({ id }))
+      .sort(byAge)
+      .at(-1)?.id;
+    const since = heardAt === null ? newestOf : snowflakeAt(heardAt);
+    if (since === undefined) return [];
+    return directory
+      .threads()
+      .flatMap(({ id, lastMessageId, guildId }) => {
+        const place = directory.place(id);
+        if (place === null || guildId === null || !guilds.has(guildId) || known.has(id)) return [];
+        if (lastMessageId === null || !isLater(lastMessageId, since)) return [];
+        return [{ ...place, lastMessageId, platformMessageId: since }];
+      })
+      .sort((one, other) => byAge({ id: other.lastMessageId }, { id: one.lastMessageId }))
+      .slice(0, MOST_THREADS);
+  }
+
+  /** We may see threads that we could not see before: what was said in them lately is fetched. */
+  function noteThreads(payload: unknown): void {
+    const ids = (read.threads(payload)?.threads ?? []).map(({ id }) => id);
+    const { over, done } = current;
+    const signal = AbortSignal.any([over.signal, stopping]);
+    for (const id of ids) intake.hold(id);
+    const fetched = done.then(async () => {
+      const rooms = signal.aborted ? [] : await newest(signal);
+      const begun = threadsBegun(rooms).filter((room) => ids.includes(roomOf(room)));
+      for (const room of begun) intake.hold(roomOf(room));
+      await takeInAll(begun, signal);
+      for (const id of ids) intake.release(id);
+    });
+    current = { over, done: fetched };
   }
 
   async function newest(signal: AbortSignal): Promise<Room[]> {
     for (let tries = 0; !signal.aborted; tries += 1) {
       try {
-        const rooms = await parts.newest();
-        return rooms.filter((room) => isSnowflake(roomOf(room)) && isSnowflake(room.platformMessageId));
+        return latestOfEach(await parts.newest());
       } catch (error) {
         const reason = describe(error);
         log.warn({ channel: 'discord', reason }, 'the store does not say what it has; asking again');
@@ -160,6 +208,8 @@ export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
   return {
     /** A session began. Ends what an earlier call began. */
     begin,
+    /** Threads came into view. */
+    noteThreads,
     /** A guild was told. */
     noteGuild: () => noteGuild(),
     /** Resolves when nothing is under way any more. */
@@ -170,4 +220,21 @@ export function createCatchUp(parts: CatchUpParts, stopping: AbortSignal) {
 interface Found {
   id: string;
   payload: unknown;
+}
+
+/** A private thread may be there twice: as a chat of its own, and from before as a thread of its channel. */
+function latestOfEach(rooms: readonly Room[]): Room[] {
+  const latest = new Map<string, Room>();
+  for (const room of rooms) {
+    if (!isSnowflake(roomOf(room)) || !isSnowflake(room.platformMessageId)) continue;
+    const known = latest.get(roomOf(room));
+    if (known === undefined || isLater(room.platformMessageId, known.platformMessageId)) {
+      latest.set(roomOf(room), room);
+    }
+  }
+  return [...latest.values()];
+}
+
+function latestFirst(one: Room, other: Room): number {
+  return byAge({ id: other.platformMessageId }, { id: one.platformMessageId });
 }

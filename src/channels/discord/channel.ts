@@ -25,10 +25,12 @@ import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
+import { createQuotes } from './quotes.js';
 import { createResends } from './resend.js';
 import { edit, remove, send } from './send.js';
 import { createSession } from './session.js';
 import { createSpeaker } from './speak.js';
+import { createUploads } from './uploads.js';
 import { createWebhooks } from './webhooks.js';
 
 export interface DiscordParts {
@@ -45,8 +47,9 @@ export interface DiscordParts {
 }
 
 export type Discord = Required<
-  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'buttons' | 'names'>
->;
+  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'buttons' | 'facesAlone'>
+> &
+  Pick<Channel, 'facesAlone'>;
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
 
@@ -59,14 +62,16 @@ export function createDiscord(given: DiscordParts): Discord {
   const storing = createState(clock);
   storing.up();
   const identity = createIdentity(base);
-  const session = createSession({ state: given.state, cursor: given.cursor, identity, token, log });
+  const session = createSession({ state: given.state, cursor: given.cursor, identity, token, clock, log });
   const directory = createDirectory();
   const webhooks = createWebhooks(base, identity);
-  const speaker = createSpeaker(base, identity, webhooks);
+  const speaker = createSpeaker(base, identity, webhooks, directory);
   const resends = createResends(base, identity, webhooks);
   const answers = createAnswers(base, resends);
   const isAdministrator = createAdministrators(base, directory);
-  const sender = { ...base, answers, resends, speaker };
+  const quotes = createQuotes(base, directory);
+  const uploads = createUploads(directory);
+  const sender = { ...base, options, answers, resends, speaker, quotes, uploads };
   const stopping = new AbortController();
   let listening: Listening | null = null;
 
@@ -82,12 +87,19 @@ export function createDiscord(given: DiscordParts): Discord {
   return {
     name: 'discord',
     recognisesResends: true,
+    ...(options.faces === 'always' ? { facesAlone: true as const } : {}),
     limits: {
       messagesPerSecond: options.messagesPerSecond,
       perChatBurst: options.perChatBurst,
       perChatPerSecond: { direct: 1, group: 1 },
     },
     compose,
+    names() {
+      const me = identity.known();
+      if (me === null) return [];
+      const { id, name, username } = me;
+      return [...new Set([name, ...(username === undefined ? [] : [username]), ...directory.nicksOf(id)])];
+    },
     status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
     async start(receive, signal) {
@@ -101,6 +113,8 @@ export function createDiscord(given: DiscordParts): Discord {
         answers,
         resends,
         webhooks,
+        quotes,
+        uploads,
         connecting,
         storing,
       };

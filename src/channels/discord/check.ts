@@ -1,5 +1,6 @@
 /** For `doctor`: logs in, and names what Discord's settings forbid. */
 import type { Base } from './api.js';
+import { failureOf } from './failure.js';
 import { read } from './payload.js';
 
 /** Of an application: it may read what is said. The second is that of bots in few servers. */
@@ -32,7 +33,9 @@ export async function check({ api }: Base): Promise<{ identity: string; warnings
   if (left !== undefined && left < FEW_SESSIONS) {
     warnings.push(`only ${left} new sessions are left today; something begins one again and again`);
   }
-  const guilds = await api.get('/users/@me/guilds');
+  const guilds = await api.get('/users/@me/guilds').catch((error) => {
+    warnings.push(`it cannot be checked which servers the bot is in: ${failureOf(error).reason}`);
+  });
   if (application !== undefined && Array.isArray(guilds) && guilds.length === 0) {
     warnings.push(`the bot is in no server yet; this link invites it: ${inviteLink(application.id)}`);
   }

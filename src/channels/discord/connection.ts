@@ -5,12 +5,18 @@
  * each of its managers serves for one connection.
  */
 import type { REST } from '@discordjs/rest';
-import { CloseCodes, SimpleShardingStrategy, WebSocketManager, WebSocketShardEvents } from '@discordjs/ws';
-import type { Clock } from '../../core/clock.js';
+import {
+  CloseCodes,
+  SimpleShardingStrategy,
+  WebSocketManager,
+  WebSocketShardEvents,
+  WebSocketShardStatus,
+} from '@discordjs/ws';
 import type { State } from '../kit/state.js';
 import { backoffMs } from '../kit/supervise.js';
 import type { Base } from './api.js';
 import { closedWords, failureOf, isRefusedWith } from './failure.js';
+import type { Identifies } from './identifies.js';
 import type { DiscordOptions } from './options.js';
 import { read } from './payload.js';
 import type { Packet, Session } from './session.js';
@@ -21,6 +27,8 @@ const INTENTS = [0, 9, 10, 12, 13, 15].reduce((all, bit) => all | (1 << bit), 0)
 const LASTING_MS = 60_000;
 /** A connection that brings no session within this is given up. */
 const PATIENCE_MS = 180_000;
+/** The code of a connection that ended without one. */
+const ABNORMAL = 1006;
 /** So long the other end may take to answer that we close. */
 const CLOSING_MS = 2_000;
 
@@ -45,15 +53,16 @@ interface End {
 interface ConnectionParts extends Base {
   options: DiscordOptions;
   session: Session;
+  /** Waits until a session may be begun. */
+  waitForIdentify: Identifies;
   connecting: State;
   /** Takes every event as Discord sent it, in order. Must not throw. */
   take(packet: Packet): void;
 }
 
 export function createConnection(parts: ConnectionParts): Connection {
-  const { api, session, connecting, clock, log } = parts;
+  const { api, session, waitForIdentify, connecting, clock, log } = parts;
   const { token } = parts.options;
-  const waitForIdentify = createIdentifyLimit(clock);
   let isReachable = true;
   let fail: (reason: string) => void = () => {};
 
@@ -81,6 +90,8 @@ export function createConnection(parts: ConnectionParts): Connection {
     let isReached = false;
     let hadSession = session.info() !== null;
     let shards: SimpleShardingStrategy | null = null;
+    let connects = 0;
+    let fault: string | null = null;
 
     const manager = new WebSocketManager({
       token,
@@ -99,8 +110,15 @@ export function createConnection(parts: ConnectionParts): Connection {
           hadSession = true;
         },
       }),
-      // It asks before it connects anew, too. That is never answered: the next connection is ours to make.
-      retrieveSessionInfo: () => (over.signal.aborted ? new Promise(() => {}) : session.info()),
+      // It asks before it connects anew, too, also where it did not tell that the connection ended: where Discord refuses
+      // it before it answers, or ends it while the library does. That is never answered: the next one is ours to make.
+      retrieveSessionInfo() {
+        if (!over.signal.aborted && shardsOf(shards).some(({ status }) => status === IDLE)) {
+          connects += 1;
+          if (connects > 1) end(fault ?? closedWords(ABNORMAL), ABNORMAL);
+        }
+        return over.signal.aborted || connects > 1 ? new Promise(() => {}) : session.info();
+      },
       updateSessionInfo(_shard, info) {
         if (over.signal.aborted) return;
         if (info !== null && info.sessionId !== session.info()?.sessionId) {
@@ -123,11 +141,12 @@ export function createConnection(parts: ConnectionParts): Connection {
       }
       parts.take({ kind, payload, sequence, isReplay });
     });
-    manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.save());
+    manager.on(WebSocketShardEvents.HeartbeatComplete, () => void session.beat());
     manager.on(WebSocketShardEvents.Closed, ({ code }) => end(closedWords(code), code));
     // Without a listener it would end the process. What matters of it closes the connection, or rejects the login.
     manager.on(WebSocketShardEvents.Error, ({ error }) => {
       const { reason } = failureOf(error);
+      fault = reason;
       log.debug({ channel: 'discord', reason }, 'the connection to Discord has a fault');
     });
 
@@ -217,34 +236,21 @@ interface Socket {
   terminate(): void;
 }
 
-/** A socket that still connects is not ended by the library, so it has to be taken from the library's insides. */
-function socketsOf(strategy: SimpleShardingStrategy | null): Socket[] {
-  const shards: unknown = strategy === null ? null : Reflect.get(strategy, 'shards');
-  if (!(shards instanceof Map)) return [];
-  return [...shards.values()]
-    .map((shard) => Reflect.get(shard, 'connection') as Socket | null)
-    .filter((socket) => socket !== null);
+interface Shard {
+  status: WebSocketShardStatus;
 }
 
-const LEAST_BETWEEN_MS = 5_000;
-/** With it there are fewer than a thousand sessions a day: whoever begins more loses the token. */
-const MOST_BETWEEN_MS = 120_000;
-const HOUR_MS = 3_600_000;
-/** As many sessions in an hour are nothing unusual; with each further one the time between two of them doubles. */
-const USUAL_IN_AN_HOUR = 6;
+const IDLE = WebSocketShardStatus.Idle;
 
-/** Resolves when a session may be begun; rejects when the signal aborts before. */
-function createIdentifyLimit(clock: Clock): (signal: AbortSignal) => Promise<void> {
-  let begun: number[] = [];
-  return async (signal) => {
-    begun = begun.filter((at) => clock.now() - at < HOUR_MS);
-    const between = Math.min(
-      MOST_BETWEEN_MS,
-      LEAST_BETWEEN_MS * 2 ** Math.max(0, begun.length - USUAL_IN_AN_HOUR),
-    );
-    const last = begun.at(-1) ?? Number.NEGATIVE_INFINITY;
-    await clock.sleep(last + between - clock.now(), signal);
-    if (signal.aborted) throw new Error('the connection is over');
-    begun.push(clock.now());
-  };
+/** What is asked of them is not what the library shows of them, so they have to be taken from its insides. */
+function shardsOf(strategy: SimpleShardingStrategy | null): Shard[] {
+  const shards: unknown = strategy === null ? null : Reflect.get(strategy, 'shards');
+  return shards instanceof Map ? [...shards.values()] : [];
+}
+
+/** A socket that still connects is not ended by the library. */
+function socketsOf(strategy: SimpleShardingStrategy | null): Socket[] {
+  return shardsOf(strategy)
+    .map((shard) => Reflect.get(shard, 'connection') as Socket | null)
+    .filter((socket) => socket !== null);
 }

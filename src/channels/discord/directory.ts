@@ -14,7 +14,7 @@ export interface Place {
   guildId: string | null;
 }
 
-interface Channel {
+interface Channel extends Pick<ChannelPayload, 'type'> {
   name: string;
   /** null for a direct chat. */
   guildId: string | null;
@@ -34,12 +34,18 @@ interface Role {
 interface Guild {
   name: string;
   ownerId: string | null;
+  /** How far it is boosted, which is how large its files may be. */
+  premiumTier: number;
   roles: Map<string, Role>;
+  /** What those members are called there of whom we are told: mostly only the bot itself. By person. */
+  nicks: Map<string, string>;
 }
 
 const ADMINISTRATOR = 1n << 3n;
 const MANAGE_GUILD = 1n << 5n;
-const THREAD_TYPES = new Set([10, 11, 12]);
+/** Its members are others than those of its channel, so that it is a chat of its own. */
+const PRIVATE_THREAD = 12;
+const THREAD_TYPES = new Set([10, 11, PRIVATE_THREAD]);
 
 export type Directory = ReturnType<typeof createDirectory>;
 
@@ -53,6 +59,7 @@ export function createDirectory() {
     if (told === undefined) return null;
     const channel = {
       name: told.name ?? told.id,
+      type: told.type,
       guildId: inGuild ?? told.guild_id ?? null,
       parentId: parentOf(told),
       lastMessageId: told.last_message_id ?? null,
@@ -69,6 +76,8 @@ export function createDirectory() {
     guilds.set(told.id, {
       name: told.name ?? known?.name ?? told.id,
       ownerId: told.owner_id ?? known?.ownerId ?? null,
+      premiumTier: told.premium_tier ?? known?.premiumTier ?? 0,
+      nicks: told.members === undefined ? (known?.nicks ?? new Map()) : nicksOf(told.members),
       roles: told.roles === undefined ? (known?.roles ?? new Map()) : rolesOf(told.roles),
     });
     if (told.channels === undefined) return;
@@ -92,6 +101,14 @@ export function createDirectory() {
     for (const id of [...guilds.keys()]) if (!awaited.has(id)) forgetGuild(id);
     // What was said since is told with each guild; until then nobody knows.
     for (const channel of channels.values()) channel.lastMessageId = null;
+  }
+
+  function noteMember(payload: unknown): void {
+    const told = read.memberChange(payload);
+    const nicks = told === undefined ? undefined : guilds.get(told.guild_id)?.nicks;
+    if (told === undefined || nicks === undefined) return;
+    nicks.delete(told.user.id);
+    for (const [id, nick] of nicksOf([told])) nicks.set(id, nick);
   }
 
   function noteRole(payload: unknown): void {
@@ -122,6 +139,9 @@ export function createDirectory() {
       case 'GUILD_ROLE_UPDATE':
       case 'GUILD_ROLE_DELETE':
         noteRole(payload);
+        break;
+      case 'GUILD_MEMBER_UPDATE':
+        noteMember(payload);
         break;
       case 'CHANNEL_CREATE':
       case 'CHANNEL_UPDATE':
@@ -154,8 +174,21 @@ export function createDirectory() {
     /** null for a channel of which nothing is known. */
     place(channelId: string): Place | null {
       const channel = channels.get(channelId);
-      return channel === undefined ? null : placeIn(channelId, channel.parentId, channel.guildId);
+      return channel === undefined ? null : placeIn(channelId, channel, channel.guildId);
     },
+    /** The channel that a thread belongs to, also a private one; null for a channel, undefined where nothing is known. */
+    parentOf: (id: string): string | null | undefined => channels.get(id)?.parentId,
+    /** The threads of which we are told, private ones, too. */
+    threads: (): { id: string; lastMessageId: string | null; guildId: string | null }[] =>
+      [...channels]
+        .filter(([, { parentId }]) => parentId !== null)
+        .map(([id, { lastMessageId, guildId }]) => ({ id, lastMessageId, guildId })),
+    /** 0 to 3; 0 also for a guild of which nothing is known. */
+    premiumTier: (guildId: string): number => guilds.get(guildId)?.premiumTier ?? 0,
+    /** What somebody is called in the guilds that call them something. */
+    nicksOf: (userId: string): string[] => [
+      ...new Set([...guilds.values()].flatMap(({ nicks }) => nicks.get(userId) ?? [])),
+    ],
     /** Whether somebody with these roles manages a guild; null for a guild of which nothing is known. */
     manages(guildId: string, userId: string, memberRoles: readonly string[]): boolean | null {
       const guild = guilds.get(guildId);
@@ -183,7 +216,8 @@ export function placeOf(
   where: { channel_id: string; guild_id?: string | undefined; channel?: Told | undefined },
 ): Place {
   const { channel_id: id, guild_id: guildId = null, channel } = where;
-  return directory.place(id) ?? placeIn(id, channel === undefined ? null : parentOf(channel), guildId);
+  const told = { type: channel?.type, parentId: channel === undefined ? null : parentOf(channel) };
+  return directory.place(id) ?? placeIn(id, told, guildId);
 }
 
 type Told = Pick<ChannelPayload, 'type' | 'parent_id'>;
@@ -193,10 +227,18 @@ function parentOf({ type, parent_id }: Told): string | null {
   return THREAD_TYPES.has(type ?? 0) ? (parent_id ?? null) : null;
 }
 
-function placeIn(id: string, parentId: string | null, guildId: string | null): Place {
-  return parentId === null
+function placeIn(
+  id: string,
+  { type, parentId }: Pick<Channel, 'type' | 'parentId'>,
+  guildId: string | null,
+): Place {
+  return parentId === null || type === PRIVATE_THREAD
     ? { address: id, threadId: null, guildId }
     : { address: parentId, threadId: id, guildId };
+}
+
+function nicksOf(told: NonNullable<GuildPayload['members']>): Map<string, string> {
+  return new Map(told.flatMap(({ user, nick }) => (nick ? [[user.id, nick]] : [])));
 }
 
 function rolesOf(told: NonNullable<GuildPayload['roles']>): Map<string, Role> {

@@ -24,6 +24,8 @@ export const CODE = {
   unknownInteraction: 10062,
   alreadyAnswered: 40060,
   missingAccess: 50001,
+  noDirectMessages: 50007,
+  tooLarge: 40005,
   tokenExpired: 50027,
   invalidForm: 50035,
   missingPermissions: 50013,
@@ -91,10 +93,20 @@ export function withoutTokens(text: string, tokens: readonly string[]): string {
  * A wrong token (401), limits, and what was not answered by Discord itself pass; every other no it will say again. What
  * it took without our hearing of it is found again by its key.
  */
-export function sendResult(failure: Failure): Extract<SendResult, { kind: 'refused' | 'unreachable' }> {
+export function sendResult(failure: Failure): NotSent {
   const { reason, retryAfterMs } = failure;
-  if (isRefusal(failure)) return { kind: 'refused', reason };
+  if (isRefusal(failure)) {
+    return { kind: 'refused', reason, ...(isTooLarge(failure) ? { isTooLarge: true as const } : {}) };
+  }
   return { kind: 'unreachable', reason, taken: 'no', ...(retryAfterMs === null ? {} : { retryAfterMs }) };
+}
+
+export type NotSent =
+  | (Extract<SendResult, { kind: 'refused' }> & { isTooLarge?: true })
+  | Extract<SendResult, { kind: 'unreachable' }>;
+
+function isTooLarge({ code, status }: Failure): boolean {
+  return status === 413 || code === CODE.tooLarge;
 }
 
 /** Discord said no, and will say it again. */

@@ -12,7 +12,7 @@ import { failureOf, isRefusal } from './failure.js';
 import { id, type Message, read } from './payload.js';
 
 /** The message is a voice note. */
-const IS_VOICE_MESSAGE = 1 << 13;
+export const IS_VOICE_MESSAGE = 1 << 13;
 
 type Told = NonNullable<Message['attachments']>[number];
 

@@ -6,6 +6,8 @@ import { read } from './payload.js';
 export interface Me {
   id: string;
   name: string;
+  /** The name of the account, where it is another one. */
+  username?: string;
   /** Whose the bot is: what it says through webhooks carries this. Mostly the same as its own id. */
   applicationId: string;
 }
@@ -19,7 +21,13 @@ export function createIdentity({ api }: Base) {
     const user = read.user(payload);
     if (user === undefined) return null;
     const name = user.global_name || user.username || user.id;
-    me = { id: user.id, name, applicationId: applicationId ?? user.id };
+    const { username } = user;
+    me = {
+      id: user.id,
+      name,
+      ...(username === undefined || username === name ? {} : { username }),
+      applicationId: applicationId ?? user.id,
+    };
     return me;
   }
 

@@ -7,7 +7,7 @@ import { typedForm } from './commands.js';
 import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
 import type { Me } from './identity.js';
 import { type Message, read } from './payload.js';
-import { filesOf, isOurs, mentionsUs, nameOf, replyOf, saidIn } from './said.js';
+import { filesOf, filesOfReply, isForward, isOurs, mentionsUs, nameOf, replyOf, saidIn } from './said.js';
 import { timeOf } from './snowflake.js';
 
 export interface Known {
@@ -69,10 +69,11 @@ function messageOf(payload: unknown, known: Known): InboundMessage | null {
       ...(isProgram(message) ? { bot: true as const } : {}),
     },
     text,
-    ...attached(message),
+    ...attached([...filesOf(message), ...filesOfReply(message)]),
     sentAt: millis(message.timestamp) ?? timeOf(message.id),
-    mentionsBot: mentionsUs(message, around),
+    mentionsBot: !isForward(message) && mentionsUs(message, around),
     replyTo: replyOf(message, around),
+    ...(isForward(message) ? { forwardedFrom: '' } : {}),
   };
 }
 
@@ -92,7 +93,7 @@ function editOf(payload: unknown, known: Known): InboundEvent | null {
     sender: { address: author.id },
     platformMessageId: message.id,
     text,
-    ...attached(message),
+    ...attached(filesOf(message)),
     mentionsBot: mentionsUs(message, around),
     editedAt,
   };
@@ -172,8 +173,7 @@ function titleOf(place: Place, directory: Directory, sender: string, channelName
   return `#${name ?? address} (${directory.guildName(guildId) ?? guildId})`;
 }
 
-function attached(message: Message): { attachments?: Attachment[] } {
-  const attachments = filesOf(message);
+function attached(attachments: Attachment[]): { attachments?: Attachment[] } {
   return attachments.length === 0 ? {} : { attachments };
 }
 

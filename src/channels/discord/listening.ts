@@ -1,5 +1,6 @@
 /** What becomes of each event of the gateway, from the start of the channel to its end. */
 import type { Receive } from '../../core/channel.js';
+import type { ChannelState } from '../../core/channel-host.js';
 import { describe } from '../../core/errors.js';
 import { platformId } from '../../core/ids.js';
 import type { Address, InboundEvent } from '../../core/message.js';
@@ -12,6 +13,7 @@ import { beingTyped, choices } from './commands.js';
 import { createConnection } from './connection.js';
 import { type Directory, placeOf } from './directory.js';
 import { failureOf } from './failure.js';
+import { createIdentifies } from './identifies.js';
 import type { Identity } from './identity.js';
 import { inbound } from './inbound.js';
 import { createIntake } from './intake.js';
@@ -19,14 +21,18 @@ import { createLookup } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
 import { createQueue } from './queue.js';
+import type { Quotes } from './quotes.js';
 import type { Resends } from './resend.js';
 import type { Packet, Session } from './session.js';
+import type { Uploads } from './uploads.js';
 import type { Webhooks } from './webhooks.js';
 
 /** Kinds of interactions, and of an answer to the second. */
 const COMMAND = 2;
 const AUTOCOMPLETION = 4;
 const CHOICES = 8;
+
+const CHANGES_OF_RIGHTS = /^(GUILD_ROLE_|CHANNEL_(CREATE|UPDATE)$|GUILD_(CREATE|UPDATE)$|THREAD_UPDATE$)/;
 
 export interface ListeningParts extends Base {
   options: DiscordOptions;
@@ -36,6 +42,9 @@ export interface ListeningParts extends Base {
   answers: Answers;
   resends: Resends;
   webhooks: Webhooks;
+  quotes: Quotes;
+  uploads: Uploads;
+  state: ChannelState;
   newest(): Promise<Room[]>;
   personaNames(chat: Address): Promise<string[]>;
   /** Of the connection, and of what is stored. */
@@ -51,19 +60,24 @@ export interface Listening {
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, api, identity, session, directory, answers, resends, webhooks, log } = parts;
+  const { options, api, identity, session, directory, answers, resends, webhooks, quotes, uploads, log } =
+    parts;
 
   function eventOf({ kind, payload }: Pick<Packet, 'kind' | 'payload'>): InboundEvent | null {
     const me = identity.known();
     if (me === null) return null;
-    return inbound(kind, payload, { me, directory, bots: options.bots, isOurWebhook: webhooks.isOurs });
+    const { bots } = options;
+    const event = inbound(kind, payload, { me, directory, bots, isOurWebhook: webhooks.isOurs });
+    if (event?.kind === 'message') quotes.note(event);
+    return event;
   }
 
   const queue = createQueue(parts, receive, signal);
   const lookup = createLookup(parts, directory, signal);
   const intake = createIntake({ ...parts, queue, lookup, eventOf });
   const catchUp = createCatchUp({ ...parts, intake, queue, eventOf }, signal);
-  const connection = createConnection({ ...parts, take });
+  const waitForIdentify = createIdentifies(parts);
+  const connection = createConnection({ ...parts, waitForIdentify, take });
 
   /** The library calls it, so nothing may be thrown out of it. */
   function take(packet: Packet): void {
@@ -71,6 +85,7 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
     if (!session.note(packet)) return;
     try {
       if (kind === 'GUILD_DELETE') logRemoval(payload);
+      if (maySayMore(kind, payload)) api.forbidden.lift();
       directory.note(kind, payload);
       if (act(packet)) intake.take(packet);
       else session.done([packet]);
@@ -89,6 +104,9 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         noteLogin(payload);
         catchUp.begin();
         return false;
+      case 'THREAD_LIST_SYNC':
+        catchUp.noteThreads(payload);
+        return false;
       case 'GUILD_CREATE':
       case 'GUILD_DELETE':
         catchUp.noteGuild();
@@ -103,6 +121,8 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         return true;
       case 'INTERACTION_CREATE': {
         const interaction = read.interaction(payload);
+        const most = interaction?.attachment_size_limit;
+        if (interaction !== undefined && most !== undefined) uploads.note(interaction.channel_id, most);
         if (interaction?.type === AUTOCOMPLETION) void suggest(interaction);
         if (interaction?.type !== COMMAND) return false;
         awaitAnswer(interaction, eventOf(packet));
@@ -111,6 +131,12 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
       default:
         return false;
     }
+  }
+
+  /** Whether the bot may be allowed to do something from now on. Of members, it hears of itself only. */
+  function maySayMore(kind: string, payload: unknown): boolean {
+    if (kind === 'GUILD_MEMBER_UPDATE') return read.member(payload)?.user?.id === identity.known()?.id;
+    return CHANGES_OF_RIGHTS.test(kind);
   }
 
   function noteLogin(payload: unknown): void {

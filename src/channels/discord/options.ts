@@ -19,6 +19,7 @@ export const discordOptions = z.object(
       .transform((address) => address.replace(/\/+$/, ''))
       .default(PUBLIC_API),
     bots: truth().default(false),
+    faces: z.enum(['always', 'company'], expected('always or company')).default('always'),
     messages_per_second: rate().default(50),
     per_chat_burst: rate().default(5),
   },
@@ -32,6 +33,10 @@ export interface DiscordOptions {
   apiRoot: string;
   /** Whether messages of other bots and of webhooks are heard. */
   bots: boolean;
+  /** When a persona has its own name and picture: always, or where several take part. */
+  faces: 'always' | 'company';
   messagesPerSecond: number;
   perChatBurst: number;
+  /** Whether Discord may fetch the links in what is sent. */
+  linkPreviews: boolean;
 }

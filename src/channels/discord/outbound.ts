@@ -11,19 +11,22 @@ const MAX_TEXT = 2000;
 /** What of a message is the same, whichever way it is sent. */
 export interface Content {
   content?: string;
-  allowed_mentions: { parse: []; replied_user: boolean };
+  allowed_mentions: { parse: []; replied_user: boolean; users?: string[] };
+  flags?: number;
 }
 
-/** One message of ours, as it is to be sent. */
-export interface Outgoing {
+export interface Words {
+  content: string;
+  /** So many characters at its beginning are not said, but only tell who speaks, or whom it answers. */
+  heading: number;
+}
+
+/** One message of ours, as it is to be sent; its words as the bot says them. */
+export interface Outgoing extends Words {
   room: string;
   nonce: string;
-  /** As the bot says it. */
-  content: string;
-  /** So many characters of that are the name of who speaks. */
-  heading: number;
-  /** As it is said through a webhook under this name, where it may be. */
-  authored?: { username: string; content: string };
+  /** As it is said through a webhook under this name, where it may be, or with the name before it where it may not. */
+  authored?: { username: string; plain: Words; named: Words };
   files: { name: string; data: Buffer }[];
   earlierTries: number;
   createdAt: number;
@@ -40,9 +43,18 @@ export function compose(markdown: string, spare = 0): Part[] {
   return cut(parse(markdown), limits(spare));
 }
 
-/** So many characters are kept free in each message. */
+/** What a quote of the message that is answered may take: a name, sixty characters, most of them escaped, and a link. */
+const QUOTE_CHARS = 260;
+
+/** So many characters are kept free in each message; where a persona is shown as such, there may be a quote, too. */
 function limits(spare: number): Limits {
-  return { limit: MAX_TEXT - markedUp(spare), measure: discordLength };
+  const kept = spare === 0 ? 0 : Math.min(markedUp(spare) + QUOTE_CHARS, MAX_TEXT / 2);
+  return { limit: MAX_TEXT - kept, measure: discordLength };
+}
+
+/** Whether Discord takes that as the text of a message. */
+export function isShort(text: string): boolean {
+  return Array.from(text).length <= MAX_TEXT;
 }
 
 /** Whether the text of a part can stand in one message. */
@@ -57,7 +69,7 @@ export function pieces({ text, marks }: Part, spare = 0): Part[] {
 
 /** What so many characters come to at most, in bold: each may need a sign before it, so that it is shown as it is. */
 function markedUp(characters: number): number {
-  return characters === 0 ? 0 : Math.min(2 * characters + 4, MAX_TEXT / 2);
+  return Math.min(2 * characters + 4, MAX_TEXT / 2);
 }
 
 /** Where a message goes: a thread is a channel of its own. */
@@ -65,17 +77,19 @@ export function roomOf({ address, threadId }: Pick<Recipient, 'address' | 'threa
   return threadId ?? address;
 }
 
-/** A webhook is of the whole channel, and is told the thread. */
-export function threadOf({ threadId }: Pick<Recipient, 'threadId'>): Record<string, string> {
-  return threadId === null ? {} : { thread_id: threadId };
-}
+/** Discord fetches no links in it. */
+const SUPPRESS_EMBEDS = 1 << 2;
 
-/** It pings nobody but the person who is answered, whatever a model writes. */
-export function contentOf(part: Part): Content {
+/**
+ * It pings nobody but the person who is answered, whatever a model writes; and no server learns of an address in it before
+ * somebody opens it, unless previews are wanted.
+ */
+export function contentOf(part: Part, { linkPreviews }: { linkPreviews: boolean }): Content {
   const content = discordText(part);
   return {
     ...(content.trim() === '' ? {} : { content }),
     allowed_mentions: { parse: [], replied_user: true },
+    ...(linkPreviews ? {} : { flags: SUPPRESS_EMBEDS }),
   };
 }
 

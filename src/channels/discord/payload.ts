@@ -27,11 +27,23 @@ const content = {
   content: text,
   attachments: list(attachment),
   sticker_items: list(record({}, { name: text })),
-  poll: record({}, { question: record({}, { text }) }),
+  poll: record(
+    {},
+    {
+      question: record({}, { text }),
+      answers: list(record({}, { poll_media: record({}, { text }) })),
+    },
+  ),
   embeds: list(record({}, { type: text, title: text, description: text })),
   mentions: list(record({ id }, { ...userFields, member })),
   mention_roles: list(id),
   flags: whole,
+  /** Of any depth: read where they are shown. */
+  components: list(z.unknown()),
+};
+const forwarded = {
+  message_reference: record({}, { message_id: id, type: whole }),
+  message_snapshots: list(record({ message: record({}, content) }, {})),
 };
 const message = record(
   { id, channel_id: id },
@@ -45,9 +57,11 @@ const message = record(
     application_id: id,
     timestamp: text,
     edited_timestamp: text,
-    message_reference: record({}, { message_id: id, type: whole }),
-    referenced_message: record({ id }, { ...content, author: user, webhook_id: id, application_id: id }),
-    message_snapshots: list(record({ message: record({}, content) }, {})),
+    ...forwarded,
+    referenced_message: record(
+      { id },
+      { ...content, ...forwarded, author: user, webhook_id: id, application_id: id },
+    ),
   },
 );
 /** One of ours in the history of a channel. */
@@ -75,6 +89,7 @@ const interaction = record(
     guild_id: id,
     user,
     member,
+    attachment_size_limit: whole,
     channel: record({}, channelFields),
     data: record({ name: text }, { options }),
   },
@@ -82,10 +97,16 @@ const interaction = record(
 
 const channel = record({ id }, channelFields);
 const role = record({ id }, { name: text, permissions: bits, tags: record({}, { bot_id: id }) });
-const guildFields = { name: text, owner_id: id, unavailable: flag };
+const guildFields = { name: text, owner_id: id, unavailable: flag, premium_tier: whole };
 const guild = record(
   { id },
-  { ...guildFields, roles: list(role), channels: list(channel), threads: list(channel) },
+  {
+    ...guildFields,
+    roles: list(role),
+    channels: list(channel),
+    threads: list(channel),
+    members: list(record({ user }, memberFields)),
+  },
 );
 const application = record({ id }, { flags: whole });
 const sessionLimit = record({}, { remaining: whole });
@@ -98,6 +119,8 @@ const schemas = {
   answer,
   interaction,
   channel,
+  /** A member of a guild, as it is told with every change. */
+  memberChange: record({ guild_id: id, user }, memberFields),
   guild,
   application,
   webhook: record({ id }, { type: whole, token: text, application_id: id, user }),
@@ -125,6 +148,8 @@ export const read = Object.fromEntries(
 
 export type Message = z.output<typeof message>;
 export type Content = Pick<Message, keyof typeof content>;
+/** A message, or one that is answered: perhaps it only passes on another one. */
+export type Shown = Content & Pick<Message, keyof typeof forwarded>;
 export type Interaction = z.output<typeof interaction>;
 export type User = z.output<typeof user>;
 export type ChannelPayload = z.output<typeof channel>;

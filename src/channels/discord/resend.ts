@@ -9,7 +9,7 @@ import { type Base, MOST_NOTED } from './api.js';
 import { NEUTRAL_NAME, readsAs } from './author.js';
 import { failureOf, isRefusal, sendResult } from './failure.js';
 import type { Identity, Me } from './identity.js';
-import type { Outgoing } from './outbound.js';
+import type { Outgoing, Words } from './outbound.js';
 import { read, type Sent } from './payload.js';
 import { isOurs } from './said.js';
 import { byAge, timeOf } from './snowflake.js';
@@ -26,7 +26,7 @@ const LEAST_BEGINNING = 20;
 /** The end of a beginning may look different from how the text goes on: a mark was still open there. */
 const SAME_OF_BEGINNING = 0.8;
 
-type Words = Pick<Outgoing, 'content' | 'heading' | 'authored'>;
+type Said = Words & Pick<Outgoing, 'authored'>;
 
 export interface Found {
   result: SendResult;
@@ -40,7 +40,7 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   const isOurWebhook = webhooks.isOurs;
   /** By room and nonce: the ids of messages that arrived, and what was tried last, since when. */
   const arrived = bounded<string, string>(MOST_NOTED);
-  const tried = bounded<string, { since: number; words: Words }>(MOST_NOTED);
+  const tried = bounded<string, { since: number; words: Said }>(MOST_NOTED);
   /** By id: which message it is. */
   const known = bounded<string, string>(MOST_NOTED);
 
@@ -50,9 +50,9 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   }
 
   /** What an earlier try said, if it was something else. */
-  function otherWords(message: Outgoing): Words[] {
+  function otherWords(message: Outgoing): Said[] {
     const words = tried.get(keyOf(message))?.words;
-    return words === undefined || words.content === message.content ? [] : [words];
+    return words === undefined || isSame(words, message) ? [] : [words];
   }
 
   async function search(message: Outgoing, signal: AbortSignal): Promise<Found | null> {
@@ -116,6 +116,11 @@ export function createResends({ api, clock }: Base, identity: Identity, webhooks
   };
 }
 
+function isSame(one: Said, other: Said): boolean {
+  const wordsOf = ({ content, authored }: Said) => JSON.stringify([content, authored]);
+  return wordsOf(one) === wordsOf(other);
+}
+
 function keyOf({ room, nonce }: Outgoing): string {
   return `${room}/${nonce}`;
 }
@@ -134,12 +139,12 @@ function mayBe(sent: Sent, { files, createdAt }: Outgoing): boolean {
   );
 }
 
-function says(sent: Sent, words: Words, me: Me): boolean {
+function says(sent: Sent, words: Said, me: Me): boolean {
   return shownOf(sent) === expected(sent, words, me)?.content.trim();
 }
 
 /** Whether it is how these words looked while they were still being written. */
-function begins(sent: Sent, words: Words, me: Me): boolean {
+function begins(sent: Sent, words: Said, me: Me): boolean {
   const shown = shownOf(sent);
   const wanted = expected(sent, words, me);
   if (wanted === null) return false;
@@ -154,10 +159,10 @@ function shownOf({ content = '' }: Sent): string {
 }
 
 /** What would be there, given whose name it is under; null where it would not be under that. */
-function expected({ author }: Sent, { content, heading, authored }: Words, me: Me) {
+function expected({ author }: Sent, { content, heading, authored }: Said, me: Me): Words | null {
   if (author.id === me.id) return { content, heading };
   if (authored === undefined) return null;
   const name = author.username ?? '';
-  if (readsAs(name, authored.username)) return { content: authored.content, heading: 0 };
-  return readsAs(name, NEUTRAL_NAME) ? { content, heading } : null;
+  if (readsAs(name, authored.username)) return authored.plain;
+  return readsAs(name, NEUTRAL_NAME) ? authored.named : null;
 }

@@ -1,9 +1,10 @@
 /** What a message shows, in our words: its text with names for ids, in brackets what is neither words nor a file. Pure. */
 import type { Attachment, ReplyTo } from '../../core/message.js';
+import { componentsText } from './components.js';
 import type { Directory, Place } from './directory.js';
-import { attachmentOf } from './files.js';
+import { attachmentOf, IS_VOICE_MESSAGE } from './files.js';
 import type { Me } from './identity.js';
-import type { Content, Message, User } from './payload.js';
+import type { Content, Message, Shown, User } from './payload.js';
 import { inWords, type Names, withoutOpeningMention } from './text.js';
 
 /** What is known where the message was said. */
@@ -18,6 +19,8 @@ export interface Around {
 const REPLY = 19;
 /** The kind of `message_reference` that quotes a whole message instead of answering it. */
 const FORWARD = 1;
+/** A message that is made of components and has no text of its own. */
+const IS_BUILT = 1 << 15;
 
 /** null where nothing can be seen. */
 export function saidIn(message: Message, around: Around): string | null {
@@ -25,26 +28,39 @@ export function saidIn(message: Message, around: Around): string | null {
   const typed = withoutOpeningMention(message.content ?? '', around.me, isOurs);
   const words = [
     ...shown({ ...message, content: typed }, around),
-    ...forwardedIn(message).map((content) => ['[forwarded message]', ...shown(content, around)].join('\n')),
+    ...forwardedIn(message).flatMap((content) => shown(content, around)),
   ];
   if (words.length === 0 && filesOf(message).length === 0) return null;
   return [...postTitle(message, around), ...words].join('\n');
 }
 
+/** Whether it passes on what somebody else said; Discord does not say who. */
+export function isForward({ message_reference: reference }: Message): boolean {
+  return reference?.type === FORWARD;
+}
+
 /** The message that this one answers, as far as Discord sent it along. */
 export function replyOf(message: Message, around: Around): ReplyTo | null {
   const { message_reference: reference, referenced_message: replied } = message;
-  if (message.type !== REPLY || reference?.type === FORWARD) return null;
+  if (message.type !== REPLY || isForward(message)) return null;
   const platformMessageId = replied?.id ?? reference?.message_id;
   if (platformMessageId === undefined) return null;
-  const { author, attachments = [] } = replied ?? {};
-  const files = attachments.map(({ filename }) => (filename ? `[file ${filename}]` : '[file]'));
+  const { author } = replied ?? {};
   return {
     platformMessageId,
     senderName: author === undefined ? '' : nameOf(author),
-    text: replied === undefined ? '' : [...shown(replied, around), ...files].join('\n'),
+    text: replied === undefined ? '' : repliedText(replied, around),
     ours: replied !== undefined && isOurs(replied, around),
   };
+}
+
+function repliedText(replied: Shown, around: Around): string {
+  return [replied, ...forwardedIn(replied)]
+    .flatMap((content) => [
+      ...shown(content, around),
+      ...(content.attachments ?? []).map(({ filename }) => (filename ? `[file ${filename}]` : '[file]')),
+    ])
+    .join('\n');
 }
 
 /** Said by our bot, or through a webhook of ours, also one that an earlier process used or that is gone by now. */
@@ -58,8 +74,21 @@ export function isOurs(
 
 /** Also those of a message that is forwarded with it. */
 export function filesOf(message: Message): Attachment[] {
-  const { id: messageId, channel_id: channelId } = message;
-  return [message, ...forwardedIn(message)].flatMap(({ attachments = [], flags = 0 }) =>
+  return filesIn(message, message);
+}
+
+/** Those of the message that it answers. */
+export function filesOfReply(message: Message): Attachment[] {
+  const { channel_id, referenced_message: replied } = message;
+  if (replied === undefined || message.type !== REPLY || isForward(message)) return [];
+  return filesIn(replied, { id: replied.id, channel_id }).map((file) => ({
+    ...file,
+    ofReply: true as const,
+  }));
+}
+
+function filesIn(shown: Shown, { id: messageId, channel_id: channelId }: Pick<Message, 'id' | 'channel_id'>) {
+  return [shown, ...forwardedIn(shown)].flatMap(({ attachments = [], flags = 0 }) =>
     attachments.map((told) => attachmentOf(told, { channelId, messageId, flags })),
   );
 }
@@ -87,21 +116,32 @@ function postTitle({ id }: Message, { directory, place }: Around): string[] {
   return title === undefined ? [] : [`[post: ${title}]`];
 }
 
-function forwardedIn({ message_reference, message_snapshots = [] }: Message): Content[] {
+function forwardedIn({ message_reference, message_snapshots = [] }: Shown): Content[] {
   return message_reference?.type === FORWARD ? message_snapshots.map(({ message }) => message) : [];
 }
 
 function shown(content: Content, around: Around): string[] {
-  const { sticker_items = [], poll, embeds = [] } = content;
+  const { sticker_items = [], poll, embeds = [], components = [], attachments = [], flags = 0 } = content;
+  const names = namesIn(content, around);
+  const built = (flags & IS_BUILT) === 0 ? [] : [inWords(componentsText(components), names) || '[message]'];
+  const isSpoken = (flags & IS_VOICE_MESSAGE) !== 0 && attachments.length === 0;
   return [
-    inWords(content.content ?? '', namesIn(content, around)),
+    inWords(content.content ?? '', names),
+    ...built,
+    ...(isSpoken ? ['[voice message]'] : []),
     ...sticker_items.map(({ name }) => (name ? `[sticker ${name}]` : '[sticker]')),
-    ...(poll === undefined ? [] : [poll.question?.text ? `[poll ${poll.question.text}]` : '[poll]']),
+    ...(poll === undefined ? [] : [pollText(poll)]),
     // What bots and webhooks say in boxes; a preview of a link is of another type.
     ...embeds
       .filter(({ type }) => type === 'rich')
       .map(({ title, description }) => [title, description].filter(Boolean).join('\n')),
   ].filter((part) => part !== '');
+}
+
+function pollText({ question, answers = [] }: NonNullable<Content['poll']>): string {
+  const choices = answers.flatMap(({ poll_media }) => poll_media?.text || []);
+  const asked = question?.text ? `poll ${question.text}` : 'poll';
+  return choices.length === 0 ? `[${asked}]` : `[${asked}: ${choices.join(' / ')}]`;
 }
 
 function namesIn({ mentions = [] }: Content, { me, directory, place }: Around): Names {

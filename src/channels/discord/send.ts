@@ -9,31 +9,34 @@ import type { Answers } from './answers.js';
 import type { Base, Call } from './api.js';
 import { authorOf, withName } from './author.js';
 import { CODE, failureOf, isRefusal, sendResult } from './failure.js';
+import type { DiscordOptions } from './options.js';
 import {
   type Content,
   contentOf,
   fits,
+  isShort,
   type NewMessage,
   newMessage,
   nonceOf,
   type Outgoing,
   pieces,
   roomOf,
-  threadOf,
   withoutReference,
 } from './outbound.js';
 import { read } from './payload.js';
+import { type Quotes, quoted } from './quotes.js';
 import type { Resends } from './resend.js';
 import { isSnowflake } from './snowflake.js';
 import type { SaidBy, Speaker } from './speak.js';
-
-/** What Discord takes from bots. */
-const UPLOADS = { bytes: 10_000_000, platform: 'Discord' };
+import type { Uploads } from './uploads.js';
 
 export interface Sender extends Base {
+  options: DiscordOptions;
   answers: Answers;
   resends: Resends;
   speaker: Speaker;
+  quotes: Quotes;
+  uploads: Uploads;
 }
 
 /** The text goes with the file. One that is too long for that goes before it, in messages of its own. */
@@ -46,7 +49,8 @@ export async function send(
   if (!isSnowflake(roomOf(to))) return { kind: 'refused', reason: `Discord has no channel ${roomOf(to)}` };
   const { file, ...words } = part;
   if (file === undefined) return sendOne(sender, to, words, [], options);
-  const found = await readOutgoing(file, UPLOADS, options.signal);
+  const limit = { bytes: sender.uploads.most(to), platform: 'Discord' };
+  const found = await readOutgoing(file, limit, options.signal);
   if (found.kind !== 'read') return found;
   const { bytes } = found;
   // The name may come before it, on a line of its own.
@@ -64,7 +68,10 @@ export async function send(
     const text = withEmptyNote(below.text, file);
     return sendOne(sender, to, { ...below, text }, [], last);
   }
-  return sendOne(sender, to, below, [{ name: file.name, data: bytes }], last);
+  const result = await sendOne(sender, to, below, [{ name: file.name, data: bytes }], last);
+  if (result.kind !== 'refused' || !('isTooLarge' in result)) return result;
+  sender.uploads.noteRefused(to, bytes.length);
+  return { kind: 'refused', reason: result.reason };
 }
 
 async function sendOne(
@@ -74,13 +81,19 @@ async function sendOne(
   files: Outgoing['files'],
   options: SendOptions,
 ): Promise<SendResult> {
-  const { answers, resends, speaker } = sender;
+  const { answers, resends, speaker, quotes } = sender;
   const { replyTo, key, earlierTries, createdAt, signal } = options;
-  const named = contentOf(withName(part, options));
-  const plain = contentOf(part);
+  const named = contentOf(withName(part, options), sender.options);
+  const plain = contentOf(part, sender.options);
   const author = authorOf(to, options);
+  const quote = author === null ? null : await quotes.of(to, replyTo, signal);
+  const through = { plain: quoted(plain, quote, isShort), named: quoted(named, quote, isShort) };
   const content = named.content ?? '';
-  const words = plain.content ?? '';
+  const said = plain.content ?? '';
+  const words = (shown: Content) => ({
+    content: shown.content ?? '',
+    heading: (shown.content ?? '').length - said.length,
+  });
   const message: Outgoing = {
     room: roomOf(to),
     nonce: nonceOf(key, createdAt),
@@ -88,8 +101,16 @@ async function sendOne(
     earlierTries,
     createdAt,
     content,
-    heading: content.length - words.length,
-    ...(author === null ? {} : { authored: { username: author.username, content: words } }),
+    heading: content.length - said.length,
+    ...(author === null
+      ? {}
+      : {
+          authored: {
+            username: author.username,
+            plain: words(through.plain),
+            named: words(through.named),
+          },
+        }),
   };
   const answered = replyTo === null ? null : await answers.answer(replyTo, named, message, signal);
   if (answered !== null) return answered;
@@ -104,7 +125,7 @@ async function sendOne(
   }
   resends.noteTry(message);
   if (author !== null) {
-    const result = await speaker.speak(to, { author, plain, named, message }, signal);
+    const result = await speaker.speak(to, { author, ...through, message }, signal);
     if (result?.kind === 'sent') resends.noteSent(message, result.platformMessageId);
     if (result !== null) return result;
   }
@@ -150,7 +171,7 @@ async function post(
 
 /** Never throws. `sent` only when Discord shows exactly this now. */
 export async function edit(
-  { api, speaker }: Sender,
+  { api, speaker, quotes, options: channelOptions }: Sender,
   to: Recipient,
   id: string,
   part: Part,
@@ -159,19 +180,24 @@ export async function edit(
   if (!isSnowflake(roomOf(to)) || !isSnowflake(id)) {
     return { kind: 'refused', reason: `Discord has no message ${id} in a channel ${roomOf(to)}` };
   }
+  let by: SaidBy | null = null;
   try {
-    const by = await speaker.saidBy(to, id, options);
+    by = await speaker.saidBy(to, id, options);
     if (by.kind === 'lost') return { kind: 'refused', reason: by.reason };
     const isPlain = by.kind === 'webhook' && !by.named;
     // What was there goes, also where nothing takes its place.
-    const body = { content: '', ...contentOf(isPlain ? part : withName(part, options)) };
+    const shown = isPlain ? part : withName(part, options);
+    const quote = by.kind === 'webhook' ? await quotes.of(to, options.replyTo, options.signal) : null;
+    const body = { content: '', ...quoted(contentOf(shown, channelOptions), quote, isShort) };
     const call = { ...callOn(by, 'PATCH', to, id), body };
     const answer = read.answer(await api.call(call, options.signal));
     // Discord takes white space at the ends away.
     if (answer?.content?.trim() === body.content.trim()) return { kind: 'sent', platformMessageId: id };
     return { kind: 'refused', reason: 'Discord shows something else than the edited message' };
   } catch (error) {
-    return sendResult(failureOf(error));
+    const failure = failureOf(error);
+    if (by?.kind === 'webhook') speaker.noteFailure(by.webhook, failure);
+    return sendResult(failure);
   }
 }
 
@@ -191,6 +217,7 @@ export async function remove(
       return;
     } catch (error) {
       const failure = failureOf(error);
+      if (way.kind === 'webhook') speaker.noteFailure(way.webhook, failure);
       log.debug({ channel: 'discord', reason: failure.reason }, 'a message could not be taken back');
       if (!isRefusal(failure)) return;
     }
@@ -202,7 +229,7 @@ const BOT: Way = { kind: 'bot' };
 
 function callOn(by: Way, method: Call['method'], to: Recipient, id: string): Call {
   if (by.kind === 'bot') return { method, path: `/channels/${roomOf(to)}/messages/${id}` };
-  const { webhook } = by;
+  const { webhook, thread } = by;
   const path = `/webhooks/${webhook.id}/${webhook.token}/messages/${id}`;
-  return { method, path, query: threadOf(to), anonymous: true };
+  return { method, path, query: thread, anonymous: true };
 }

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import type { ChannelState } from '../../core/channel-host.js';
+import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
@@ -21,6 +22,10 @@ export interface Packet {
 }
 
 const NAME = 'session';
+/** Until when everything is taken in, whatever became of the session. */
+const HEARD = 'heard';
+/** It need not be exact: what is fetched twice is stored once. */
+const HEARD_EVERY_MS = 300_000;
 
 const stored = z.object({
   /** A session belongs to a token, of which only a hash is kept. */
@@ -28,7 +33,12 @@ const stored = z.object({
   id: z.string(),
   resumeUrl: z.string(),
   sequence: z.int(),
-  me: z.object({ id: z.string(), name: z.string(), applicationId: z.string() }),
+  me: z.object({
+    id: z.string(),
+    name: z.string(),
+    username: z.string().exactOptional(),
+    applicationId: z.string(),
+  }),
 });
 
 interface Current {
@@ -52,12 +62,14 @@ export function createSession(parts: {
   cursor(account: Address): Promise<string | null>;
   identity: Identity;
   token: string;
+  clock: Clock;
   log: Log;
 }) {
-  const { state, identity, log } = parts;
+  const { state, identity, clock, log } = parts;
   const tokenHash = createHash('sha256').update(parts.token).digest('hex');
   let current: Current | null = null;
   let savedSequence = 0;
+  let heardAt: number | null = null;
   let writing: Promise<void> = Promise.resolve();
 
   /** The last event before which all are taken in, once those of `taken` are. */
@@ -86,10 +98,20 @@ export function createSession(parts: {
     return write(() => state.set(new Map([[NAME, value]])));
   }
 
+  function noteHeard(): void {
+    if (current === null || !current.isComplete || current.pending.size > 0) return;
+    if (heardAt !== null && clock.now() - heardAt < HEARD_EVERY_MS) return;
+    heardAt = clock.now();
+    void write(() => state.set(new Map([[HEARD, String(heardAt)]])));
+  }
+
   return {
     /** Takes up the session of the process before, if it left one that is this bot's. */
     async load(): Promise<void> {
-      const text = (await state.get([NAME])).get(NAME);
+      const known = await state.get([NAME, HEARD]);
+      const until = Number(known.get(HEARD));
+      if (until > 0) heardAt = Math.min(until, clock.now());
+      const text = known.get(NAME);
       const found = text === undefined ? undefined : stored.safeParse(JSON.parse(text)).data;
       if (found === undefined || found.tokenHash !== tokenHash) return;
       const { id, resumeUrl, me } = found;
@@ -125,13 +147,22 @@ export function createSession(parts: {
     /** It cannot be resumed. */
     forget(): void {
       current = null;
-      void write(() => state.clear());
+      void write(() => state.set(new Map([[NAME, null]])));
     },
     /** What was missed before this session is taken in. */
     complete(): void {
       if (current === null) return;
       current.isComplete = true;
+      heardAt = null;
+      noteHeard();
       void save();
+    },
+    /** Everything until then is taken in, give or take some minutes; null where that is not known. */
+    heardAt: () => heardAt,
+    /** The connection lives. Never rejects. */
+    async beat(): Promise<void> {
+      noteHeard();
+      await save();
     },
     /** False for an event that came before: a resume may bring it again. */
     note(packet: Packet): boolean {

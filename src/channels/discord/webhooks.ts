@@ -28,25 +28,37 @@ export type Webhooks = ReturnType<typeof createWebhooks>;
 export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
   const known = bounded<string, Webhook>(MOST_NOTED);
   const ours = bounded<string, true>(MOST_NOTED);
-  const barredUntil = bounded<string, number>(MOST_NOTED);
+  /** Where there cannot be one, until when, and after how many changes of roles and channels. */
+  const barred = bounded<string, { until: number; lifts: number }>(MOST_NOTED);
+  /** Where the operator was told of that. */
+  const told = bounded<string, true>(MOST_NOTED);
+  /** Those that Discord does not know any more. */
+  const dead = bounded<string, true>(MOST_NOTED);
   /** Two who ask at once must not make two. */
   const making = new Map<string, Promise<Webhook | null>>();
 
   function note(channel: string, webhook: Webhook): Webhook {
+    told.delete(channel);
     known.set(channel, webhook);
     ours.set(webhook.id, true);
     return webhook;
   }
 
-  async function find(channel: string, signal: AbortSignal): Promise<Webhook | null> {
+  function inUse(channel: string): Webhook | undefined {
     const there = known.get(channel);
+    return there === undefined || dead.get(there.id) ? undefined : there;
+  }
+
+  async function find(channel: string, signal: AbortSignal): Promise<Webhook | null> {
+    const there = inUse(channel);
     if (there !== undefined) return there;
     const me = await identity.ask(signal);
-    const told = await api.get(`/channels/${channel}/webhooks`, signal);
-    const [found] = (Array.isArray(told) ? told : [])
+    const listed = await api.get(`/channels/${channel}/webhooks`, signal);
+    const [found] = (Array.isArray(listed) ? listed : [])
       .flatMap((each) => read.webhook(each) ?? [])
-      .filter(({ type, user, application_id: by }) => {
-        return type === INCOMING && (user?.id === me.id || by === me.applicationId);
+      .filter(({ id, type, user, application_id: by }) => {
+        const isOwn = user?.id === me.id || by === me.applicationId;
+        return type === INCOMING && isOwn && dead.get(id) === undefined;
       })
       .sort(byAge)
       .flatMap(({ id, token: secret }) => (secret === undefined ? [] : [{ id, token: secret }]));
@@ -75,11 +87,18 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
 
   /** Nothing can be said through one here, for some minutes. */
   function bar(channel: string, reason: string, ms = BARRED_MS): void {
-    barredUntil.set(channel, clock.now() + Math.min(ms, BARRED_MS));
-    log.warn(
-      { channel: 'discord', room: channel, reason },
-      'personas cannot speak under their own names here; the bot speaks, with the name before the text (may it manage webhooks?)',
-    );
+    const until = clock.now() + Math.min(ms, BARRED_MS);
+    barred.set(channel, { until, lifts: api.forbidden.lifts() });
+    const words =
+      'personas cannot speak under their own names here; the bot speaks for them (may it manage webhooks?)';
+    if (told.get(channel)) log.debug({ channel: 'discord', room: channel, reason }, words);
+    else log.warn({ channel: 'discord', room: channel, reason }, words);
+    told.set(channel, true);
+  }
+
+  function isBarred(channel: string): boolean {
+    const bar = barred.get(channel);
+    return bar !== undefined && bar.until > clock.now() && bar.lifts === api.forbidden.lifts();
   }
 
   return {
@@ -88,17 +107,20 @@ export function createWebhooks({ api, clock, log }: Base, identity: Identity) {
     bar,
     /** The same, made if need be; null where there can be none now. */
     async take(channel: string, signal: AbortSignal): Promise<Webhook | null> {
-      if ((barredUntil.get(channel) ?? 0) > clock.now()) return null;
-      const there = known.get(channel);
+      if (isBarred(channel)) return null;
+      const there = inUse(channel);
       if (there !== undefined) return there;
       const underWay = making.get(channel) ?? make(channel, signal).finally(() => making.delete(channel));
       making.set(channel, underWay);
       return underWay;
     },
-    /** It is not there any more. */
+    /** It says nothing more in this channel; perhaps it was moved to another one. */
     forget(channel: string, { id }: Webhook): void {
       if (known.get(channel)?.id === id) known.delete(channel);
     },
+    /** Discord does not know it any more: whoever goes on using it is taken for an attacker. */
+    bury: ({ id }: Webhook) => dead.set(id, true),
+    isDead: ({ id }: Webhook): boolean => dead.get(id) === true,
     /** Whether it is one that we have spoken through. */
     isOurs: (id: string): boolean => ours.get(id) === true,
   };

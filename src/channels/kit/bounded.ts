@@ -14,6 +14,7 @@ export function bounded<Key, Value>(most: number) {
         kept.delete(oldest);
       }
     },
+    values: () => kept.values(),
     delete: (key: Key) => void kept.delete(key),
   };
 }

@@ -53,7 +53,7 @@ async function sizeOf(file: OutgoingFile): Promise<number | NotSent> {
 }
 
 function tooLarge(file: OutgoingFile, size: number, { bytes, platform }: Limit): NotSent {
-  const most = `${platform} takes at most ${bytes / 1_000_000} MB`;
+  const most = `${platform} takes at most ${Math.round(bytes / 100_000) / 10} MB`;
   return refused(file, `has ${sizeInWords(size)}, and ${most}; make it smaller, or take it from the disk`);
 }
 

@@ -16,11 +16,16 @@ export interface Command extends CommandDescription {
   run(call: CommandCall, services: CommandServices): Promise<CommandAnswer>;
 }
 
+export type Permission = 'yes' | 'no' | 'unknown';
+
+export const NOT_CHECKED =
+  'It could not be checked whether you are an administrator of this group. Please try again in a minute.';
+
 export interface CommandCall {
   command: StoredCommand;
   isOwner: boolean;
-  /** Whether the sender may change things here; asks the platform if necessary. */
-  mayChange(): Promise<boolean>;
+  /** Whether the sender may change things here; asks the platform if necessary, which may not answer. */
+  mayChange(): Promise<Permission>;
   /**
    * Cuts off the running turns of this chat; once this resolves, they write nothing more. As after a crash, each later
    * resumes from its last stored step, with a fresh prompt.

@@ -2,7 +2,7 @@
  * `/stop`: aborts the running turn at once. In groups only whoever asked, or may change things, may stop an answer. In
  * direct chats it also drops messages that are still being transcribed or have not had their turn yet.
  */
-import { type Command, changesNothing } from './command.js';
+import { type Command, changesNothing, NOT_CHECKED } from './command.js';
 
 export const stop: Command = {
   name: 'stop',
@@ -19,12 +19,12 @@ export const stop: Command = {
       }
       return { text: 'Stopped.', effects: [{ kind: 'suppress', room, upTo: afterMessage }] };
     }
-    if (
-      command.chat.kind === 'group' &&
-      !running.askers.includes(command.sender.id) &&
-      !(await mayChange())
-    ) {
-      return { text: 'Only whoever asked, an administrator or an owner can stop this answer.' };
+    if (command.chat.kind === 'group' && !running.askers.includes(command.sender.id)) {
+      const permission = await mayChange();
+      if (permission === 'unknown') return { text: NOT_CHECKED };
+      if (permission === 'no') {
+        return { text: 'Only whoever asked, an administrator or an owner can stop this answer.' };
+      }
     }
     return { text: 'Stopped.', effects: [{ kind: 'stop', room: command.room, turnId: running.turnId }] };
   },

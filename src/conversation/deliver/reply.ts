@@ -59,7 +59,10 @@ function entriesOf(parts: Part[], from: Omit<NewDelivery, 'part' | 'body'>): New
   return parts.map((body, part) => ({ ...from, part, body, replyTo: part === 0 ? from.replyTo : null }));
 }
 
-/** Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text. */
+/**
+ * Space for the speaker's name, which a channel that cannot show an appearance puts on a line before the text; also where
+ * it stands alone, so that what was cut does not depend on it.
+ */
 function spareFor(appearance: Appearance | undefined): number {
   return appearance === undefined ? 0 : appearance.name.length + 1;
 }

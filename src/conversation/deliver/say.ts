@@ -27,7 +27,7 @@ export async function postSideMessage(
   if (!channel) return 'unknown chat';
   const here = roomParts(room);
   const personas = await services.personas.list(chatId);
-  const appearance = appearanceOf(chat, personas, personaId);
+  const appearance = appearanceOf(channel, chat, personas, personaId);
   const from = {
     origin: `tool:${turnId}:${key}`,
     personaId,

@@ -9,7 +9,7 @@ import { addressOf, type RoomId } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import { isOwner } from '../access.js';
-import type { Command, CommandAnswer } from '../commands/command.js';
+import { type Command, type CommandAnswer, NOT_CHECKED, type Permission } from '../commands/command.js';
 import { COMMANDS } from '../commands/list.js';
 import type { Windows } from '../compaction/windows.js';
 import type { Deliver } from '../deliver/deliver.js';
@@ -37,7 +37,7 @@ const RETRY_MS = 1_000;
 const TRIES = 3;
 /** A command during which the process has crashed this often is not run again. */
 const MOST_CRASHES = 5;
-/** If the platform does not say in time who is an administrator, the answer counts as no. */
+/** If the platform does not say by then who is an administrator, it is not known. */
 const ASKING_MS = 5_000;
 
 export function createCommandLane(services: LaneServices): CommandLane {
@@ -160,9 +160,11 @@ async function runCommand(
   const { chat, sender } = command;
   const standing = await services.store.standing({ chatId: chat.id, senderId: sender.id });
   const owner = isOwner(services.rulesFor(chat.channel), sender.id, standing);
-  const mayChange = async () => owner || (await administers(services, command));
-  if (chat.kind === 'group' && found.changes(command.argument) && !(await mayChange())) {
-    return { text: 'Only owners and administrators of this group can do that.' };
+  const mayChange = async (): Promise<Permission> => (owner ? 'yes' : administers(services, command));
+  if (chat.kind === 'group' && found.changes(command.argument)) {
+    const permission = await mayChange();
+    if (permission === 'unknown') return { text: NOT_CHECKED };
+    if (permission === 'no') return { text: 'Only owners and administrators of this group can do that.' };
   }
   const interruptTurns = () => services.scheduler.interrupt(chat.id);
   return found.run(
@@ -174,22 +176,19 @@ async function runCommand(
 async function administers(
   { channels, clock, log }: LaneServices,
   { chat, sender }: StoredCommand,
-): Promise<boolean> {
-  if (sender.administrator) return true;
+): Promise<Permission> {
+  if (sender.administrator) return 'yes';
   const channel = channels.get(chat.channel);
-  if (!channel?.isAdministrator) return false;
+  if (!channel?.isAdministrator) return 'no';
   const late = new AbortController();
   try {
-    return await Promise.race([
-      channel.isAdministrator(chat.address, addressOf(sender.id)),
-      clock.sleep(ASKING_MS, late.signal).then(() => false),
-    ]);
+    const asked = channel
+      .isAdministrator(chat.address, addressOf(sender.id))
+      .then((isOne): Permission => (isOne ? 'yes' : 'no'));
+    return await Promise.race([asked, clock.sleep(ASKING_MS, late.signal).then((): Permission => 'unknown')]);
   } catch (error) {
-    log.warn(
-      { err: error, chat: chat.id },
-      'the platform did not say who administers a group; this counts as no',
-    );
-    return false;
+    log.warn({ err: error, chat: chat.id }, 'the platform did not say who administers a group');
+    return 'unknown';
   } finally {
     late.abort();
   }
@@ -209,7 +208,7 @@ async function deliveriesFor(
     ...{ origin, personaId: null, speaker: personaName(all, chat.activePersona) },
     replyTo: isReply ? platformMessageId : null,
   };
-  const greeter = appears && greeterOf({ ...appears, personas: all }, origin);
+  const greeter = appears && greeterOf(channel, { ...appears, personas: all }, origin);
   return [
     ...deliveriesOf(channel, text, from, files),
     ...(greeter ? deliveriesOf(channel, appears.greeting.text, greeter) : []),

@@ -2,7 +2,7 @@
  * Within step 1 of the route: identifies chat and sender and decides whether they may enter. For those who may not,
  * only what an operator needs to admit them is stored.
  */
-import { type ChatId, platformId } from '../../core/ids.js';
+import { type ChatId, channelOf, platformId } from '../../core/ids.js';
 import type { InboundChat, InboundMessage, InboundSender } from '../../core/message.js';
 import { decideEntry, type Entry } from '../access.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
@@ -127,9 +127,11 @@ export async function noteGroup(
 ): Promise<void> {
   const isCalled = message.mentionsBot || message.replyTo?.ours || message.text.startsWith('/');
   if (!isCalled) return;
-  if (await store.noteGroup({ chatId, title: message.chat.title, now })) {
+  const { title, within } = message.chat;
+  const whole = within === undefined ? {} : { within: platformId(channelOf(chatId), within) };
+  if (await store.noteGroup({ chatId, ...whole, title, now })) {
     log.warn(
-      { chat: chatId, title: message.chat.title },
+      { chat: chatId, title },
       `mentioned in a group that is not listed; to allow it: coterie pair approve ${chatId}`,
     );
   }

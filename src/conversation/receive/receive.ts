@@ -199,7 +199,7 @@ async function noteAnswered(
   chatId: ChatId,
   replyTo: InboundMessage['replyTo'],
 ): Promise<string | null> {
-  return replyTo?.ours ? store.notedTurn(chatId, replyTo.platformMessageId) : null;
+  return replyTo === null ? null : store.notedTurn(chatId, replyTo.platformMessageId);
 }
 
 /** A message of the account's owner to somebody else: heard, but never answered or obeyed. */

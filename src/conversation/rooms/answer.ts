@@ -244,9 +244,13 @@ function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHour
 }
 
 /** What a reply carries besides its text: the same while it is written and when it is final. */
-function saidBy({ chat, personas, turn, batch }: Turn, speaker: string, lateByHours: number | null): Said {
+function saidBy(
+  { chat, channel, personas, turn, batch }: Turn,
+  speaker: string,
+  lateByHours: number | null,
+): Said {
   const { id: turnId, personaId } = turn;
-  const appearance = appearanceOf(chat, personas, personaId);
+  const appearance = appearanceOf(channel, chat, personas, personaId);
   return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours, note: null };
 }
 

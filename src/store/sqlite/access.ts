@@ -157,14 +157,21 @@ export function accessStore(
         return 'asked';
       }),
 
-    noteGroup: ({ chatId: id, title: name, now }) =>
+    noteGroup: ({ chatId: id, within = id, title: name, now }) =>
       write(() => {
         const known = requestOf.get({ id });
         if (known) {
           if (known.name !== name) rename.run({ id, name });
           return false;
         }
-        const nowhere = { code: '', chatId: id, address: '', threadId: null, speaker: '', expiresAt: null };
+        const nowhere = {
+          code: '',
+          chatId: within,
+          address: '',
+          threadId: null,
+          speaker: '',
+          expiresAt: null,
+        };
         addRequest.run({ id, kind: 'group', channel: channelOf(id), name, requestedAt: now, ...nowhere });
         return true;
       }),
@@ -173,7 +180,11 @@ export function accessStore(
       read(() =>
         requestsWaiting
           .all({ now })
-          .map(({ code, kind, id, name, expiresAt }) => ({ code, kind, id, name, expiresAt })),
+          .filter(({ kind, chatId }) => kind === 'sender' || approvalOf(chatId) === undefined)
+          .map(({ code, kind, id, name, expiresAt, chatId }) => ({
+            ...{ code, kind, id, name, expiresAt },
+            ...(kind === 'group' && chatId !== id ? { within: chatId } : {}),
+          })),
       ),
 
     approve: ({ codeOrId, now, told }) =>

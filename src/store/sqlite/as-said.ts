@@ -7,7 +7,7 @@ import type { Appearance, Part } from '../../core/channel.js';
  */
 export function asSaid(shown: string, { body, face }: { body: string; face: string | null }): string {
   const appearance: Appearance | null = face === null ? null : JSON.parse(face);
-  const isNamed = appearance !== null && shown.startsWith(`${appearance.name}\n`);
+  const isNamed = appearance !== null && !appearance.alone && shown.startsWith(`${appearance.name}\n`);
   const text = isNamed ? shown.slice(appearance.name.length + 1) : shown;
   const part: Part = JSON.parse(body);
   if (part.note === undefined) return text;

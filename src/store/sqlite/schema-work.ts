@@ -164,6 +164,7 @@ export const pairing = sqliteTable(
     expiresAt: integer('expires_at'),
     /** Where, and under which name, a sender is told of the approval: as for the code. */
     speaker: text('speaker').notNull(),
+    /** Of a group: the chat that it is part of (a Discord server), else itself. */
     chatId: text('chat_id').notNull(),
     address: text('address').notNull(),
     threadId: text('thread_id'),

@@ -155,6 +155,18 @@ export function accessContract(under: StoreUnderTest): void {
       expect(await approve('')).toBeNull();
     });
 
+    it('that are part of another chat wait no more when that one is approved, and again when it is not', async () => {
+      await under.store.noteGroup({ ...group, within: 'test_whole' });
+      const waiting = [
+        { code: '', kind: 'group', id: 'test_-5', name: 'Club', expiresAt: null, within: 'test_whole' },
+      ];
+      expect(await under.store.waiting(NOW)).toEqual(waiting);
+      await approve('test_whole');
+      expect(await under.store.waiting(NOW)).toEqual([]);
+      await under.store.revoke('test_whole');
+      expect(await under.store.waiting(NOW)).toEqual(waiting);
+    });
+
     it('are approved by id, and that makes nobody owner', async () => {
       await under.store.noteGroup(group);
       expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false });

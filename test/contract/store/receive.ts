@@ -170,6 +170,37 @@ export function receiveContract(under: StoreUnderTest): void {
     });
   });
 
+  describe('a reply of which the platform only says what it answers', () => {
+    const replyTo = { senderName: '', text: '', ours: false };
+    const answering = (id: string, platformMessageId: string) =>
+      message(id, 'and?', { replyTo: { ...replyTo, platformMessageId } });
+
+    it('to what a persona said is known as such', async () => {
+      const out = delivery('turn:t1', 'hello', { personaId: 'luna', speaker: 'Luna' });
+      await exchange(under.store, 't1', 'hi', { personaId: 'luna', deliveries: [out] });
+      const sent = await nextOf(under.store);
+      await under.store.sent(sent?.id ?? 0, '900', NOW);
+      await receive(under.store, [answering('2', '900')]);
+      const { waiting } = await claimed(under.store);
+      expect(waiting.map((said) => said.replyTo)).toEqual([
+        { senderName: 'Luna', text: 'hello', ours: true, personaId: 'luna' },
+      ]);
+    });
+
+    it('to what somebody said quotes it; to what nobody knows quotes nothing', async () => {
+      await receive(under.store, [
+        message('1', 'we meet at noon'),
+        answering('2', '1'),
+        answering('3', '77'),
+      ]);
+      const { waiting } = await claimed(under.store);
+      expect(waiting.slice(1).map((said) => said.replyTo)).toEqual([
+        { senderName: expect.stringMatching(/./), text: 'we meet at noon', ours: false, personaId: null },
+        { ...replyTo, personaId: null },
+      ]);
+    });
+  });
+
   describe('a sign that somebody puts to a message', () => {
     const sign = (to: string[], more: Partial<Extract<Receipt, { kind: 'reaction' }>> = {}): Receipt => ({
       kind: 'reaction',

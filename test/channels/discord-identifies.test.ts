@@ -1,0 +1,97 @@
+/** How many sessions a day are begun at most, whatever ends the process. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createIdentifies } from '../../src/channels/discord/identifies.js';
+import type { ChannelState } from '../../src/core/channel-host.js';
+import type { Clock } from '../../src/core/clock.js';
+import { quietLog } from '../harness/quiet.js';
+
+const DAY_MS = 86_400_000;
+
+function memory(): ChannelState {
+  const kept = new Map<string, string>();
+  return {
+    get: async (names) => new Map([...kept].filter(([name]) => names.includes(name))),
+    async set(values) {
+      for (const [name, value] of values) value === null ? kept.delete(name) : kept.set(name, value);
+    },
+    clear: async () => kept.clear(),
+  };
+}
+
+/** Sleeping takes no time of ours; a sleep that the end of the process cuts off ends then. */
+function travelling(start: number) {
+  let now = start;
+  let dies = Number.POSITIVE_INFINITY;
+  const clock: Clock & { live(ms: number): AbortSignal; pass(ms: number): void } = {
+    now: () => now,
+    async sleep(ms) {
+      const until = now + Math.max(0, ms);
+      if (until >= dies) over.abort();
+      now = Math.min(until, dies);
+    },
+    after: () => () => {},
+    live(ms) {
+      dies = now + ms;
+      over = new AbortController();
+      return over.signal;
+    },
+    pass(ms) {
+      now += ms;
+    },
+  };
+  let over = new AbortController();
+  return clock;
+}
+
+test('a supervisor that starts it again at once, all day long: never near the thousand of Discord', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 3_000, max: 600_000 }),
+      fc.integer({ min: 3_000, max: 30_000 }),
+      async (livesMs, pauseMs) => {
+        const state = memory();
+        const clock = travelling(Date.UTC(2026, 5, 1));
+        const begun: number[] = [];
+        while (clock.now() < Date.UTC(2026, 5, 2)) {
+          const signal = clock.live(livesMs);
+          const wait = createIdentifies({ state, clock, log: quietLog });
+          // As a process does whose sessions never last.
+          while (!signal.aborted) {
+            await wait(signal).then(
+              () => begun.push(clock.now()),
+              () => {},
+            );
+            if (!signal.aborted) await clock.sleep(1_000);
+          }
+          clock.pass(pauseMs);
+        }
+        expect(begun.filter((at) => at < Date.UTC(2026, 5, 1) + DAY_MS).length).toBeLessThan(150);
+        expect(begun.length).toBeGreaterThan(0);
+      },
+    ),
+    { numRuns: 8 },
+  );
+});
+
+test('one that is begun now and then waits for nothing', async () => {
+  const clock = travelling(Date.UTC(2026, 5, 1));
+  const state = memory();
+  for (let hour = 0; hour < 24; hour += 1) {
+    const before = clock.now();
+    await createIdentifies({ state, clock, log: quietLog })(clock.live(DAY_MS));
+    expect(clock.now()).toBe(before);
+    clock.pass(3_600_000);
+  }
+});
+
+test('a clock that ran ahead by a year holds nothing back', async () => {
+  const state = memory();
+  const ahead = travelling(Date.UTC(2027, 5, 1));
+  for (let turn = 0; turn < 60; turn += 1) {
+    await createIdentifies({ state, clock: ahead, log: quietLog })(ahead.live(DAY_MS));
+  }
+  const clock = travelling(Date.UTC(2026, 5, 1));
+  await createIdentifies({ state, clock, log: quietLog })(clock.live(DAY_MS));
+  expect(clock.now()).toBe(Date.UTC(2026, 5, 1));
+});
