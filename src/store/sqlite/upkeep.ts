@@ -13,6 +13,7 @@ const QUIETEN = [
     where state in ('suspended', 'ready')`,
   'delete from shown',
   'delete from question',
+  'delete from offer',
   `update command set state = 'done', finished_at = @now where finished_at is null`,
   // A login from another time or machine would be rejected, or conflict with the current one.
   'delete from channel_state',

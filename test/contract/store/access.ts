@@ -133,6 +133,47 @@ export function accessContract(under: StoreUnderTest): void {
       expect(await ids(['test_ben'])).toEqual(['test_ben']);
     });
 
+    it('makes nobody owner who is approved as a member', async () => {
+      await ask('ann', 'AAAAAAAA');
+      const asMember = { codeOrId: 'AAAAAAAA', now: NOW, told: TOLD, asMember: true } as const;
+      expect(await under.store.approve(asMember)).toMatchObject({ id: 'test_ann', owner: false });
+      expect(await told('ann')).toEqual(['your code is AAAAAAAA', TOLD.member.text]);
+    });
+
+    it('tells those who may let a stranger in, in one piece with the code: as often as it is asked', async () => {
+      const to = {
+        chatId: 'test_boss',
+        channel: 'test',
+        address: 'b',
+        threadId: null,
+        kind: 'direct' as const,
+      };
+      const post = { ...to, now: NOW, delivery: delivery('pairing:boss', 'Ann wants to talk') };
+      const offer = { key: 'o', room: 'test_boss', senderId: null, options: [], until: NOW + HOUR };
+      expect(await ask('ann', 'AAAAAAAA', NOW, { announcements: [{ post, offer }] })).toBe('asked');
+      const again = {
+        post: { ...post, delivery: delivery('pairing:again', 'Ann!') },
+        offer: { ...offer, key: 'p' },
+      };
+      expect(await ask('ann', 'BBBBBBBB', NOW + 1, { announcements: [again] })).toBe('quiet');
+      expect((await nextOf(under.store, 'test_boss'))?.body.text).toBe('Ann wants to talk');
+      expect(await under.store.offer('o', NOW)).toEqual(offer);
+      expect(await under.store.offer('p', NOW)).toBeNull();
+    });
+
+    it('refuses a code: it lets nobody in any more, and its owner is not answered for a while', async () => {
+      await ask('ann', 'AAAAAAAA');
+      const refuse = (code: string, now = NOW) => under.store.refuse({ code, now, quietUntil: NOW + DAY });
+      expect(await refuse('ZZZZZZZZ')).toBeNull();
+      expect(await refuse('AAAAAAAA', NOW + HOUR)).toBeNull();
+      expect(await refuse('AAAAAAAA')).toBe('ANN');
+      expect(await refuse('AAAAAAAA')).toBeNull();
+      expect(await approve('AAAAAAAA')).toBeNull();
+      expect(await codes()).toEqual([]);
+      expect(await ask('ann', 'BBBBBBBB', NOW + DAY)).toBe('quiet');
+      expect(await ask('ann', 'BBBBBBBB', NOW + DAY + HOUR)).toBe('asked');
+    });
+
     it('takes no code that is unknown, used or expired', async () => {
       await ask('ann', 'AAAAAAAA');
       expect(await approve('ZZZZZZZZ')).toBeNull();
