@@ -37,6 +37,14 @@ export interface Announcement {
   offer: Offer;
 }
 
+export interface Approved {
+  id: ChatId;
+  kind: 'sender' | 'group';
+  owner: boolean;
+  /** The chat in which they are told; null if that is not known. */
+  toldIn: ChatId | null;
+}
+
 export interface PairingRequest {
   code: string;
   kind: 'sender' | 'group';
@@ -90,7 +98,7 @@ export interface AccessStore {
     now: number;
     told: { member: Part; owner: Part };
     asMember?: true;
-  }): Promise<{ id: ChatId; kind: 'sender' | 'group'; owner: boolean } | null>;
+  }): Promise<Approved | null>;
   /**
    * Ends the request with this code; the sender is not answered again before `quietUntil`. Their name; null when the
    * code is unknown or expired.

@@ -72,6 +72,8 @@ export type Receipt =
       chat: Pick<Origin['chat'], 'id' | 'address'>;
       /** `Choice.value` */
       value: string;
+      /** As above. */
+      endsQuestion?: number;
     } & Pick<Origin, 'sender' | 'platformMessageId' | 'twin'>)
   | {
       /**

@@ -2,7 +2,7 @@
  * Step 1 of the route: who may talk (pairing requests of senders, groups that mentioned us, approvals), and pending
  * questions to people, whose plain yes becomes a command.
  */
-import type { AccessStore, Question } from '../../core/access.js';
+import type { AccessStore, Approved, Question } from '../../core/access.js';
 import { type ChatId, channelOf, type RoomId } from '../../core/ids.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import { CHAT_COLUMNS, type ChatRow, type Chats, toChat } from './chats.js';
@@ -61,7 +61,6 @@ const REQUEST = 'kind channel code name requestedAt expiresAt chatId address thr
 const WAITS = '(expires_at is null or expires_at > @now)';
 
 type PairingRow = Row<typeof pairing>;
-type Approved = Awaited<ReturnType<AccessStore['approve']>>;
 
 export function accessStore(
   connection: Connection,
@@ -211,7 +210,7 @@ export function accessStore(
       ),
 
     approve: ({ codeOrId, now, told, asMember = false }) =>
-      write((): Approved => {
+      write((): Approved | null => {
         if (codeOrId === '') return null;
         const asked = requestWanted.get({ code: codeOrId.toUpperCase(), id: codeOrId, now });
         // Every id contains its channel's name and an underscore; codes contain none.
@@ -236,7 +235,7 @@ export function accessStore(
             },
           );
         }
-        return { id, kind, owner };
+        return { id, kind, owner, toldIn: kind === 'sender' ? (to?.chatId ?? null) : null };
       }),
 
     refuse: (ask) => write(() => refuse.get(ask) ?? null),

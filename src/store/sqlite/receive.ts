@@ -206,6 +206,7 @@ export function receiveStore(
     addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
     offers.end(key, now);
     questions.endOffered(room, key);
+    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
     return command === null ? is('taken') : { ...is('taken'), command: { id, room } };
   }
 
