@@ -79,6 +79,15 @@ const reaction = record(
   { user, actor_chat: chat, date: whole, old_reaction: reactions, new_reaction: reactions },
 );
 
+/** Somebody pressed a button below a message of ours, which may be too old to be shown. */
+const press = record(
+  { id: text, from: user },
+  {
+    data: text,
+    message: record({ message_id: whole, chat }, { message_thread_id: whole, is_topic_message: flag }),
+  },
+);
+
 /** Updates of unknown kinds have none of these fields. */
 export const readUpdate = reader(
   record(
@@ -89,6 +98,7 @@ export const readUpdate = reader(
       edited_message: message,
       message_reaction: reaction,
       stopped_message_generation: stopped,
+      callback_query: press,
     },
   ),
 );
@@ -97,6 +107,7 @@ export type Message = z.output<typeof message>;
 export type Author = Pick<Message, keyof typeof author>;
 export type Content = Pick<Message, keyof typeof content>;
 export type Stopped = z.output<typeof stopped>;
+export type Press = z.output<typeof press>;
 export type Reaction = z.output<typeof reaction>;
 export type User = z.output<typeof user>;
 
@@ -106,4 +117,5 @@ export const ALLOWED_UPDATES = [
   'edited_message',
   'message_reaction',
   'stopped_message_generation',
+  'callback_query',
 ] as const;
