@@ -180,6 +180,7 @@ export function createMessages(parts: MessageParts): Messages {
       type: answered === undefined ? origin.type : 19,
       pingsReplied: answered !== undefined && pinged.includes(answered.author.id),
       attachments: attach(json, files),
+      components: json.components ?? [],
       editedAt: null,
       extra: origin.extra,
       flags: Number(json.flags ?? 0) | (origin.ephemeral ? EPHEMERAL : 0),
@@ -193,6 +194,7 @@ export function createMessages(parts: MessageParts): Messages {
     // With its files it is not empty.
     if (refusal !== null && (refusal !== EMPTY_MESSAGE || message.attachments.length === 0)) return refusal;
     if (json.content !== undefined) message.content = shownContent(json);
+    if (json.components !== undefined) message.components = json.components;
     if (files.length > 0) message.attachments = [...message.attachments, ...attach(json, files)];
     if ((message.flags & LOADING) !== 0) message.flags &= ~LOADING;
     else message.editedAt = now();
@@ -236,6 +238,7 @@ export function createMessages(parts: MessageParts): Messages {
         replyTo: null,
         pingsReplied: false,
         attachments: [],
+        components: [],
         flags: 0,
         nonce: null,
         editedAt: null,
@@ -269,6 +272,7 @@ export function createMessages(parts: MessageParts): Messages {
         nonce: null,
         pingsReplied: false,
         attachments: [],
+        components: [],
         editedAt: null,
         extra,
         flags: LOADING | (ephemeral ? EPHEMERAL : 0),

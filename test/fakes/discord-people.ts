@@ -167,6 +167,7 @@ export function createPeople(parts: {
         author: from,
         content,
         attachments,
+        components: [],
         nonce: null,
         editedAt: null,
         type: type ?? (replyTo === undefined ? 0 : 19),

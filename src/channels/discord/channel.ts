@@ -25,6 +25,7 @@ import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
+import { createPresses } from './presses.js';
 import { createResends } from './resend.js';
 import { edit, remove, send } from './send.js';
 import { createSession } from './session.js';
@@ -45,7 +46,7 @@ export interface DiscordParts {
 }
 
 export type Discord = Required<
-  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'buttons' | 'names'>
+  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'names'>
 >;
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
@@ -65,6 +66,7 @@ export function createDiscord(given: DiscordParts): Discord {
   const speaker = createSpeaker(base, identity, webhooks);
   const resends = createResends(base, identity, webhooks);
   const answers = createAnswers(base, resends);
+  const presses = createPresses(base);
   const isAdministrator = createAdministrators(base, directory);
   const sender = { ...base, answers, resends, speaker };
   const stopping = new AbortController();
@@ -88,6 +90,7 @@ export function createDiscord(given: DiscordParts): Discord {
       perChatPerSecond: { direct: 1, group: 1 },
     },
     compose,
+    buttons: true,
     status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
     async start(receive, signal) {
@@ -99,6 +102,7 @@ export function createDiscord(given: DiscordParts): Discord {
         session,
         directory,
         answers,
+        presses,
         resends,
         webhooks,
         connecting,
@@ -115,6 +119,7 @@ export function createDiscord(given: DiscordParts): Discord {
       stopping.abort();
       await listening?.done;
       answers.close();
+      await presses.close();
       api.close();
     },
 

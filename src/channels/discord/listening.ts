@@ -18,13 +18,15 @@ import { createIntake } from './intake.js';
 import { createLookup } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
+import type { Presses } from './presses.js';
 import { createQueue } from './queue.js';
 import type { Resends } from './resend.js';
 import type { Packet, Session } from './session.js';
 import type { Webhooks } from './webhooks.js';
 
-/** Kinds of interactions, and of an answer to the second. */
+/** Kinds of interactions, and of an answer to the last. */
 const COMMAND = 2;
+const PRESS = 3;
 const AUTOCOMPLETION = 4;
 const CHOICES = 8;
 
@@ -34,6 +36,7 @@ export interface ListeningParts extends Base {
   session: Session;
   directory: Directory;
   answers: Answers;
+  presses: Presses;
   resends: Resends;
   webhooks: Webhooks;
   newest(): Promise<Room[]>;
@@ -51,7 +54,7 @@ export interface Listening {
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, api, identity, session, directory, answers, resends, webhooks, log } = parts;
+  const { options, api, identity, session, directory, answers, presses, resends, webhooks, log } = parts;
 
   function eventOf({ kind, payload }: Pick<Packet, 'kind' | 'payload'>): InboundEvent | null {
     const me = identity.known();
@@ -104,7 +107,9 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
       case 'INTERACTION_CREATE': {
         const interaction = read.interaction(payload);
         if (interaction?.type === AUTOCOMPLETION) void suggest(interaction);
-        if (interaction?.type !== COMMAND) return false;
+        const press = interaction?.type === PRESS ? read.press(payload) : undefined;
+        if (press !== undefined) presses.open(press);
+        if (interaction?.type !== COMMAND) return press !== undefined;
         awaitAnswer(interaction, eventOf(packet));
         return true;
       }

@@ -3,6 +3,7 @@ import type { Part, Recipient } from '../../core/channel.js';
 import { cut, type Limits } from '../markdown/cut.js';
 import { discordLength, discordText } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
+import { type ActionRow, componentsOf } from './components.js';
 import { isSnowflake } from './snowflake.js';
 
 /** In characters (code points), with the markup. */
@@ -12,6 +13,7 @@ const MAX_TEXT = 2000;
 export interface Content {
   content?: string;
   allowed_mentions: { parse: []; replied_user: boolean };
+  components?: ActionRow[];
 }
 
 /** One message of ours, as it is to be sent. */
@@ -76,6 +78,7 @@ export function contentOf(part: Part): Content {
   return {
     ...(content.trim() === '' ? {} : { content }),
     allowed_mentions: { parse: [], replied_user: true },
+    ...(part.choices === undefined ? {} : { components: componentsOf(part.choices) }),
   };
 }
 

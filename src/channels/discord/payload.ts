@@ -80,6 +80,12 @@ const interaction = record(
   },
 );
 
+/** A button below a message of ours was pressed. */
+const press = record(
+  { id, token: text, application_id: id, channel_id: id, type: whole, data: record({ custom_id: text }, {}) },
+  { guild_id: id, user, member, channel: record({}, channelFields) },
+);
+
 const channel = record({ id }, channelFields);
 const role = record({ id }, { name: text, permissions: bits, tags: record({}, { bot_id: id }) });
 const guildFields = { name: text, owner_id: id, unavailable: flag };
@@ -97,6 +103,7 @@ const schemas = {
   sent,
   answer,
   interaction,
+  press,
   channel,
   guild,
   application,
@@ -126,6 +133,7 @@ export const read = Object.fromEntries(
 export type Message = z.output<typeof message>;
 export type Content = Pick<Message, keyof typeof content>;
 export type Interaction = z.output<typeof interaction>;
+export type Press = z.output<typeof press>;
 export type User = z.output<typeof user>;
 export type ChannelPayload = z.output<typeof channel>;
 export type GuildPayload = z.output<typeof guild>;

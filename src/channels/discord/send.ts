@@ -164,7 +164,7 @@ export async function edit(
     if (by.kind === 'lost') return { kind: 'refused', reason: by.reason };
     const isPlain = by.kind === 'webhook' && !by.named;
     // What was there goes, also where nothing takes its place.
-    const body = { content: '', ...contentOf(isPlain ? part : withName(part, options)) };
+    const body = { content: '', components: [], ...contentOf(isPlain ? part : withName(part, options)) };
     const call = { ...callOn(by, 'PATCH', to, id), body };
     const answer = read.answer(await api.call(call, options.signal));
     // Discord takes white space at the ends away.

@@ -4,18 +4,13 @@
  */
 import type { ChoiceOutcome, Reception } from '../../core/channel.js';
 import type { Log } from '../../core/log.js';
+import { TOLD } from '../kit/pressed.js';
 import { type Bot, logFields } from './bots.js';
 import { messageIdOf } from './message-id.js';
 import { type Press, readUpdate } from './update.js';
 
 /** A press that is not answered within this is not waited for at a stop, either. */
 const ANSWER_MS = 10_000;
-
-const WORDS: Record<ChoiceOutcome, string | null> = {
-  taken: null,
-  over: 'This is over.',
-  'not yours': 'This is for somebody else to decide.',
-};
 
 /** The id of a press among those of messages. */
 export function pressIdOf(bot: Parameters<typeof messageIdOf>[0], { id }: Pick<Press, 'id'>): string {
@@ -39,7 +34,7 @@ export function createPresses(log: Log) {
 
   async function answer(bot: Bot, press: Press, became: ChoiceOutcome | undefined): Promise<void> {
     const { id, message } = press;
-    const text = became === undefined ? null : WORDS[became];
+    const text = became === undefined ? null : TOLD[became];
     const told = { callback_query_id: id, ...(text === null ? {} : { text }) };
     const { api } = bot;
     const limits = { ms: ANSWER_MS };
