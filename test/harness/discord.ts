@@ -1,9 +1,10 @@
 /** The fake Discord as one of the platforms that the conversation script and the kills run on. */
 import { startFakeDiscord } from '../fakes/discord.js';
 import { invocationOf } from '../fakes/discord-commands.js';
+import { buttonsIn } from '../fakes/discord-components.js';
 import { isPayload } from '../fakes/discord-form.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
-import type { FakeDiscord, User } from '../fakes/discord-words.js';
+import type { FakeDiscord, Interaction, User } from '../fakes/discord-words.js';
 import type { Person, Place, Platform } from './platform.js';
 
 const GUILD = '400000000000000000';
@@ -26,6 +27,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
   });
   const channels = new Set<string>();
   const removed = new Set<string>();
+  const presses: Interaction[] = [];
   const listeners: ((event: 'sent' | 'intake') => void)[] = [];
 
   function tell(event: 'sent' | 'intake'): void {
@@ -89,6 +91,10 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
         type: 0,
       });
     },
+    press(from, _place, id, label) {
+      presses.push(discord.press({ from: userOf(from), messageId: id, which: label }));
+    },
+    unanswered: () => presses.filter(({ answered }) => !answered).length,
     remove(place, id) {
       removed.add(id);
       discord.remove(channelOf(place), id);
@@ -114,7 +120,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
       discord.sent
         .filter(({ channelId, id }) => channelId === channelOf(place) && !removed.has(id))
         .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
-        .map(({ id, content, files, replyTo, at, cut, answered, username }) => ({
+        .map(({ id, channelId, content, files, replyTo, at, cut, answered, username }) => ({
           id,
           text: content,
           files: files.map(({ name }) => name),
@@ -122,6 +128,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
           at,
           cut: cut || !answered,
           speaker: username,
+          buttons: buttonsIn(discord.message(channelId, id)?.components).map(({ label }) => label),
           heading: /^\*\*([^*\n]+)\*\*(?:\n|$)/.exec(content)?.[1] ?? null,
         })),
     typing: (place) => discord.typing.filter((channelId) => channelId === channelOf(place)).length,

@@ -123,9 +123,11 @@ export function accessStore(
     .pluck();
   // Where a chat has another id than the person in it, whoever wrote there tells whose it is.
   const directChats = raw.prepare<[], ChatRow & { writer: string | null }>(`
-    select ${CHAT_COLUMNS}, (select author_id from message
-      where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person' limit 1)
-      as writer from chat where kind = 'direct'`);
+    select ${CHAT_COLUMNS}, coalesce(
+        (select author_id from message
+          where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person' limit 1),
+        (select sender_id from command where chat_id = chat.id limit 1)
+      ) as writer from chat where kind = 'direct'`);
 
   /** Where to tell a sender who never asked, or whose request is gone. */
   function destinationOf(id: string) {

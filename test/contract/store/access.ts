@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
-import { CHAT, chatAt, DAY, delivery, HOUR, message, NOW, nextOf, receive } from './words.js';
+import { CHAT, chatAt, command, DAY, delivery, HOUR, message, NOW, nextOf, receive } from './words.js';
 
 const TOLD = {
   member: { text: 'you may talk now', marks: [] },
@@ -101,8 +101,18 @@ export function accessContract(under: StoreUnderTest): void {
     it('makes the first sender approved an owner, and tells each', async () => {
       await ask('ann', 'AAAAAAAA');
       await ask('ben', 'BBBBBBBB');
-      expect(await approve('BBBBBBBB')).toEqual({ id: 'test_ben', kind: 'sender', owner: true });
-      expect(await approve('aaaaaaaa')).toEqual({ id: 'test_ann', kind: 'sender', owner: false });
+      expect(await approve('BBBBBBBB')).toEqual({
+        id: 'test_ben',
+        kind: 'sender',
+        owner: true,
+        toldIn: 'test_ben',
+      });
+      expect(await approve('aaaaaaaa')).toEqual({
+        id: 'test_ann',
+        kind: 'sender',
+        owner: false,
+        toldIn: 'test_ann',
+      });
       expect(await standing('ben')).toEqual({ chat: true, sender: true, owner: true });
       expect(await standing('ann')).toEqual({ chat: true, sender: true, owner: false });
       expect(await told('ben')).toEqual(['your code is BBBBBBBB', TOLD.owner.text]);
@@ -125,9 +135,14 @@ export function accessContract(under: StoreUnderTest): void {
         from('test_-5', 'ben', 'group'),
         from('test_eve', 'eve'),
       ]);
+      // One who has only given commands so far.
+      const dan = { id: 'test_dan', name: 'Dan', administrator: false };
+      const chat = { ...chatAt('test_dm8'), kind: 'direct' as const };
+      await receive(under.store, [command('c1', 'help', '', { chat, sender: dan })]);
       const ids = async (listed: string[]) => (await under.store.ownerChats(listed)).map(({ id }) => id);
       expect(await ids([])).toEqual(['test_ben']);
       expect(await ids(['test_ann', 'test_nobody'])).toEqual(['test_ben', 'test_dm7']);
+      expect(await ids(['test_dan'])).toEqual(['test_ben', 'test_dm8']);
       await under.store.revoke('test_ben');
       expect(await ids([])).toEqual([]);
       expect(await ids(['test_ben'])).toEqual(['test_ben']);
@@ -198,7 +213,7 @@ export function accessContract(under: StoreUnderTest): void {
 
     it('are approved by id, and that makes nobody owner', async () => {
       await under.store.noteGroup(group);
-      expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false });
+      expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false, toldIn: null });
       const inIt = { chatId: 'test_-5', senderId: 'test_ann' };
       expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: false, owner: false });
       expect(await nextOf(under.store, 'test_-5')).toBeNull();
@@ -214,9 +229,14 @@ export function accessContract(under: StoreUnderTest): void {
       message('1', 'hi', { chat: chatAt('test_ann', { kind: 'direct', address: 'address of ann' }) }),
       message('1', 'hi'),
     ]);
-    expect(await approve(CHAT)).toEqual({ id: CHAT, kind: 'group', owner: false });
-    expect(await approve('test_-77')).toEqual({ id: 'test_-77', kind: 'group', owner: false });
-    expect(await approve('test_ann')).toEqual({ id: 'test_ann', kind: 'sender', owner: true });
+    expect(await approve(CHAT)).toEqual({ id: CHAT, kind: 'group', owner: false, toldIn: null });
+    expect(await approve('test_-77')).toEqual({ id: 'test_-77', kind: 'group', owner: false, toldIn: null });
+    expect(await approve('test_ann')).toEqual({
+      id: 'test_ann',
+      kind: 'sender',
+      owner: true,
+      toldIn: 'test_ann',
+    });
     expect((await nextOf(under.store, 'test_ann'))?.body).toEqual(TOLD.owner);
   });
 
