@@ -11,13 +11,15 @@ export interface Line {
   via: string | null;
   text: string;
   files: string[];
+  /** The labels of the buttons below it. */
+  buttons: string[];
   replyTo: number | null;
   ours: boolean;
   gone: boolean;
 }
 
 export type Sight =
-  | { kind: 'new' | 'gone'; line: Line }
+  | { kind: 'new' | 'gone' | 'decided'; line: Line }
   | { kind: 'changed'; line: Line; before: string }
   /** Something is being written that is no message yet. */
   | { kind: 'preview'; text: string }
@@ -33,6 +35,8 @@ export interface Chat {
   /** What there is to be seen since it was looked at last. */
   look(): Sight[];
   find(which: Which): Line | undefined;
+  /** The newest with buttons. */
+  asked(): Line | undefined;
   /** The first of ours that fits, behind what was expected last. */
   meets(sought: Sought): Line | undefined;
   /** Any of ours that fits. */
@@ -57,15 +61,17 @@ export function openChat(platform: Platform, place: Place): Chat {
   }
 
   function sightOf(shown: Shown): Sight | null {
-    const { id, files, replyTo } = shown;
+    const { id, files, replyTo, buttons = [] } = shown;
     const known = lines.find((line) => line.ours && line.id === id);
     const text = textOf(shown);
     if (known === undefined) {
       const via = shown.speaker === null && shown.heading !== null ? ACCOUNT : null;
-      const line = add({ id, who: seenBy(shown) ?? ACCOUNT, via, text, files, ours: true }, replyTo);
+      const line = add({ id, who: seenBy(shown) ?? ACCOUNT, via, text, files, buttons, ours: true }, replyTo);
       return { kind: 'new', line };
     }
-    if (known.text === text) return null;
+    const isDecided = known.buttons.length > 0 && buttons.length === 0;
+    known.buttons = buttons;
+    if (known.text === text) return isDecided ? { kind: 'decided', line: known } : null;
     const before = known.text;
     known.text = text;
     return { kind: 'changed', line: known, before };
@@ -77,7 +83,7 @@ export function openChat(platform: Platform, place: Place): Chat {
     platform,
     place,
     said: (who, { id, text, replyTo, files = [] }) =>
-      add({ id, who, via: null, text, files, ours: false }, replyTo),
+      add({ id, who, via: null, text, files, buttons: [], ours: false }, replyTo),
     changed(line, text) {
       const before = line.text;
       line.text = text;
@@ -105,6 +111,7 @@ export function openChat(platform: Platform, place: Place): Chat {
       if (typeof which === 'number') return lines[which - 1];
       return lines.findLast(({ who, gone }) => !gone && isName(who, which.by));
     },
+    asked: () => lines.findLast(({ buttons, gone }) => buttons.length > 0 && !gone),
     meets(sought) {
       const found = lines.slice(met).find(fits(sought));
       if (found !== undefined) met = found.number;

@@ -14,6 +14,7 @@ export type Act =
   | { kind: 'edit'; which: Which; text: string }
   | { kind: 'delete'; which: Which }
   | { kind: 'react'; which: Which; sign: string }
+  | { kind: 'press'; number: number }
   | { kind: 'platform'; name: PlatformName }
   /** null: one's own chat with the account. */
   | { kind: 'go'; group: number | null }
@@ -54,6 +55,8 @@ export function actOf(line: string): Act {
 
 function actWith(word: string, rest: string): Act {
   switch (word) {
+    case 'press':
+      return /^[1-9]\d?$/.test(rest) ? { kind: 'press', number: Number(rest) } : wrong(':press NUMBER');
     case 'platform':
       return isPlatformName(rest)
         ? { kind: 'platform', name: rest }

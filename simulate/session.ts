@@ -130,6 +130,21 @@ export function openSession(
     return [platform.say({ ...saying, ...(image === undefined ? {} : { image }) })];
   }
 
+  function press(number: number): void {
+    if (platform.press === undefined) {
+      const id = platform.say({ from: me, in: place(), text: String(number) });
+      show(here().said(me.name, { id, text: String(number), replyTo: null }));
+      return;
+    }
+    const line = here().asked();
+    const label = line?.buttons[number - 1];
+    if (line === undefined || label === undefined) throw new Failed(`there is no button ${number} here`);
+    platform.press(me, place(), line.id, label);
+    open = true;
+    lastSightAt = Date.now();
+    note(`[${line.number}] ${me.name} presses “${label}”`);
+  }
+
   function command(text: string): void {
     // Discord has commands of its own; what is none there is said as it is.
     const typed = platform.knowsCommand?.(text) === false;
@@ -188,6 +203,9 @@ export function openSession(
         note(`[${number}] has ${act.sign} from ${me.name}`);
         break;
       }
+      case 'press':
+        press(act.number);
+        break;
       case 'platform': {
         const found = world.platforms.find(({ name }) => name === act.name);
         if (found === undefined) throw new Failed(`${act.name} was not started: --platform all starts all`);

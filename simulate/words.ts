@@ -24,6 +24,8 @@ export function printedOf(sight: Sight, where: string): Printed {
       };
     case 'gone':
       return { text: `${where}[${sight.line.number}] was taken back`, key: null };
+    case 'decided':
+      return { text: `${where}[${sight.line.number}] has no buttons any more`, key: null };
     case 'new':
       return { text: lineOf(sight.line, where, ''), key: `${where}${sight.line.number}` };
     case 'changed':
@@ -39,10 +41,18 @@ function changeOf({ line, before }: Extract<Sight, { kind: 'changed' }>, where: 
   return { text: lineOf(line, where, ''), added, key };
 }
 
-function lineOf({ number, who, via, text, files, replyTo }: Line, where: string, remark: string): string {
+function lineOf(
+  { number, who, via, text, files, buttons, replyTo }: Line,
+  where: string,
+  remark: string,
+): string {
   const account = via === null ? '' : ` (${via})`;
   const answers = replyTo === null ? '' : ` to [${replyTo}]`;
-  const enclosed = files.map((name) => `    [file: ${name}]`);
+  const pressed = buttons.map((label, n) => `(${n + 1}) ${label}`).join('   ');
+  const enclosed = [
+    ...files.map((name) => `    [file: ${name}]`),
+    ...(pressed === '' ? [] : [`    ${pressed}`]),
+  ];
   return [`${where}[${number}] ${who}${account}${answers}${remark}: ${indented(text)}`, ...enclosed].join(
     '\n',
   );
@@ -65,6 +75,7 @@ export const HELP = `Whatever you type is said in the chat, and / begins the pro
   :edit WHICH TEXT     changes it        :delete WHICH   takes it back
   :react WHICH EMOJI   puts a sign to a message of the account
   :photo FILE TEXT     says it with a picture; :album FILE FILE TEXT with several; both also behind :reply WHICH
+  :press N             presses the Nth button of the newest message that has some; where there are none, says the number
   :forward NAME TEXT   passes on what somebody said elsewhere
   :say TEXT            says what begins with : or #
   :kill                kill -9 of the gateway, and starts it again

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { openStore } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
+import { WELCOME } from './conversation/commands/pairing.js';
 import type { PairingRequest } from './core/access.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
@@ -28,8 +29,8 @@ export async function approve(configFile: string | undefined, codeOrId: string):
       codeOrId,
       now: Date.now(),
       told: {
-        member: plain('You are in. Write to me whenever you like; /help shows what I can do.'),
-        owner: plain('You are in, and as the first one you are my owner. /help shows what I can do.'),
+        member: plain(WELCOME.member),
+        owner: plain(WELCOME.owner),
       },
     });
     if (!approved) {

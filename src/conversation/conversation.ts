@@ -133,11 +133,12 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
 
   return {
     async receive(batch) {
-      const { posted, turnedAway, albums, ...accepted } = await receive(services, strangers, batch);
+      const { posted, turnedAway, choices, albums, ...accepted } = await receive(services, strangers, batch);
       for (const chat of posted) deliver.wake(chat);
       wake(accepted, albums);
       await store.durable();
-      return { turnedAway, settled: () => idle(batch.channel) };
+      const settled = () => idle(batch.channel);
+      return { turnedAway, settled, ...(choices === undefined ? {} : { choices }) };
     },
     tell: (event) => fromInside({ kind: 'event', ...event, at: clock.now() }),
     resume,

@@ -31,6 +31,20 @@ export interface Offer {
   until: number;
 }
 
+/** A stranger waits: said to those who may let them in, with buttons or numbers. */
+export interface Announcement {
+  post: Post;
+  offer: Offer;
+}
+
+export interface Approved {
+  id: ChatId;
+  kind: 'sender' | 'group';
+  owner: boolean;
+  /** The chat in which they are told; null if that is not known. */
+  toldIn: ChatId | null;
+}
+
 export interface PairingRequest {
   code: string;
   kind: 'sender' | 'group';
@@ -51,10 +65,14 @@ export interface AccessStore {
   }): Promise<{ chat: boolean; sender: boolean; owner: boolean }>;
   /** The pending question to this sender in a room. */
   question(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Question | null>;
+  /** The offer with this key, while it is open. */
+  offer(key: string, now: number): Promise<Offer | null>;
+  /** The open offers in a room to this sender, and to whoever may run their commands; newest first. */
+  offers(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Offer[]>;
   /**
    * Stores a pairing request of an unknown sender: at most `most` are pending per channel, a sender is answered at most
-   * once per `answerEveryMs`, a code is valid until `expiresAt`. 'asked' when the code was stored and its answer posted
-   * (one transaction); 'quiet' otherwise.
+   * once per `answerEveryMs`, a code is valid until `expiresAt`. 'asked' when the code was stored, its answer posted and
+   * those told who may let them in (one transaction); 'quiet' otherwise.
    */
   requestPairing(request: {
     channel: string;
@@ -66,6 +84,8 @@ export interface AccessStore {
     answerEveryMs: number;
     most: number;
     answer: Post;
+    /** Left out: nobody is told. */
+    announcements?: Announcement[];
   }): Promise<'asked' | 'quiet'>;
   /** The bot was mentioned in an unlisted group. True the first time, so that it is logged once. */
   noteGroup(group: { chatId: ChatId; within?: ChatId; title: string; now: number }): Promise<boolean>;
@@ -73,13 +93,19 @@ export interface AccessStore {
   waiting(now: number): Promise<PairingRequest[]>;
   /**
    * Approves a code, the id of a pending group, or the id of any chat. A sender is told with `member` or `owner`; the
-   * first sender ever approved becomes owner. null when the code is unknown or expired.
+   * first sender ever approved becomes owner, unless `asMember`. null when the code is unknown or expired.
    */
   approve(ask: {
     codeOrId: string;
     now: number;
     told: { member: Part; owner: Part };
-  }): Promise<{ id: ChatId; kind: 'sender' | 'group'; owner: boolean } | null>;
+    asMember?: true;
+  }): Promise<Approved | null>;
+  /**
+   * Ends the request with this code; the sender is not answered again before `quietUntil`. Their name; null when the
+   * code is unknown or expired.
+   */
+  refuse(ask: { code: string; now: number; quietUntil: number }): Promise<string | null>;
   /** The direct chats of these people, and of those who were approved as owners. */
   ownerChats(listed: ChatId[]): Promise<ChatRecord[]>;
   /** Revokes an approval or a request. False if there was none. */

@@ -1,4 +1,5 @@
 /** Step 1 of the route: what is accepted from platforms and from inside, as the store takes it in, and commands. */
+import type { ChoiceOutcome } from './channel.js';
 import type { ChatRecord } from './chat-record.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Address, Attachment, ReplyTo } from './message.js';
@@ -44,6 +45,8 @@ export type Receipt =
       quiet?: true;
       /** The pending question that it ends; left out: none. */
       endsQuestion?: number;
+      /** The keys of the offers that it ends; left out: none. */
+      endsOffers?: string[];
       /** As in `InboundMessage`. */
       forwardedFrom?: string;
       album?: string;
@@ -55,9 +58,23 @@ export type Receipt =
       persona?: PersonaId;
       /** The pending question that it ends; left out: none. */
       endsQuestion?: number;
+      /** The keys of the offers that it ends; left out: none. */
+      endsOffers?: string[];
       /** The question that it says yes to; ignored if that question has ended. Left out: none. */
       answers?: number;
     } & Origin)
+  | ({
+      /**
+       * One of the options of an offer was chosen: the offer ends, with the question that asks the same, and the option's
+       * command is run as if this person had typed it, once per platform id.
+       */
+      kind: 'choice';
+      chat: Pick<Origin['chat'], 'id' | 'address'>;
+      /** `Choice.value` */
+      value: string;
+      /** As above. */
+      endsQuestion?: number;
+    } & Pick<Origin, 'sender' | 'platformMessageId' | 'twin'>)
   | {
       /**
        * An event from inside the gateway: a schedule that fired, a digest. It becomes a message of the room, once per
@@ -139,4 +156,6 @@ export interface Received {
   /** The number of new messages, and of messages or commands that were duplicates. */
   messages: number;
   duplicates: number;
+  /** What became of each choice, by its platform id; left out if there was none. */
+  choices?: ReadonlyMap<string, ChoiceOutcome>;
 }

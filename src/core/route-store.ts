@@ -11,6 +11,7 @@
  * Every verb waits (without blocking the event loop) while another process holds the database, and throws Fault
  * `store_unavailable` when that takes too long, the disk is full, or the file is damaged.
  */
+import type { Offer } from './access.js';
 import type { ChatRecord } from './chat-record.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './delivery.js';
 import type { Exchange } from './exchange.js';
@@ -297,7 +298,8 @@ export type CommandEffect =
   /**
    * Permanently forgets the room's conversation with a persona up to and including a message: waiting messages up to
    * there count as answered, its running and suspended turns are aborted (the fence moves on), its undelivered replies
-   * in this room are dropped, and its view begins after them, without a summary. Their flush is no longer pending.
+   * in this room are dropped, and its view begins after them, without a summary. Their flush is no longer pending. Offers
+   * to somebody in this room end; those to whoever may run their commands do not.
    */
   | { kind: 'reset'; room: RoomId; personaId: PersonaId; upTo: number }
   /** Makes a persona the active one; it is no longer away. */
@@ -316,6 +318,17 @@ export type CommandEffect =
   /**
    * Asks somebody a question: a plain yes from them in this room becomes a command. Replaces their previous question.
    */
-  | { kind: 'ask'; room: RoomId; senderId: ChatId; askedBy: string; ifYes: NewCommand; until: number }
+  | {
+      kind: 'ask';
+      room: RoomId;
+      senderId: ChatId;
+      askedBy: string;
+      ifYes: NewCommand;
+      until: number;
+      /** The key of the offer that asks the same: a yes ends it. Left out: there is none. */
+      offer?: string;
+    }
+  /** Options of which one may be chosen, once. */
+  | ({ kind: 'offer' } & Offer)
   /** Adds what a persona says at its first appearance to the transcript. */
   | ({ kind: 'greet' } & Greeting);

@@ -1,11 +1,12 @@
 /** A Telegram channel on the fake, with what it hands in and logs: for tests of several bots and of edits. */
 import { createTelegram, type Telegram } from '../../src/channels/telegram/channel.js';
 import type { TelegramOptions } from '../../src/channels/telegram/options.js';
+import type { ChoiceOutcome } from '../../src/core/channel.js';
 import type { InboundBatch, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
 import type { FakeBot } from '../fakes/telegram-bots.js';
-import { ALL_LET_IN } from '../harness/sending.js';
+import { letIn } from '../harness/sending.js';
 
 export interface Stage {
   fake: FakeTelegram;
@@ -17,7 +18,7 @@ export interface Stage {
   batches: InboundBatch[];
   logged: string[];
   /** What `receive` does with a batch; may be changed. */
-  parts: { store(batch: InboundBatch): Promise<void>; cursors: Map<string, string> };
+  parts: { store(batch: InboundBatch): Promise<void>; cursors: Map<string, string>; became: ChoiceOutcome };
   start(): Promise<void>;
   /** Resolves when that many messages were handed in, by all bots together. */
   heard(count: number): Promise<InboundMessage[]>;
@@ -60,7 +61,7 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
   const logged: string[] = [];
   const intake = new AbortController();
   let changed: (() => void)[] = [];
-  const parts: Stage['parts'] = { store: async () => {}, cursors: new Map() };
+  const parts: Stage['parts'] = { store: async () => {}, cursors: new Map(), became: 'taken' };
   const write = (level: string) => (fields: object, message: string) =>
     void logged.push(`${level} ${message} ${JSON.stringify(fields)}`);
   const messages = () =>
@@ -85,7 +86,7 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
         await parts.store(batch);
         batches.push(batch);
         for (const look of changed) look();
-        return ALL_LET_IN;
+        return letIn(batch, parts.became);
       }, intake.signal),
     heard: (count) =>
       new Promise((resolve) => {

@@ -13,6 +13,7 @@ import { gatewayContract } from './store/gateways.js';
 import { keepingContract } from './store/keeping.js';
 import { lawContract } from './store/laws.js';
 import { moveContract } from './store/moves.js';
+import { offerContract } from './store/offers.js';
 import { outboxContract } from './store/outbox.js';
 import { receiveContract } from './store/receive.js';
 import { recoveryContract } from './store/recovery.js';
@@ -77,6 +78,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     fileContract(under);
     traceContract(under);
     commandContract(under);
+    offerContract(under);
     recoveryContract(under);
     roomContract(under);
     outboxContract(under);

@@ -76,6 +76,7 @@ describe('a line', () => {
     ['/persona new Luna', { kind: 'command', text: '/persona new Luna' }],
     [':delete last', { kind: 'delete', which: 'last' }],
     [':react @Luna 👍', { kind: 'react', which: { by: 'Luna' }, sign: '👍' }],
+    [':press 2', { kind: 'press', number: 2 }],
     [':group 2', { kind: 'go', group: 2 }],
     [':direct', { kind: 'go', group: null }],
     [':expect @Luna a kite', { kind: 'expect', sought: { by: 'Luna', words: 'a kite' } }],

@@ -1,4 +1,5 @@
 /** Slash commands and autocompletion on the fake Discord: how people use them, and how our bot may answer. */
+import { buttonOf } from './discord-components.js';
 import { isPayload, type UploadedFile } from './discord-form.js';
 import type { Event } from './discord-gateway.js';
 import type { Ledger } from './discord-ledger.js';
@@ -16,11 +17,23 @@ import {
   UNKNOWN_WEBHOOK,
 } from './discord-outcome.js';
 import { channelOf, memberOf, userOf } from './discord-payloads.js';
-import type { Interaction, Invocation, Payload, SentMessage, Settings, User } from './discord-words.js';
+import type {
+  Interaction,
+  Invocation,
+  Payload,
+  Pressing,
+  SentMessage,
+  Settings,
+  User,
+} from './discord-words.js';
 import { type Channel, EPHEMERAL, LOADING, type StoredMessage, type World } from './discord-world.js';
 
 export interface Interactions {
   begin(kind: 'command' | 'autocomplete', invocation: Invocation): Interaction;
+  /** Somebody presses a button below a message of ours: the one with this label, or the n-th from 0. */
+  press(pressing: Pressing): Interaction;
+  /** The event of an interaction once more. */
+  again(interaction: Interaction): void;
   callback(id: string, token: string, json: Payload, files: UploadedFile[], withAnswer: boolean): Outcome;
   followUp(token: string, json: Payload, files: UploadedFile[]): Outcome;
   /** `which` is a message's id or `@original`. */
@@ -43,14 +56,18 @@ interface InteractionParts {
 /** One that waits for its answer, or had it. */
 interface Pending {
   shown: Interaction;
-  kind: 'command' | 'autocomplete';
+  kind: keyof typeof TYPES;
   name: string;
+  /** What it is about, beside the place. */
+  data: Payload;
   from: User;
   channel: Channel;
   original: StoredMessage | null;
 }
 
 const SLASH_COMMAND_MESSAGE = 20;
+/** By the kind of an interaction. */
+const TYPES = { command: 2, component: 3, autocomplete: 4 };
 
 export function createInteractions(parts: InteractionParts): Interactions {
   const { world, messages, ledger, settings, newId, now, dispatch } = parts;
@@ -58,7 +75,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
 
   const mostIn = ({ guild }: Channel) => settings.uploadBytes ?? uploadBytesAt(guild?.premiumTier ?? 0);
 
-  function payloadOf({ shown, kind, name, from, channel }: Pending, options: Invocation['options']): Payload {
+  function payloadOf({ shown, kind, data, from, channel, original }: Pending): Payload {
     const { guild } = channel;
     const who =
       guild === null
@@ -79,13 +96,9 @@ export function createInteractions(parts: InteractionParts): Interactions {
       token: shown.token,
       application_id: world.bot.id,
       version: 1,
-      type: kind === 'command' ? 2 : 4,
-      data: {
-        id: parts.commandId(name),
-        name,
-        type: 1,
-        ...(options === undefined || options.length === 0 ? {} : { options }),
-      },
+      type: TYPES[kind],
+      data,
+      ...(kind === 'component' && original !== null ? { message: messages.shown(original) } : {}),
       channel_id: channel.id,
       channel: channelOf(channel),
       app_permissions: String(world.permissions(world.bot.id, channel)),
@@ -124,7 +137,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
   /** The interaction that a token still speaks for. */
   function live(token: string): Pending | Outcome {
     const pending = byToken.get(token);
-    if (pending === undefined || !pending.shown.answered || pending.kind !== 'command')
+    if (pending === undefined || !pending.shown.answered || pending.kind === 'autocomplete')
       return UNKNOWN_WEBHOOK;
     return now() - pending.shown.at > settings.interactionTokenMs ? TOKEN_EXPIRED : pending;
   }
@@ -159,26 +172,48 @@ export function createInteractions(parts: InteractionParts): Interactions {
     return { ...ok(messages.shown(place)), taken };
   }
 
+  function open(opening: Omit<Pending, 'shown'>): Interaction {
+    const { from, channel } = opening;
+    world.meet(from, channel.guild);
+    const id = newId();
+    const shown: Interaction = {
+      id,
+      token: `interaction-token-${id}`,
+      at: now(),
+      answered: false,
+      answeredAt: null,
+      deferred: false,
+      choices: null,
+      messages: [],
+    };
+    const pending: Pending = { ...opening, shown };
+    byToken.set(shown.token, pending);
+    dispatch({ name: 'INTERACTION_CREATE', data: payloadOf(pending) });
+    return shown;
+  }
+
+  function placeWith(id: string): Channel {
+    const channel = world.channels.get(id);
+    if (channel === undefined) throw new Error(`the fake Discord has no channel ${id}`);
+    return channel;
+  }
+
   return {
     begin(kind, { from, channelId, name, options }) {
-      const channel = world.channels.get(channelId);
-      if (channel === undefined) throw new Error(`the fake Discord has no channel ${channelId}`);
-      world.meet(from, channel.guild);
-      const id = newId();
-      const shown: Interaction = {
-        id,
-        token: `interaction-token-${id}`,
-        at: now(),
-        answered: false,
-        answeredAt: null,
-        deferred: false,
-        choices: null,
-        messages: [],
-      };
-      const pending: Pending = { shown, kind, name, from, channel, original: null };
-      byToken.set(shown.token, pending);
-      dispatch({ name: 'INTERACTION_CREATE', data: payloadOf(pending, options) });
-      return shown;
+      const given = options === undefined || options.length === 0 ? {} : { options };
+      const data = { id: parts.commandId(name), name, type: 1, ...given };
+      return open({ kind, name, data, from, channel: placeWith(channelId), original: null });
+    },
+    press({ from, messageId, which }) {
+      const original = messages.stored(messageId);
+      if (original === undefined) throw new Error(`the fake Discord has no message ${messageId} of ours`);
+      const button = buttonOf(original.components, which);
+      const data = { custom_id: button.id, component_type: 2, id: 1 };
+      return open({ kind: 'component', name: '', data, from, channel: original.channel, original });
+    },
+    again(interaction) {
+      const pending = byToken.get(interaction.token);
+      if (pending !== undefined) dispatch({ name: 'INTERACTION_CREATE', data: payloadOf(pending) });
     },
 
     callback(id, token, json, files, withAnswer) {
@@ -192,12 +227,17 @@ export function createInteractions(parts: InteractionParts): Interactions {
         const choices = choicesOf(data);
         if ('status' in choices) return choices;
         pending.shown.choices = choices.list;
-      } else if (pending.kind === 'command' && json.type === 4) {
+      } else if (pending.kind === 'component' && json.type === 6) {
+        pending.shown.deferred = true;
+      } else if (pending.kind === 'component' && json.type === 7 && pending.original !== null) {
+        const refusal = messages.change(pending.original, data, files);
+        if (refusal !== null) return refusal;
+      } else if (pending.kind !== 'autocomplete' && json.type === 4) {
         const refusal = refusalOf(data, files, mostIn(pending.channel));
         if (refusal !== null) return refusal;
         taken = say(pending, data, files, 'callback');
         pending.original = messages.stored(taken.id) ?? null;
-      } else if (pending.kind === 'command' && json.type === 5) {
+      } else if (pending.kind !== 'autocomplete' && json.type === 5) {
         const ephemeral = (Number(data.flags ?? 0) & EPHEMERAL) !== 0;
         pending.shown.deferred = true;
         pending.original = messages.keepPlace(pending.channel, originOf(pending, 'edit', ephemeral));
@@ -209,7 +249,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
       if (!withAnswer) return taken === undefined ? NOTHING : { ...NOTHING, taken };
       const interaction = {
         id,
-        type: pending.kind === 'command' ? 2 : 4,
+        type: TYPES[pending.kind],
         response_message_id: original?.id,
         response_message_loading: pending.shown.deferred,
         response_message_ephemeral: ((original?.flags ?? 0) & EPHEMERAL) !== 0,

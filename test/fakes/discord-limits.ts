@@ -1,4 +1,5 @@
 /** What Discord refuses of a message that its sender got wrong. */
+import { componentsRefusal } from './discord-components.js';
 import { isPayload, type UploadedFile } from './discord-form.js';
 import { EMPTY_MESSAGE, invalid, type Outcome, TOO_LARGE } from './discord-outcome.js';
 import { isSnowflake } from './discord-snowflake.js';
@@ -27,7 +28,8 @@ export function refusalOf(message: Payload, files: UploadedFile[], uploadBytes: 
   }
   if (files.length > MAX_FILES) return invalid('files', 'BASE_TYPE_MAX_LENGTH', 'Must be 10 or fewer.');
   if (files.some(({ bytes }) => bytes.length > uploadBytes)) return TOO_LARGE;
-  return text === '' && files.length === 0 && !hasEmbeds(message) ? EMPTY_MESSAGE : mentionsRefusal(message);
+  if (text === '' && files.length === 0 && !hasEmbeds(message)) return EMPTY_MESSAGE;
+  return mentionsRefusal(message) ?? componentsRefusal(message);
 }
 
 /** How large a file may be in a guild of this tier. */

@@ -202,6 +202,7 @@ export function createMessages(parts: MessageParts): Messages {
       type: answered === undefined ? origin.type : 19,
       pingsReplied: answered !== undefined && pinged.includes(answered.author.id),
       attachments: attach(json, files),
+      components: json.components ?? [],
       editedAt: null,
       extra: origin.extra,
       flags: Number(json.flags ?? 0) | (origin.ephemeral ? EPHEMERAL : 0),
@@ -220,6 +221,7 @@ export function createMessages(parts: MessageParts): Messages {
     if (json.flags !== undefined) {
       message.flags = (message.flags & ~SUPPRESS_EMBEDS) | (Number(json.flags) & SUPPRESS_EMBEDS);
     }
+    if (json.components !== undefined) message.components = json.components;
     if (files.length > 0) message.attachments = [...message.attachments, ...attach(json, files)];
     if ((message.flags & LOADING) !== 0) message.flags &= ~LOADING;
     else message.editedAt = now();
@@ -264,6 +266,7 @@ export function createMessages(parts: MessageParts): Messages {
         replyTo: null,
         pingsReplied: false,
         attachments: [],
+        components: [],
         flags: 0,
         nonce: null,
         editedAt: null,
@@ -298,6 +301,7 @@ export function createMessages(parts: MessageParts): Messages {
         nonce: null,
         pingsReplied: false,
         attachments: [],
+        components: [],
         editedAt: null,
         extra,
         flags: LOADING | (ephemeral ? EPHEMERAL : 0),

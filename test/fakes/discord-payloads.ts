@@ -162,7 +162,7 @@ export function messageOf(message: StoredMessage, world: World, options: { nonce
     tts: false,
     pinned: false,
     embeds: [],
-    components: [],
+    components: message.components,
     mentions: mentioned.map(userOf),
     mention_roles: [...content.matchAll(/<@&(\d+)>/g)].map((match) => match[1]),
     mention_everyone: /@(everyone|here)/.test(content),

@@ -139,7 +139,7 @@ export function createPeople(parts: {
       world.meet(from, parent.guild);
       const message: StoredMessage = {
         ...{ id, channel: thread, author: from, content, attachments: [], nonce: null, editedAt: null },
-        ...{ type: 0, replyTo: null, pingsReplied: false, flags: 0, extra: {} },
+        ...{ type: 0, replyTo: null, pingsReplied: false, flags: 0, extra: {}, components: [] },
       };
       world.store(message);
       const tellOfThread = () => tell(thread, 'THREAD_CREATE', { ...channelOf(thread), newly_created: true });
@@ -239,6 +239,7 @@ export function createPeople(parts: {
         author: from,
         content,
         attachments,
+        components: [],
         nonce: null,
         editedAt: null,
         type: type ?? (replyTo === undefined ? 0 : 19),

@@ -143,6 +143,13 @@ export function createWebhooks(parts: {
     };
   }
 
+  /** Buttons come back to an application: through a webhook that is nobody's, there are none. */
+  function componentsOfOthers({ owner }: Webhook, { components }: Payload): Outcome | null {
+    return owner.id === world.bot.id || !Array.isArray(components) || components.length === 0
+      ? null
+      : invalid('components', 'BASE_TYPE_BAD_LENGTH', 'Only webhooks of applications may have components.');
+  }
+
   function ownMessage(through: Through, id: string): StoredMessage | Outcome {
     const webhook = known(through);
     if ('status' in webhook) return webhook;
@@ -181,7 +188,8 @@ export function createWebhooks(parts: {
       const room = roomOf(webhook, query);
       if (room === undefined) return UNKNOWN_CHANNEL;
       if (room.archived && room.locked) return THREAD_ARCHIVED;
-      const refusal = authorRefusal(json) ?? refusalOf(json, files, mostIn(room));
+      const refusal =
+        authorRefusal(json) ?? refusalOf(json, files, mostIn(room)) ?? componentsOfOthers(webhook, json);
       if (refusal !== null) return refusal;
       // It answers nothing, and no key is kept of it.
       const { message_reference: _reference, nonce: _nonce, ...said } = json;

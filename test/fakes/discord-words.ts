@@ -172,6 +172,13 @@ export interface Interaction {
   messages: SentMessage[];
 }
 
+/** Somebody presses a button below a message of ours: the one with this label, or the n-th from 0. */
+export interface Pressing {
+  from: User;
+  messageId: string;
+  which: string | number;
+}
+
 export interface Match {
   method?: string;
   /** Tried on the path without the version. */
@@ -319,6 +326,9 @@ export interface FakeDiscord {
   command(invocation: Invocation): Interaction;
   /** Somebody reacts to a message. */
   react(from: User, channelId: string, messageId: string, emoji: string): void;
+  press(pressing: Pressing): Interaction;
+  /** The event of an interaction comes once more. */
+  again(interaction: Interaction): void;
   /** The option that is `focused` is being typed. */
   autocomplete(invocation: Invocation): Interaction;
   attachment(

@@ -56,6 +56,7 @@ export interface StoredMessage {
   /** Whether the answered one's author is told. */
   pingsReplied: boolean;
   attachments: unknown[];
+  components: unknown;
   flags: number;
   nonce: string | null;
   editedAt: number | null;

@@ -187,6 +187,8 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     ...people,
     ...webhooks.byPeople,
     command: (invocation) => interactions.begin('command', invocation),
+    press: interactions.press,
+    again: interactions.again,
     autocomplete: (invocation) => interactions.begin('autocomplete', invocation),
     attachment: (name, bytes, type = null, more) => cdn.add(name, bytes, type, more),
     expireLinks: cdn.expireLinks,

@@ -22,6 +22,8 @@ export interface Talk {
   said(saying: Saying, bots: FakeBot[], files: (bot: FakeBot) => Payload): Map<FakeBot, Payload>;
   /** A number for something that is no message to reply to. */
   next(bot: FakeBot): number;
+  /** Whether there is such a message in a chat, whoever wrote it. */
+  has(bot: FakeBot, chatId: number, number: number): boolean;
 }
 
 export function createTalk(main: () => FakeBot): Talk {
@@ -75,6 +77,7 @@ export function createTalk(main: () => FakeBot): Talk {
   return {
     chat,
     next,
+    has: (bot, chatId, number) => find(bot, chatId, number) !== undefined,
 
     wrote(bot, chatId, shown) {
       const message: Told = {

@@ -12,6 +12,7 @@ import { type Copy, chatOf, type Person, type Said, type Saying } from './telegr
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
 import { draftRefusalOf, refusalOf, uploadRefusalOf } from './telegram-limits.js';
+import { createPresses, markupRefusalOf, type Press } from './telegram-presses.js';
 import { createFileStore } from './telegram-store.js';
 import { createTalk } from './telegram-talk.js';
 import { createWatch } from './watch.js';
@@ -69,6 +70,12 @@ export interface FakeTelegram {
   drafts: Draft[];
   /** Somebody puts a sign to a message of a bot's. In groups only bots that are administrators hear of it: all are here. */
   react(from: Person, to: SentMessage, emoji: string): void;
+  /** Somebody presses a button below a message of a bot's: the one with this label, or the n-th from 0. */
+  press(from: Person, on: SentMessage, which: string | number): Press;
+  /** The same press comes once more, as after an answer to getUpdates that got lost. */
+  pressAgain(press: Press): void;
+  /** Every press so far, and whether it was answered. */
+  presses: Press[];
   /** Somebody deletes a message of a bot's. */
   vanish(message: SentMessage): void;
   /** Somebody presses the button below the newest draft in a chat. */
@@ -120,6 +127,8 @@ interface Settings {
   answerDelayMs: number;
   /** Whether the server knows drafts. */
   drafts: boolean;
+  /** How long after a press its answer is taken. */
+  pressAnswerMs: number;
   /** Messages and edits to one chat in a second; one more is a flood. */
   perChatPerSecond: number;
   /** What Telegram makes of an edited text. */
@@ -143,11 +152,13 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const settings: Settings = {
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
+    pressAnswerMs: 15_000,
     perChatPerSecond: Number.POSITIVE_INFINITY,
     alter: (text) => text,
   };
   const calls: Call[] = [];
   const ledger = createLedger();
+  const presses = createPresses(settings);
   const { sent } = ledger;
   const administrators = new Map<number, number[]>();
   /** What people said, by chat and the number of the bot that got it first. */
@@ -205,13 +216,14 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return taken;
   }
 
-  function shown({ messageId, chatId, bot, text, entities, document, at }: SentMessage): Payload {
+  function shown({ messageId, chatId, bot, text, entities, document, markup, at }: SentMessage): Payload {
     const { id, is_bot, first_name, username } = bots.all.find((one) => one.id === bot)?.me ?? main.me;
     const message = {
       message_id: messageId,
       from: { id, is_bot, first_name, username },
       chat: { id: chatId, type: talk.chat(chatId).type },
       date: Math.floor(at / 1000),
+      ...(markup === null ? {} : { reply_markup: markup }),
     };
     if (document === null) return { ...message, text, ...(entities.length > 0 ? { entities } : {}) };
     return {
@@ -228,8 +240,18 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     };
   }
 
+  function authorOf(message: SentMessage): FakeBot {
+    return bots.all.find(({ id }) => id === message.bot) ?? main;
+  }
+
   function edited(bot: FakeBot, payload: Payload): Outcome {
     const message = ledger.edit(bot, { ...payload, text: settings.alter(String(payload.text)) });
+    return 'status' in message ? message : { result: shown(message) };
+  }
+
+  function markupEdited(bot: FakeBot, payload: Payload): Outcome {
+    const isThere = talk.has(bot, Number(payload.chat_id), Number(payload.message_id));
+    const message = ledger.editMarkup(bot, payload, isThere);
     return 'status' in message ? message : { result: shown(message) };
   }
 
@@ -255,12 +277,15 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       const outside = bots.refusalFor(bot, talk.chat(chatId));
       if (outside !== null) return outside;
     }
+    const unfitMarkup = refuse(markupRefusalOf(payload));
     switch (method) {
       case 'sendMessage':
       case 'editMessageText':
-        return refuse(refusalOf(payload)) ?? floodIn(chatId);
+        return refuse(refusalOf(payload)) ?? unfitMarkup ?? floodIn(chatId);
       case 'sendDocument':
-        return uploadRefusalOf(payload) ?? floodIn(chatId);
+        return uploadRefusalOf(payload) ?? unfitMarkup ?? floodIn(chatId);
+      case 'editMessageReplyMarkup':
+        return unfitMarkup ?? floodIn(chatId);
       case 'sendMessageDraft':
         return refuse(draftRefusalOf(payload));
       default:
@@ -281,6 +306,10 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return { result: shown(take(bot, payload, response)) };
       case 'editMessageText':
         return edited(bot, payload);
+      case 'editMessageReplyMarkup':
+        return markupEdited(bot, payload);
+      case 'answerCallbackQuery':
+        return presses.answer(payload) ?? { result: true };
       case 'deleteMessage':
         return ledger.remove(bot, payload) ?? { result: true };
       case 'sendMessageDraft':
@@ -451,6 +480,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         if (bots.refusalFor(bot, chat) === null) bot.updates.push({ message_reaction: reaction });
       }
     },
+    press: (from, on, which) => presses.press(authorOf(on), from, on, which, shown(on)),
+    pressAgain: (press) => presses.repeat(authorOf(press.message), press),
+    presses: presses.all,
     vanish(message) {
       message.gone = true;
     },
@@ -557,7 +589,7 @@ const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found'
 /** What only a bot that is in the chat may do. */
 const TO_A_CHAT = new Set([
   ...['sendMessage', 'sendDocument', 'sendMessageDraft', 'sendChatAction'],
-  ...['editMessageText', 'deleteMessage', 'getChatAdministrators'],
+  ...['editMessageText', 'editMessageReplyMarkup', 'deleteMessage', 'getChatAdministrators'],
 ]);
 
 /** What a bot gets of a group although its privacy mode is on. */

@@ -114,6 +114,8 @@ export interface WorkbenchOptions {
   /** What fetches files on the channel; it has none. */
   fetch?: Channel['fetch'];
   recognisesResends?: true;
+  /** The channel shows choices as buttons. */
+  buttons?: true;
   /** What the channel may send; left out: as much as there is. */
   limits?: Partial<ChannelLimits>;
   /** The names under which people see the bot. */
@@ -196,6 +198,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.isAdministrator === undefined ? {} : { isAdministrator: options.isAdministrator }),
     ...(options.names === undefined ? {} : { names: () => options.names ?? [] }),
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
+    ...(options.buttons ? { buttons: true } : {}),
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
   const { contextTokens = 100_000 } = options;

@@ -1,8 +1,9 @@
 /** The fake Discord as one of the platforms that the conversation script and the kills run on. */
 import { startFakeDiscord } from '../fakes/discord.js';
 import { invocationOf } from '../fakes/discord-commands.js';
+import { buttonsIn } from '../fakes/discord-components.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
-import type { FakeDiscord, User } from '../fakes/discord-words.js';
+import type { FakeDiscord, Interaction, User } from '../fakes/discord-words.js';
 import type { Image, Person, Place, Platform, Saying } from './platform.js';
 
 const GUILD = '400000000000000000';
@@ -28,6 +29,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
   });
   const channels = new Set<string>();
   const removed = new Set<string>();
+  const presses: Interaction[] = [];
   const listeners: ((event: 'sent' | 'intake') => void)[] = [];
 
   function tell(event: 'sent' | 'intake'): void {
@@ -78,6 +80,10 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     album: (saying, images) => [say(saying, images)],
     edit: (place, id, text) => discord.edit(channelOf(place), id, text),
     react: (from, place, id, sign) => discord.react(userOf(from), channelOf(place), id, sign),
+    press(from, _place, id, label) {
+      presses.push(discord.press({ from: userOf(from), messageId: id, which: label }));
+    },
+    unanswered: () => presses.filter(({ answered }) => !answered).length,
     remove(place, id) {
       removed.add(id);
       discord.remove(channelOf(place), id);
@@ -103,7 +109,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
       discord.sent
         .filter(({ channelId, id }) => channelId === channelOf(place) && !removed.has(id))
         .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
-        .map(({ id, content, files, replyTo, at, cut, answered, username }) => ({
+        .map(({ id, channelId, content, files, replyTo, at, cut, answered, username }) => ({
           id,
           text: content.replace(QUOTE, ''),
           files: files.map(({ name }) => name),
@@ -111,6 +117,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
           at,
           cut: cut || !answered,
           speaker: username,
+          buttons: buttonsIn(discord.message(channelId, id)?.components).map(({ label }) => label),
           heading: /^\*\*([^*\n]+)\*\*(?:\n|$)/.exec(content)?.[1] ?? null,
         })),
     typing: (place) => discord.typing.filter((channelId) => channelId === channelOf(place)).length,

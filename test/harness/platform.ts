@@ -47,6 +47,8 @@ export interface Shown {
   speaker: string | null;
   /** What it begins with in bold, alone on a line: where the platform has no face for a persona, its name. */
   heading: string | null;
+  /** The labels of the buttons below it, where the platform has buttons. */
+  buttons?: string[];
 }
 
 /** Whose words it is, as people can see; null where only our account's name stands there. */
@@ -92,6 +94,10 @@ export interface Platform {
   edit(place: Place, id: string, text: string): void;
   /** A person puts a sign to one of our messages. */
   react(from: Person, place: Place, id: string, sign: string): void;
+  /** A person presses the button with this label below one of our messages. Left out where there are no buttons. */
+  press?(from: Person, place: Place, id: string, label: string): void;
+  /** How many presses were not answered: their buttons still spin, or have failed. */
+  unanswered?(): number;
   /** A message is taken back by whoever wrote it; one of ours, by an administrator. */
   remove(place: Place, id: string): void;
   /** Whether the platform has a native form of commands; then `command` gives one, else it is typed. */

@@ -1,5 +1,6 @@
 /** What a channel is told with every message, for tests that only care about some of it. */
-import type { Reception, SendOptions } from '../../src/core/channel.js';
+import type { ChoiceOutcome, Reception, SendOptions } from '../../src/core/channel.js';
+import type { InboundBatch } from '../../src/core/message.js';
 
 export function sendOptions(given: Partial<SendOptions> = {}): SendOptions {
   return {
@@ -11,3 +12,9 @@ export function sendOptions(given: Partial<SendOptions> = {}): SendOptions {
 
 /** What `receive` answers where everybody is let in. */
 export const ALL_LET_IN: Reception = { turnedAway: [], settled: async () => {} };
+
+/** The same where something was chosen: all that was has this outcome. */
+export function letIn({ events }: Pick<InboundBatch, 'events'>, became: ChoiceOutcome): Reception {
+  const chosen = events.flatMap((event) => (event.kind === 'choice' ? [event.platformMessageId] : []));
+  return { ...ALL_LET_IN, choices: new Map(chosen.map((id) => [id, became])) };
+}

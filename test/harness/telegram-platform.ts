@@ -6,6 +6,7 @@ import { startFakeTelegram } from '../fakes/telegram.js';
 import type { Payload } from '../fakes/telegram-body.js';
 import { type Chat, group, type Saying as TelegramSaying } from '../fakes/telegram-chats.js';
 import { origins } from '../fakes/telegram-kinds.js';
+import { buttonsOf } from '../fakes/telegram-presses.js';
 import type { Image, Person, Place, Platform, Saying } from './platform.js';
 
 const LOOK_EVERY_MS = 1;
@@ -96,6 +97,12 @@ export async function telegramPlatform({
       if (ours === undefined) throw new Error(`we sent no message ${id} to ${chatIdOf(place)}`);
       telegram.react({ id: idOf(from), first_name: from.name }, ours, sign);
     },
+    press(from, place, id, label) {
+      const ours = sentIn(place).find(({ messageId }) => String(messageId) === id);
+      if (ours === undefined) throw new Error(`we sent no message ${id} to ${chatIdOf(place)}`);
+      telegram.press({ id: idOf(from), first_name: from.name }, ours, label);
+    },
+    unanswered: () => telegram.presses.filter(({ answered }) => !answered).length,
     remove(place, id) {
       // Telegram tells a bot nothing of it.
       const ours = sentIn(place).find(({ messageId }) => String(messageId) === id);
@@ -117,6 +124,7 @@ export async function telegramPlatform({
         cut: sent.cut || !sent.answered,
         speaker: bots.find(({ bot }) => bot.id === sent.bot)?.name ?? null,
         heading: headingOf(sent),
+        buttons: buttonsOf(sent).map(({ text }) => text),
       })),
     typing: (place) =>
       telegram

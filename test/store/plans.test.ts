@@ -52,6 +52,7 @@ const READ_WHOLE = [
   'json_each',
   'nearby',
   'question',
+  'offer',
   'shown',
   'early_result',
 ];
@@ -219,7 +220,23 @@ async function useEverything(store: Store): Promise<void> {
     now: NOW,
     expiresAt: NOW + 9,
   };
-  await store.requestPairing({ ...request, answerEveryMs: 0, most: 3, answer });
+  const offer = {
+    ...{ key: 'o', room: CHAT, senderId: 'test_ann', until: NOW + 9 },
+    options: [{ label: '', command: { name: 'help', argument: '' } }],
+  };
+  const post = { ...to, delivery: delivery('pairing:2', 'x') };
+  await store.requestPairing({
+    ...request,
+    answerEveryMs: 0,
+    most: 3,
+    answer,
+    announcements: [{ post, offer }],
+  });
+  await store.offer('o', NOW);
+  await store.offers({ room: CHAT, senderId: 'test_ann', now: NOW });
+  const pressed = { kind: 'choice', chat: chatAt(CHAT), value: 'o.0', platformMessageId: 'p' } as const;
+  await receive(store, [{ ...pressed, sender: { id: 'test_ann', name: '', administrator: false } }]);
+  await store.refuse({ code: 'Z', now: NOW, quietUntil: NOW });
   await store.requestPairing({ ...request, code: 'B', answerEveryMs: 0, most: 3, answer });
   await store.noteGroup({ chatId: 'test_-1', title: 'a', now: NOW });
   await store.noteGroup({ chatId: 'test_-1', title: 'b', now: NOW });

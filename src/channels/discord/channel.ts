@@ -25,6 +25,7 @@ import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
+import { createPresses } from './presses.js';
 import { createQuotes } from './quotes.js';
 import { createResends } from './resend.js';
 import { edit, remove, send } from './send.js';
@@ -47,7 +48,7 @@ export interface DiscordParts {
 }
 
 export type Discord = Required<
-  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'buttons' | 'facesAlone'>
+  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'facesAlone'>
 > &
   Pick<Channel, 'facesAlone'>;
 
@@ -68,6 +69,7 @@ export function createDiscord(given: DiscordParts): Discord {
   const speaker = createSpeaker(base, identity, webhooks, directory);
   const resends = createResends(base, identity, webhooks);
   const answers = createAnswers(base, resends);
+  const presses = createPresses(base);
   const isAdministrator = createAdministrators(base, directory);
   const quotes = createQuotes(base, directory);
   const uploads = createUploads(directory);
@@ -100,6 +102,7 @@ export function createDiscord(given: DiscordParts): Discord {
       const { id, name, username } = me;
       return [...new Set([name, ...(username === undefined ? [] : [username]), ...directory.nicksOf(id)])];
     },
+    buttons: true,
     status: () => (storing.status().connected ? connecting.status() : storing.status()),
 
     async start(receive, signal) {
@@ -111,6 +114,7 @@ export function createDiscord(given: DiscordParts): Discord {
         session,
         directory,
         answers,
+        presses,
         resends,
         webhooks,
         quotes,
@@ -129,6 +133,7 @@ export function createDiscord(given: DiscordParts): Discord {
       stopping.abort();
       await listening?.done;
       answers.close();
+      await presses.close();
       api.close();
     },
 

@@ -2,7 +2,13 @@
  * Discord's events in our words. Pure, and total: whatever a payload holds, it becomes an event or nothing. Messages
  * of ours (also through our webhooks), of bots and webhooks, of Discord itself (somebody joined, pinned, boosted) are nothing.
  */
-import type { Attachment, InboundChat, InboundEvent, InboundMessage } from '../../core/message.js';
+import type {
+  Attachment,
+  InboundChat,
+  InboundChoice,
+  InboundEvent,
+  InboundMessage,
+} from '../../core/message.js';
 import { typedForm } from './commands.js';
 import { type Directory, holdsManagement, type Place, placeOf } from './directory.js';
 import type { Me } from './identity.js';
@@ -23,8 +29,9 @@ export interface Known {
 const SAID = new Set([0, 19]);
 /** What bots answer to commands. */
 const ANSWERED = new Set([20, 23]);
-/** The kind of interaction that is a command. */
+/** The kinds of interaction that are a command and a pressed button. */
 const COMMAND = 2;
+const PRESS = 3;
 
 export function inbound(kind: string, payload: unknown, known: Known): InboundEvent | null {
   switch (kind) {
@@ -38,7 +45,7 @@ export function inbound(kind: string, payload: unknown, known: Known): InboundEv
     case 'MESSAGE_REACTION_ADD':
       return reactionOf(payload, known);
     case 'INTERACTION_CREATE':
-      return commandOf(payload, known);
+      return commandOf(payload, known) ?? choiceOf(payload, known);
     default:
       return null;
   }
@@ -149,6 +156,28 @@ function commandOf(payload: unknown, { directory }: Known): InboundMessage | nul
     sentAt: timeOf(id),
     mentionsBot: true,
     replyTo: null,
+  };
+}
+
+function choiceOf(payload: unknown, { directory }: Known): InboundChoice | null {
+  const press = read.press(payload);
+  const user = press?.member?.user ?? press?.user;
+  if (press?.type !== PRESS || user === undefined) return null;
+  const { id, data, member } = press;
+  const place = placeOf(directory, press);
+  const permissions = member?.permissions;
+  return {
+    kind: 'choice',
+    chat: chatOf(place),
+    threadId: place.threadId,
+    sender: {
+      address: user.id,
+      name: nameOf(user, member?.nick),
+      administrator: permissions !== undefined && holdsManagement(permissions),
+    },
+    platformMessageId: id,
+    value: data.custom_id,
+    sentAt: timeOf(id),
   };
 }
 

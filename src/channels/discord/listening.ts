@@ -20,6 +20,7 @@ import { createIntake } from './intake.js';
 import { createLookup } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
+import type { Presses } from './presses.js';
 import { createQueue } from './queue.js';
 import type { Quotes } from './quotes.js';
 import type { Resends } from './resend.js';
@@ -27,8 +28,9 @@ import type { Packet, Session } from './session.js';
 import type { Uploads } from './uploads.js';
 import type { Webhooks } from './webhooks.js';
 
-/** Kinds of interactions, and of an answer to the second. */
+/** Kinds of interactions, and of an answer to the last. */
 const COMMAND = 2;
+const PRESS = 3;
 const AUTOCOMPLETION = 4;
 const CHOICES = 8;
 
@@ -40,6 +42,7 @@ export interface ListeningParts extends Base {
   session: Session;
   directory: Directory;
   answers: Answers;
+  presses: Presses;
   resends: Resends;
   webhooks: Webhooks;
   quotes: Quotes;
@@ -60,8 +63,8 @@ export interface Listening {
 }
 
 export function listen(parts: ListeningParts, receive: Receive, signal: AbortSignal): Listening {
-  const { options, api, identity, session, directory, answers, resends, webhooks, quotes, uploads, log } =
-    parts;
+  const { options, api, identity, session, directory, answers, presses, resends, webhooks } = parts;
+  const { quotes, uploads, log } = parts;
 
   function eventOf({ kind, payload }: Pick<Packet, 'kind' | 'payload'>): InboundEvent | null {
     const me = identity.known();
@@ -124,7 +127,9 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         const most = interaction?.attachment_size_limit;
         if (interaction !== undefined && most !== undefined) uploads.note(interaction.channel_id, most);
         if (interaction?.type === AUTOCOMPLETION) void suggest(interaction);
-        if (interaction?.type !== COMMAND) return false;
+        const press = interaction?.type === PRESS ? read.press(payload) : undefined;
+        if (press !== undefined) presses.open(press);
+        if (interaction?.type !== COMMAND) return press !== undefined;
         awaitAnswer(interaction, eventOf(packet));
         return true;
       }

@@ -3,6 +3,7 @@ import type { Part, Recipient } from '../../core/channel.js';
 import { cut, type Limits } from '../markdown/cut.js';
 import { discordLength, discordText } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
+import { type ActionRow, componentsOf } from './buttons.js';
 import { isSnowflake } from './snowflake.js';
 
 /** In characters (code points), with the markup. */
@@ -13,6 +14,7 @@ export interface Content {
   content?: string;
   allowed_mentions: { parse: []; replied_user: boolean; users?: string[] };
   flags?: number;
+  components?: ActionRow[];
 }
 
 export interface Words {
@@ -90,6 +92,7 @@ export function contentOf(part: Part, { linkPreviews }: { linkPreviews: boolean 
     ...(content.trim() === '' ? {} : { content }),
     allowed_mentions: { parse: [], replied_user: true },
     ...(linkPreviews ? {} : { flags: SUPPRESS_EMBEDS }),
+    ...(part.choices === undefined ? {} : { components: componentsOf(part.choices) }),
   };
 }
 

@@ -95,6 +95,12 @@ const interaction = record(
   },
 );
 
+/** A button below a message of ours was pressed. */
+const press = record(
+  { id, token: text, application_id: id, channel_id: id, type: whole, data: record({ custom_id: text }, {}) },
+  { guild_id: id, user, member, channel: record({}, channelFields) },
+);
+
 const channel = record({ id }, channelFields);
 const role = record({ id }, { name: text, permissions: bits, tags: record({}, { bot_id: id }) });
 const guildFields = { name: text, owner_id: id, unavailable: flag, premium_tier: whole };
@@ -118,6 +124,7 @@ const schemas = {
   sent,
   answer,
   interaction,
+  press,
   channel,
   /** A member of a guild, as it is told with every change. */
   memberChange: record({ guild_id: id, user }, memberFields),
@@ -151,6 +158,7 @@ export type Content = Pick<Message, keyof typeof content>;
 /** A message, or one that is answered: perhaps it only passes on another one. */
 export type Shown = Content & Pick<Message, keyof typeof forwarded>;
 export type Interaction = z.output<typeof interaction>;
+export type Press = z.output<typeof press>;
 export type User = z.output<typeof user>;
 export type ChannelPayload = z.output<typeof channel>;
 export type GuildPayload = z.output<typeof guild>;

@@ -11,6 +11,7 @@ import { backoffMs } from '../kit/supervise.js';
 import type { Answers } from './answers.js';
 import type { Base } from './api.js';
 import type { Identity } from './identity.js';
+import type { Presses } from './presses.js';
 import type { Packet, Session } from './session.js';
 
 /** So that no transaction becomes too long for those of others. */
@@ -28,12 +29,13 @@ export type Queue = ReturnType<typeof createQueue>;
 interface QueueParts extends Base {
   identity: Identity;
   answers: Answers;
+  presses: Presses;
   session: Session;
   storing: State;
 }
 
 export function createQueue(parts: QueueParts, receive: Receive, signal: AbortSignal) {
-  const { identity, answers, session, storing, clock, log } = parts;
+  const { identity, answers, presses, session, storing, clock, log } = parts;
   let waiting: Item[] = [];
   let working: Promise<void> | null = null;
 
@@ -45,6 +47,7 @@ export function createQueue(parts: QueueParts, receive: Receive, signal: AbortSi
       for (const { platformMessageId, why } of reception?.turnedAway ?? []) {
         void answers.turnAway(platformMessageId, why);
       }
+      for (const [id, became] of reception?.choices ?? []) presses.settle(id, became);
       for (const { finish } of batch) finish();
     }
     for (const { finish } of waiting) finish();

@@ -188,7 +188,7 @@ export async function edit(
     // What was there goes, also where nothing takes its place.
     const shown = isPlain ? part : withName(part, options);
     const quote = by.kind === 'webhook' ? await quotes.of(to, options.replyTo, options.signal) : null;
-    const body = { content: '', ...quoted(contentOf(shown, channelOptions), quote, isShort) };
+    const body = { content: '', components: [], ...quoted(contentOf(shown, channelOptions), quote, isShort) };
     const call = { ...callOn(by, 'PATCH', to, id), body };
     const answer = read.answer(await api.call(call, options.signal));
     // Discord takes white space at the ends away.

@@ -16,6 +16,7 @@ import { poll } from './intake.js';
 import { numberCopies, readFileId } from './message-id.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
+import { createPresses } from './presses.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
 
@@ -44,6 +45,7 @@ export function createTelegram(
   const bots = createBots(options, { clock, log });
   const { main } = bots;
   const state = createState(clock);
+  const presses = createPresses(log);
   const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
   const isCalled = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
   const called = isCalled ? createWebhook(webhookUrl, webhookSecret) : null;
@@ -69,6 +71,7 @@ export function createTelegram(
       perChatPerSecond: { direct: 1, group: 20 / 60 },
     },
     compose,
+    buttons: true,
     status: state.status,
 
     async start(receive, until) {
@@ -77,7 +80,8 @@ export function createTelegram(
         const isMain = bot === main;
         // The channel's status is that of its main bot; the other bots' is in the log alone.
         const status = isMain ? state : createState(clock);
-        const intake = { bot, bots, receive, numbered: numberCopies(), state: status, clock, log, signal };
+        const taking = { bot, bots, receive, numbered: numberCopies(), presses };
+        const intake = { ...taking, state: status, clock, log, signal };
         return isMain && called !== null ? called.keep(intake) : poll(intake, cursor);
       });
       receiving = Promise.all(running);
@@ -93,6 +97,7 @@ export function createTelegram(
     async stop() {
       stopping.abort();
       await receiving;
+      await presses.idle();
       bots.close();
     },
 

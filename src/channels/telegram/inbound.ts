@@ -2,13 +2,14 @@
  * Telegram's updates in our words. Pure, and total: whatever an update holds, it becomes events or nothing.
  * Messages of bots, service messages and kinds we do not know are nothing.
  */
-import type { InboundEvent, InboundMessage } from '../../core/message.js';
+import type { InboundChoice, InboundEvent, InboundMessage } from '../../core/message.js';
 import { nameOf, senderOf } from './author.js';
 import type { OurBot } from './bots.js';
 import { saidIn } from './content.js';
 import { copyKeyOf, idOf, isShared, messageIdOf } from './message-id.js';
+import { pressIdOf } from './presses.js';
 import { repliedFilesOf, replyOf } from './reply.js';
-import { type Message, type Reaction, readUpdate, type Stopped } from './update.js';
+import { type Message, type Press, type Reaction, readUpdate, type Stopped } from './update.js';
 
 interface Receiver {
   /** The bot that got the update. */
@@ -36,6 +37,7 @@ function eventOf(update: unknown, receiver: Receiver): InboundEvent | null {
   if (read?.message) return moveOf(read.message) ?? messageOf(read.message, receiver);
   if (read?.edited_message) return editOf(read.edited_message, receiver);
   if (read?.message_reaction) return reactionOf(read.message_reaction, receiver);
+  if (read?.callback_query) return choiceOf(read.callback_query, receiver);
   const { stopped_message_generation: stopped, update_id: id } = read ?? {};
   return stopped && id !== undefined ? stopOf(stopped, id, receiver) : null;
 }
@@ -104,6 +106,20 @@ function reactionOf(reaction: Reaction, receiver: Receiver): InboundEvent | null
   };
 }
 
+function choiceOf(press: Press, { bot }: Receiver): InboundChoice | null {
+  const { from, message, data } = press;
+  if (message === undefined || data === undefined || from.is_bot) return null;
+  return {
+    kind: 'choice',
+    chat: addressOf(message.chat),
+    threadId: threadOf(message),
+    sender: { address: String(from.id), name: nameOf(from), administrator: false },
+    platformMessageId: pressIdOf(bot, press),
+    value: data,
+    sentAt: 0,
+  };
+}
+
 /** A custom emoji comes as a number without meaning, a paid one is a star. */
 function emojiOf({ type, emoji }: { type: string; emoji?: string | undefined }): string {
   return emoji || (type === 'paid' ? '⭐' : 'an emoji');
@@ -132,7 +148,7 @@ function stopOf(
 }
 
 /** A reply outside of topics has a thread id, too, but is in no thread; the general topic has none. */
-function threadOf(message: Message): string | null {
+function threadOf(message: Pick<Message, 'is_topic_message' | 'message_thread_id'>): string | null {
   const { is_topic_message, message_thread_id } = message;
   return is_topic_message && message_thread_id !== undefined ? String(message_thread_id) : null;
 }

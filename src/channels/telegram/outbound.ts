@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Mark, Part, Recipient } from '../../core/channel.js';
 import { cut } from '../markdown/cut.js';
 import { parse } from '../markdown/parse.js';
+import { type Keyboard, keyboardOf } from './keyboard.js';
 
 /** In UTF-16 units, without the markup. */
 const MAX_TEXT = 4096;
@@ -24,6 +25,7 @@ export interface SendRequest {
   entities?: Entity[];
   message_thread_id?: number;
   reply_parameters?: { message_id: number; allow_sending_without_reply: true };
+  reply_markup?: Keyboard;
 }
 
 /** With room for `spare` characters before each part, and a mark on them. */
@@ -36,6 +38,7 @@ export function sendRequest(to: Recipient, part: Part, replyTo: string | null): 
   const entities = entitiesOf(part.marks);
   const request: SendRequest = { chat_id: chatId(to.address), text: part.text };
   if (entities.length > 0) request.entities = entities;
+  if (part.choices !== undefined) request.reply_markup = keyboardOf(part.choices);
   const thread = numeric(to.threadId);
   if (thread !== null) request.message_thread_id = thread;
   const answered = numeric(replyTo);
@@ -45,7 +48,7 @@ export function sendRequest(to: Recipient, part: Part, replyTo: string | null): 
   return request;
 }
 
-/** The payload of editMessageText. */
+/** The payload of editMessageText: without buttons, those that were there go. */
 export function editRequest(to: Recipient, number: number, part: Part) {
   return { ...withoutThread(sendRequest(to, part, null)), message_id: number };
 }

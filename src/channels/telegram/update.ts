@@ -116,6 +116,15 @@ const reaction = record(
   { user, actor_chat: chat, date: whole, old_reaction: reactions, new_reaction: reactions },
 );
 
+/** Somebody pressed a button below a message of ours, which may be too old to be shown. */
+const press = record(
+  { id: text, from: user },
+  {
+    data: text,
+    message: record({ message_id: whole, chat }, { message_thread_id: whole, is_topic_message: flag }),
+  },
+);
+
 /** Updates of unknown kinds have none of these fields. */
 export const readUpdate = reader(
   record(
@@ -126,6 +135,7 @@ export const readUpdate = reader(
       edited_message: message,
       message_reaction: reaction,
       stopped_message_generation: stopped,
+      callback_query: press,
     },
   ),
 );
@@ -139,6 +149,7 @@ export type Content = Pick<Message, keyof typeof content>;
 export type Files = Pick<Message, keyof typeof files>;
 export type Origin = z.output<typeof origin>;
 export type Stopped = z.output<typeof stopped>;
+export type Press = z.output<typeof press>;
 export type Reaction = z.output<typeof reaction>;
 
 /** The kinds of updates we ask Telegram for. */
@@ -147,4 +158,5 @@ export const ALLOWED_UPDATES = [
   'edited_message',
   'message_reaction',
   'stopped_message_generation',
+  'callback_query',
 ] as const;

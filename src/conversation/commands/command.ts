@@ -1,7 +1,9 @@
 /** The interface of a chat command. To add one, add a file and a line in `list.ts`. */
+import type { OfferedOption } from '../../core/access.js';
 import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { Greeting } from '../../core/delivery.js';
+import type { ChatId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
@@ -11,6 +13,8 @@ import type { Services } from '../services.js';
 export interface Command extends CommandDescription {
   /** Whether it changes something: in groups, only owners and the group's administrators may then use it. */
   changes(argument: string): boolean;
+  /** Only owners may use it, wherever they are. */
+  ownersOnly?: true;
   /** It concerns the chat and all its personas, even if it was sent to the account of one. */
   ofChat?: true;
   run(call: CommandCall, services: CommandServices): Promise<CommandAnswer>;
@@ -38,6 +42,18 @@ export interface CommandAnswer {
   text: string;
   /** Changes in the store, in one transaction with the answer. */
   effects?: CommandEffect[];
+  /**
+   * Of which one may be chosen, once: by buttons below the text, or numbers. A question among the effects asks the same.
+   * At most 25.
+   */
+  choices?: {
+    options: OfferedOption[];
+    /** Where it is not whoever asked: whoever may give the commands. */
+    forAnybody?: true;
+    forMs: number;
+  };
+  /** Other chats to which something was posted. */
+  wakes?: ChatId[];
   /** Sent after the text, one by one. */
   files?: OutgoingFile[];
   /** A persona that appears by it, and what it says then: sent in its own name after the rest. */

@@ -3,6 +3,7 @@ import { archive } from './archive.js';
 import type { Command } from './command.js';
 import { help } from './help.js';
 import { memory } from './memory.js';
+import { pairing } from './pairing.js';
 import { persona } from './persona.js';
 import { reset } from './reset.js';
 import { start } from './start.js';
@@ -24,7 +25,15 @@ export const COMMANDS: readonly Command[] = [
   help,
 ];
 
-/** Every name and alias. */
+/** What a choice may become, and nobody can type. */
+const UNTYPED: readonly Command[] = [pairing];
+
+/** Every name and alias that can be typed. */
 export const COMMAND_NAMES: ReadonlySet<string> = new Set(
   COMMANDS.flatMap((command) => [command.name, ...command.aliases]),
 );
+
+/** By any of its names, also one that nobody can type. */
+export function commandCalled(called: string): Command | undefined {
+  return [...COMMANDS, ...UNTYPED].find(({ name, aliases }) => name === called || aliases.includes(called));
+}

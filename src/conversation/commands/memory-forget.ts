@@ -43,15 +43,20 @@ export async function forget(
   const { command } = call;
   const found = await search(command, wanted.phrase, services);
   if (isNothing(found)) return { text: NOWHERE };
+  const ifYes = { name: command.name, argument: `yes ${text}` };
   const asked: CommandEffect = {
     kind: 'ask',
     room: command.room,
     senderId: command.sender.id,
     askedBy: command.platformMessageId,
-    ifYes: { name: command.name, argument: `yes ${text}` },
+    ifYes,
     until: services.clock.now() + WAIT_MS,
   };
-  return { text: preview(found), effects: [asked] };
+  const options = [
+    { label: 'Forget', command: ifYes },
+    { label: 'Keep', command: { name: command.name, argument: 'keep' } },
+  ];
+  return { text: preview(found), effects: [asked], choices: { options, forMs: WAIT_MS } };
 }
 
 /** First the files, then the store. This command's own row loses the text last, so that a crash repeats the command. */

@@ -25,6 +25,8 @@ const VERBS: Record<string, { run: Verb; changes: boolean }> = {
   forget: { run: forget, changes: true },
   // The command that a yes to `forget` becomes; typing it counts as a yes.
   yes: { run: carryOut, changes: true },
+  // The other answer to `forget`.
+  keep: { run: async () => ({ text: 'All stays as it is.' }), changes: true },
   // With a turn's id: what a plain undo becomes that replies to a note on what was saved.
   undo: { run: undo, changes: true },
   // In a group, not everybody should be able to request all the files at once.

@@ -31,9 +31,33 @@ export function isUndo(text: string, mentionsBot: boolean): boolean {
 }
 
 function isJust(word: string, text: string, mentionsBot: boolean): boolean {
+  return (
+    withoutMention(text, mentionsBot)
+      .replace(/[\s.!]+$/, '')
+      .toLowerCase() === word
+  );
+}
+
+/** The number that a person said, and nothing else (`2`, `2.`, `2️⃣`), in the digits of any script; null for anything else. */
+export function numberIn(text: string, mentionsBot: boolean): number | null {
+  const said = withoutMention(text, mentionsBot)
+    .normalize('NFKC')
+    .replace(/[\ufe0f\u20e3]/g, '');
+  const [, digits] = /^(\p{Nd}{1,2})[.)]?$/u.exec(said) ?? [];
+  return digits === undefined ? null : Number(Array.from(digits, digitValue).join(''));
+}
+
+/** The ten digits of a script stand in a row. */
+function digitValue(digit: string): number {
+  const at = digit.codePointAt(0) ?? 0;
+  let value = 0;
+  while (/\p{Nd}/u.test(String.fromCodePoint(at - value - 1))) value++;
+  return value;
+}
+
+function withoutMention(text: string, mentionsBot: boolean): string {
   const said = visible(text);
-  const words = mentionsBot ? said.replace(/^@\S+\s+|\s+@\S+$/u, '') : said;
-  return words.replace(/[\s.!]+$/, '').toLowerCase() === word;
+  return mentionsBot ? said.replace(/^@\S+\s+|\s+@\S+$/u, '') : said;
 }
 
 function visible(text: string): string {

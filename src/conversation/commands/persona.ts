@@ -4,13 +4,13 @@
  */
 import type { ChatRecord } from '../../core/chat-record.js';
 import { DEFAULT_PERSONA } from '../../core/ids.js';
-import type { ModelChoice } from '../../core/model.js';
 import { filledIn, type Persona, personaName } from '../../core/persona.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import { firstWords } from '../greeting.js';
 import { presentIn, userIn } from '../participants.js';
 import type { Command, CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { words } from './parse.js';
+import { nameIn, setModel } from './persona-model.js';
 
 const USAGE = [
   'Usage:',
@@ -24,6 +24,10 @@ const USAGE = [
   '/persona delete NAME — remove one; its memory file stays',
   'Names with spaces stand in quotes.',
 ].join('\n');
+
+/** More would hide the rest of the chat on a phone. */
+const MOST_BUTTONS = 10;
+const HOUR_MS = 3_600_000;
 
 type Verb = (call: CommandCall, services: CommandServices, args: string[]) => Promise<CommandAnswer>;
 
@@ -80,14 +84,24 @@ function verbOf(argument: string): string {
   return Object.hasOwn(VERBS, verb) ? verb : '';
 }
 
-async function list({ command }: CommandCall, { personas }: CommandServices): Promise<CommandAnswer> {
+/** Who may switch gets a button for each that is not active. */
+async function list(call: CommandCall, { personas }: CommandServices): Promise<CommandAnswer> {
+  const { command } = call;
   const all = await personas.list(command.chat.id);
   const present = presentIn(command.chat, all);
   const names = all.map(({ id, name }) => {
     if (id === command.chat.activePersona) return `${name} (active)`;
     return present.includes(id) ? `${name} (here)` : name;
   });
-  return { text: `Personas: ${names.join(', ')}. Use /persona switch NAME to switch.` };
+  const text = `Personas: ${names.join(', ')}. Use /persona switch NAME to switch.`;
+  const others = all.filter(({ id }) => id !== command.chat.activePersona);
+  const maySwitch = command.chat.kind === 'direct' || (await call.mayChange()) === 'yes';
+  if (others.length === 0 || !maySwitch) return { text };
+  const options = others.slice(0, MOST_BUTTONS).map(({ id, name }) => ({
+    label: name,
+    command: { name: persona.name, argument: `switch ${id}` },
+  }));
+  return { text, choices: { options, forMs: HOUR_MS } };
 }
 
 async function show(
@@ -211,45 +225,6 @@ async function leave(
     text: `${text} You are talking with ${personaName(all, next)} now.`,
     effects: [gone, { kind: 'activate', chatId: chat.id, personaId: next }],
   };
-}
-
-async function setModel(
-  { command, isOwner }: CommandCall,
-  services: CommandServices,
-  args: string[],
-): Promise<CommandAnswer> {
-  const { personas } = services;
-  const model = args.at(-1);
-  const name = nameIn(args.slice(0, -1));
-  if (!model || !name) return { text: `Usage: /persona model NAME MODEL\n\n${modelsIn(services)}` };
-  const named = [services.facts.model, ...services.settings.choices.map((choice) => choice.name)];
-  if (!isOwner && !named.includes(model)) {
-    return { text: `${model} is not among the models that can be chosen here.\n\n${modelsIn(services)}` };
-  }
-  const set = await personas.setModel(command.chat.id, name, model);
-  return { text: set.ok ? `${set.persona.name} now uses the model ${model}.` : set.reason };
-}
-
-function modelsIn({ facts, settings }: CommandServices): string {
-  const own = `- ${facts.model} (the gateway’s)`;
-  const others = settings.choices
-    .filter(({ name }) => name !== facts.model)
-    .map((choice) => `- ${inWords(choice)}`);
-  return ['There are:', own, ...others].join('\n');
-}
-
-function inWords({ name, contextTokens, inputPrice, outputPrice }: ModelChoice): string {
-  const prices = [
-    inputPrice === undefined ? '' : `${inputPrice} for a million tokens read`,
-    outputPrice === undefined ? '' : `${outputPrice} for a million written`,
-  ];
-  const known = [contextTokens === undefined ? '' : `holds ${contextTokens} tokens`, ...prices];
-  const words = known.filter((each) => each !== '').join(', ');
-  return words === '' ? name : `${name} (${words})`;
-}
-
-function nameIn(args: string[]): string {
-  return args.join(' ').trim();
 }
 
 function nowActive(

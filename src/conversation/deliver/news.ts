@@ -5,6 +5,7 @@
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { ChatId } from '../../core/ids.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice } from '../../core/model.js';
+import { chatsOfOwners } from '../owner-chats.js';
 import type { Services } from '../services.js';
 
 type NewsServices = Pick<Services, 'store' | 'channels' | 'rulesFor' | 'clock' | 'log'> & {
@@ -24,7 +25,7 @@ export function withNews(model: ModelClient, services: NewsServices): ModelClien
     logged.add(key);
     const setting = `notice.${key}`;
     if ((await store.setting(setting)) === null) {
-      const chats = await chatsToTell(services);
+      const chats = await chatsOfOwners(services);
       for (const chat of chats) await post(services, chat, { key, text });
       // Whoever becomes an owner later is told then.
       if (chats.length === 0) return;
@@ -47,17 +48,6 @@ export function withNews(model: ModelClient, services: NewsServices): ModelClien
   }
 
   return { ...model, stream };
-}
-
-async function chatsToTell({ store, channels, rulesFor }: NewsServices): Promise<ChatRecord[]> {
-  const rules = [...channels.keys()].map(rulesFor);
-  const isHere = (chat: ChatRecord | null) => chat !== null && channels.has(chat.channel);
-  const control = new Set(rules.flatMap(({ controlChats }) => controlChats));
-  const found = await Promise.all([...control].map((id) => store.chat(id)));
-  const there = found.filter((chat) => isHere(chat)).flatMap((chat) => chat ?? []);
-  if (there.length > 0) return there;
-  const owners = new Set(rules.flatMap(({ owners: listed }) => listed));
-  return (await store.ownerChats([...owners])).filter(isHere);
 }
 
 /** Posting it twice has no effect. */

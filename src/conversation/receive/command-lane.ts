@@ -3,20 +3,23 @@
  * once per message id. A hung turn cannot delay them; they can end it. A failing command does not block the next: it
  * stays stored and is taken up again.
  */
+import type { Offer } from '../../core/access.js';
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
-import { addressOf, type RoomId } from '../../core/ids.js';
+import type { RoomId } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
-import { isOwner } from '../access.js';
-import { type Command, type CommandAnswer, NOT_CHECKED, type Permission } from '../commands/command.js';
-import { COMMANDS } from '../commands/list.js';
+import type { CommandEffect } from '../../core/route-store.js';
+import type { Command, CommandAnswer } from '../commands/command.js';
+import { COMMANDS, commandCalled } from '../commands/list.js';
 import type { Windows } from '../compaction/windows.js';
+import { withButtons, withNumbers } from '../deliver/choices.js';
 import type { Deliver } from '../deliver/deliver.js';
 import { deliveriesOf } from '../deliver/reply.js';
 import { greeterOf } from '../greeting.js';
 import type { Scheduler } from '../rooms/scheduler.js';
 import { leaseOf, type Services } from '../services.js';
+import { refusalOf, rightsOf } from './rights.js';
 
 export interface CommandLane {
   /** Runs commands in the order received. */
@@ -37,8 +40,6 @@ const RETRY_MS = 1_000;
 const TRIES = 3;
 /** A command during which the process has crashed this often is not run again. */
 const MOST_CRASHES = 5;
-/** If the platform does not say by then who is an administrator, it is not known. */
-const ASKING_MS = 5_000;
 
 export function createCommandLane(services: LaneServices): CommandLane {
   const { store, clock, log, scheduler } = services;
@@ -72,8 +73,9 @@ export function createCommandLane(services: LaneServices): CommandLane {
     if (!command) return;
     const answer = await answerTo(services, command);
     const channel = services.channels.get(command.chat.channel);
-    const deliveries = channel ? await deliveriesFor(services, channel, command, answer) : [];
-    const { effects = [] } = answer;
+    const offer = offerOf(services, command, answer);
+    const deliveries = channel ? await deliveriesFor(services, channel, command, answer, offer) : [];
+    const effects = offer === null ? (answer.effects ?? []) : offering(offer, answer.effects);
     const { abortedTurn } = await insist(() =>
       store.finishCommand({ id, now: clock.now(), effects, deliveries }),
     );
@@ -82,7 +84,7 @@ export function createCommandLane(services: LaneServices): CommandLane {
     // Nor may the room answer messages for which it has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
     services.metrics.count('commands_total', { command: command.name });
-    services.deliver.wake(command.chat.id);
+    for (const chat of [command.chat.id, ...(answer.wakes ?? [])]) services.deliver.wake(chat);
     if (effects.length > 0) scheduler.wake(room, 'settled');
   }
 
@@ -112,14 +114,10 @@ export function createCommandLane(services: LaneServices): CommandLane {
   };
 }
 
-function known({ name: called }: StoredCommand): Command | undefined {
-  return COMMANDS.find(({ name, aliases }) => name === called || aliases.includes(called));
-}
-
 /** Three attempts, then one plain sentence. */
 async function answerTo(services: LaneServices, command: StoredCommand): Promise<CommandAnswer> {
   const { log, clock } = services;
-  const found = known(command);
+  const found = commandCalled(command.name);
   if (command.crashes >= MOST_CRASHES) {
     log.error(
       { command: command.name, chat: command.chat.id },
@@ -157,41 +155,32 @@ async function runCommand(
   found: Command,
   command: StoredCommand,
 ): Promise<CommandAnswer> {
-  const { chat, sender } = command;
-  const standing = await services.store.standing({ chatId: chat.id, senderId: sender.id });
-  const owner = isOwner(services.rulesFor(chat.channel), sender.id, standing);
-  const mayChange = async (): Promise<Permission> => (owner ? 'yes' : administers(services, command));
-  if (chat.kind === 'group' && found.changes(command.argument)) {
-    const permission = await mayChange();
-    if (permission === 'unknown') return { text: NOT_CHECKED };
-    if (permission === 'no') return { text: 'Only owners and administrators of this group can do that.' };
-  }
+  const { chat } = command;
+  const giver = { ...command, channel: chat.channel };
+  const rights = await rightsOf(services, giver);
+  const refusal = await refusalOf(found, command, giver, rights);
+  if (refusal !== null) return { text: refusal };
   const interruptTurns = () => services.scheduler.interrupt(chat.id);
-  return found.run(
-    { command, isOwner: owner, mayChange, interruptTurns },
-    { ...services, commands: COMMANDS },
-  );
+  return found.run({ command, ...rights, interruptTurns }, { ...services, commands: COMMANDS });
 }
 
-async function administers(
-  { channels, clock, log }: LaneServices,
-  { chat, sender }: StoredCommand,
-): Promise<Permission> {
-  if (sender.administrator) return 'yes';
-  const channel = channels.get(chat.channel);
-  if (!channel?.isAdministrator) return 'no';
-  const late = new AbortController();
-  try {
-    const asked = channel
-      .isAdministrator(chat.address, addressOf(sender.id))
-      .then((isOne): Permission => (isOne ? 'yes' : 'no'));
-    return await Promise.race([asked, clock.sleep(ASKING_MS, late.signal).then((): Permission => 'unknown')]);
-  } catch (error) {
-    log.warn({ err: error, chat: chat.id }, 'the platform did not say who administers a group');
-    return 'unknown';
-  } finally {
-    late.abort();
-  }
+function offerOf(
+  { newId, clock }: LaneServices,
+  { room, chat, sender }: StoredCommand,
+  { choices }: CommandAnswer,
+): Offer | null {
+  if (choices === undefined || choices.options.length === 0) return null;
+  const { options, forAnybody, forMs } = choices;
+  // Who asks in the group's own name presses in theirs.
+  const isInTheirName = chat.kind === 'direct' || sender.id !== chat.id;
+  const senderId = forAnybody || !isInTheirName ? null : sender.id;
+  return { key: newId(), room, senderId, options, until: clock.now() + forMs };
+}
+
+/** The effects of an answer that offers something. */
+function offering(offer: Offer, effects: CommandEffect[] = []): CommandEffect[] {
+  const linked = effects.map((each) => (each.kind === 'ask' ? { ...each, offer: offer.key } : each));
+  return [...linked, { kind: 'offer', ...offer }];
 }
 
 async function deliveriesFor(
@@ -199,6 +188,7 @@ async function deliveriesFor(
   channel: Channel,
   { id, chat, platformMessageId }: StoredCommand,
   { text, files, appears }: CommandAnswer,
+  offer: Offer | null,
 ) {
   const origin = `command:${id}`;
   const all = await personas.list(chat.id).catch(() => []);
@@ -209,8 +199,10 @@ async function deliveriesFor(
     replyTo: isReply ? platformMessageId : null,
   };
   const greeter = appears && greeterOf(channel, { ...appears, personas: all }, origin);
+  const words = offer === null ? text : withNumbers(channel, text, offer.options);
+  const said = deliveriesOf(channel, words, from, files);
   return [
-    ...deliveriesOf(channel, text, from, files),
+    ...(offer === null ? said : withButtons(channel, said, offer)),
     ...(greeter ? deliveriesOf(channel, appears.greeting.text, greeter) : []),
   ];
 }

@@ -2,10 +2,17 @@
  * Within step 1 of the route: identifies chat and sender and decides whether they may enter. For those who may not,
  * only what an operator needs to admit them is stored.
  */
+import type { Announcement } from '../../core/access.js';
+import type { ChatRecord } from '../../core/chat-record.js';
+import type { Post } from '../../core/delivery.js';
 import { type ChatId, channelOf, platformId } from '../../core/ids.js';
 import type { InboundChat, InboundMessage, InboundSender } from '../../core/message.js';
 import { decideEntry, type Entry } from '../access.js';
+import { NAME_CHARS, pairing } from '../commands/pairing.js';
+import { oneLine, code as quoted } from '../commands/quoting.js';
+import { withButtons, withNumbers } from '../deliver/choices.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
+import { chatsOfOwners } from '../owner-chats.js';
 import type { Services } from '../services.js';
 
 export interface Visitor {
@@ -71,51 +78,84 @@ export async function isKnownChat(services: Services, channel: string, chatId: C
   return decideEntry(services.rulesFor(channel), group, standing) === 'enter';
 }
 
-/** Gives an unknown sender a pairing code for the operator. Returns whether there is an answer to send. */
+/**
+ * Gives an unknown sender a pairing code for the operator, and asks the owners whether to let them in. Returns the chats
+ * to which something was posted.
+ */
 export async function offerPairing(
   services: Services,
   channel: string,
   message: InboundMessage,
   { chatId, senderId, now }: { chatId: ChatId; senderId: ChatId; now: number },
-): Promise<boolean> {
+): Promise<ChatId[]> {
   const code = services.newPairingCode();
   const text =
     `I do not know you yet. Please give this code to whoever runs me: ${code}\n\n` +
     'It is good for one hour. What you wrote until then is not kept, so please write again afterwards.';
-  const [body] = services.channels.get(channel)?.compose(text) ?? [];
-  if (!body) return false;
+  const { name } = message.sender;
+  const { address, kind } = message.chat;
+  const where = { id: chatId, channel, address, kind };
+  const answer = postTo(services, where, message.threadId, text, now);
+  if (answer === null) return [];
+  const expiresAt = now + HOUR_MS;
+  const waits = { name, channel: services.labelOf(channel), code, now, until: expiresAt };
+  const chats = await chatsOfOwners(services);
+  const announcements = chats.flatMap((chat) => announcementTo(services, chat, waits) ?? []);
   const outcome = await services.store.requestPairing({
     channel,
     senderId,
-    name: message.sender.name,
+    name,
     code,
     now,
-    expiresAt: now + HOUR_MS,
+    expiresAt,
     answerEveryMs: HOUR_MS,
     most: CODES_PER_CHANNEL,
-    answer: {
-      chatId,
-      channel,
-      address: message.chat.address,
-      threadId: message.threadId,
-      kind: message.chat.kind,
-      now,
-      delivery: {
-        origin: `pairing:${services.newId()}`,
-        personaId: null,
-        speaker: 'coterie',
-        part: 0,
-        body,
-        replyTo: null,
-      },
-    },
+    answer,
+    announcements,
   });
-  if (outcome === 'quiet') return false;
+  if (outcome === 'quiet') return [];
   services.log.warn(
-    { sender: senderId, name: message.sender.name },
+    { sender: senderId, name },
     `somebody unknown wants to talk; to let them in: coterie pair approve ${code}`,
   );
-  return true;
+  return [chatId, ...announcements.map(({ post }) => post.chatId)];
+}
+
+/** Asks in an owner's chat whether to let somebody in. Their code tells them from anybody else of that name. */
+function announcementTo(
+  services: Services,
+  chat: ChatRecord,
+  waits: { name: string; channel: string; code: string; now: number; until: number },
+): Announcement | null {
+  const { code, now, until } = waits;
+  const channel = services.channels.get(chat.channel);
+  if (channel === undefined) return null;
+  const options = [
+    { label: 'Let in', command: { name: pairing.name, argument: `approve ${code}` } },
+    { label: 'Refuse', command: { name: pairing.name, argument: `refuse ${code}` } },
+  ];
+  const offer = { key: services.newId(), room: chat.id, senderId: null, options, until };
+  const who = `${quoted(oneLine(waits.name, NAME_CHARS))} (${waits.channel})`;
+  const text = withNumbers(channel, `${who} wants to talk. Their code is ${code}.`, options);
+  const post = postTo(services, chat, null, text, now);
+  if (post === null) return null;
+  const [delivery = post.delivery] = withButtons(channel, [post.delivery], offer);
+  return { post: { ...post, delivery }, offer };
+}
+
+/** One message of the gateway's own about somebody who waits; null where there is nobody to send it. */
+function postTo(
+  { channels, newId }: Services,
+  { id: chatId, channel, address, kind }: Pick<ChatRecord, 'id' | 'channel' | 'address' | 'kind'>,
+  threadId: string | null,
+  text: string,
+  now: number,
+): Post | null {
+  const [body] = channels.get(channel)?.compose(text) ?? [];
+  if (!body) return null;
+  const said = { personaId: null, speaker: 'coterie', part: 0, body, replyTo: null };
+  const delivery = { origin: `pairing:${newId()}`, ...said };
+  return { chatId, channel, address, threadId, kind, now, delivery };
 }
 
 /** The bot was mentioned in an unlisted group: tells the operator once. */

@@ -3,7 +3,7 @@
  * when that is on disk does the channel acknowledge it, and step 7 answer it. Commands are recognised here and go to
  * their lane at once; everything else waits in the inbox.
  */
-import type { Reception } from '../../core/channel.js';
+import type { ChoiceOutcome, Reception } from '../../core/channel.js';
 import { type ChatId, platformId, type RoomId, roomId } from '../../core/ids.js';
 import type {
   Attachment,
@@ -19,6 +19,7 @@ import { COMMAND_NAMES } from '../commands/list.js';
 import { isUndo, isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import type { Services } from '../services.js';
+import { choiceReceipt, chosenInWords } from './choices.js';
 import {
   askAtTheDoor,
   isKnownChat,
@@ -29,7 +30,7 @@ import {
 } from './entrance.js';
 
 /** The result of a batch, and what to wake. */
-export interface Accepted extends Received, Pick<Reception, 'turnedAway'> {
+export interface Accepted extends Omit<Received, 'choices'>, Pick<Reception, 'turnedAway' | 'choices'> {
   /** Chats to which something was posted outside a turn. */
   posted: ChatId[];
   /** Rooms in which items of an album came: more of them may follow. */
@@ -39,8 +40,10 @@ export interface Accepted extends Received, Pick<Reception, 'turnedAway'> {
 /** What a batch produces besides its receipts. */
 interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
   now: number;
-  /** Pending questions that its messages end: later messages of the same batch do not answer them. */
-  ended: Set<number>;
+  /** Pending questions and offers that its messages end: later messages of the same batch do not answer them. */
+  ended: Set<number | string>;
+  /** Presses by those who may not choose. */
+  refused: [string, ChoiceOutcome][];
 }
 
 /** How many reported strangers are remembered. */
@@ -59,7 +62,7 @@ export async function receive(
 ): Promise<Accepted> {
   const { store, clock, metrics } = services;
   const { channel, account, cursor, cursorFor } = batch;
-  const intake: Intake = { now: clock.now(), turnedAway: [], posted: [], ended: new Set() };
+  const intake: Intake = { now: clock.now(), turnedAway: [], posted: [], ended: new Set(), refused: [] };
   const receipts: Receipt[] = [];
   for (const event of batch.events) {
     const receipt = await receiptOf(services, strangers, batch, event, intake);
@@ -75,13 +78,14 @@ export async function receive(
   });
   if (received.messages > 0) metrics.count('messages_received_total', { channel }, received.messages);
   if (received.duplicates > 0) metrics.count('duplicates_total', { channel }, received.duplicates);
-  const { turnedAway, posted } = intake;
+  const { turnedAway, posted, refused } = intake;
   const albums = receipts.flatMap((receipt) =>
     receipt.kind === 'message' && receipt.album !== undefined
       ? [roomId(receipt.chat.id, receipt.threadId)]
       : [],
   );
-  return { ...received, turnedAway, posted, albums };
+  const choices = new Map([...(received.choices ?? []), ...refused]);
+  return { ...received, turnedAway, posted, albums, ...(choices.size === 0 ? {} : { choices }) };
 }
 
 /** null for an event that stores nothing. */
@@ -106,8 +110,12 @@ async function receiptOf(
       return deletionReceipt(services, channel, event);
     case 'reaction':
       return reactionReceipt(services, channel, event, intake.now);
-    case 'choice':
+    case 'choice': {
+      const chosen = await choiceReceipt(services, channel, event, intake.now);
+      if (chosen !== 'not yours') return chosen;
+      intake.refused.push([event.platformMessageId, chosen]);
       return null;
+    }
     case 'moved':
       return moveReceipt(services, channel, event);
   }
@@ -124,7 +132,7 @@ async function turnAway(
   if (entry === 'enter') return;
   turnedAway.push({ platformMessageId: message.platformMessageId, why: WHY[entry] });
   if (entry === 'pair') {
-    if (await offerPairing(services, channel, message, { chatId, senderId, now })) posted.push(chatId);
+    posted.push(...(await offerPairing(services, channel, message, { chatId, senderId, now })));
   } else if (entry === 'unlisted') {
     await noteGroup(services, message, chatId, now);
   } else if (!strangers.has(senderId)) {
@@ -140,7 +148,7 @@ async function turnAway(
 
 async function messageReceipt(
   services: Services,
-  { piledUp }: InboundBatch,
+  { piledUp, channel }: InboundBatch,
   message: InboundMessage,
   { chatId, senderId }: Visitor,
   { now, ended }: Intake,
@@ -174,7 +182,10 @@ async function messageReceipt(
   const isOver = asked === null || asked.askedBy === platformMessageId || ended.has(asked.id);
   const question = isOver ? null : asked;
   if (question) ended.add(question.id);
-  const ends = question === null ? {} : { endsQuestion: question.id };
+  const asks = question === null ? {} : { endsQuestion: question.id };
+  const offered = await chosenInWords(services, channel, message, { chatId, senderId, now, ended });
+  if (offered?.kind === 'choice') return { ...offered, ...asks };
+  const ends = { ...asks, ...(offered === null ? {} : { endsOffers: offered.ends }) };
   // Words that somebody else wrote order nothing, answer nothing and call nobody.
   if (message.forwardedFrom !== undefined) {
     const to = message.chat.kind === 'direct' && addresses !== undefined ? { addresses } : {};
@@ -185,7 +196,7 @@ async function messageReceipt(
   const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot);
   if (command) return { ...asCommand, command, ...ends };
   if (question && isYes(message.text, mentionsBot)) {
-    return { ...asCommand, command: question.ifYes, answers: question.id };
+    return { ...asCommand, ...ends, command: question.ifYes, answers: question.id };
   }
   const saved = isUndo(message.text, mentionsBot) ? await noteAnswered(services, chatId, replyTo) : null;
   if (saved !== null)

@@ -2,27 +2,32 @@
  * Step 1 of the route: who may talk (pairing requests of senders, groups that mentioned us, approvals), and pending
  * questions to people, whose plain yes becomes a command.
  */
-import type { AccessStore, Question } from '../../core/access.js';
+import type { AccessStore, Approved, Question } from '../../core/access.js';
 import { type ChatId, channelOf, type RoomId } from '../../core/ids.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import { CHAT_COLUMNS, type ChatRow, type Chats, toChat } from './chats.js';
 import { assigned, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
+import type { Offers } from './offers.js';
 import type { Deliver } from './outbox.js';
 import type { pairing, question } from './schema-work.js';
 
+type Asking = Extract<CommandEffect, { kind: 'ask' }>;
 export type Questions = ReturnType<typeof questionsOf>;
 
 /** Questions that people have not answered yet. To be called within a transaction, except `find`. */
 export function questionsOf({ raw, memory }: Connection) {
-  const find = raw.prepare<[RoomId, ChatId], Omit<Row<typeof question>, 'roomId' | 'senderId'>>(`
+  const find = raw.prepare<[RoomId, ChatId], Omit<Row<typeof question>, 'roomId' | 'senderId' | 'offer'>>(`
     select ${columns('id askedBy name argument until')} from question where room_id = ? and sender_id = ?`);
   const ask = raw.prepare<[object]>(`
-    insert or replace into question (room_id, sender_id, asked_by, name, argument, until)
-    values (@room, @senderId, @askedBy, @name, @argument, @until)`);
-  const end = raw.prepare<[number], { room: RoomId; senderId: ChatId }>(
-    'delete from question where id = ? returning room_id as room, sender_id as senderId',
-  );
+    insert or replace into question (room_id, sender_id, asked_by, name, argument, until, offer)
+    values (@room, @senderId, @askedBy, @name, @argument, @until, @offer)`);
+  const end = (which: string) =>
+    raw.prepare<[object], { room: RoomId; senderId: ChatId; offer: string | null }>(
+      `delete from question where ${which} returning room_id as room, sender_id as senderId, offer`,
+    );
+  const endOne = end('id = @id');
+  const endOffered = end('room_id = @room and offer = @key');
   const nameOf = (room: RoomId, senderId: ChatId) => `question ${room} ${senderId}`;
 
   return {
@@ -34,15 +39,19 @@ export function questionsOf({ raw, memory }: Connection) {
         return { id, askedBy, ifYes: { name, argument }, until };
       }),
     /** Replaces the previous question. */
-    ask({ room, senderId, askedBy, ifYes, until }: Extract<CommandEffect, { kind: 'ask' }>): void {
-      ask.run({ room, senderId, askedBy, ...ifYes, until });
+    ask({ room, senderId, askedBy, ifYes, until, offer }: Asking): void {
+      ask.run({ room, senderId, askedBy, ...ifYes, until, offer: offer ?? null });
       memory.touch(nameOf(room, senderId));
     },
-    /** Returns false if it had ended already. */
-    end(id: number): boolean {
-      const ended = end.get(id);
+    /** The key of the offer that asks the same, or null; undefined if the question had ended already. */
+    end(id: number): string | null | undefined {
+      const ended = endOne.get({ id });
       if (ended) memory.touch(nameOf(ended.room, ended.senderId));
-      return ended !== undefined;
+      return ended?.offer;
+    },
+    /** The offer that asks the same was answered. */
+    endOffered(room: RoomId, key: string): void {
+      for (const { senderId } of endOffered.all({ room, key })) memory.touch(nameOf(room, senderId));
     },
   };
 }
@@ -52,13 +61,13 @@ const REQUEST = 'kind channel code name requestedAt expiresAt chatId address thr
 const WAITS = '(expires_at is null or expires_at > @now)';
 
 type PairingRow = Row<typeof pairing>;
-type Approved = Awaited<ReturnType<AccessStore['approve']>>;
 
 export function accessStore(
   connection: Connection,
   chats: Chats,
   deliver: Deliver,
   questions: Questions,
+  offers: Offers,
 ): AccessStore {
   const { raw, memory, patiently, read, write } = connection;
   const request = (which: string) =>
@@ -90,12 +99,18 @@ export function accessStore(
     'select owner from approval where id = ? and revoked_at is null',
   );
   const approvalOf = (id: string) => memory.get(`approval ${id}`, () => findApproval.get(id));
+  const refuse = raw
+    .prepare<[object], string>(`
+      update pairing set expires_at = 0, requested_at = @quietUntil
+      where kind = 'sender' and code = @code and expires_at > @now returning name`)
+    .pluck();
   // A revoked approval keeps its owner mark: only the first sender ever approved becomes owner.
   const approve = raw
     .prepare<[object], number>(`
       insert into approval (id, kind, owner, approved_at)
       values (@id, @kind,
-        @kind = 'sender' and not exists (select 1 from approval where kind = 'sender'), @now)
+        @kind = 'sender' and not @asMember
+          and not exists (select 1 from approval where kind = 'sender'), @now)
       on conflict do update set approved_at = excluded.approved_at, revoked_at = null
       returning owner`)
     .pluck();
@@ -108,9 +123,11 @@ export function accessStore(
     .pluck();
   // Where a chat has another id than the person in it, whoever wrote there tells whose it is.
   const directChats = raw.prepare<[], ChatRow & { writer: string | null }>(`
-    select ${CHAT_COLUMNS}, (select author_id from message
-      where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person' limit 1)
-      as writer from chat where kind = 'direct'`);
+    select ${CHAT_COLUMNS}, coalesce(
+        (select author_id from message
+          where chat_id = chat.id and edited = 0 and platform_message_id is not null and author_kind = 'person' limit 1),
+        (select sender_id from command where chat_id = chat.id limit 1)
+      ) as writer from chat where kind = 'direct'`);
 
   /** Where to tell a sender who never asked, or whose request is gone. */
   function destinationOf(id: string) {
@@ -136,8 +153,22 @@ export function accessStore(
         return { id, askedBy, ifYes };
       }),
 
-    requestPairing: ({ channel, senderId: id, name, code, now, expiresAt, answerEveryMs, most, answer }) =>
+    offer: (key, now) =>
+      patiently(() => {
+        const found = offers.find(key);
+        return found !== undefined && found.until > now ? found : null;
+      }),
+
+    offers: ({ room, senderId, now }) =>
+      patiently(() =>
+        offers
+          .in(room)
+          .filter((each) => each.until > now && (each.senderId === null || each.senderId === senderId)),
+      ),
+
+    requestPairing: ({ channel, senderId: id, name, code, now, expiresAt, answerEveryMs, most, ...told }) =>
       write(() => {
+        const { answer, announcements = [] } = told;
         const answeredBefore = now - answerEveryMs;
         forgetOldRequests.run({ now, answeredBefore });
         const asked = requestOf.get({ id });
@@ -154,6 +185,10 @@ export function accessStore(
           setRequest.run(row);
         }
         deliver.putOnce(answer, delivery);
+        for (const { post, offer } of announcements) {
+          deliver.putOnce(post, post.delivery);
+          offers.add(offer);
+        }
         return 'asked';
       }),
 
@@ -187,15 +222,15 @@ export function accessStore(
           })),
       ),
 
-    approve: ({ codeOrId, now, told }) =>
-      write((): Approved => {
+    approve: ({ codeOrId, now, told, asMember = false }) =>
+      write((): Approved | null => {
         if (codeOrId === '') return null;
         const asked = requestWanted.get({ code: codeOrId.toUpperCase(), id: codeOrId, now });
         // Every id contains its channel's name and an underscore; codes contain none.
         if (!asked && !codeOrId.includes('_')) return null;
         const id = asked?.id ?? codeOrId;
         const kind = asked?.kind ?? (chats.find(id)?.kind === 'direct' ? 'sender' : 'group');
-        const owner = approve.get({ id, kind, now }) === 1;
+        const owner = approve.get({ id, kind, now, asMember: Number(asMember) }) === 1;
         memory.touch(`approval ${id}`);
         endRequest.run(id);
         const to = asked ?? destinationOf(id);
@@ -213,8 +248,10 @@ export function accessStore(
             },
           );
         }
-        return { id, kind, owner };
+        return { id, kind, owner, toldIn: kind === 'sender' ? (to?.chatId ?? null) : null };
       }),
+
+    refuse: (ask) => write(() => refuse.get(ask) ?? null),
 
     ownerChats: (listed) =>
       read(() => {

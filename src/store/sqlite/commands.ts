@@ -11,6 +11,7 @@ import { type Chats, toChat } from './chats.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Greet } from './greetings.js';
+import type { Offers } from './offers.js';
 import { type Deliver, turnOf } from './outbox.js';
 import type { command, turn } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
@@ -31,6 +32,7 @@ export function commandStore(
   chats: Chats,
   deliver: Deliver,
   questions: Questions,
+  offers: Offers,
   shown: ShownRecords,
   views: Views,
   greet: Greet,
@@ -66,6 +68,7 @@ export function commandStore(
   function apply(effect: CommandEffect, now: number): string | null {
     switch (effect.kind) {
       case 'reset':
+        offers.endPersonal(effect.room, now);
         return effects.reset(effect, now);
       case 'suppress':
         return effects.suppress(effect, now);
@@ -85,6 +88,9 @@ export function commandStore(
         return null;
       case 'ask':
         questions.ask(effect);
+        return null;
+      case 'offer':
+        offers.add(effect);
         return null;
       case 'greet':
         greet(effect, now);

@@ -39,7 +39,7 @@ const STEP = json({ text: plain, arguments: foreign, content: foreign });
 const ALL: Words[] = [
   MESSAGES,
   // A platform's refusal may quote the message.
-  { table: 'outbox', columns: { body: json({ text: plain }), error: plain } },
+  { table: 'outbox', columns: { body: json({ text: plain, label: plain }), error: plain } },
   { table: 'version', columns: { before: plain, after: plain }, counts: 'others', whole: true },
   { table: 'step', columns: { body: STEP }, counts: 'others' },
   { table: 'view', columns: { summary: plain }, counts: 'others' },
@@ -49,6 +49,7 @@ const ALL: Words[] = [
     counts: 'others',
   },
   { table: 'question', columns: { argument: plain } },
+  { table: 'offer', columns: { options: json({ label: plain, argument: plain }) } },
   { table: 'shown', columns: { parts: json({ text: plain }) } },
   { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },
 ];

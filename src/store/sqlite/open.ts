@@ -12,6 +12,7 @@ import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
 import { greetOf } from './greetings.js';
 import { migrate } from './migrate.js';
+import { offersOf } from './offers.js';
 import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
 import { receiveStore } from './receive.js';
@@ -66,6 +67,7 @@ export function storeOn(connection: Connection, clock: Clock): Store {
   const { watch, copyTo, close } = connection;
   const chats = chatsOf(connection);
   const questions = questionsOf(connection);
+  const offers = offersOf(connection);
   const deliver = deliverOf(connection);
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
@@ -74,16 +76,16 @@ export function storeOn(connection: Connection, clock: Clock): Store {
   const speak = speakOf(connection);
   const greet = greetOf(connection, chats, speak);
   return {
-    ...receiveStore(connection, chats, questions, suspended),
+    ...receiveStore(connection, chats, questions, offers, suspended),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
     ...turnStore(connection, deliver, views, addUsage, suspended, speak),
     ...shownStore(connection),
     ...outboxStore(connection, chats, deliver, greet),
-    ...commandStore(connection, chats, deliver, questions, shown, views, greet),
+    ...commandStore(connection, chats, deliver, questions, offers, shown, views, greet),
     ...recoveryStore(connection),
 
-    ...accessStore(connection, chats, deliver, questions),
+    ...accessStore(connection, chats, deliver, questions, offers),
     ...chatStore(connection, chats),
     ...valueStore(connection, addUsage),
     ...viewStore(connection, views, addUsage),

@@ -87,6 +87,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
     ...AGEING.map(ageing),
     expired('pairing', 'id', `kind = 'sender' and expires_at < @before and requested_at < @before`),
     expired('question', 'id', 'until < @before'),
+    expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),
     ...forgottenWalks(connection),
   ];

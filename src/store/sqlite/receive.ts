@@ -1,6 +1,7 @@
 /** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
+import type { ChoiceOutcome } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
-import type { PendingCommand, Receipt } from '../../core/receipt.js';
+import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import { reactionText, type StoredReply } from '../../core/transcript.js';
 import type { Questions } from './access.js';
@@ -11,6 +12,7 @@ import { bound, columns, excluded, insertIf, insertInto, type Row } from './colu
 import type { Connection } from './connection.js';
 import { editsOf, IS_MESSAGE, MESSAGE } from './edits.js';
 import { knownFilesOf } from './known-files.js';
+import type { Offers } from './offers.js';
 import { turnOf } from './outbox.js';
 import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
@@ -25,11 +27,12 @@ type Outcome =
   | { kind: 'duplicate' }
   | { kind: 'message'; room: RoomId }
   | { kind: 'command'; command: PendingCommand }
+  | { kind: 'choice'; id: string; became: ChoiceOutcome; command?: PendingCommand }
   /** A waiting message changed, but there is no new one. */
   | { kind: 'waits'; room: RoomId };
 
 const COMMAND = `roomId chatId account moves platformMessageId senderId senderName administrator name argument
-  afterMessage receivedAt state twin persona`;
+  afterMessage receivedAt state twin persona finishedAt`;
 
 /** A message that waits, as far as it differs from what nobody typed. */
 interface NewMessage
@@ -70,6 +73,7 @@ export function receiveStore(
   connection: Connection,
   chats: Chats,
   questions: Questions,
+  offers: Offers,
   suspended: Suspended,
 ): Pick<RouteStore, 'receive' | 'durable'> {
   const { raw, write, flush } = connection;
@@ -79,6 +83,7 @@ export function receiveStore(
     ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`);
   const addCommand = raw.prepare<[object]>(`
     ${insertIf('command', COMMAND)} where not (${isIn('message', 'and edited = 0')}) on conflict do nothing`);
+  const isCommand = raw.prepare<[object]>(`select 1 from command where ${IS_MESSAGE}`);
   const newestMessage = raw.prepare<[RoomId], number>('select newest_message from room where id = ?').pluck();
   const addRoom = raw.prepare<[object]>(`
     insert into room (id, chat_id, newest_platform_id, newest_message)
@@ -146,7 +151,7 @@ export function receiveStore(
     const outcome = say(roomId(chat.id, said.threadId), message, platformMessageId);
     if (outcome.kind === 'duplicate') return outcome;
     chats.talked(row, chat, batch);
-    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    endAsked(said, batch);
     return outcome;
   }
 
@@ -156,31 +161,71 @@ export function receiveStore(
     return withKnown(attachments, { chatId: chat.id, account, moves, platformMessageId });
   }
 
-  function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
-    const { chat, sender, platformMessageId, command, answers } = said;
-    // Another process may have ended the question meanwhile.
-    if (answers !== undefined && !questions.end(answers)) return { kind: 'duplicate' };
-    const row = chats.find(chat.id);
-    const room = roomId(chat.id, said.threadId);
-    const id = addedTo(room, addCommand, {
-      account: batch.account,
-      moves: chats.movesAt(row, chat.address),
+  /** Its id; undefined for a duplicate. Without a command there is nothing to run, but it is known when it comes again. */
+  function addCommandTo(
+    room: RoomId,
+    said: Of<'command'> | Of<'choice'>,
+    command: NewCommand | null,
+    { account, now }: Batch,
+  ): number | undefined {
+    const { chat, sender, platformMessageId, twin } = said;
+    return addedTo(room, addCommand, {
+      account,
+      moves: chats.movesAt(chats.find(chat.id), chat.address),
       platformMessageId,
       senderId: sender.id,
       senderName: sender.name,
       administrator: sender.administrator,
-      ...command,
+      ...(command ?? { name: 'choice', argument: '' }),
       afterMessage: newestMessage.get(room) ?? 0,
-      receivedAt: batch.now,
-      state: 'waiting',
-      twin: said.twin,
-      persona: said.persona,
+      receivedAt: now,
+      state: command === null ? 'done' : 'waiting',
+      finishedAt: command === null ? now : null,
+      twin,
+      persona: said.kind === 'command' ? said.persona : undefined,
     });
+  }
+
+  function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
+    const { chat, platformMessageId, command, answers } = said;
+    if (answers !== undefined) {
+      const offered = questions.end(answers);
+      // Another process may have ended the question meanwhile.
+      if (offered === undefined) return { kind: 'duplicate' };
+      if (offered !== null) offers.end(offered, batch.now);
+    }
+    const row = chats.find(chat.id);
+    const room = roomId(chat.id, said.threadId);
+    const id = addCommandTo(room, said, command, batch);
     if (id === undefined) return { kind: 'duplicate' };
     addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
     chats.talked(row, chat, batch);
-    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    endAsked(said, batch);
     return { kind: 'command', command: { id, room } };
+  }
+
+  /** Something else was said, so that what was asked is over. */
+  function endAsked(said: Of<'message'> | Of<'command'>, { now }: Batch): void {
+    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    for (const key of said.endsOffers ?? []) offers.end(key, now);
+  }
+
+  function storeChoice(said: Of<'choice'>, batch: Batch): Outcome {
+    const { chat, sender, platformMessageId, value } = said;
+    const { account, now } = batch;
+    const moves = chats.movesAt(chats.find(chat.id), chat.address);
+    const is = (became: ChoiceOutcome) => ({ kind: 'choice' as const, id: platformMessageId, became });
+    if (isCommand.get({ chatId: chat.id, account, moves, platformMessageId })) return is('taken');
+    const chosen = offers.choose({ value, chatId: chat.id, senderId: sender.id, now });
+    if (typeof chosen === 'string') return is(chosen);
+    const { key, room, command } = chosen;
+    const id = addCommandTo(room, said, command, batch);
+    if (id === undefined) return is('over');
+    addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
+    offers.end(key, now);
+    questions.endOffered(room, key);
+    if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
+    return command === null ? is('taken') : { ...is('taken'), command: { id, room } };
   }
 
   /** An event from inside the gateway becomes a message of the room, whichever persona it is for. */
@@ -260,6 +305,8 @@ export function receiveStore(
         return storeMessage(receipt, batch);
       case 'command':
         return storeCommand(receipt, batch);
+      case 'choice':
+        return storeChoice(receipt, batch);
       case 'event':
         return storeEvent(receipt);
       case 'resume': {
@@ -289,11 +336,15 @@ export function receiveStore(
         return batch.receipts.map((receipt) => receiveOne(receipt, batch));
       });
       flush.begin();
+      const choices = outcomes.flatMap((one) =>
+        one?.kind === 'choice' ? [[one.id, one.became] as const] : [],
+      );
       return {
         rooms: [...new Set(outcomes.flatMap((one) => (one && 'room' in one ? [one.room] : [])))],
-        commands: outcomes.flatMap((one) => (one?.kind === 'command' ? [one.command] : [])),
+        commands: outcomes.flatMap((one) => (one && 'command' in one && one.command ? [one.command] : [])),
         messages: outcomes.filter((one) => one?.kind === 'message').length,
         duplicates: outcomes.filter((one) => one?.kind === 'duplicate').length,
+        ...(choices.length === 0 ? {} : { choices: new Map(choices) }),
       };
     },
     durable: () => flush.done().catch((error) => Promise.reject(storeFault(error, connection.file))),

@@ -13,6 +13,7 @@ const QUIETEN = [
     where state in ('suspended', 'ready')`,
   'delete from shown',
   'delete from question',
+  'delete from offer',
   `update command set state = 'done', finished_at = @now where finished_at is null`,
   'update room set lease_owner = null where lease_owner is not null',
 ];

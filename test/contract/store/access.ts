@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
-import { CHAT, chatAt, DAY, delivery, HOUR, message, NOW, nextOf, receive } from './words.js';
+import { CHAT, chatAt, command, DAY, delivery, HOUR, message, NOW, nextOf, receive } from './words.js';
 
 const TOLD = {
   member: { text: 'you may talk now', marks: [] },
@@ -101,8 +101,18 @@ export function accessContract(under: StoreUnderTest): void {
     it('makes the first sender approved an owner, and tells each', async () => {
       await ask('ann', 'AAAAAAAA');
       await ask('ben', 'BBBBBBBB');
-      expect(await approve('BBBBBBBB')).toEqual({ id: 'test_ben', kind: 'sender', owner: true });
-      expect(await approve('aaaaaaaa')).toEqual({ id: 'test_ann', kind: 'sender', owner: false });
+      expect(await approve('BBBBBBBB')).toEqual({
+        id: 'test_ben',
+        kind: 'sender',
+        owner: true,
+        toldIn: 'test_ben',
+      });
+      expect(await approve('aaaaaaaa')).toEqual({
+        id: 'test_ann',
+        kind: 'sender',
+        owner: false,
+        toldIn: 'test_ann',
+      });
       expect(await standing('ben')).toEqual({ chat: true, sender: true, owner: true });
       expect(await standing('ann')).toEqual({ chat: true, sender: true, owner: false });
       expect(await told('ben')).toEqual(['your code is BBBBBBBB', TOLD.owner.text]);
@@ -125,12 +135,58 @@ export function accessContract(under: StoreUnderTest): void {
         from('test_-5', 'ben', 'group'),
         from('test_eve', 'eve'),
       ]);
+      // One who has only given commands so far.
+      const dan = { id: 'test_dan', name: 'Dan', administrator: false };
+      const chat = { ...chatAt('test_dm8'), kind: 'direct' as const };
+      await receive(under.store, [command('c1', 'help', '', { chat, sender: dan })]);
       const ids = async (listed: string[]) => (await under.store.ownerChats(listed)).map(({ id }) => id);
       expect(await ids([])).toEqual(['test_ben']);
       expect(await ids(['test_ann', 'test_nobody'])).toEqual(['test_ben', 'test_dm7']);
+      expect(await ids(['test_dan'])).toEqual(['test_ben', 'test_dm8']);
       await under.store.revoke('test_ben');
       expect(await ids([])).toEqual([]);
       expect(await ids(['test_ben'])).toEqual(['test_ben']);
+    });
+
+    it('makes nobody owner who is approved as a member', async () => {
+      await ask('ann', 'AAAAAAAA');
+      const asMember = { codeOrId: 'AAAAAAAA', now: NOW, told: TOLD, asMember: true } as const;
+      expect(await under.store.approve(asMember)).toMatchObject({ id: 'test_ann', owner: false });
+      expect(await told('ann')).toEqual(['your code is AAAAAAAA', TOLD.member.text]);
+    });
+
+    it('tells those who may let a stranger in, in one piece with the code: as often as it is asked', async () => {
+      const to = {
+        chatId: 'test_boss',
+        channel: 'test',
+        address: 'b',
+        threadId: null,
+        kind: 'direct' as const,
+      };
+      const post = { ...to, now: NOW, delivery: delivery('pairing:boss', 'Ann wants to talk') };
+      const offer = { key: 'o', room: 'test_boss', senderId: null, options: [], until: NOW + HOUR };
+      expect(await ask('ann', 'AAAAAAAA', NOW, { announcements: [{ post, offer }] })).toBe('asked');
+      const again = {
+        post: { ...post, delivery: delivery('pairing:again', 'Ann!') },
+        offer: { ...offer, key: 'p' },
+      };
+      expect(await ask('ann', 'BBBBBBBB', NOW + 1, { announcements: [again] })).toBe('quiet');
+      expect((await nextOf(under.store, 'test_boss'))?.body.text).toBe('Ann wants to talk');
+      expect(await under.store.offer('o', NOW)).toEqual(offer);
+      expect(await under.store.offer('p', NOW)).toBeNull();
+    });
+
+    it('refuses a code: it lets nobody in any more, and its owner is not answered for a while', async () => {
+      await ask('ann', 'AAAAAAAA');
+      const refuse = (code: string, now = NOW) => under.store.refuse({ code, now, quietUntil: NOW + DAY });
+      expect(await refuse('ZZZZZZZZ')).toBeNull();
+      expect(await refuse('AAAAAAAA', NOW + HOUR)).toBeNull();
+      expect(await refuse('AAAAAAAA')).toBe('ANN');
+      expect(await refuse('AAAAAAAA')).toBeNull();
+      expect(await approve('AAAAAAAA')).toBeNull();
+      expect(await codes()).toEqual([]);
+      expect(await ask('ann', 'BBBBBBBB', NOW + DAY)).toBe('quiet');
+      expect(await ask('ann', 'BBBBBBBB', NOW + DAY + HOUR)).toBe('asked');
     });
 
     it('takes no code that is unknown, used or expired', async () => {
@@ -169,7 +225,7 @@ export function accessContract(under: StoreUnderTest): void {
 
     it('are approved by id, and that makes nobody owner', async () => {
       await under.store.noteGroup(group);
-      expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false });
+      expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false, toldIn: null });
       const inIt = { chatId: 'test_-5', senderId: 'test_ann' };
       expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: false, owner: false });
       expect(await nextOf(under.store, 'test_-5')).toBeNull();
@@ -185,9 +241,14 @@ export function accessContract(under: StoreUnderTest): void {
       message('1', 'hi', { chat: chatAt('test_ann', { kind: 'direct', address: 'address of ann' }) }),
       message('1', 'hi'),
     ]);
-    expect(await approve(CHAT)).toEqual({ id: CHAT, kind: 'group', owner: false });
-    expect(await approve('test_-77')).toEqual({ id: 'test_-77', kind: 'group', owner: false });
-    expect(await approve('test_ann')).toEqual({ id: 'test_ann', kind: 'sender', owner: true });
+    expect(await approve(CHAT)).toEqual({ id: CHAT, kind: 'group', owner: false, toldIn: null });
+    expect(await approve('test_-77')).toEqual({ id: 'test_-77', kind: 'group', owner: false, toldIn: null });
+    expect(await approve('test_ann')).toEqual({
+      id: 'test_ann',
+      kind: 'sender',
+      owner: true,
+      toldIn: 'test_ann',
+    });
     expect((await nextOf(under.store, 'test_ann'))?.body).toEqual(TOLD.owner);
   });
 
