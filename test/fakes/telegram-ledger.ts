@@ -15,6 +15,8 @@ export interface SentMessage {
   text: string;
   entities: Payload[];
   document: UploadedFile | null;
+  /** Its buttons. */
+  markup: unknown;
   replyTo: number | null;
   /** When it was taken, ms. */
   at: number;
@@ -42,6 +44,8 @@ export interface Ledger {
   drafts: Draft[];
   take(bot: FakeBot, messageId: number, payload: Payload): SentMessage;
   edit(bot: FakeBot, payload: Payload): SentMessage | Refusal;
+  /** Puts other buttons below a message, or none. `isThere`: whether anybody has written a message of this number. */
+  editMarkup(bot: FakeBot, payload: Payload, isThere: boolean): SentMessage | Refusal;
   remove(bot: FakeBot, payload: Payload): Refusal | null;
   draft(bot: FakeBot, payload: Payload): void;
 }
@@ -81,6 +85,7 @@ export function createLedger(): Ledger {
         text: String(payload.text ?? payload.caption ?? ''),
         entities: entitiesOf(payload),
         document: isUpload(payload.document) ? payload.document : null,
+        markup: payload.reply_markup ?? null,
         replyTo: answered?.message_id ?? null,
         at: Date.now(),
         gone: false,
@@ -105,6 +110,25 @@ export function createLedger(): Ledger {
       message.entities = entities;
       const { messageId, chatId } = message;
       edits.push({ messageId, chatId, bot: bot.id, text, entities, at: Date.now() });
+      return message;
+    },
+
+    // As the server answers for bots (reality.md 3.7; td MessagesManager.cpp, telegram-bot-api Client.cpp).
+    editMarkup(bot, payload, isThere) {
+      const message = find(bot, payload);
+      if (message === undefined) {
+        const wasOurs = sent.some(
+          (one) =>
+            one.gone &&
+            one.chatId === Number(payload.chat_id) &&
+            one.messageId === Number(payload.message_id),
+        );
+        return refuse(isThere && !wasOurs ? "message can't be edited" : 'message to edit not found');
+      }
+      if (message.bot !== bot.id) return refuse("message can't be edited");
+      const markup = payload.reply_markup ?? null;
+      if (JSON.stringify(markup) === JSON.stringify(message.markup)) return refuse(SAME);
+      message.markup = markup;
       return message;
     },
 

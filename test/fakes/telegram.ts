@@ -230,6 +230,12 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return 'status' in message ? message : { result: shown(message) };
   }
 
+  function markupEdited(bot: FakeBot, payload: Payload): Outcome {
+    const isThere = talk.has(bot, Number(payload.chat_id), Number(payload.message_id));
+    const message = ledger.editMarkup(bot, payload, isThere);
+    return 'status' in message ? message : { result: shown(message) };
+  }
+
   /** Too much for one chat; else it is counted. */
   function floodIn(chatId: number): Outcome | null {
     if (!Number.isFinite(settings.perChatPerSecond)) return null;
@@ -258,6 +264,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return refuse(refusalOf(payload)) ?? floodIn(chatId);
       case 'sendDocument':
         return uploadRefusalOf(payload) ?? floodIn(chatId);
+      case 'editMessageReplyMarkup':
+        return floodIn(chatId);
       case 'sendMessageDraft':
         return refuse(draftRefusalOf(payload));
       default:
@@ -278,6 +286,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return { result: shown(take(bot, payload, response)) };
       case 'editMessageText':
         return edited(bot, payload);
+      case 'editMessageReplyMarkup':
+        return markupEdited(bot, payload);
       case 'deleteMessage':
         return ledger.remove(bot, payload) ?? { result: true };
       case 'sendMessageDraft':
@@ -519,8 +529,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         const common = { from: by, date };
         const moved = { ...common, chat: old, sender_chat: old, migrate_to_chat_id: to };
         const come = { ...common, chat: young, sender_chat: young, migrate_from_chat_id: from };
-        bot.updates.push({ message: { ...moved, message_id: talk.next(bot) } });
-        bot.updates.push({ message: { ...come, message_id: talk.next(bot) } });
+        bot.updates.push({ message: { ...moved, message_id: talk.next(bot, from) } });
+        bot.updates.push({ message: { ...come, message_id: talk.next(bot, to) } });
       }
     },
 
@@ -548,7 +558,7 @@ const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found'
 /** What only a bot that is in the chat may do. */
 const TO_A_CHAT = new Set([
   ...['sendMessage', 'sendDocument', 'sendMessageDraft', 'sendChatAction'],
-  ...['editMessageText', 'deleteMessage', 'getChatAdministrators'],
+  ...['editMessageText', 'editMessageReplyMarkup', 'deleteMessage', 'getChatAdministrators'],
 ]);
 
 /** What a bot gets of a group although its privacy mode is on. */
