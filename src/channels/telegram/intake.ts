@@ -12,6 +12,7 @@ import { type Bot, type Bots, logFields, type OurBot } from './bots.js';
 import { isWebhookInTheWay } from './failure.js';
 import { inbound } from './inbound.js';
 import type { numberCopies } from './message-id.js';
+import type { Newest } from './newest.js';
 import { ALLOWED_UPDATES } from './update.js';
 
 /** How long Telegram keeps a question that it has no answer to. */
@@ -29,6 +30,7 @@ export interface Intake {
   bots: Bots;
   receive: Receive;
   numbered: ReturnType<typeof numberCopies>;
+  newest: Newest;
   state: State;
   clock: Clock;
   log: Log;
@@ -133,11 +135,12 @@ export async function logIn({ bot, bots, signal }: Intake): Promise<Login> {
 
 /** Resolves when what the updates hold is stored, with the offset, if there is one; rejects when it could not be. */
 export async function store(
-  { bot, bots, receive, numbered }: Intake,
+  { bot, bots, receive, numbered, newest }: Intake,
   { our, account }: Login,
   updates: unknown[],
   offset?: { cursor: string; piledUp: boolean },
 ): Promise<void> {
+  newest.heard(our, updates);
   const events = inbound(updates, our, bots.ours()).map(numbered);
   if (events.length === 0 && offset === undefined) return;
   for (const event of events) if (event.kind === 'message') bots.heard(bot, event.chat.address);

@@ -1,0 +1,21 @@
+/** Choices as Telegram's buttons below a message. Pure. */
+import type { Choice } from '../../core/channel.js';
+import { label, rows } from '../kit/label.js';
+
+/** Longer ones are cut by the app, without a sign of it. */
+const MOST_LABEL = 60;
+const ROW = { most: 3, characters: 24 };
+
+/** The payload of a message's buttons. */
+export interface Keyboard {
+  inline_keyboard: { text: string; callback_data: string }[][];
+}
+
+export function keyboardOf(choices: readonly Choice[]): Keyboard {
+  const shown = choices.map((choice) => ({ ...choice, label: label(choice.label, MOST_LABEL) }));
+  return {
+    inline_keyboard: rows(shown, ROW).map((row) =>
+      row.map((button) => ({ text: button.label, callback_data: button.value })),
+    ),
+  };
+}
