@@ -48,6 +48,7 @@ const GENEROUS: ChannelLimits = {
 
 function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
   let lastId = 0;
+  let newestKnown = 0;
   const screen: Screen = {
     messages: [],
     texts: () => screen.messages.map(({ text }) => text),
@@ -69,15 +70,18 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
       start: async () => {},
       stop: async () => {},
       status: () => ({ connected: true, since: 0, lastError: null }),
-      send: (_to, part, options) =>
-        troubled('send', part, options, () => {
+      async send(_to, part, options) {
+        const result = await troubled('send', part, options, () => {
           const there = screen.messages.find(({ key }) => key === options.key);
           if (there && !given.askable) return sent(there.id);
           screen.preview = null;
           const id = `m${++lastId}`;
           screen.messages.push({ id, key: options.key, text: part.text });
           return sent(id);
-        }),
+        });
+        if (result.kind === 'sent') newestKnown = Number(result.platformMessageId.slice(1));
+        return result;
+      },
       edit: (_to, id, part, options) =>
         troubled('edit', part, options, () => {
           const there = screen.messages.find((each) => each.id === id);
@@ -104,7 +108,7 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
   /** It tells which numbers are messages of ours, and nothing else. */
   function askable(): Required<Pick<Channel, 'mark' | 'findSent'>> {
     return {
-      mark: () => String(lastId),
+      mark: () => String(newestKnown),
       async findSent(_to, part, options) {
         note('find', part.text, options);
         const { mark, recorded } = options;
