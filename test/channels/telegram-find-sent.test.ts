@@ -330,6 +330,15 @@ describe('what is known before a send', () => {
     expect(on.channel.mark(TO_GARDEN)).toContain('7');
   });
 
+  test('is stored with the send: a process that knows nothing yet finds it', async () => {
+    await on.start();
+    on.fake.say({ text: 'before', messageId: 30 });
+    await on.heard(1);
+    const mark = await uncertain(TO_ANNA);
+    await on.restart([]);
+    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'found', platformMessageId: '31' });
+  });
+
   test('comes from the webhook, too', async () => {
     await on.close();
     const webhook = { mode: 'webhook', webhookUrl: 'http://127.0.0.1:1/x', webhookSecret: 's' } as const;
@@ -386,7 +395,10 @@ describe('with bots of personas', () => {
     const mark = await uncertain(TO_ANNA, false);
     on.fake.join(on.luna, ANNA.id);
     await over();
+    expect(await find(TO_ANNA, mark), 'the main bot goes before her').toEqual({ kind: 'absent' });
     expect(await find(TO_ANNA, mark, asLuna)).toEqual({ kind: 'untold' });
+    on.fake.leave(on.fake.main, ANNA.id);
+    expect(await find(TO_ANNA, mark), 'she may have spoken for it').toEqual({ kind: 'untold' });
   });
 
   test('all of one supergroup are asked about a number only where somebody’s message has it', async () => {

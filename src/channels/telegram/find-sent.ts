@@ -67,7 +67,7 @@ export function createFinding({
   newest: Newest;
   clock: Clock;
 }): Required<Pick<Channel, 'mark' | 'findSent'>> {
-  /** Who may have sent it, and the numbers that it may have. A bot of whose messages nothing is known leaves it open. */
+  /** Who may have sent it, and the numbers that it may have. */
   function begun(mark: Mark, to: Recipient, { speaker, appearance }: FindOptions) {
     const known = new Map(mark.newest);
     const senders = bots.senders(to, speaker ?? appearance?.personaId).map((bot) => bot.our().id);
@@ -75,7 +75,8 @@ export function createFinding({
       const number = known.get(id);
       return number === undefined ? [] : [[id, number + 1, number + MOST_NUMBERS]];
     });
-    return { next, open: next.length < senders.length };
+    // One of whose messages nothing is known cannot be asked. That leaves it open, unless another goes before it.
+    return { next, open: next[0]?.[0] !== senders[0] };
   }
 
   /**
@@ -87,7 +88,8 @@ export function createFinding({
     if (later !== undefined && later.begunAt >= at + KEPT_MS && later.number <= last) {
       return { number: later.number - 1, isSure: true };
     }
-    const beyond = (newest.number(bot.our(), chat) ?? 0) + BEYOND_NEWEST;
+    const known = Math.max(last - MOST_NUMBERS, newest.number(bot.our(), chat) ?? 0);
+    const beyond = known + BEYOND_NEWEST;
     return { number: Math.min(last, beyond), isSure: beyond <= last };
   }
 
@@ -128,6 +130,7 @@ export function createFinding({
         if (answer === 'impossible') return { kind: 'untold' };
         if (typeof answer === 'object')
           return later(answer.failure, { ...mark, next, ...(open && { open }) });
+        open ||= answer === 'elsewhere' && mark.newest.length < bots.all.length;
         next = answer === 'elsewhere' ? others : goOn;
         // Where all bots have the same numbers, the others need not be asked about this one.
         if (answer === 'nobodys' && isShared(to.address)) {
