@@ -25,5 +25,5 @@ it.each(PLATFORMS)(
     for (const phase of PHASES) expect(report.aimed[phase], `kills while ${phase}`).toBeGreaterThanOrEqual(5);
     expect(report).toMatchObject(NONE);
   },
-  900_000,
+  1_200_000,
 );

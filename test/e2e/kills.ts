@@ -24,7 +24,7 @@ const MOST_UNREADABLE_PER_KILL = 0.2;
 /** With few kills, chance alone may bring this many. */
 const UNREADABLE_BY_CHANCE = 2;
 /** So long a process has to come to the phase in which it is to end. */
-const PHASE_WITHIN_MS = 8_000;
+const PHASE_WITHIN_MS = 15_000;
 
 export interface KillReport {
   platform: Platform['name'];
