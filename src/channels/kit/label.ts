@@ -12,18 +12,3 @@ export function label(text: string, most: number): string {
   }
   return `${cut.trimEnd()}…`;
 }
-
-/** Short ones stand beside each other, as far as a row has room for them. */
-export function rows<Each extends { label: string }>(
-  buttons: readonly Each[],
-  { most, characters: wide }: { most: number; characters: number },
-): Each[][] {
-  const all: Each[][] = [];
-  for (const button of buttons) {
-    const row = all.at(-1) ?? [];
-    const width = [...row, button].reduce((sum, each) => sum + each.label.length, 0);
-    if (row.length > 0 && row.length < most && width <= wide) row.push(button);
-    else all.push([button]);
-  }
-  return all;
-}

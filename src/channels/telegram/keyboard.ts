@@ -1,6 +1,6 @@
 /** Choices as Telegram's buttons below a message. Pure. */
 import type { Choice } from '../../core/channel.js';
-import { label, rows } from '../kit/label.js';
+import { label } from '../kit/label.js';
 
 /** Longer ones are cut by the app, without a sign of it. */
 const MOST_LABEL = 60;
@@ -18,4 +18,19 @@ export function keyboardOf(choices: readonly Choice[]): Keyboard {
       row.map((button) => ({ text: button.label, callback_data: button.value })),
     ),
   };
+}
+
+/** Short ones stand beside each other, as far as a row has room for them. */
+function rows<Each extends { label: string }>(
+  buttons: readonly Each[],
+  { most, characters: wide }: { most: number; characters: number },
+): Each[][] {
+  const all: Each[][] = [];
+  for (const button of buttons) {
+    const row = all.at(-1) ?? [];
+    const width = [...row, button].reduce((sum, each) => sum + each.label.length, 0);
+    if (row.length > 0 && row.length < most && width <= wide) row.push(button);
+    else all.push([button]);
+  }
+  return all;
 }
