@@ -55,6 +55,7 @@ function hostFor(channel: string, { store, personas, log, show }: Lent): Omit<Ch
     state: stateOf(store, channel),
     cursor: (account) => store.cursor(channel, account),
     newest: () => store.newest(channel),
+    recorded: async () => [...(await store.newest(channel)), ...(await store.newestSent(channel))],
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
       return sent === null ? null : named(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });

@@ -15,6 +15,8 @@ export interface ChannelHost<Options> {
   cursor(account: string): Promise<string | null>;
   /** The rooms that people have used, each with its last stored message: to fetch what was missed. */
   newest(): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
+  /** Messages that the store has of its chats: the last received of each room, and what was sent last of all. */
+  recorded(): Promise<{ address: Address; platformMessageId: string }[]>;
   /** What was sent with this key, as shown; null if nothing was. */
   sentPart(key: string): Promise<Part | null>;
   /** The names of the personas in a chat. */

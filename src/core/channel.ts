@@ -102,10 +102,21 @@ export interface SendOptions {
 /** Whether a message whose send had no certain outcome is there. */
 export type FoundSent =
   | { kind: 'found'; platformMessageId: string }
-  /** It is not there, as far as the channel's bound reaches. */
+  /** It is not there. */
   | { kind: 'absent' }
-  /** It cannot be told now. */
-  | { kind: 'unreachable'; reason: string; retryAfterMs?: number };
+  /** It may be there all the same: too much has been written since, or nothing tells where to look. */
+  | { kind: 'untold' }
+  /** Not known yet: ask again, with this mark. Each time the platform has been asked once at most. */
+  | { kind: 'more'; mark: string }
+  /** It cannot be told now: ask again later, with this mark. */
+  | { kind: 'unreachable'; reason: string; mark: string; retryAfterMs?: number };
+
+/** What a search for an uncertain send starts from. */
+export interface FindOptions extends SendOptions {
+  mark: string;
+  /** The ids of other messages of ours in that chat: none of them is the one. */
+  recorded: ReadonlySet<string>;
+}
 
 /** The result of fetching a file. */
 export type FetchResult =
@@ -225,7 +236,7 @@ export interface Channel {
    * Looks for a message that was sent to this chat with these options when `mark` was taken, and whose outcome is
    * unknown. Nobody in the chat sees anything of it. Never throws.
    */
-  findSent?(to: Recipient, part: Part, options: SendOptions & { mark: string }): Promise<FoundSent>;
+  findSent?(to: Recipient, part: Part, options: FindOptions): Promise<FoundSent>;
 
   /** Sets our reaction to a message; repeating it changes nothing. Never throws. */
   react?(to: Recipient, platformMessageId: string, emoji: string, options: SendOptions): Promise<SendResult>;

@@ -41,7 +41,7 @@ export interface Delivery extends NewDelivery {
    * null if the id is unknown.
    */
   shown?: { platformMessageId: string | null; key: string };
-  /** `Channel.mark` of the newest attempt; left out if there was none. */
+  /** `Channel.mark` of the last attempt, while its outcome is unknown; left out if the channel has none. */
   mark?: string;
 }
 

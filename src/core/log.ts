@@ -22,6 +22,7 @@ export type CounterName =
   | 'tool_calls_total'
   | 'model_tokens_total'
   | 'deliveries_total'
+  | 'uncertain_sends_total'
   | 'flushes_total'
   | 'consolidations_total'
   | 'compactions_total'

@@ -49,6 +49,14 @@ export interface Lease {
   leaseMs: number;
 }
 
+/** An attempt to send. */
+export interface Attempt extends Lease {
+  /** `Channel.mark`, taken when the attempt begins; it is kept until the outcome is known. */
+  mark?: string | null;
+  /** The attempts before it, if it is to begin only where no other has begun meanwhile. */
+  earlierTries?: number;
+}
+
 /** Work to take up, excluding what another living process holds. */
 export interface Pending {
   /** Rooms with waiting messages or unfinished turns. */
@@ -173,7 +181,8 @@ export interface RouteStore {
    * Ends a turn, all or nothing: its messages count as answered; `reply` is added to the transcript (addressed for its
    * persona and for `addressed`, overheard by the other `hearers`) and to the exchange; deliveries go into the outbox;
    * usage is added; the room is released. 'lost' when the claim is. With `send`, `first` is the first delivery, claimed
-   * and marked as being sent, unless an earlier entry of the chat is waiting.
+   * and marked as being sent, unless an earlier entry of the chat is waiting. If it is unknown whether its shown part
+   * arrived, that part's mark is kept.
    */
   finish(finish: {
     claim: Claim;
@@ -186,7 +195,7 @@ export interface RouteStore {
     /** The exchange that continues; null when nobody is left to speak. */
     exchange: Exchange | null;
     deliveries: NewDelivery[];
-    send: Lease | null;
+    send: Attempt | null;
     usage: Usage | null;
     /** The size of its last request, if a server counted it. */
     measured: Measured | null;
@@ -207,12 +216,22 @@ export interface RouteStore {
    * Claims the entry and records that an attempt begins: after a crash its outcome is unknown. False when it was
    * dropped, is not the chat's next, or is held by another living process.
    */
-  sending(id: number, lease: Lease): Promise<boolean>;
+  sending(id: number, attempt: Attempt): Promise<boolean>;
   sent(id: number, platformMessageId: string, now: number): Promise<void>;
-  /** Not sent; try again after `notBefore`. `uncertain`: the platform may have it. */
-  retry(id: number, retry: { notBefore: number; uncertain: boolean; error: string }): Promise<void>;
+  /**
+   * Not sent; try again after `notBefore`. `uncertain`: the platform may have it. `mark`: it has not been sent since, and
+   * is still to be looked for.
+   */
+  retry(
+    id: number,
+    retry: { notBefore: number; uncertain: boolean; error: string; mark?: string },
+  ): Promise<void>;
   /** Ends the entry without sending it: refused, dropped, or its outcome can no longer be known (`unconfirmed`). */
   giveUp(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
+  /** A message that was sent before its text was final was found: the entry is edited instead of sent. */
+  found(id: number, platformMessageId: string): Promise<void>;
+  /** The platform ids of our messages in a chat, sent or shown, and how many there may be whose id is unknown. */
+  recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
   /** Later parts of the same text that are shown and not final yet. */
   shownAfter(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
   /** The shown messages of these entries were deleted: resets the entries as if never sent. */

@@ -35,6 +35,8 @@ export interface ChannelStore {
   newest(
     channel: string,
   ): Promise<{ address: Address; threadId: string | null; platformMessageId: string }[]>;
+  /** Of the store's newest outbox entries, the messages of this channel that were sent or are shown. */
+  newestSent(channel: string): Promise<{ address: Address; platformMessageId: string }[]>;
   /** An outbox entry by its id, delivered or not; null if there is none. */
   delivery(id: number): Promise<Delivery | null>;
   /** Returns only the names that exist. Deleted by `quieten` unless told otherwise, because it belongs to one machine. */

@@ -20,6 +20,8 @@ export interface Stage {
   /** What `receive` does with a batch; may be changed. */
   parts: { store(batch: InboundBatch): Promise<void>; cursors: Map<string, string>; became: ChoiceOutcome };
   start(): Promise<void>;
+  /** Ends the channel and starts another, which knows these messages from the store. */
+  restart(recorded: { address: string; platformMessageId: string }[]): Promise<void>;
   /** Resolves when that many messages were handed in, by all bots together. */
   heard(count: number): Promise<InboundMessage[]>;
   close(): Promise<void>;
@@ -59,7 +61,7 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
   const aria = fake.addBot(ARIA);
   const batches: InboundBatch[] = [];
   const logged: string[] = [];
-  const intake = new AbortController();
+  let intake = new AbortController();
   let changed: (() => void)[] = [];
   const parts: Stage['parts'] = { store: async () => {}, cursors: new Map(), became: 'taken' };
   const write = (level: string) => (fields: object, message: string) =>
@@ -67,7 +69,7 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
   const messages = () =>
     batches.flatMap(({ events }) => events.flatMap((event) => (event.kind === 'message' ? [event] : [])));
 
-  const channel = createTelegram({
+  const host: Parameters<typeof createTelegram>[0] = {
     options: {
       ...{ token: fake.token, apiRoot: fake.url, mode: 'polling', webhookUrl: null, webhookSecret: null },
       ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' }, linkPreviews: false },
@@ -77,17 +79,28 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async (bot) => parts.cursors.get(bot) ?? null,
-  });
+  };
+  let channel = createTelegram(host);
+  const start = () =>
+    channel.start(async (batch) => {
+      await parts.store(batch);
+      batches.push(batch);
+      for (const look of changed) look();
+      return letIn(batch, parts.became);
+    }, intake.signal);
 
   return {
-    ...{ fake, clock, channel, luna, aria, batches, logged, parts },
-    start: () =>
-      channel.start(async (batch) => {
-        await parts.store(batch);
-        batches.push(batch);
-        for (const look of changed) look();
-        return letIn(batch, parts.became);
-      }, intake.signal),
+    ...{ fake, clock, luna, aria, batches, logged, parts, start },
+    get channel() {
+      return channel;
+    },
+    async restart(recorded) {
+      intake.abort();
+      await channel.stop();
+      intake = new AbortController();
+      channel = createTelegram(host, recorded);
+      await start();
+    },
     heard: (count) =>
       new Promise((resolve) => {
         const look = () => {

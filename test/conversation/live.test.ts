@@ -296,7 +296,7 @@ describe('whatever happens', () => {
     fc.constant({ result: broken('no') }),
     fc.constant({ result: broken('no', 60_000) }),
     fc.boolean().map((taken) => ({ result: broken('unknown'), taken })),
-    fc.integer({ min: 1, max: 5_000 }).map((slowMs) => ({ slowMs })),
+    fc.record({ slowMs: fc.integer({ min: 1, max: 5_000 }), taken: fc.boolean() }),
   );
   const event = fc.oneof(
     { weight: 4, arbitrary: text.map((said) => ({ kind: 'tell' as const, said })) },
@@ -313,52 +313,58 @@ describe('whatever happens', () => {
     { weight: 1, arbitrary: fc.constant({ kind: 'crash' as const }) },
   );
 
-  it('what is visible in the end is the final text, and no chat was changed twice in a second (property)', async () => {
-    const end = fc.oneof(
-      text.map((said) => ({ kind: 'finish' as const, said })),
-      fc.constantFrom({ kind: 'stop' as const }, { kind: 'reset' as const }),
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(event, { maxLength: 14 }), end, async (events, last) => {
-        const here = await scene();
-        on = here;
-        const { screen, clock } = here;
-        try {
-          const turn = await here.begin('t1');
-          let deleted = false;
-          for (const each of events) {
-            if (each.kind === 'tell') turn.tell(each.said);
-            else if (each.kind === 'wait') await clock.advance(each.ms);
-            else if (each.kind === 'delete')
-              deleted = screen.messages.splice(each.n, 1).length > 0 || deleted;
-            else if (each.kind === 'crash') {
-              await here.crash();
-              await turn.resume();
-            } else screen.trouble[each.kind].push(each.next);
+  it.each([
+    ['resends are recognised', {}],
+    ['it can be asked what has arrived', { askable: true as const }],
+  ])(
+    'what is visible in the end is the final text, where %s; and no chat was changed twice in a second (property)',
+    async (_how, platform) => {
+      const end = fc.oneof(
+        text.map((said) => ({ kind: 'finish' as const, said })),
+        fc.constantFrom({ kind: 'stop' as const }, { kind: 'reset' as const }),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(event, { maxLength: 14 }), end, async (events, last) => {
+          const here = await scene(platform);
+          on = here;
+          const { screen, clock } = here;
+          try {
+            const turn = await here.begin('t1');
+            let deleted = false;
+            for (const each of events) {
+              if (each.kind === 'tell') turn.tell(each.said);
+              else if (each.kind === 'wait') await clock.advance(each.ms);
+              else if (each.kind === 'delete')
+                deleted = screen.messages.splice(each.n, 1).length > 0 || deleted;
+              else if (each.kind === 'crash') {
+                await here.crash();
+                await turn.resume();
+              } else screen.trouble[each.kind].push(each.next);
+            }
+            const changes = screen.calls.filter(({ call }) => call === 'send' || call === 'edit');
+            for (const [n, { at }] of changes.entries()) {
+              expect(at - (changes[n - 1]?.at ?? Number.NEGATIVE_INFINITY)).toBeGreaterThanOrEqual(1_000);
+            }
+            if (last.kind === 'finish') await turn.finish(last.said);
+            else await turn.command(last.kind);
+            await here.settle();
+            const texts = screen.texts();
+            expect(await here.store.census()).toMatchObject({ undelivered: 0 });
+            if (last.kind === 'finish') {
+              const parts = screen.channel.compose(last.said).map((part) => part.text);
+              // One that was final already when somebody deleted it stays deleted.
+              expect(texts).toEqual(deleted ? parts.filter((part) => texts.includes(part)) : parts);
+            } else if (!deleted && texts.length > 0) {
+              expect(texts.at(-1)).toMatch(/ …\n\(stopped\)$/);
+              expect(texts.slice(0, -1).join()).not.toContain('stopped');
+            }
+          } finally {
+            await here.close();
           }
-          const changes = screen.calls.filter(({ call }) => call === 'send' || call === 'edit');
-          for (const [n, { at }] of changes.entries()) {
-            expect(at - (changes[n - 1]?.at ?? Number.NEGATIVE_INFINITY)).toBeGreaterThanOrEqual(1_000);
-          }
-          if (last.kind === 'finish') await turn.finish(last.said);
-          else await turn.command(last.kind);
-          await here.settle();
-          const texts = screen.texts();
-          expect(await here.store.census()).toMatchObject({ undelivered: 0 });
-          if (last.kind === 'finish') {
-            const parts = screen.channel.compose(last.said).map((part) => part.text);
-            // One that was final already when somebody deleted it stays deleted.
-            expect(texts).toEqual(deleted ? parts.filter((part) => texts.includes(part)) : parts);
-          } else if (!deleted && texts.length > 0) {
-            expect(texts.at(-1)).toMatch(/ …\n\(stopped\)$/);
-            expect(texts.slice(0, -1).join()).not.toContain('stopped');
-          }
-        } finally {
-          await here.close();
-        }
-      }),
-      { numRuns: 60 },
-    );
-    on = await scene();
-  });
+        }),
+        { numRuns: 60 },
+      );
+      on = await scene();
+    },
+  );
 });

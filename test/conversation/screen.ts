@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createDeliver } from '../../src/conversation/deliver/deliver.js';
 import { deliveriesOf } from '../../src/conversation/deliver/reply.js';
+import { attemptOf } from '../../src/conversation/deliver/send-one.js';
 import type { Channel, ChannelLimits, Part, SendOptions, SendResult } from '../../src/core/channel.js';
 import type { ShownPart } from '../../src/core/delivery.js';
+import type { Metrics } from '../../src/core/log.js';
 import type { Claim, Lease } from '../../src/core/route-store.js';
 import type { Store } from '../../src/core/store.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
@@ -16,8 +18,8 @@ import { SETTINGS } from '../harness/conversation.js';
 import { quietLog, quietMetrics } from '../harness/quiet.js';
 
 /** What becomes of a call; `taken` where the platform did it all the same. */
-export type Trouble = { result: SendResult; taken?: boolean } | { slowMs: number };
-type Call = 'send' | 'edit' | 'remove' | 'preview';
+export type Trouble = { result: SendResult; taken?: boolean } | { slowMs: number; taken?: boolean };
+type Call = 'send' | 'edit' | 'remove' | 'preview' | 'find';
 
 export interface Message {
   id: string;
@@ -34,6 +36,8 @@ export interface Screen {
   calls: { call: Call; at: number; text: string; key: string }[];
   /** The next calls of a kind end like this. */
   trouble: Record<'send' | 'edit', Trouble[]>;
+  /** How many of the next questions for an uncertain message are not answered. */
+  silence: number;
 }
 
 export const PART = 20;
@@ -44,16 +48,18 @@ const GENEROUS: ChannelLimits = {
 
 function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
   let lastId = 0;
+  let newestKnown = 0;
   const screen: Screen = {
     messages: [],
     texts: () => screen.messages.map(({ text }) => text),
     preview: null,
     calls: [],
     trouble: { send: [], edit: [] },
+    silence: 0,
     channel: {
       name: 'test',
       limits: given.limits ?? GENEROUS,
-      recognisesResends: true,
+      ...(given.askable ? askable() : { recognisesResends: true as const }),
       compose(markdown) {
         const parts: Part[] = [];
         for (let at = 0; at < markdown.length; at += PART) {
@@ -64,15 +70,18 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
       start: async () => {},
       stop: async () => {},
       status: () => ({ connected: true, since: 0, lastError: null }),
-      send: (_to, part, options) =>
-        troubled('send', part, options, () => {
+      async send(_to, part, options) {
+        const result = await troubled('send', part, options, () => {
           const there = screen.messages.find(({ key }) => key === options.key);
-          if (there) return sent(there.id);
+          if (there && !given.askable) return sent(there.id);
           screen.preview = null;
           const id = `m${++lastId}`;
           screen.messages.push({ id, key: options.key, text: part.text });
           return sent(id);
-        }),
+        });
+        if (result.kind === 'sent') newestKnown = Number(result.platformMessageId.slice(1));
+        return result;
+      },
       edit: (_to, id, part, options) =>
         troubled('edit', part, options, () => {
           const there = screen.messages.find((each) => each.id === id);
@@ -96,6 +105,28 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
     },
   };
 
+  /** It tells which numbers are messages of ours, and nothing else. */
+  function askable(): Required<Pick<Channel, 'mark' | 'findSent'>> {
+    return {
+      mark: () => String(newestKnown),
+      async findSent(_to, part, options) {
+        note('find', part.text, options);
+        const { mark, recorded } = options;
+        if (screen.silence > 0) {
+          screen.silence--;
+          return { kind: 'unreachable', reason: 'as scripted', mark };
+        }
+        if (given.askable === 'in vain') return { kind: 'untold' };
+        const number = Number(mark) + 1;
+        if (number > lastId) return { kind: 'absent' };
+        const platformMessageId = `m${number}`;
+        const isOurs = screen.messages.some(({ id }) => id === platformMessageId);
+        if (isOurs && !recorded.has(platformMessageId)) return { kind: 'found', platformMessageId };
+        return { kind: 'more', mark: String(number) };
+      },
+    };
+  }
+
   function note(call: Call, text: string, { key }: SendOptions): void {
     screen.calls.push({ call, at: clock.now(), text, key });
   }
@@ -113,9 +144,10 @@ function createScreen(clock: ManualClock, given: ScreenOptions): Screen {
       if (trouble.taken) act();
       return trouble.result;
     }
+    const early = trouble.taken ? act() : null;
     await clock.sleep(trouble.slowMs, options.signal);
     if (options.signal.aborted) return { kind: 'unreachable', reason: 'aborted', taken: 'unknown' };
-    return act();
+    return early ?? act();
   }
   return screen;
 }
@@ -128,12 +160,16 @@ export interface ScreenOptions {
   limits?: ChannelLimits;
   /** Whether the chat has previews; left out: the channel has none. */
   previews?: boolean;
+  /** Resends are not recognised, but it can be asked which messages are ours; `in vain`: too much was written since. */
+  askable?: true | 'in vain';
 }
 
 export interface Scene {
   clock: ManualClock;
   store: Store;
   screen: Screen;
+  /** What was counted of uncertain sends. */
+  looked: (string | undefined)[];
   /** A turn begins; what it writes is shown. */
   begin(turnId: string): Promise<Writing>;
   /** A message beside any turn. */
@@ -166,6 +202,11 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
   // The disk keeps a time of its own.
   const store: Store = { ...opened, durable: async () => {} };
   const screen = createScreen(clock, options);
+  const looked: Scene['looked'] = [];
+  const metrics: Metrics = {
+    ...quietMetrics,
+    count: (name, labels) => void (name === 'uncertain_sends_total' && looked.push(labels?.outcome)),
+  };
   const deliverIn = (process: { dead: boolean }) => {
     const alive =
       (call: (...given: never[]) => unknown) =>
@@ -176,7 +217,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
     ) as unknown as Store;
     return createDeliver({
       ...{ store: lives, owner: 'me', channels: new Map([['test', screen.channel]]), clock },
-      ...{ log: quietLog, metrics: quietMetrics, settings: SETTINGS },
+      ...{ log: quietLog, metrics, settings: SETTINGS },
       chatFiles: {
         setTitle: async () => {},
         addAlias: async () => {},
@@ -188,6 +229,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
   let process = { dead: false };
   let deliver = deliverIn(process);
   let lastId = 0;
+  const to = { address: '1', threadId: null, kind: 'direct' } as const;
   const lease = (): Lease => ({ owner: 'me', now: clock.now(), leaseMs: 60_000 });
 
   async function settle(): Promise<void> {
@@ -201,7 +243,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
   }
 
   return {
-    ...{ clock, store, screen, settle },
+    ...{ clock, store, screen, settle, looked },
     async begin(turnId) {
       await receive(store, [message(`in-${++lastId}`, 'hello', { chat: chatAt(CHAT, { kind: 'direct' }) })]);
       const seen = await store.look(CHAT, 'me', clock.now());
@@ -219,7 +261,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
       const liveNow = (shown: ShownPart[]) =>
         deliver.live({
           ...{ turnId, chatId: CHAT, channel: screen.channel, shown, deliveriesOf: deliveries },
-          to: { address: '1', threadId: null, kind: 'direct' },
+          to,
         });
       let live = liveNow([]);
       return {
@@ -250,7 +292,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
               exchange: null,
             },
             ...{ usage: null, measured: null, given: null, deliveries: parts, now: clock.now() },
-            send: lane ? lease() : null,
+            send: lane ? attemptOf({ owner: 'me', clock }, screen.channel, to) : null,
           });
           if (finished === 'lost') throw new Error('the claim of the turn is lost');
           if (lane && finished.first) lane.send(finished.first, parts.length);

@@ -1,8 +1,7 @@
 /**
  * kill -9 at random moments with 200 messages in flight over 20 chats, aimed at each step of the route: while
- * messages are received, while the model works, right after its answer, and while replies are delivered. The fake
- * platform decides what may stand twice: nothing where it recognises what is sent again; else a reply whose connection
- * it saw cut, or whose answer nobody can be shown to have noted before the process ended.
+ * messages are received, while the model works, right after its answer, and while replies are delivered. What stands
+ * twice, is missing or is out of order is counted as the fake platform saw it, without excuses.
  */
 import { expect } from 'vitest';
 import { eventually } from '../harness/gateway.js';
@@ -17,11 +16,6 @@ const CHATS = 20;
 const IN_FLIGHT = 200;
 const FEWEST_TO_RECEIVE = 5;
 /**
- * An answer that was written this shortly before the process died may never have been noted by it, unless it sent
- * something more in that chat, which it does in order. Long enough for a process that a busy machine holds up.
- */
-const UNNOTED_WITHIN_MS = 2_000;
-/**
  * A phone forgets the oldest of some forty sessions, and each process begins one with everybody: after many ends of the
  * process, a message may have to be asked for again, by one phone mostly, and then several times. It is answered all the
  * same; more than this would be a fault of ours (there were dozens while sessions were spoiled).
@@ -30,20 +24,28 @@ const MOST_UNREADABLE_PER_KILL = 0.2;
 /** With few kills, chance alone may bring this many. */
 const UNREADABLE_BY_CHANCE = 2;
 /** So long a process has to come to the phase in which it is to end. */
-const PHASE_WITHIN_MS = 8_000;
+const PHASE_WITHIN_MS = 15_000;
 
 export interface KillReport {
-  platform: string;
+  platform: Platform['name'];
   seed: number;
-  kills: Record<Phase, number>;
+  kills: number;
+  /** Of those, the ones that came in the moment they were meant for. */
+  aimed: Record<Phase, number>;
   messages: number;
   sent: number;
+  /** Messages that nothing answers. */
+  lost: number;
+  /** Messages that were answered after one that was asked later in the same chat. */
+  outOfOrder: number;
+  /** Replies that answer again what was answered before. */
   twice: number;
-  /** Of those, where the answer had been written and perhaps not been noted. */
-  twiceUnnoted: number;
   /** Messages that a phone had to ask for again. */
   unreadable: number;
 }
+
+/** What a gateway must come to after any number of kills. */
+export const NONE = { lost: 0, outOfOrder: 0, twice: 0 };
 
 export async function killAtRandom(
   platform: Platform,
@@ -51,8 +53,6 @@ export async function killAtRandom(
 ): Promise<KillReport> {
   const random = generator(plan.seed);
   const kills: Record<Phase, number> = { receiving: 0, turn: 0, finishing: 0, delivering: 0 };
-  /** When a process had ended, ms. */
-  const ends: number[] = [];
   /** What processes that were killed have complained of. */
   const complaints: string[] = [];
   const on = await stageOn(platform, { log: { level: 'info', format: 'json' } });
@@ -105,19 +105,18 @@ export async function killAtRandom(
       await Promise.race([reached, pause(PHASE_WITHIN_MS)]);
       await pause(random() * 5);
       await gateway.stop('SIGKILL');
-      ends.push(Date.now());
       complaints.push(...gateway.err().split('\n').filter(isComplaint).slice(0, 20));
       if (left <= 0) kills[phase]++;
       notice = () => {};
     }
     const last = await on.start();
-    await eventually(() => outstanding() === 0, 'every message is answered', 120_000).catch((error) => {
+    await eventually(() => outstanding() === 0, 'every message is answered', 120_000).catch(() => {
       const open = asked.flatMap((tokens, chat) => tokens.filter((token) => !answeredIn(chat).has(token)));
       const told = [...complaints, 'the last process:', last.err()].join('\n').slice(-20_000);
-      throw new Error(`seed ${plan.seed}, open: ${open.join(' ')}\n${told}`, { cause: error });
+      process.stdout.write(`seed ${plan.seed}, open: ${open.join(' ')}\n${told}\n`);
     });
     await last.stop();
-    const report = check(platform, asked, sentIn, ends, plan.seed, kills);
+    const report = check(platform, asked, sentIn, plan, kills);
     process.stdout.write(`kill -9: ${JSON.stringify(report)}\n`);
     return report;
   } finally {
@@ -129,54 +128,52 @@ function check(
   platform: Platform,
   asked: string[][],
   sentIn: (chat: number) => Shown[],
-  ends: number[],
-  seed: number,
-  kills: Record<Phase, number>,
+  plan: { kills: number; seed: number },
+  aimed: Record<Phase, number>,
 ): KillReport {
+  const { kills, seed } = plan;
   const report: KillReport = {
-    ...{ platform: platform.name, seed, kills, messages: asked.flat().length },
-    ...{ sent: 0, twice: 0, twiceUnnoted: 0, unreadable: 0 },
+    ...{ platform: platform.name, seed, kills, aimed, messages: asked.flat().length },
+    ...{ sent: 0, ...NONE, unreadable: 0 },
+  };
+  const count = (what: keyof typeof NONE, chat: number, text: string) => {
+    report[what]++;
+    process.stdout.write(`${what}: chat ${chat}, "${text}" (seed ${seed})\n`);
   };
   const unreadable = platform.unreadable?.() ?? [];
   report.unreadable = unreadable.length;
   expect(unreadable.length, `${unreadable.join('; ')} (seed ${seed})`).toBeLessThanOrEqual(
-    Math.max(UNREADABLE_BY_CHANCE, ends.length * MOST_UNREADABLE_PER_KILL),
+    Math.max(UNREADABLE_BY_CHANCE, kills * MOST_UNREADABLE_PER_KILL),
   );
   asked.forEach((tokens, chat) => {
-    const sent = sentIn(chat);
-    report.sent += sent.length;
     const seen = new Set<string>();
-    const firstTime: string[] = [];
-    sent.forEach((message, n) => {
-      const again = tokensOf(message.text).filter((token) => seen.has(token));
-      if (again.length > 0) {
-        report.twice++;
-        const what = `chat ${chat}: "${message.text}" stands twice (seed ${seed})`;
-        expect(platform.recognisesResends, what).toBe(false);
-        // Only as the repetition of a message that the platform took while the connection was cut.
-        const earlier = sent.slice(0, n).findLastIndex((other) => other.text === message.text);
-        if (sent[earlier]?.cut === false) report.twiceUnnoted++;
-        expect(nobodyCanTell(sent, earlier, ends), what).toBe(true);
-      }
-      for (const token of tokensOf(message.text)) {
-        if (!seen.has(token)) firstTime.push(token);
+    let newest = -1;
+    for (const { text } of sentIn(chat)) {
+      report.sent++;
+      const said = tokensOf(text);
+      if (said.some((token) => seen.has(token))) count('twice', chat, text);
+      for (const token of said) {
+        if (seen.has(token)) continue;
         seen.add(token);
+        const place = tokens.indexOf(token);
+        if (place < newest) count('outOfOrder', chat, text);
+        newest = Math.max(newest, place);
       }
-    });
-    expect(firstTime, `chat ${chat} is answered in order (seed ${seed})`).toEqual(tokens);
+    }
+    for (const token of tokens) if (!seen.has(token)) count('lost', chat, token);
   });
   return report;
 }
 
-/** Whether the process that sent this may have ended without knowing that it had. `sent` is all of one chat. */
-function nobodyCanTell(sent: Shown[], n: number, ends: number[]): boolean {
-  const message = sent[n];
-  if (message === undefined) return false;
-  if (message.cut) return true;
-  const end = ends.find((each) => each >= message.at);
-  const next = sent[n + 1];
-  if (end === undefined || (next !== undefined && next.at <= end)) return false;
-  return end - message.at < UNNOTED_WITHIN_MS;
+/** One line for each platform, as the README has it. */
+export function crashTable(reports: KillReport[]): string {
+  const names = { telegram: 'Telegram', discord: 'Discord', whatsapp: 'WhatsApp' };
+  const lines = reports.map(({ platform, kills, messages, lost, outOfOrder, twice }) => {
+    return `| ${[names[platform], kills, messages.toLocaleString('en'), lost, outOfOrder, twice].join(' | ')} |`;
+  });
+  return ['| | kills | messages | lost | out of order | twice |', '|---|--:|--:|--:|--:|--:|', ...lines].join(
+    '\n',
+  );
 }
 
 function isComplaint(line: string): boolean {

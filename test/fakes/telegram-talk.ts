@@ -1,6 +1,7 @@
 /**
- * Who gets what is said on the fake Telegram, and by which number. In a supergroup all bots call a message by one; in
- * private chats and basic groups each has numbers of its own. Bots do not get what bots say.
+ * Who gets what is said on the fake Telegram, and by which number. In a supergroup all bots call a message by one, from
+ * one counter for each supergroup; in private chats and basic groups each account has numbers of its own, from one
+ * counter over all of them (reality.md 3.7). Bots do not get what bots say.
  */
 import type { Payload } from './telegram-body.js';
 import type { FakeBot } from './telegram-bots.js';
@@ -21,7 +22,7 @@ export interface Talk {
   /** A person's message, as each of the bots gets it. */
   said(saying: Saying, bots: FakeBot[], files: (bot: FakeBot) => Payload): Map<FakeBot, Payload>;
   /** A number for something that is no message to reply to. */
-  next(bot: FakeBot): number;
+  next(bot: FakeBot, chatId: number): number;
   /** Whether there is such a message in a chat, whoever wrote it. */
   has(bot: FakeBot, chatId: number, number: number): boolean;
 }
@@ -29,15 +30,16 @@ export interface Talk {
 export function createTalk(main: () => FakeBot): Talk {
   const chats = new Map<number, Chat>();
   const told: Told[] = [];
-  const last = new Map<FakeBot | 'all', number>();
+  /** The newest number by its counter: an account's, or a supergroup's. */
+  const last = new Map<FakeBot | number, number>();
 
   function chat(id: number): Chat {
     return chats.get(id) ?? { id, type: id > 0 ? 'private' : 'supergroup' };
   }
 
-  /** The main bot counts as the supergroups do: most tests have no other. */
-  function next(bot: FakeBot): number {
-    const counter = bot === main() ? 'all' : bot;
+  const counterOf = (bot: FakeBot, { id, type }: Chat) => (type === 'supergroup' ? id : bot);
+
+  function next(counter: FakeBot | number): number {
     const number = (last.get(counter) ?? 0) + 1;
     last.set(counter, number);
     return number;
@@ -46,7 +48,7 @@ export function createTalk(main: () => FakeBot): Talk {
   function numberFor(message: Told, bot: FakeBot): number {
     const shared = message.chat.type === 'supergroup';
     const known = shared ? [...message.numbers.values()][0] : message.numbers.get(bot);
-    const number = known ?? next(shared ? main() : bot);
+    const number = known ?? next(counterOf(bot, message.chat));
     message.numbers.set(bot, number);
     return number;
   }
@@ -76,7 +78,7 @@ export function createTalk(main: () => FakeBot): Talk {
 
   return {
     chat,
-    next,
+    next: (bot, chatId) => next(counterOf(bot, chat(chatId))),
     has: (bot, chatId, number) => find(bot, chatId, number) !== undefined,
 
     wrote(bot, chatId, shown) {
@@ -93,6 +95,10 @@ export function createTalk(main: () => FakeBot): Talk {
       const saying = { date: Math.floor(Date.now() / 1000), ...given };
       const where = chatOf(saying);
       chats.set(where.id, where);
+      if (saying.messageId !== undefined) {
+        const counter = counterOf(main(), where);
+        last.set(counter, Math.max(last.get(counter) ?? 0, saying.messageId));
+      }
       const replied = find(saying.to ?? main(), where.id, saying.replyTo);
       const brought = new Map(bots.map((bot) => [bot, files(bot)]));
       const message: Told = {

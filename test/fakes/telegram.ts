@@ -560,8 +560,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         const common = { from: by, date };
         const moved = { ...common, chat: old, sender_chat: old, migrate_to_chat_id: to };
         const come = { ...common, chat: young, sender_chat: young, migrate_from_chat_id: from };
-        bot.updates.push({ message: { ...moved, message_id: talk.next(bot) } });
-        bot.updates.push({ message: { ...come, message_id: talk.next(bot) } });
+        bot.updates.push({ message: { ...moved, message_id: talk.next(bot, from) } });
+        bot.updates.push({ message: { ...come, message_id: talk.next(bot, to) } });
       }
     },
 

@@ -197,6 +197,9 @@ async function useEverything(store: Store): Promise<void> {
   await recovered(store, 'me', NOW);
   await store.pending({ owner: 'me', channels: ['test'], now: NOW });
   await store.retry(next?.id ?? 0, { notBefore: 0, uncertain: true, error: '' });
+  await store.found(next?.id ?? 0, '1');
+  await store.recordedIn(CHAT);
+  await store.newestSent('test');
   await store.sent(next?.id ?? 0, '1', NOW);
   await store.giveUp(next?.id ?? 0, 'refused', '', NOW);
   await store.moveChat(CHAT, 'm');

@@ -12,8 +12,10 @@ import { createState } from '../kit/state.js';
 import { type Bot, createBots } from './bots.js';
 import { check } from './check.js';
 import { fetchFile } from './fetch.js';
+import { createFinding } from './find-sent.js';
 import { poll } from './intake.js';
 import { numberCopies, readFileId } from './message-id.js';
+import { createNewest } from './newest.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
 import { createPresses } from './presses.js';
@@ -23,6 +25,8 @@ import { createWebhook } from './webhook.js';
 type Capability =
   | 'edit'
   | 'remove'
+  | 'mark'
+  | 'findSent'
   | 'preview'
   | 'setTyping'
   | 'fetch'
@@ -39,11 +43,15 @@ const MOST_GROUPS = 1_000;
 
 export function createTelegram(
   host: Pick<ChannelHost<TelegramOptions>, 'options' | 'cursor' | 'clock' | 'log'>,
+  recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ): Telegram {
   const { options, cursor, clock, log } = host;
   const { mode, webhookUrl, webhookSecret } = options;
   const bots = createBots(options, { clock, log });
   const { main } = bots;
+  const newest = createNewest(bots);
+  for (const { address, platformMessageId } of recorded) newest.recorded(address, platformMessageId);
+  const sending = createSending({ bots, log });
   const state = createState(clock);
   const presses = createPresses(log);
   const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
@@ -63,7 +71,8 @@ export function createTelegram(
   }
 
   const channel: Telegram = {
-    ...createSending({ bots, log }),
+    ...sending,
+    ...createFinding({ bots, newest, clock }),
     name: 'telegram',
     limits: {
       messagesPerSecond: options.messagesPerSecond,
@@ -74,13 +83,20 @@ export function createTelegram(
     buttons: true,
     status: state.status,
 
+    async send(to, part, options) {
+      const begunAt = clock.now();
+      const result = await sending.send(to, part, options);
+      if (result.kind === 'sent') newest.sent(to.address, result.platformMessageId, begunAt);
+      return result;
+    },
+
     async start(receive, until) {
       onAbort(until, () => stopping.abort());
       const running = bots.all.map((bot) => {
         const isMain = bot === main;
         // The channel's status is that of its main bot; the other bots' is in the log alone.
         const status = isMain ? state : createState(clock);
-        const taking = { bot, bots, receive, numbered: numberCopies(), presses };
+        const taking = { bot, bots, receive, numbered: numberCopies(), presses, newest };
         const intake = { ...taking, state: status, clock, log, signal };
         return isMain && called !== null ? called.keep(intake) : poll(intake, cursor);
       });

@@ -8,5 +8,5 @@ export const telegram = describeChannel({
   options: telegramOptions,
   secrets: ['token', 'webhookSecret', 'personaTokens'],
   streaming: true,
-  create: async (host) => (await import('./channel.js')).createTelegram(host),
+  create: async (host) => (await import('./channel.js')).createTelegram(host, await host.recorded()),
 });

@@ -123,6 +123,16 @@ export function isNotModified({ code, description }: Failure): boolean {
   return code === 400 && /message is not modified/i.test(description);
 }
 
+/** There is no message of that number in the chat. */
+export function isNobodys({ code, description }: Failure): boolean {
+  return code === 400 && /message to edit not found|message_id_invalid/i.test(description);
+}
+
+/** Somebody else wrote it. */
+export function isForeign({ code, description }: Failure): boolean {
+  return code === 400 && /message can't be edited/i.test(description);
+}
+
 /** Polling is refused while a webhook is set. */
 export function isWebhookInTheWay({ code, description }: Failure): boolean {
   return code === 409 && /webhook/i.test(description);

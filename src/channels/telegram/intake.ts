@@ -12,6 +12,7 @@ import { type Bot, type Bots, logFields, type OurBot } from './bots.js';
 import { isWebhookInTheWay } from './failure.js';
 import { inbound } from './inbound.js';
 import type { numberCopies } from './message-id.js';
+import type { Newest } from './newest.js';
 import type { Presses } from './presses.js';
 import { ALLOWED_UPDATES } from './update.js';
 
@@ -31,6 +32,7 @@ export interface Intake {
   receive: Receive;
   numbered: ReturnType<typeof numberCopies>;
   presses: Presses;
+  newest: Newest;
   state: State;
   clock: Clock;
   log: Log;
@@ -135,11 +137,12 @@ export async function logIn({ bot, bots, signal }: Intake): Promise<Login> {
 
 /** Resolves when what the updates hold is stored, with the offset, if there is one; rejects when it could not be. */
 export async function store(
-  { bot, bots, receive, numbered, presses }: Intake,
+  { bot, bots, receive, numbered, presses, newest }: Intake,
   { our, account }: Login,
   updates: unknown[],
   offset?: { cursor: string; piledUp: boolean },
 ): Promise<void> {
+  newest.heard(our, updates);
   const events = inbound(updates, our, bots.ours()).map(numbered);
   for (const event of events) {
     if (event.kind === 'message' || event.kind === 'choice') bots.heard(bot, event.chat.address);

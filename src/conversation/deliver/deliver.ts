@@ -1,8 +1,9 @@
 /**
  * Step 7 of the route: sends the outbox, the only way out. Per chat in order, within the account's budget, with
  * retries; a sent entry is marked and never sent again. If it is unknown whether the platform accepted a message (the
- * connection broke after the request was written), it is sent once more and then given up; after a crash up to a few
- * times, because losing it would be worse (docs/decisions/0003). What was shown while it was written (`showing.ts`) is
+ * connection broke after the request was written, or the process ended), it is looked for (`uncertain.ts`). Where nobody
+ * can tell, it is sent once more and then given up; after a crash up to a few times, because losing it would be worse
+ * (docs/decisions/0003). What was shown while it was written (`showing.ts`) is
  * edited to its final text here (docs/decisions/0015).
  */
 import { setMaxListeners } from 'node:events';
@@ -12,8 +13,9 @@ import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
 import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
 import { type Budget, createBudget } from './budget.js';
-import { isBlank, noteShown, type Sender, sendOne } from './send-one.js';
+import { attemptOf, isBlank, noteShown, recipientOf, type Sender, sendOne } from './send-one.js';
 import { createShowing, type Showing } from './showing.js';
+import { type Looked, lookFor } from './uncertain.js';
 
 type DeliverServices = Pick<
   Services,
@@ -49,8 +51,10 @@ export interface Lane {
 /** The most attempts with an unknown outcome: after a broken connection, and after a crash. */
 const UNCERTAIN_CUTS = 2;
 const UNCERTAIN_CRASHES = 5;
-/** If the platform deduplicates resends, only a message that keeps crashing the process has to be given up. */
-const RECOGNISED_CRASHES = 30;
+/** The same where nothing is shown twice: the platform deduplicates resends, or says that none has arrived. */
+const CERTAIN_CUTS = 5;
+/** Only a message that keeps crashing the process has to be given up. */
+const CERTAIN_CRASHES = 30;
 const RETRY_MS = 1_000;
 /** An immediate reply needs no typing indicator; platforms show one for about five seconds. */
 const TYPING_AFTER_MS = 300;
@@ -143,11 +147,13 @@ export function createDeliver(services: DeliverServices): Deliver {
     await showing.rest(delivery.origin);
     const { id } = delivery;
     const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
+    const looked = isSeen ? 'untold' : await lookFor(sender, delivery, channel, budget, stopping.signal);
+    if (looked === 'stored') return true;
     if (isBlank(delivery.body) && !isSeen) {
       await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
       return true;
     }
-    if (!isSeen && isGivenUp(delivery, channel)) {
+    if (!isSeen && isGivenUp(delivery, channel, looked)) {
       log.warn(
         { chat: chatId, delivery: id },
         'it is unknown whether a message arrived; it is not sent again',
@@ -164,7 +170,9 @@ export function createDeliver(services: DeliverServices): Deliver {
     await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
     // The inbox must be on the disk before an answer leaves: after a power cut, a lost message would be answered again.
     await store.durable();
-    if (stopping.signal.aborted || !(await store.sending(id, leaseOf(services)))) return true;
+    const begun = isSeen ? leaseOf(services) : attemptOf(services, channel, recipientOf(delivery));
+    const attempt = { ...begun, earlierTries: delivery.attempts };
+    if (stopping.signal.aborted || !(await store.sending(id, attempt))) return true;
     await sendOne(sender, delivery, channel);
     return true;
   }
@@ -197,6 +205,8 @@ export function createDeliver(services: DeliverServices): Deliver {
   }
 
   async function sendClaimed(delivery: Delivery, channel: Channel): Promise<boolean> {
+    // It is looked for first.
+    if (delivery.mark !== undefined) return false;
     if (delivery.shown) await showing.rest(delivery.origin);
     if (showing.isShown(delivery)) return noteShown(sender, delivery);
     // The inbox must be on the disk before an answer leaves.
@@ -257,7 +267,8 @@ export function createDeliver(services: DeliverServices): Deliver {
 }
 
 /** Whether the entry was attempted too often with an unknown outcome. */
-function isGivenUp({ uncertainCuts, uncertainCrashes }: Delivery, { recognisesResends }: Channel): boolean {
-  if (recognisesResends) return uncertainCrashes >= RECOGNISED_CRASHES;
+function isGivenUp({ uncertainCuts, uncertainCrashes }: Delivery, channel: Channel, looked: Looked): boolean {
+  if (channel.recognisesResends) return uncertainCrashes >= CERTAIN_CRASHES;
+  if (looked === 'absent') return uncertainCuts >= CERTAIN_CUTS || uncertainCrashes >= CERTAIN_CRASHES;
   return uncertainCuts >= UNCERTAIN_CUTS || uncertainCrashes >= UNCERTAIN_CRASHES;
 }

@@ -5,8 +5,9 @@
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { Delivery } from '../../core/delivery.js';
 import { platformId } from '../../core/ids.js';
+import type { Attempt } from '../../core/route-store.js';
 import { linkChat } from '../identity.js';
-import type { Services } from '../services.js';
+import { leaseOf, type Services } from '../services.js';
 import { type Showing, toldOf } from './showing.js';
 
 export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' | 'log' | 'metrics'> {
@@ -17,6 +18,15 @@ export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' |
 
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
+
+/** What an attempt begins with that sends something new. */
+export function attemptOf(
+  services: Pick<Services, 'owner' | 'clock'>,
+  channel: Channel,
+  to: Recipient,
+): Attempt {
+  return { ...leaseOf(services), mark: channel.mark?.(to) ?? null };
+}
 
 /** Whether the entry is finished; false when it has to be tried again. */
 export async function sendOne(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
@@ -38,6 +48,11 @@ export async function sendOne(sender: Sender, delivery: Delivery, channel: Chann
 export async function noteShown(sender: Sender, delivery: Delivery): Promise<boolean> {
   sender.showing.forget(delivery);
   const platformMessageId = delivery.shown?.platformMessageId ?? '';
+  return note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
+}
+
+/** It arrived with an earlier attempt: only records it as sent. */
+export function noteFound(sender: Sender, delivery: Delivery, platformMessageId: string): Promise<boolean> {
   return note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
 }
 
@@ -96,7 +111,7 @@ async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): P
   });
 }
 
-function optionsOf({ cuttingOff }: Sender, entry: Delivery): SendOptions {
+export function optionsOf({ cuttingOff }: Sender, entry: Delivery): SendOptions {
   return {
     ...toldOf(entry),
     key: entry.shown?.key ?? String(entry.id),
@@ -158,7 +173,7 @@ async function settle(sender: Sender, delivery: Delivery, result: SendResult): P
   }
 }
 
-function recipientOf({ address, threadId, kind }: Delivery): Recipient {
+export function recipientOf({ address, threadId, kind }: Delivery): Recipient {
   return { address, threadId, kind };
 }
 

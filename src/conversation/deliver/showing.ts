@@ -191,6 +191,7 @@ export function createShowing(services: ShowingAsk): Showing {
     try {
       const { shown, channel, to, turnId } = growing;
       const { body } = delivery;
+      const mark = channel.mark?.(to) ?? null;
       const part: ShownPart = {
         body,
         key: keyOf(turnId, delivery.part),
@@ -198,6 +199,7 @@ export function createShowing(services: ShowingAsk): Showing {
         sentAt: clock.now(),
         speaker: delivery.speaker,
         ...(delivery.appearance === undefined ? {} : { appearance: delivery.appearance }),
+        ...(mark === null ? {} : { mark }),
       };
       shown.push(part);
       if (!(await store.show(turnId, shown))) return null;

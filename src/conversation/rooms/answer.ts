@@ -12,10 +12,10 @@ import type { Measured } from '../../core/view.js';
 import { buildContext, type Context } from '../context/context.js';
 import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
+import { attemptOf } from '../deliver/send-one.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { greet } from '../greeting.js';
 import { appearanceOf, presentIn } from '../participants.js';
-import { leaseOf } from '../services.js';
 import { stepMessages } from '../turn/steps.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
@@ -207,7 +207,7 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
       addressed,
       exchange,
       deliveries,
-      send: lane ? leaseOf(services) : null,
+      send: lane ? attemptOf(services, channel, recipientIn(chat, room)) : null,
       usage: ending.usage,
       measured: ending.measured,
       given: isAnswered ? ending.promptMemory : null,

@@ -6,7 +6,7 @@ import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/delivery
 import { Fault } from '../../core/errors.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
-import type { Lease, RouteStore } from '../../core/route-store.js';
+import type { Attempt, RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
 import type { Chats } from './chats.js';
 import { bound, columns, fromJson, listed, type Row } from './columns.js';
@@ -30,6 +30,9 @@ export const UNKNOWN = '';
 /** The body of an entry whose text was forgotten. */
 export const NO_WORDS = '{"text":"","marks":[]}';
 
+/** How many of a store's newest entries tell what a channel sent last. */
+const NEWEST_ENTRIES = 3_000;
+
 /** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
 const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
 
@@ -43,7 +46,7 @@ export function turnOf(origin: string): string {
 
 /** What is given for each new entry, apart from its destination. */
 const GIVEN = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId shownKey
-    precedes leaseOwner leaseUntil`;
+    precedes leaseOwner leaseUntil mark`;
 
 export type Deliver = ReturnType<typeof deliverOf>;
 
@@ -56,9 +59,9 @@ export function deliverOf({ raw }: Connection) {
       from json_each(@rows) where true on conflict do nothing returning id`)
     .pluck();
 
-  function rowOf(delivery: NewDelivery & Standing, send: Lease | null, now: number) {
+  function rowOf(delivery: NewDelivery & Standing, send: Attempt | null, now: number) {
     const { shown, appearance, precedes, body, personaId, origin, speaker, part, replyTo } = delivery;
-    const { attempts, ...doubt } = inDoubt(delivery, now);
+    const { attempts, mark, ...doubt } = inDoubt(delivery, now);
     return bound({
       origin,
       personaId: personaId ?? '',
@@ -75,13 +78,14 @@ export function deliverOf({ raw }: Connection) {
       precedes,
       leaseOwner: send?.owner,
       leaseUntil: send ? send.now + send.leaseMs : 0,
+      mark: mark ?? (shown ? null : send?.mark),
     });
   }
 
   function insertRows(
     { now, ...to }: Destination,
     deliveries: (NewDelivery & Standing)[],
-    send: Lease | null,
+    send: Attempt | null,
   ): number[] {
     const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, now));
     return insert.all({ ...to, rows: JSON.stringify(rows) });
@@ -89,7 +93,11 @@ export function deliverOf({ raw }: Connection) {
 
   return {
     /** With `send`, the first is claimed, marked as being sent, and returned. */
-    put(to: Destination, deliveries: (NewDelivery & Standing)[], send: Lease | null = null): Delivery | null {
+    put(
+      to: Destination,
+      deliveries: (NewDelivery & Standing)[],
+      send: Attempt | null = null,
+    ): Delivery | null {
       const [first] = deliveries;
       if (first === undefined) return null;
       const ids = insertRows(to, deliveries, send);
@@ -105,10 +113,16 @@ export function deliverOf({ raw }: Connection) {
 }
 
 /** If it is unknown whether the part arrived, it counts as tried once, and is looked for from that time on. */
-function inDoubt({ shown }: Standing, now: number) {
-  return shown !== undefined && shown.part.platformMessageId === null
-    ? { createdAt: shown.part.sentAt, attempts: 1, uncertainCrashes: shown.crashes }
-    : { createdAt: now, attempts: 0, uncertainCrashes: 0 };
+function inDoubt(
+  { shown }: Standing,
+  now: number,
+): Pick<Delivery, 'createdAt' | 'attempts' | 'uncertainCrashes' | 'mark'> {
+  if (shown === undefined || shown.part.platformMessageId !== null) {
+    return { createdAt: now, attempts: 0, uncertainCrashes: 0 };
+  }
+  const { sentAt, mark } = shown.part;
+  const tried = { createdAt: sentAt, attempts: 1, uncertainCrashes: shown.crashes };
+  return mark === undefined ? tried : { ...tried, mark };
 }
 
 /** The delivery's state before the attempt that begins. */
@@ -149,16 +163,26 @@ function toDelivery({ face, platformMessageId, shownKey, mark, ...entry }: Outbo
 
 type OutboxVerbs = Pick<
   RouteStore,
-  'next' | 'sending' | 'sent' | 'retry' | 'giveUp' | 'shownAfter' | 'retract' | 'moveChat' | 'post'
+  | 'next'
+  | 'sending'
+  | 'sent'
+  | 'retry'
+  | 'giveUp'
+  | 'found'
+  | 'recordedIn'
+  | 'shownAfter'
+  | 'retract'
+  | 'moveChat'
+  | 'post'
 > &
-  Pick<ChannelStore, 'delivery'>;
+  Pick<ChannelStore, 'delivery' | 'newestSent'>;
 
 /** Nothing was visible of a stopped turn's reply, so there is nothing to complete. */
 const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
   select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted')`;
 /** Resets entries to their state before anything of them was sent. */
 export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
-  uncertain_crashes = 0, lease_owner = null,
+  uncertain_crashes = 0, lease_owner = null, mark = null,
   finished_at = case when ${NOBODY_SAW_IT} then created_at end,
   state = case when ${NOBODY_SAW_IT} then 'dropped' else 'waiting' end`;
 
@@ -178,24 +202,42 @@ export function outboxStore(
   );
   // What another process was sending when its lease expired may have arrived.
   const sending = raw.prepare<[object]>(`
-    update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until,
+    update outbox set state = 'sending', attempts = attempts + 1, lease_owner = @owner, lease_until = @until, mark = @mark,
       uncertain_crashes = uncertain_crashes + (state = 'sending' and lease_owner is not @owner)
     where id = @id and finished_at is null and (state <> 'sending' or lease_owner is @owner or lease_until <= @now)
+      and attempts = coalesce(@earlierTries, attempts)
       and id = (
         select id from outbox as first where first.chat_id = outbox.chat_id and first.finished_at is null
         order by case when first.precedes is null then first.id else first.precedes - 0.5 end limit 1)`);
   const sent = raw.prepare<[object]>(`
     update outbox set state = 'sent', platform_message_id = @platformMessageId, finished_at = @now, error = null,
-      lease_owner = null
+      lease_owner = null, mark = null
     -- One that a reset dropped while it was under way was sent all the same.
     where id = @id and state in ('waiting', 'sending', 'dropped')`);
   const retry = raw.prepare<[object]>(`
     update outbox set state = 'waiting', not_before = @notBefore, uncertain_cuts = uncertain_cuts + @cuts,
-      error = @error, lease_owner = null
+      error = @error, lease_owner = null, mark = coalesce(@mark, case when @cuts > 0 then mark end)
     where id = @id and finished_at is null`);
   const giveUp = raw.prepare<[object]>(`
     update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null
     where id = @id and finished_at is null`);
+  const found = raw.prepare<[object]>(`
+    update outbox set platform_message_id = @platformMessageId, error = null, mark = null
+    where id = @id and platform_message_id = '${UNKNOWN}' and finished_at is null`);
+  const recordedIn = raw
+    .prepare<[object], string | null>(`
+      select platform_message_id from outbox where chat_id = @chatId and platform_message_id > '${UNKNOWN}'
+      union all
+      select null from outbox where chat_id = @chatId and finished_at is null and mark is not null
+      union all
+      select value->>'platformMessageId'
+      from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id, json_each(shown.parts)
+      where room.chat_id = @chatId`)
+    .pluck();
+  const newestSent = raw.prepare<[string], { address: string; platformMessageId: string }>(`
+    select address, platform_message_id as platformMessageId from outbox
+    where id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and +channel = ?
+      and +platform_message_id > '${UNKNOWN}'`);
   const shownAfter = raw.prepare<[object], OutboxRow>(`
     select ${COLUMNS} from outbox
     where origin = @origin and persona_id = @personaId and part > @part
@@ -219,13 +261,24 @@ export function outboxStore(
         const row = one.get(id);
         return row ? toDelivery(row) : null;
       }),
-    sending: (id, { owner, now, leaseMs }) =>
-      write(() => sending.run({ id, owner, now, until: now + leaseMs }).changes === 1, 'single'),
+    sending: (id, { owner, now, leaseMs, mark = null, earlierTries = null }) =>
+      write(
+        () => sending.run({ id, owner, now, until: now + leaseMs, mark, earlierTries }).changes === 1,
+        'single',
+      ),
     sent: (id, platformMessageId, now) =>
       write(() => void sent.run({ id, platformMessageId, now }), 'single'),
-    retry: (id, { notBefore, uncertain, error }) =>
-      write(() => void retry.run({ id, notBefore, cuts: uncertain ? 1 : 0, error }), 'single'),
+    retry: (id, { notBefore, uncertain, error, mark = null }) =>
+      write(() => void retry.run({ id, notBefore, cuts: uncertain ? 1 : 0, error, mark }), 'single'),
     giveUp: (id, end, error, now) => write(() => void giveUp.run({ id, end, error, now }), 'single'),
+    found: (id, platformMessageId) => write(() => void found.run({ id, platformMessageId }), 'single'),
+    recordedIn: (chatId) =>
+      patiently(() => {
+        const ids = recordedIn.all({ chatId });
+        const known = ids.filter((id) => id !== null);
+        return { ids: new Set(known), uncertain: ids.length - known.length };
+      }),
+    newestSent: (channel) => patiently(() => newestSent.all(channel)),
     shownAfter: ({ origin, personaId, part }) =>
       patiently(() => shownAfter.all({ origin, personaId: personaId ?? '', part }).map(toDelivery)),
     retract: (ids, now) => write(() => void retract.run({ ids: JSON.stringify(ids), now }), 'single'),

@@ -97,7 +97,7 @@ export function shownStore({ raw, write }: Connection): Pick<RouteStore, 'show'>
     .prepare<[string], number>("select 1 from turn where id = ? and state = 'running'")
     .pluck();
   const noteId = raw.prepare<[object]>(`
-    update outbox set platform_message_id = @platformMessageId, error = null, lease_owner = null,
+    update outbox set platform_message_id = @platformMessageId, error = null, lease_owner = null, mark = null,
       state = case state when 'sending' then 'waiting' else state end
     where origin = @origin and shown_key = @key and platform_message_id = '${UNKNOWN}' and finished_at is null`);
   const neverSent = raw.prepare<[object]>(`

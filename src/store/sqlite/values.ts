@@ -46,7 +46,7 @@ interface UsageRow {
   cachedTokens: number;
 }
 
-type ValueVerbs = AliasStore & UsageStore & SettingStore & Omit<ChannelStore, 'delivery'>;
+type ValueVerbs = AliasStore & UsageStore & SettingStore & Omit<ChannelStore, 'delivery' | 'newestSent'>;
 
 export function valueStore(connection: Connection, addUsage: AddUsage): ValueVerbs {
   const { raw, memory, patiently, write } = connection;

@@ -7,11 +7,13 @@ import {
   delivery,
   exchange,
   finish,
+  finishWith,
   lease,
   message,
   NOW,
   nextOf,
   receive,
+  recovered,
   windowTexts,
 } from './words.js';
 
@@ -87,6 +89,90 @@ export function outboxContract(under: StoreUnderTest): void {
         uncertainCrashes: 0,
         notBefore: 2,
       });
+    });
+
+    it('keeps the mark of an attempt until its outcome is known', async () => {
+      await post('notice:1', 'one');
+      const id = await nextId();
+      expect(await nextOf(under.store)).not.toHaveProperty('mark');
+      await under.store.sending(id, { ...lease(), mark: 'before the first' });
+      expect((await nextOf(under.store))?.mark).toBe('before the first');
+      await under.store.retry(id, { notBefore: 0, uncertain: true, error: 'cut' });
+      expect((await nextOf(under.store))?.mark).toBe('before the first');
+      // It was looked for, as far as that went.
+      await under.store.retry(id, { notBefore: 0, uncertain: false, error: 'busy', mark: 'further on' });
+      expect(await nextOf(under.store)).toMatchObject({ mark: 'further on', uncertainCuts: 1 });
+      await under.store.sending(id, { ...lease(), mark: 'before the second' });
+      expect((await nextOf(under.store))?.mark).toBe('before the second');
+      await under.store.retry(id, { notBefore: 0, uncertain: false, error: 'not taken' });
+      expect(await nextOf(under.store)).not.toHaveProperty('mark');
+      await under.store.sending(id, lease());
+      expect(await nextOf(under.store)).not.toHaveProperty('mark');
+    });
+
+    it('keeps the mark over an end of the process', async () => {
+      await post('notice:1', 'one');
+      await under.store.sending(await nextId(), { ...lease(), mark: 'before' });
+      await recovered(under.store);
+      expect(await nextOf(under.store)).toMatchObject({ mark: 'before', uncertainCrashes: 1 });
+    });
+
+    it('keeps the mark of what is handed over with the end of its turn', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const deliveries = [delivery('turn:t1', 'one'), delivery('turn:t1', 'two', { part: 1 })];
+      const send = { ...lease(), mark: 'before' };
+      const ended = await finishWith(under.store, await begun(under.store, 't1'), 't1', { deliveries, send });
+      expect(ended, 'there is nothing to be looked for yet').not.toHaveProperty('first.mark');
+      expect(await nextOf(under.store)).toMatchObject({ body: { text: 'one' }, mark: 'before' });
+      await under.store.sent(await nextId(), '900', NOW);
+      expect(await nextOf(under.store)).not.toHaveProperty('mark');
+    });
+
+    it('begins an attempt only where none has begun since the entry was read', async () => {
+      await post('notice:1', 'one');
+      const id = await nextId();
+      expect(await under.store.sending(id, { ...lease(), earlierTries: 0 })).toBe(true);
+      expect(await under.store.sending(id, { ...lease(), earlierTries: 0 })).toBe(false);
+      expect(await under.store.sending(id, { ...lease(), earlierTries: 1 })).toBe(true);
+    });
+
+    it('knows our messages in a chat, sent or shown, and what a channel sent last', async () => {
+      await receive(under.store, [message('1', 'hi')]);
+      const turn = await begun(under.store, 't1');
+      const part = { body: { text: '', marks: [] }, speaker: 'Default', sentAt: NOW };
+      await under.store.show('t1', [
+        { ...part, key: 'a', platformMessageId: '7' },
+        { ...part, key: 'b', platformMessageId: null },
+      ]);
+      await post('notice:1', 'one');
+      await under.store.sent(await nextId(), '5', NOW);
+      await post('notice:2', 'elsewhere', 'test_2');
+      await under.store.sent((await nextOf(under.store, 'test_2'))?.id ?? 0, '6', NOW);
+      await post('notice:3', 'not yet');
+      const known = async () => (await under.store.recordedIn(CHAT)).ids;
+      expect(await known()).toEqual(new Set(['5', '7']));
+      const deliveries = [delivery('turn:t1', 'a'), delivery('turn:t1', 'b', { part: 1 })];
+      await finish(under.store, turn, 't1', { deliveries });
+      expect(await known()).toEqual(new Set(['5', '7']));
+      const sent = await under.store.newestSent('test');
+      expect(sent.map(({ platformMessageId }) => platformMessageId).sort()).toEqual(['5', '6', '7']);
+      expect(await under.store.newestSent('other')).toEqual([]);
+    });
+
+    it('knows how many of our messages may stand in a chat under an unknown id', async () => {
+      const uncertain = async () => (await under.store.recordedIn(CHAT)).uncertain;
+      await post('notice:1', 'one');
+      expect(await uncertain()).toBe(0);
+      await under.store.sending(await nextId(), { ...lease(), mark: 'before' });
+      expect(await uncertain()).toBe(1);
+      await receive(under.store, [message('1', 'hi')]);
+      await begun(under.store, 't1');
+      const part = { body: { text: '', marks: [] }, speaker: 'Default', sentAt: NOW, key: 'a' };
+      await under.store.show('t1', [{ ...part, platformMessageId: null }]);
+      expect(await uncertain()).toBe(2);
+      await under.store.show('t1', [{ ...part, platformMessageId: '7' }]);
+      await under.store.sent(await nextId(), '8', NOW);
+      expect(await uncertain()).toBe(0);
     });
 
     it('never gives again what was sent, refused, unconfirmed or parked', async () => {

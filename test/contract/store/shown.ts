@@ -100,6 +100,31 @@ export function shownContract(under: StoreUnderTest): void {
       expect(await next()).toMatchObject({ id: entry?.id, shown: { platformMessageId: '901' } });
     });
 
+    it('of which nobody knows whether it arrived is looked for by the mark of its first send', async () => {
+      const turn = await start();
+      await show({ ...part('He', null, 'k'), mark: 'before He' });
+      const ended = await finishWith(under.store, turn, 't1', {
+        deliveries: [delivery(ORIGIN, 'Hello')],
+        send: { ...lease(), mark: 'before Hello' },
+      });
+      expect(ended).toMatchObject({ first: { mark: 'before He', shown: { platformMessageId: null } } });
+      const id = (await next())?.id ?? 0;
+      expect((await next())?.mark).toBe('before He');
+      await under.store.found(id, '901');
+      expect(await next()).toMatchObject({ id, shown: { platformMessageId: '901', key: 'k' } });
+      expect(await next()).not.toHaveProperty('mark');
+      await under.store.found(id, '902');
+      expect((await next())?.shown?.platformMessageId, 'it is known').toBe('901');
+    });
+
+    it('of which nothing arrived has no mark any more', async () => {
+      const turn = await start();
+      await show({ ...part('He', null, 'k'), mark: 'before He' });
+      await finish(under.store, turn, 't1', { deliveries: [delivery(ORIGIN, 'Hello')] });
+      await under.store.retract([(await next())?.id ?? 0], NOW);
+      expect(await next()).not.toHaveProperty('mark');
+    });
+
     it('that does not stand there any more is as if it had never been sent', async () => {
       const turn = await start();
       await show(part('He'), part('tail', '901'));
