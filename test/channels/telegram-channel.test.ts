@@ -128,7 +128,7 @@ describe('polling', () => {
 
   test('an update that is nothing to us is confirmed, too', async () => {
     await start();
-    fake.push({ some_future_kind: {} });
+    fake.push({ message: { message_id: 1, chat: { id: 1, type: 'private' }, some_future_kind: {} } });
     await fake.until(() => fake.polls.count === 2 && fake.pending() === 0);
     expect(batches).toMatchObject([{ events: [] }]);
   });

@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 import { listenAt } from './http-server.js';
 import { type Payload, readPayload } from './telegram-body.js';
 import { type BotOptions, createFakeBots, type FakeBot } from './telegram-bots.js';
@@ -24,6 +25,8 @@ export interface FakeTelegramOptions {
   answerDelayMs?: number;
   /** How soon a webhook that failed is called again. */
   webhookRetryMs?: number;
+  /** For what the server counts in seconds: how long it lets a question wait. */
+  clock?: Clock;
 }
 
 /** What happens to a call instead of its answer. */
@@ -84,6 +87,8 @@ export interface FakeTelegram {
   setWebhook(url: string): void;
   /** How many updates were not confirmed yet. */
   pending(): number;
+  /** As after a quiet week, or on another server: the ids of updates begin anew, far below. */
+  jumpBack(to?: number, bot?: FakeBot): void;
   say(saying: Saying): Said;
   /** What was said before, by its chat and id. */
   said(chatId: number, messageId: number): Said;
@@ -137,7 +142,11 @@ type Outcome =
   | { status: number; description: string; parameters?: Payload | undefined };
 
 export async function startFakeTelegram(options: FakeTelegramOptions = {}): Promise<FakeTelegram> {
-  const { token = '424242:fake-token-of-the-fake-telegram-00', webhookRetryMs = 50 } = options;
+  const {
+    token = '424242:fake-token-of-the-fake-telegram-00',
+    webhookRetryMs = 50,
+    clock = systemClock,
+  } = options;
   const settings: Settings = {
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
@@ -176,6 +185,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const bots = createFakeBots(
     { ok: (response, result) => reply(response, { result }), refuse: reply },
     webhookRetryMs,
+    clock,
   );
   const names = { first_name: 'Coterie', supports_inline_queries: false };
   const main = bots.add({
@@ -287,6 +297,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         updates.setWebhook({
           url: String(payload.url),
           secret: (payload.secret_token as string | undefined) ?? null,
+          allowed: payload.allowed_updates,
         });
         return { result: true };
       case 'deleteWebhook':
@@ -466,6 +477,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     webhook: main.updates.webhook,
     setWebhook: (url) => main.updates.setWebhook({ url, secret: null }),
     pending: main.updates.pending,
+    jumpBack: (to, bot = main) => bot.updates.jumpBack(to),
     push: main.updates.push,
 
     say(saying) {
