@@ -8,6 +8,7 @@ import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { ANNA, group } from '../fakes/telegram-chats.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
+import { OPTIONS } from './telegram-stage.js';
 
 const TO_ANNA: Recipient = { address: String(ANNA.id), threadId: null, kind: 'direct' };
 
@@ -49,16 +50,9 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
   };
   return createTelegram({
     options: {
+      ...OPTIONS,
       token: fake.token,
       apiRoot: fake.url,
-      mode: 'polling',
-      webhookUrl: null,
-      webhookSecret: null,
-      personaTokens: {},
-      messagesPerSecond: 30,
-      perChatBurst: 20,
-      access: { groups: 'listed' },
-      linkPreviews: false,
       ...options,
     },
     clock,

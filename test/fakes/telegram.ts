@@ -10,6 +10,7 @@ import { listenAt } from './http-server.js';
 import { type Payload, readPayload } from './telegram-body.js';
 import { type BotOptions, createFakeBots, type FakeBot } from './telegram-bots.js';
 import { type Copy, chatOf, type Person, type Said, type Saying } from './telegram-chats.js';
+import { createFloods } from './telegram-floods.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
 import { draftRefusalOf, refusalOf, uploadRefusalOf } from './telegram-limits.js';
@@ -116,6 +117,7 @@ export interface FakeTelegram {
   /** Goes away: connections are refused until `open`. */
   shut(): Promise<void>;
   open(): Promise<void>;
+  /** Rejects if it was not left alone when it asked for that: no test may pass then. */
   close(): Promise<void>;
 }
 
@@ -123,8 +125,9 @@ interface Settings {
   answerDelayMs: number;
   /** Whether the server knows drafts. */
   drafts: boolean;
-  /** Messages and edits to one chat in a second; one more is a flood. */
+  /** What is done in one chat in a second; more is held back, and then a flood. */
   perChatPerSecond: number;
+  mostHeldMs: number;
   /** What Telegram makes of an edited text. */
   alter(text: string): string;
 }
@@ -151,6 +154,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
     perChatPerSecond: Number.POSITIVE_INFINITY,
+    mostHeldMs: 8_000,
     alter: (text) => text,
   };
   const calls: Call[] = [];
@@ -159,8 +163,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const administrators = new Map<number, number[]>();
   /** What people said, by chat and the number of the bot that got it first. */
   const sayings = new Map<string, Said>();
-  /** When something was taken for a chat. */
-  const traffic = new Map<number, number[]>();
+  const floods = createFloods(settings, clock);
   const sockets = new Set<Socket>();
   const files = createFileStore();
   let faults: Scripted[] = [];
@@ -202,6 +205,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     );
     const taken = ledger.take(bot, messageId, payload);
     message = taken;
+    if (response.destroyed) taken.cut = true;
     response.on('finish', () => {
       taken.answered = true;
     });
@@ -240,34 +244,21 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return 'status' in message ? message : { result: shown(message) };
   }
 
-  /** Too much for one chat; else it is counted. */
-  function floodIn(chatId: number): Outcome | null {
-    if (!Number.isFinite(settings.perChatPerSecond)) return null;
-    const since = Date.now() - 1_000;
-    const lately = (traffic.get(chatId) ?? []).filter((at) => at > since);
-    if (lately.length >= settings.perChatPerSecond) {
-      return { status: 429, description: 'Too Many Requests: retry after 1', parameters: { retry_after: 1 } };
-    }
-    traffic.set(chatId, [...lately, Date.now()]);
-    return null;
-  }
-
   /** What is wrong with a call, whoever makes it. */
   function refusalFor(bot: FakeBot, method: string, payload: Payload): Outcome | null {
     const refuse = (description: string | null) =>
       description === null ? null : { status: 400, description };
     if (method === 'sendMessageDraft' && !settings.drafts) return UNKNOWN_METHOD;
-    const chatId = Number(payload.chat_id);
     if (TO_A_CHAT.has(method)) {
-      const outside = bots.refusalFor(bot, talk.chat(chatId));
+      const outside = bots.refusalFor(bot, talk.chat(Number(payload.chat_id)));
       if (outside !== null) return outside;
     }
     switch (method) {
       case 'sendMessage':
       case 'editMessageText':
-        return refuse(refusalOf(payload)) ?? floodIn(chatId);
+        return refuse(refusalOf(payload));
       case 'sendDocument':
-        return uploadRefusalOf(payload) ?? floodIn(chatId);
+        return uploadRefusalOf(payload);
       case 'sendMessageDraft':
         return refuse(draftRefusalOf(payload));
       default:
@@ -336,6 +327,26 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return found.fault;
   }
 
+  /** Flood control comes first, whatever is asked. */
+  async function admitted(
+    bot: FakeBot,
+    method: string,
+    { chat_id }: Payload,
+    response: ServerResponse,
+  ): Promise<boolean> {
+    if (!TO_A_CHAT.has(method)) return true;
+    const { heldMs, refusal } = floods.admit(bot.id, method, Number(chat_id));
+    if (heldMs > 0) await clock.sleep(heldMs);
+    if (refusal !== null) refuseFlood(bot, chat_id, response, refusal);
+    return refusal === null;
+  }
+
+  function refuseFlood(bot: FakeBot, chatId: unknown, response: ServerResponse, outcome: Outcome): void {
+    const seconds = 'parameters' in outcome ? outcome.parameters?.retry_after : undefined;
+    if (typeof seconds === 'number') floods.refused(bot.id, Number(chatId), seconds);
+    reply(response, outcome);
+  }
+
   function perform(
     bot: FakeBot,
     method: string,
@@ -349,7 +360,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       else answer();
     };
     if (fault !== null && 'status' in fault) {
-      later(() => reply(response, { description: 'Scripted', ...fault }));
+      later(() => refuseFlood(bot, payload.chat_id, response, { description: 'Scripted', ...fault }));
     } else if (fault !== null && 'html' in fault) {
       later(() => write(response, fault.html, `<html>${fault.html}</html>`, 'text/html'));
     } else if (fault !== null) {
@@ -401,8 +412,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     } else {
       calls.push({ method, payload, at: Date.now(), bot: bot?.id ?? null });
     }
+    look();
     if (bot === undefined) reply(response, { status: 401, description: 'Unauthorized' });
-    else perform(bot, method, payload, request, response);
+    else if (await admitted(bot, method, payload, response)) perform(bot, method, payload, request, response);
     look();
   }
 
@@ -551,6 +563,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     async close() {
       for (const bot of bots.all) bot.updates.close();
       await shut();
+      if (floods.hurried.length > 0) {
+        throw new Error(`calls during a wait that Telegram asked for: ${floods.hurried.join(', ')}`);
+      }
     },
   };
 }

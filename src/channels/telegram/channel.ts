@@ -22,14 +22,13 @@ import { createWebhook } from './webhook.js';
 type Capability =
   | 'edit'
   | 'remove'
-  | 'preview'
   | 'setTyping'
   | 'fetch'
   | 'isAdministrator'
   | 'announceCommands'
   | 'check';
 
-/** Has a `webhook` in that mode. */
+/** Has a `webhook` in that mode, and shows drafts where the operator wants them. */
 export type Telegram = Channel & Required<Pick<Channel, Capability>>;
 
 /** Of how many groups it is remembered who manages them. */
@@ -42,6 +41,7 @@ export function createTelegram(
   const { mode, webhookUrl, webhookSecret } = options;
   const bots = createBots(options, { clock, log });
   const { main } = bots;
+  const { preview, ...sending } = createSending({ bots, log });
   const state = createState(clock);
   const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
   const isCalled = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;
@@ -60,7 +60,8 @@ export function createTelegram(
   }
 
   const channel: Telegram = {
-    ...createSending({ bots, log }),
+    ...sending,
+    ...(options.streaming === 'draft' ? { preview } : {}),
     name: 'telegram',
     limits: {
       messagesPerSecond: options.messagesPerSecond,

@@ -17,6 +17,15 @@ export class TransportError extends Error {
   }
 }
 
+/** A call that was not made: Telegram wants to be left alone in that chat for so long. */
+export class HeldBack extends Error {
+  override readonly name = 'HeldBack';
+
+  constructor(readonly ms: number) {
+    super(`Telegram asked to wait, ${Math.ceil(ms / 1000)} s more`);
+  }
+}
+
 export interface Failure {
   /** For a log or a report. Never holds the token. */
   reason: string;
@@ -32,6 +41,7 @@ export interface Failure {
 }
 
 const TOO_LARGE = 413;
+const TOO_MANY = 429;
 
 /** The bot that made the call. */
 export interface Credentials {
@@ -56,6 +66,9 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
       migratedTo: parameters.migrate_to_chat_id === undefined ? null : String(parameters.migrate_to_chat_id),
       tooLarge: error_code === TOO_LARGE,
     };
+  }
+  if (error instanceof HeldBack) {
+    return { ...failure, reason: error.message, code: TOO_MANY, taken: 'no', retryAfterMs: error.ms };
   }
   const cause = error instanceof HttpError ? error.error : error;
   if (cause instanceof TransportError) {
@@ -87,7 +100,7 @@ export function sendResult(failure: Failure): SendResult {
   const { reason, code, taken, retryAfterMs, migratedTo, tooLarge } = failure;
   if (migratedTo !== null) return { kind: 'moved', address: migratedTo };
   if (tooLarge) return { kind: 'refused', reason };
-  if (code !== null && code >= 400 && code < 500 && ![401, 404, 429].includes(code)) {
+  if (code !== null && code >= 400 && code < 500 && ![401, 404, TOO_MANY].includes(code)) {
     return { kind: 'refused', reason };
   }
   return { kind: 'unreachable', reason, taken, ...(retryAfterMs === null ? {} : { retryAfterMs }) };

@@ -6,6 +6,7 @@ import { InputFile } from 'grammy/web';
 import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
+import { type Bounded, bounded } from '../kit/bounded.js';
 import { named } from '../kit/named.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import { type Bot, type Bots, logFields } from './bots.js';
@@ -23,6 +24,10 @@ import {
   sendRequest,
 } from './outbound.js';
 
+/** Of how many messages it is remembered that their words went out before their file. */
+const MOST_SAID = 1_000;
+type Said = Bounded<string, true>;
+
 /** What Telegram takes from bots. */
 const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
 
@@ -34,6 +39,7 @@ type Sent = { result: SendResult; failure?: Failure };
 
 export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending {
   const showDraft = createDrafts(log);
+  const wordsSaid = bounded<string, true>(MOST_SAID);
 
   /** Whether another bot may do better; then this one is remembered as absent. */
   function isElsewhere(bot: Bot, to: Recipient, failure: Failure | undefined): boolean {
@@ -56,7 +62,8 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
     async send(to, part, options) {
       let refused: SendResult | null = null;
       for (const bot of bots.senders(to, speakerOf(options))) {
-        const { result, failure } = await sendBy(bot, to, withNameUnlessOwn(bot, part, options), options);
+        const said = withNameUnlessOwn(bot, part, options);
+        const { result, failure } = await sendBy(bot, to, said, { ...options, wordsSaid });
         if (!isElsewhere(bot, to, failure)) return result;
         // What the main bot was told says most.
         if (refused === null || bot.personaId === null) refused = result;
@@ -91,7 +98,7 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
       const { api } = author.bot;
       const request = { chat_id: chatId(to.address), message_id: author.number };
       try {
-        await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal });
+        await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal, chat: to.address });
       } catch (error) {
         const { reason } = api.failure(error);
         log.debug({ channel: 'telegram', reason }, 'a message was not taken back');
@@ -113,7 +120,7 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
       const topic = thread === null ? {} : { message_thread_id: thread };
       const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
       try {
-        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended));
+        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended), { chat: to.address });
       } catch (error) {
         const failure = bot.api.failure(error);
         isElsewhere(bot, to, failure);
@@ -138,7 +145,7 @@ async function sendBy(
   bot: Bot,
   to: Recipient,
   { file, ...words }: Part,
-  { replyTo, signal }: Pick<SendOptions, 'replyTo' | 'signal'>,
+  { replyTo, signal, key, wordsSaid }: Pick<SendOptions, 'replyTo' | 'signal' | 'key'> & { wordsSaid: Said },
 ): Promise<Sent> {
   const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
   let request = sendRequest(to, words, answered === null ? null : String(answered));
@@ -149,9 +156,12 @@ async function sendBy(
   const { bytes } = read;
   // The text goes below the file. One that is too long for that goes before it, as a message of its own.
   if (words.text.length > MAX_CAPTION) {
-    const said = await sendText(bot, request, signal);
-    // If the file then does not get through, both go once more: said twice is better than not at all.
-    if (said.result.kind !== 'sent') return said;
+    if (!wordsSaid.get(key)) {
+      const said = await sendText(bot, request, signal);
+      if (said.result.kind !== 'sent') return said;
+      // If the file does not get through now, only the file goes once more; after a crash both do.
+      wordsSaid.set(key, true);
+    }
     request = sendRequest(to, { text: '', marks: [] }, null);
   }
   if (bytes.length === 0) {
