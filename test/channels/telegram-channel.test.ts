@@ -401,6 +401,40 @@ describe('sending', () => {
     expect(await send(TO_ANNA, { text: 'hello', marks: [] })).toMatchObject({ kind: 'refused' });
   });
 
+  const LINKS: [string, Part][] = [
+    ['an address', { text: 'see https://evil.example/?q=what-I-know', marks: [] }],
+    ['one without a scheme', { text: 'see evil.example/what-I-know', marks: [] }],
+    [
+      'a link behind words',
+      { text: 'see here', marks: [{ kind: 'link', offset: 4, length: 4, url: 'https://evil.example/' }] },
+    ],
+  ];
+  test.each(LINKS)(
+    '%s is not fetched by Telegram, in a message, an edit or a draft',
+    async (_name, linking) => {
+      await channel.stop();
+      channel = create({ streaming: 'draft' });
+      const sent = await send(TO_ANNA, linking);
+      if (sent.kind !== 'sent') throw new Error('not sent');
+      await channel.edit(
+        TO_ANNA,
+        sent.platformMessageId,
+        { ...linking, text: `${linking.text}, too` },
+        options,
+      );
+      await channel.preview?.(TO_ANNA, linking, options);
+      expect([fake.sent.length, fake.edits.length, fake.drafts.length]).toEqual([1, 1, 1]);
+      expect(fake.fetched).toEqual([]);
+    },
+  );
+
+  test.each(LINKS)('%s is, where the operator wants previews', async (_name, linking) => {
+    await channel.stop();
+    channel = create({ linkPreviews: true });
+    await send(TO_ANNA, linking);
+    expect(fake.fetched.splice(0)).toEqual([expect.stringContaining('evil.example')]);
+  });
+
   test('what composes is taken, part by part', async () => {
     const parts = channel.compose(`${'**words** and more\n'.repeat(500)}`);
     for (const one of parts) expect(await send(TO_ANNA, one)).toMatchObject({ kind: 'sent' });

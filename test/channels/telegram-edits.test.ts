@@ -59,7 +59,10 @@ describe('an edit', () => {
       kind: 'sent',
     });
     expect(on.fake.callsOf('editMessageText')).toEqual([
-      { chat_id: -1001234567890, message_id: Number(sent.platformMessageId), text: 'b' },
+      {
+        ...{ chat_id: -1001234567890, message_id: Number(sent.platformMessageId), text: 'b' },
+        link_preview_options: { is_disabled: true },
+      },
     ]);
   });
 

@@ -52,6 +52,21 @@ export function uploadRefusalOf(payload: Payload): { status: number; description
   return fault === null ? null : refuse(`can't parse entities: ${fault}`);
 }
 
+/** An address in a text, as Telegram finds it: the scheme may be missing. */
+const ADDRESS = /https?:\/\/[^\s<>"]+|(?<![\w@.])(?:[\w-]+\.)+[a-z]{2,24}(?![\w])(?:\/[^\s<>"]*)?/i;
+
+/**
+ * The link whose preview Telegram's servers fetch as soon as the text is sent, before anybody has seen it: the first one;
+ * null where the sender does not want that.
+ */
+export function linkIn({ text, entities = [], link_preview_options: wanted }: Payload): string | null {
+  if (typeof text !== 'string' || (wanted as Payload | undefined)?.is_disabled === true) return null;
+  const marked = (Array.isArray(entities) ? (entities as Payload[]) : []).find(
+    ({ type }) => type === 'text_link',
+  );
+  return marked === undefined ? (ADDRESS.exec(text)?.[0] ?? null) : String(marked.url);
+}
+
 export function isUpload(value: unknown): value is UploadedFile {
   return typeof value === 'object' && value !== null && 'bytes' in value && Buffer.isBuffer(value.bytes);
 }

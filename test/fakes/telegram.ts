@@ -13,7 +13,7 @@ import { type Copy, chatOf, type Person, type Said, type Saying } from './telegr
 import { createFloods } from './telegram-floods.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
-import { draftRefusalOf, refusalOf, uploadRefusalOf } from './telegram-limits.js';
+import { draftRefusalOf, linkIn, refusalOf, uploadRefusalOf } from './telegram-limits.js';
 import { createFileStore } from './telegram-store.js';
 import { createTalk } from './telegram-talk.js';
 import { createWatch } from './watch.js';
@@ -71,6 +71,8 @@ export interface FakeTelegram {
   /** Every edit that was taken. */
   edits: Edit[];
   drafts: Draft[];
+  /** What Telegram's servers would have fetched to show a preview: a test that wants it takes it out. */
+  fetched: string[];
   /** Somebody puts a sign to a message of a bot's. In groups only bots that are administrators hear of it: all are here. */
   react(from: Person, to: SentMessage, emoji: string): void;
   /** Somebody deletes a message of a bot's. */
@@ -117,7 +119,10 @@ export interface FakeTelegram {
   /** Goes away: connections are refused until `open`. */
   shut(): Promise<void>;
   open(): Promise<void>;
-  /** Rejects if it was not left alone when it asked for that: no test may pass then. */
+  /**
+   * Rejects if it was not left alone when it asked for that, or had a link to fetch: no test may pass then that does
+   * not want it so.
+   */
   close(): Promise<void>;
 }
 
@@ -163,6 +168,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const administrators = new Map<number, number[]>();
   /** What people said, by chat and the number of the bot that got it first. */
   const sayings = new Map<string, Said>();
+  const fetched: string[] = [];
   const floods = createFloods(settings, clock);
   const sockets = new Set<Socket>();
   const files = createFileStore();
@@ -271,6 +277,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     const { updates } = bot;
     const refusal = refusalFor(bot, method, payload);
     if (refusal !== null) return refusal;
+    const link = linkIn(payload);
+    if (link !== null && WITH_TEXT.has(method)) fetched.push(link);
     switch (method) {
       case 'getMe':
         return { result: bot.me };
@@ -459,6 +467,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     sent,
     edits: ledger.edits,
     drafts: ledger.drafts,
+    fetched,
     react(from, { chatId, messageId, bot: by }, emoji) {
       const chat = talk.chat(chatId);
       const reaction = {
@@ -563,12 +572,16 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     async close() {
       for (const bot of bots.all) bot.updates.close();
       await shut();
+      if (fetched.length > 0) throw new Error(`Telegram would have fetched ${fetched.join(', ')}`);
       if (floods.hurried.length > 0) {
         throw new Error(`calls during a wait that Telegram asked for: ${floods.hurried.join(', ')}`);
       }
     },
   };
 }
+
+/** Methods whose texts have previews. */
+const WITH_TEXT = new Set(['sendMessage', 'editMessageText', 'sendMessageDraft']);
 
 const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found' };
 

@@ -41,7 +41,7 @@ export function createTelegram(
   const { mode, webhookUrl, webhookSecret } = options;
   const bots = createBots(options, { clock, log });
   const { main } = bots;
-  const { preview, ...sending } = createSending({ bots, log });
+  const { preview, ...sending } = createSending({ bots, linkPreviews: options.linkPreviews, log });
   const state = createState(clock);
   const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
   const isCalled = mode === 'webhook' && webhookUrl !== null && webhookSecret !== null;

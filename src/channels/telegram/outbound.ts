@@ -24,6 +24,7 @@ export interface SendRequest {
   entities?: Entity[];
   message_thread_id?: number;
   reply_parameters?: { message_id: number; allow_sending_without_reply: true };
+  link_preview_options?: { is_disabled: true };
 }
 
 /** With room for `spare` characters before each part, and a mark on them. */
@@ -32,9 +33,15 @@ export function compose(markdown: string, spare = 0): Part[] {
   return cut(parse(markdown), { limit: MAX_TEXT - spare, maxMarks });
 }
 
-export function sendRequest(to: Recipient, part: Part, replyTo: string | null): SendRequest {
+/** `linkPreviews`: whether Telegram's servers may fetch the links in it. */
+export function sendRequest(
+  to: Recipient,
+  part: Part,
+  { replyTo = null, linkPreviews }: { replyTo?: string | null; linkPreviews: boolean },
+): SendRequest {
   const entities = entitiesOf(part.marks);
   const request: SendRequest = { chat_id: chatId(to.address), text: part.text };
+  if (!linkPreviews) request.link_preview_options = { is_disabled: true };
   if (entities.length > 0) request.entities = entities;
   const thread = numeric(to.threadId);
   if (thread !== null) request.message_thread_id = thread;
@@ -46,13 +53,13 @@ export function sendRequest(to: Recipient, part: Part, replyTo: string | null): 
 }
 
 /** The payload of editMessageText. */
-export function editRequest(to: Recipient, number: number, part: Part) {
-  return { ...withoutThread(sendRequest(to, part, null)), message_id: number };
+export function editRequest(to: Recipient, number: number, part: Part, linkPreviews: boolean) {
+  return { ...withoutThread(sendRequest(to, part, { linkPreviews })), message_id: number };
 }
 
 /** The payload of sendMessageDraft; null where the chat has no drafts. */
-export function draftRequest(to: Recipient, part: Part, key: string) {
-  const { chat_id, ...said } = sendRequest(to, part, null);
+export function draftRequest(to: Recipient, part: Part, key: string, linkPreviews: boolean) {
+  const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
   if (typeof chat_id !== 'number') return null;
   return { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
 }
@@ -62,8 +69,8 @@ function draftIdOf(key: string): number {
   return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }
 
-/** The payload of sendDocument, but for the document: the text is its caption. */
-export function captionRequest({ text, entities, ...rest }: SendRequest) {
+/** The payload of sendDocument, but for the document: the text is its caption, of which Telegram fetches no links. */
+export function captionRequest({ text, entities, link_preview_options: _, ...rest }: SendRequest) {
   if (text.trim() === '') return rest;
   return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
 }

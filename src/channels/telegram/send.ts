@@ -37,8 +37,16 @@ type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 /** What became of a message; with the failure, by which it is seen whether another of our bots may do better. */
 type Sent = { result: SendResult; failure?: Failure };
 
-export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending {
-  const showDraft = createDrafts(log);
+export function createSending({
+  bots,
+  linkPreviews,
+  log,
+}: {
+  bots: Bots;
+  linkPreviews: boolean;
+  log: Log;
+}): Sending {
+  const showDraft = createDrafts(log, linkPreviews);
   const wordsSaid = bounded<string, true>(MOST_SAID);
 
   /** Whether another bot may do better; then this one is remembered as absent. */
@@ -63,7 +71,7 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
       let refused: SendResult | null = null;
       for (const bot of bots.senders(to, speakerOf(options))) {
         const said = withNameUnlessOwn(bot, part, options);
-        const { result, failure } = await sendBy(bot, to, said, { ...options, wordsSaid });
+        const { result, failure } = await sendBy(bot, to, said, { ...options, linkPreviews, wordsSaid });
         if (!isElsewhere(bot, to, failure)) return result;
         // What the main bot was told says most.
         if (refused === null || bot.personaId === null) refused = result;
@@ -80,7 +88,7 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
       if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
       const { bot, number } = author;
       const done = await bot.api.send(
-        editRequest(to, number, withNameUnlessOwn(bot, part, options)),
+        editRequest(to, number, withNameUnlessOwn(bot, part, options), linkPreviews),
         (raw, request, ended) => raw.editMessageText(request, ended),
         { signal: options.signal },
       );
@@ -145,10 +153,19 @@ async function sendBy(
   bot: Bot,
   to: Recipient,
   { file, ...words }: Part,
-  { replyTo, signal, key, wordsSaid }: Pick<SendOptions, 'replyTo' | 'signal' | 'key'> & { wordsSaid: Said },
+  {
+    replyTo,
+    signal,
+    key,
+    linkPreviews,
+    wordsSaid,
+  }: Pick<SendOptions, 'replyTo' | 'signal' | 'key'> & { linkPreviews: boolean; wordsSaid: Said },
 ): Promise<Sent> {
   const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
-  let request = sendRequest(to, words, answered === null ? null : String(answered));
+  let request = sendRequest(to, words, {
+    linkPreviews,
+    replyTo: answered === null ? null : String(answered),
+  });
   if (file === undefined) return sendText(bot, request, signal);
 
   const read = await readOutgoing(file, UPLOADS, signal);
@@ -162,7 +179,7 @@ async function sendBy(
       // If the file does not get through now, only the file goes once more; after a crash both do.
       wordsSaid.set(key, true);
     }
-    request = sendRequest(to, { text: '', marks: [] }, null);
+    request = sendRequest(to, { text: '', marks: [] }, { linkPreviews });
   }
   if (bytes.length === 0) {
     return sendText(bot, { ...request, text: withEmptyNote(request.text, file) }, signal);
