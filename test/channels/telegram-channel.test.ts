@@ -392,6 +392,34 @@ describe('sending', () => {
     expect(fake.sent).toMatchObject([{ threadId: null, entities: [{ type: 'bold' }] }]);
   });
 
+  test('a topic that is closed: to the chat, at once; the general one is the chat itself', async () => {
+    fake.settings.closedTopics.add(45);
+    for (const threadId of ['45', '1']) {
+      const to: Recipient = { address: '-1001', threadId, kind: 'group' };
+      expect(await send(to)).toMatchObject({ kind: 'sent' });
+      await channel.setTyping(to);
+    }
+    expect(fake.sent).toMatchObject([{ threadId: null }, { threadId: null }]);
+  });
+
+  test.each(['message to be replied not found', 'reply message not found', 'unknown field reply_parameters'])(
+    'an answered message that is gone is not named: %s',
+    async (description) => {
+      const named = (payload: object) => 'reply_parameters' in payload;
+      const fault = { status: 400, description: `Bad Request: ${description}` };
+      fake.fail('sendMessage', fault, { times: 9, when: named });
+      expect(await channel.send(TO_ANNA, part, { ...options, replyTo: '7' })).toMatchObject({ kind: 'sent' });
+      expect(fake.sent).toMatchObject([{ text: 'hello', replyTo: null, entities: [{ type: 'bold' }] }]);
+    },
+  );
+
+  test('a method that the server does not know is no fault of the token', async () => {
+    fake.fail('sendMessage', { status: 404, description: 'Not Found: method not found' });
+    const result = await send();
+    expect(result).toMatchObject({ reason: expect.stringContaining('server is older') });
+    expect(JSON.stringify(result)).not.toContain('BotFather');
+  });
+
   test('plain text that is refused for its markup is refused', async () => {
     fake.fail(
       'sendMessage',

@@ -2,7 +2,7 @@
 import type { Payload } from './telegram-body.js';
 import type { FakeBot } from './telegram-bots.js';
 import type { UploadedFile } from './telegram-form.js';
-import { isUpload } from './telegram-limits.js';
+import { isUpload, UPLOADS } from './telegram-limits.js';
 
 export interface SentMessage {
   /** As the bot that sent it knows it. */
@@ -15,6 +15,8 @@ export interface SentMessage {
   text: string;
   entities: Payload[];
   document: UploadedFile | null;
+  /** As what the file was sent. */
+  as: 'document' | 'photo' | 'voice' | null;
   replyTo: number | null;
   /** When it was taken, ms. */
   at: number;
@@ -73,6 +75,8 @@ export function createLedger(): Ledger {
 
     take(bot, messageId, payload) {
       const answered = payload.reply_parameters as { message_id?: number } | undefined;
+      const as = Object.values(UPLOADS).find((field) => isUpload(payload[field])) ?? null;
+      const file = as === null ? null : payload[as];
       const message: SentMessage = {
         messageId,
         chatId: Number(payload.chat_id),
@@ -80,7 +84,8 @@ export function createLedger(): Ledger {
         threadId: threadOf(payload),
         text: String(payload.text ?? payload.caption ?? ''),
         entities: entitiesOf(payload),
-        document: isUpload(payload.document) ? payload.document : null,
+        document: isUpload(file) ? file : null,
+        as,
         replyTo: answered?.message_id ?? null,
         at: Date.now(),
         gone: false,

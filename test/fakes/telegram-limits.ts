@@ -38,13 +38,29 @@ function textRefusalOf({ text, entities = [] }: Payload): string | null {
   return fault === null ? null : `Bad Request: can't parse entities: ${fault}`;
 }
 
+/** What brings a file, by the method that sends it. */
+export const UPLOADS: Record<string, 'document' | 'photo' | 'voice'> = {
+  sendDocument: 'document',
+  sendPhoto: 'photo',
+  sendVoice: 'voice',
+};
+
 /** The same for a file and the text below it. */
-export function uploadRefusalOf(payload: Payload): { status: number; description: string } | null {
-  const { document, caption = '', caption_entities: entities = [] } = payload;
+export function uploadRefusalOf(
+  field: 'document' | 'photo' | 'voice',
+  payload: Payload,
+): { status: number; description: string } | null {
+  const { caption = '', caption_entities: entities = [] } = payload;
+  const file = payload[field];
   const refuse = (description: string) => ({ status: 400, description: `Bad Request: ${description}` });
-  if (!isUpload(document)) return refuse('there is no document in the request');
-  if (document.bytes.length === 0) return refuse('file must be non-empty');
-  if (document.bytes.length > 50_000_000) return { status: 413, description: 'Request Entity Too Large' };
+  if (!isUpload(file)) return refuse(`there is no ${field} in the request`);
+  if (file.bytes.length === 0) return refuse('file must be non-empty');
+  if (file.bytes.length > 50_000_000) return { status: 413, description: 'Request Entity Too Large' };
+  if (field === 'photo') {
+    const fault = photoFaultIn(file.bytes);
+    if (fault !== null) return refuse(fault);
+  }
+  if (field === 'voice' && file.bytes.toString('latin1', 0, 4) !== 'OggS') return refuse('wrong file type');
   if (typeof caption !== 'string') return refuse('caption must be a text');
   if (caption.length > 1024) return refuse('message caption is too long');
   if (!Array.isArray(entities)) return refuse("can't parse entities: expected an array");
@@ -65,6 +81,19 @@ export function linkIn({ text, entities = [], link_preview_options: wanted }: Pa
     ({ type }) => type === 'text_link',
   );
   return marked === undefined ? (ADDRESS.exec(text)?.[0] ?? null) : String(marked.url);
+}
+
+/** By the page of sendPhoto: 10 MB, width and height together 10,000, one 20 times the other at most. PNG alone is read. */
+function photoFaultIn(bytes: Buffer): string | null {
+  if (bytes.length > 10_000_000) return 'file is too big for a photo';
+  const isPng = bytes.toString('latin1', 1, 4) === 'PNG';
+  if (!isPng && !/^(\xff\xd8\xff|RIFF....WEBP)/s.test(bytes.toString('latin1', 0, 12))) {
+    return 'IMAGE_PROCESS_FAILED';
+  }
+  if (!isPng) return null;
+  const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+  const isOdd = width + height > 10_000 || Math.max(width, height) > 20 * Math.min(width, height);
+  return isOdd ? 'PHOTO_INVALID_DIMENSIONS' : null;
 }
 
 export function isUpload(value: unknown): value is UploadedFile {

@@ -13,7 +13,7 @@ import { type Copy, chatOf, type Person, type Said, type Saying } from './telegr
 import { createFloods } from './telegram-floods.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
-import { draftRefusalOf, linkIn, refusalOf, uploadRefusalOf } from './telegram-limits.js';
+import { draftRefusalOf, linkIn, refusalOf, UPLOADS, uploadRefusalOf } from './telegram-limits.js';
 import { createFileStore } from './telegram-store.js';
 import { createTalk } from './telegram-talk.js';
 import { createWatch } from './watch.js';
@@ -133,6 +133,9 @@ interface Settings {
   /** What is done in one chat in a second; more is held back, and then a flood. */
   perChatPerSecond: number;
   mostHeldMs: number;
+  closedTopics: Set<number>;
+  /** The folder of a Bot API server with `--local`: there it puts files, whatever their size, and serves none. */
+  local: string | null;
   /** What Telegram makes of an edited text. */
   alter(text: string): string;
 }
@@ -160,6 +163,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     drafts: true,
     perChatPerSecond: Number.POSITIVE_INFINITY,
     mostHeldMs: 8_000,
+    closedTopics: new Set(),
+    local: null,
     alter: (text) => text,
   };
   const calls: Call[] = [];
@@ -256,15 +261,24 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       description === null ? null : { status: 400, description };
     if (method === 'sendMessageDraft' && !settings.drafts) return UNKNOWN_METHOD;
     if (TO_A_CHAT.has(method)) {
-      const outside = bots.refusalFor(bot, talk.chat(Number(payload.chat_id)));
+      const chat = talk.chat(Number(payload.chat_id));
+      const outside = bots.refusalFor(bot, chat);
       if (outside !== null) return outside;
+      // The general topic is none to be named.
+      const topic = Number(payload.message_thread_id);
+      if (chat.type === 'supergroup' && topic === 1) return refuse('Bad Request: message thread not found');
+      if (method.startsWith('send') && settings.closedTopics.has(topic)) {
+        return refuse('Bad Request: TOPIC_CLOSED');
+      }
     }
     switch (method) {
       case 'sendMessage':
       case 'editMessageText':
         return refuse(refusalOf(payload));
       case 'sendDocument':
-        return uploadRefusalOf(payload);
+      case 'sendPhoto':
+      case 'sendVoice':
+        return uploadRefusalOf(UPLOADS[method] ?? 'document', payload);
       case 'sendMessageDraft':
         return refuse(draftRefusalOf(payload));
       default:
@@ -284,6 +298,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return { result: bot.me };
       case 'sendMessage':
       case 'sendDocument':
+      case 'sendPhoto':
+      case 'sendVoice':
         return { result: shown(take(bot, payload, response)) };
       case 'editMessageText':
         return edited(bot, payload);
@@ -316,7 +332,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       case 'getChat':
         return { result: { id: Number(payload.chat_id), type: 'supergroup', title: 'A group' } };
       case 'getFile':
-        return files.getFile(String(payload.file_id), bot.id);
+        return files.getFile(String(payload.file_id), bot.id, settings.local);
       case 'sendChatAction':
       case 'setMyCommands':
         return { result: true };
@@ -387,6 +403,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     if (bots.withToken(givenToken) === undefined) write(response, 401, 'Unauthorized', 'text/plain');
     else if (fault !== null && 'status' in fault) write(response, fault.status, 'Scripted', 'text/plain');
     else if (fault !== null && 'html' in fault) write(response, fault.html, '<html></html>', 'text/html');
+    else if (settings.local !== null) write(response, 404, 'Not Found', 'text/plain');
     else if (!files.serve(path, response, fault)) write(response, 404, 'Not Found', 'text/plain');
   }
 
@@ -587,7 +604,7 @@ const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found'
 
 /** What only a bot that is in the chat may do. */
 const TO_A_CHAT = new Set([
-  ...['sendMessage', 'sendDocument', 'sendMessageDraft', 'sendChatAction'],
+  ...['sendMessage', 'sendDocument', 'sendPhoto', 'sendVoice', 'sendMessageDraft', 'sendChatAction'],
   ...['editMessageText', 'deleteMessage', 'getChatAdministrators'],
 ]);
 

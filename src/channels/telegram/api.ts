@@ -17,11 +17,12 @@ import {
   failureOf,
   HeldBack,
   isMarkupRefused,
+  isReplyRefused,
   isThreadGone,
   TransportError,
 } from './failure.js';
 import { createFloods } from './floods.js';
-import { type SendRequest, withoutMarkup, withoutThread } from './outbound.js';
+import { type SendRequest, withoutMarkup, withoutReply, withoutThread } from './outbound.js';
 
 /** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
@@ -91,7 +92,10 @@ export function createBotApi(
 
   /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */
   async function send<
-    Request extends Pick<SendRequest, 'chat_id' | 'text' | 'entities' | 'message_thread_id'>,
+    Request extends Pick<
+      SendRequest,
+      'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters'
+    >,
     Answer,
   >(
     first: Request,
@@ -110,8 +114,11 @@ export function createBotApi(
           log.warn(fields, 'a message was refused for its markup; sending it plain');
           request = withoutMarkup(request, mostText) as Request;
         } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {
-          log.warn(fields, 'a topic is gone; sending to the chat itself');
+          log.warn(fields, 'a topic is gone or closed; sending to the chat itself');
           request = withoutThread(request) as Request;
+        } else if (request.reply_parameters !== undefined && isReplyRefused(failure)) {
+          log.info(fields, 'the answered message is gone; sending without naming it');
+          request = withoutReply(request) as Request;
         } else {
           return { failure };
         }
@@ -125,6 +132,8 @@ export function createBotApi(
     /** Where the file is that `getFile` gave a path of. Holds the token. */
     fileAddress: (path: string) =>
       `${apiRoot}/file/bot${token}/${path.split('/').map(encodeURIComponent).join('/')}`,
+    /** It is Telegram's own server, not an operator's. */
+    isPublic: new URL(apiRoot).host.endsWith('.telegram.org'),
     /** What went wrong with one of its calls. */
     failure: (error: unknown) => failureOf(error, credentials),
     /** Cuts off calls that are under way. */

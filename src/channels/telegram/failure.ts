@@ -56,7 +56,7 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
     const { error_code, description, parameters } = error;
     return {
       reason: redacted(
-        `Telegram answers ${error_code}: ${description}${hintFor(error_code, setting)}`,
+        `Telegram answers ${error_code}: ${description}${hintFor(error_code, description, setting)}`,
         token,
       ),
       code: error_code,
@@ -86,7 +86,9 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
   return { ...failure, reason: redacted(words, token), taken: 'unknown' };
 }
 
-function hintFor(code: number, setting: string): string {
+function hintFor(code: number, description: string, setting: string): string {
+  if (isUnknownMethod(code, description))
+    return ' (the Bot API server is older than this, and needs an update)';
   if (code === 401 || code === 404) return ` (is ${setting} the one that @BotFather gave?)`;
   return code === 409 ? ' (only one program may take in what is sent to a bot)' : '';
 }
@@ -111,7 +113,22 @@ export function isMarkupRefused({ code, description }: Failure): boolean {
 }
 
 export function isThreadGone({ code, description }: Failure): boolean {
-  return code === 400 && /thread not found|topic_deleted|topic_id_invalid/i.test(description);
+  return code === 400 && /thread not found|topic_(closed|deleted|id_invalid)/i.test(description);
+}
+
+/**
+ * The answered message is not there, or the server knows no such replies: although it is allowed to send without, some
+ * servers refuse.
+ */
+export function isReplyRefused({ code, description }: Failure): boolean {
+  return code === 400 && /repl(y|ied)/i.test(description);
+}
+
+/** It is not taken as this kind of file; as a document it may be. */
+export function isKindRefused(failure: Failure): boolean {
+  const { code, description, tooLarge } = failure;
+  if (isMethodUnknown(failure) || tooLarge) return true;
+  return code === 400 && /photo|image|dimension|voice|wrong (file|type)|file/i.test(description);
 }
 
 /** This bot is not in the chat, or may not write there: another one of ours may. */
@@ -128,6 +145,10 @@ export function isLockedOut(failure: Failure): boolean {
 }
 
 export function isMethodUnknown({ code, description }: Failure): boolean {
+  return isUnknownMethod(code, description);
+}
+
+function isUnknownMethod(code: number | null, description: string): boolean {
   return code === 404 && /method/i.test(description);
 }
 

@@ -8,6 +8,7 @@ import { parse } from '../markdown/parse.js';
 const MAX_TEXT = 4096;
 /** The same for the caption of a file. */
 export const MAX_CAPTION = 1024;
+const GENERAL_TOPIC = 1;
 /** Telegram ignores more. */
 const MAX_ENTITIES = 100;
 
@@ -43,7 +44,7 @@ export function sendRequest(
   const request: SendRequest = { chat_id: chatId(to.address), text: part.text };
   if (!linkPreviews) request.link_preview_options = { is_disabled: true };
   if (entities.length > 0) request.entities = entities;
-  const thread = numeric(to.threadId);
+  const thread = topicOf(to);
   if (thread !== null) request.message_thread_id = thread;
   const answered = numeric(replyTo);
   if (answered !== null) {
@@ -69,7 +70,7 @@ function draftIdOf(key: string): number {
   return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }
 
-/** The payload of sendDocument, but for the document: the text is its caption, of which Telegram fetches no links. */
+/** The payload of what sends a file, but for that: the text is its caption, of which Telegram fetches no links. */
 export function captionRequest({ text, entities, link_preview_options: _, ...rest }: SendRequest) {
   if (text.trim() === '') return rest;
   return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
@@ -101,10 +102,22 @@ export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entiti
   return { ...rest, text: text.length <= limit ? text : request.text };
 }
 
+/** For an answered message that is gone. */
+export function withoutReply<Request extends Pick<SendRequest, 'reply_parameters'>>(request: Request) {
+  const { reply_parameters: _gone, ...rest } = request;
+  return rest;
+}
+
 /** For a topic that is gone: to the chat itself. */
 export function withoutThread<Request extends Pick<SendRequest, 'message_thread_id'>>(request: Request) {
   const { message_thread_id: _gone, ...rest } = request;
   return rest;
+}
+
+/** null outside of topics, and in the general one, which is the chat itself. */
+export function topicOf({ threadId }: Recipient): number | null {
+  const topic = numeric(threadId);
+  return topic === GENERAL_TOPIC ? null : topic;
 }
 
 export function chatId(address: string): number | string {

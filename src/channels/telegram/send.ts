@@ -3,7 +3,7 @@
  * the speaker's name before the text where several may speak.
  */
 import { InputFile } from 'grammy/web';
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Channel, OutgoingFile, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
 import { type Bounded, bounded } from '../kit/bounded.js';
@@ -11,7 +11,14 @@ import { named } from '../kit/named.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import { type Bot, type Bots, logFields } from './bots.js';
 import { createDrafts } from './drafts.js';
-import { type Failure, isLockedOut, isNotModified, isNotThere, sendResult } from './failure.js';
+import {
+  type Failure,
+  isKindRefused,
+  isLockedOut,
+  isNotModified,
+  isNotThere,
+  sendResult,
+} from './failure.js';
 import { messageIdOf, numberFor, readMessageId } from './message-id.js';
 import {
   captionRequest,
@@ -19,10 +26,11 @@ import {
   editRequest,
   formName,
   MAX_CAPTION,
-  numeric,
   type SendRequest,
   sendRequest,
+  topicOf,
 } from './outbound.js';
+import { isPhoto } from './picture.js';
 
 /** Of how many messages it is remembered that their words went out before their file. */
 const MOST_SAID = 1_000;
@@ -124,7 +132,7 @@ export function createSending({
 
     async setTyping(to, personaId) {
       const [bot = bots.main] = bots.senders(to, personaId);
-      const thread = numeric(to.threadId);
+      const thread = topicOf(to);
       const topic = thread === null ? {} : { message_thread_id: thread };
       const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
       try {
@@ -184,15 +192,43 @@ async function sendBy(
   if (bytes.length === 0) {
     return sendText(bot, { ...request, text: withEmptyNote(request.text, file) }, signal);
   }
-  const done = await bot.api.send(
+  return sendFile(bot, request, file, { bytes, signal });
+}
+
+/** As what it is, where Telegram takes it so, else as a document. */
+async function sendFile(
+  bot: Bot,
+  request: SendRequest,
+  { name, voiceSeconds }: OutgoingFile,
+  { bytes, signal }: { bytes: Buffer; signal: AbortSignal },
+): Promise<Sent> {
+  const limits = { signal, bytes: bytes.length, mostText: MAX_CAPTION };
+  // Each upload needs its own.
+  const input = () => new InputFile(bytes, formName(name));
+  const special =
+    voiceSeconds !== undefined
+      ? await bot.api.send(
+          request,
+          (raw, each, ended) =>
+            raw.sendVoice({ ...captionRequest(each), voice: input(), duration: voiceSeconds }, ended),
+          limits,
+        )
+      : isPhoto(bytes)
+        ? await bot.api.send(
+            request,
+            (raw, each, ended) => raw.sendPhoto({ ...captionRequest(each), photo: input() }, ended),
+            limits,
+          )
+        : null;
+  if (special !== null && !('failure' in special && isKindRefused(special.failure))) {
+    return sentBy(bot, special);
+  }
+  const asDocument = await bot.api.send(
     request,
-    (raw, each, ended) => {
-      const document = new InputFile(bytes, formName(file.name));
-      return raw.sendDocument({ ...captionRequest(each), document }, ended);
-    },
-    { signal, bytes: bytes.length, mostText: MAX_CAPTION },
+    (raw, each, ended) => raw.sendDocument({ ...captionRequest(each), document: input() }, ended),
+    limits,
   );
-  return sentBy(bot, done);
+  return sentBy(bot, asDocument);
 }
 
 async function sendText(bot: Bot, request: SendRequest, signal: AbortSignal): Promise<Sent> {
