@@ -28,7 +28,7 @@ export interface Stage {
 export const OPTIONS: Omit<TelegramOptions, 'token' | 'apiRoot'> = {
   ...{ mode: 'polling', webhookUrl: null, webhookSecret: null, personaTokens: {} },
   ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' } },
-  ...{ linkPreviews: false, streaming: 'edit' },
+  ...{ linkPreviews: false, streaming: 'edit', richMessages: 'never' },
 };
 
 /** A channel of one bot that polls, with its log as lines. */

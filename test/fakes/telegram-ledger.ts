@@ -2,7 +2,7 @@
 import type { Payload } from './telegram-body.js';
 import type { FakeBot } from './telegram-bots.js';
 import type { UploadedFile } from './telegram-form.js';
-import { isUpload, UPLOADS } from './telegram-limits.js';
+import { isUpload, richText, UPLOADS } from './telegram-limits.js';
 
 export interface SentMessage {
   /** As the bot that sent it knows it. */
@@ -14,6 +14,8 @@ export interface SentMessage {
   /** With a document, what stands below it. */
   text: string;
   entities: Payload[];
+  /** Set for a rich message: what it was given as. */
+  rich: string | null;
   document: UploadedFile | null;
   /** As what the file was sent. */
   as: 'document' | 'photo' | 'voice' | null;
@@ -58,6 +60,12 @@ export function createLedger(): Ledger {
   const refuse = (description: string) => ({ status: 400, description: `Bad Request: ${description}` });
   const entitiesOf = (payload: Payload) =>
     ((payload.entities ?? payload.caption_entities) as Payload[] | undefined) ?? [];
+  const richOf = ({ rich_message: rich }: Payload) =>
+    rich === undefined ? null : String((rich as Payload).html);
+  const textOf = (payload: Payload) =>
+    payload.rich_message === undefined
+      ? String(payload.text ?? payload.caption ?? '')
+      : richText(richOf(payload) ?? '');
   const threadOf = ({ message_thread_id: thread }: Payload) => (thread === undefined ? null : Number(thread));
 
   /** In a supergroup bots may name each other's messages, since they all have one number. */
@@ -82,7 +90,8 @@ export function createLedger(): Ledger {
         chatId: Number(payload.chat_id),
         bot: bot.id,
         threadId: threadOf(payload),
-        text: String(payload.text ?? payload.caption ?? ''),
+        text: textOf(payload),
+        rich: richOf(payload),
         entities: entitiesOf(payload),
         document: isUpload(file) ? file : null,
         as,
@@ -101,12 +110,18 @@ export function createLedger(): Ledger {
       if (message === undefined) return refuse('message to edit not found');
       if (message.bot !== bot.id) return refuse("message can't be edited");
       if (message.document !== null) return refuse('there is no text in the message to edit');
-      const text = String(payload.text);
+      const text = textOf(payload);
+      const rich = richOf(payload);
       const entities = entitiesOf(payload);
-      if (text === message.text && JSON.stringify(entities) === JSON.stringify(message.entities)) {
+      if (
+        text === message.text &&
+        rich === message.rich &&
+        JSON.stringify(entities) === JSON.stringify(message.entities)
+      ) {
         return refuse(SAME);
       }
       message.text = text;
+      message.rich = rich;
       message.entities = entities;
       const { messageId, chatId } = message;
       edits.push({ messageId, chatId, bot: bot.id, text, entities, at: Date.now() });

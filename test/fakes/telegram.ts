@@ -13,7 +13,15 @@ import { type Copy, chatOf, type Person, type Said, type Saying } from './telegr
 import { createFloods } from './telegram-floods.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
-import { draftRefusalOf, linkIn, refusalOf, UPLOADS, uploadRefusalOf } from './telegram-limits.js';
+import {
+  draftRefusalOf,
+  linkIn,
+  refusalOf,
+  richLinks,
+  richRefusalOf,
+  UPLOADS,
+  uploadRefusalOf,
+} from './telegram-limits.js';
 import { createFileStore } from './telegram-store.js';
 import { createTalk } from './telegram-talk.js';
 import { createWatch } from './watch.js';
@@ -130,6 +138,8 @@ interface Settings {
   answerDelayMs: number;
   /** Whether the server knows drafts. */
   drafts: boolean;
+  /** Whether it knows rich messages (10.1). */
+  rich: boolean;
   /** What is done in one chat in a second; more is held back, and then a flood. */
   perChatPerSecond: number;
   mostHeldMs: number;
@@ -161,6 +171,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const settings: Settings = {
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
+    rich: true,
     perChatPerSecond: Number.POSITIVE_INFINITY,
     mostHeldMs: 8_000,
     closedTopics: new Set(),
@@ -227,7 +238,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return taken;
   }
 
-  function shown({ messageId, chatId, bot, text, entities, document, at }: SentMessage): Payload {
+  function shown({ messageId, chatId, bot, text, rich, entities, document, at }: SentMessage): Payload {
     const { id, is_bot, first_name, username } = bots.all.find((one) => one.id === bot)?.me ?? main.me;
     const message = {
       message_id: messageId,
@@ -235,6 +246,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       chat: { id: chatId, type: talk.chat(chatId).type },
       date: Math.floor(at / 1000),
     };
+    if (rich !== null) return { ...message, rich_message: { blocks: [] } };
     if (document === null) return { ...message, text, ...(entities.length > 0 ? { entities } : {}) };
     return {
       ...message,
@@ -251,7 +263,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   }
 
   function edited(bot: FakeBot, payload: Payload): Outcome {
-    const message = ledger.edit(bot, { ...payload, text: settings.alter(String(payload.text)) });
+    const isText = payload.rich_message === undefined;
+    const altered = isText ? { ...payload, text: settings.alter(String(payload.text)) } : payload;
+    const message = ledger.edit(bot, altered);
     return 'status' in message ? message : { result: shown(message) };
   }
 
@@ -260,6 +274,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     const refuse = (description: string | null) =>
       description === null ? null : { status: 400, description };
     if (method === 'sendMessageDraft' && !settings.drafts) return UNKNOWN_METHOD;
+    if (method === 'sendRichMessage' && !settings.rich) return UNKNOWN_METHOD;
     if (TO_A_CHAT.has(method)) {
       const chat = talk.chat(Number(payload.chat_id));
       const outside = bots.refusalFor(bot, chat);
@@ -272,9 +287,13 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       }
     }
     switch (method) {
+      case 'sendRichMessage':
+        return refuse(richRefusalOf(payload));
       case 'sendMessage':
       case 'editMessageText':
-        return refuse(refusalOf(payload));
+        return refuse(
+          settings.rich && payload.rich_message !== undefined ? richRefusalOf(payload) : refusalOf(payload),
+        );
       case 'sendDocument':
       case 'sendPhoto':
       case 'sendVoice':
@@ -291,12 +310,15 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     const { updates } = bot;
     const refusal = refusalFor(bot, method, payload);
     if (refusal !== null) return refusal;
-    const link = linkIn(payload);
+    // Rich messages have no switch for previews.
+    const html = (payload.rich_message as Payload | undefined)?.html;
+    const link = linkIn(html === undefined ? payload : { text: richLinks(String(html)) });
     if (link !== null && WITH_TEXT.has(method)) fetched.push(link);
     switch (method) {
       case 'getMe':
         return { result: bot.me };
       case 'sendMessage':
+      case 'sendRichMessage':
       case 'sendDocument':
       case 'sendPhoto':
       case 'sendVoice':
@@ -598,13 +620,21 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
 }
 
 /** Methods whose texts have previews. */
-const WITH_TEXT = new Set(['sendMessage', 'editMessageText', 'sendMessageDraft']);
+const WITH_TEXT = new Set(['sendMessage', 'sendRichMessage', 'editMessageText', 'sendMessageDraft']);
 
 const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found' };
 
 /** What only a bot that is in the chat may do. */
 const TO_A_CHAT = new Set([
-  ...['sendMessage', 'sendDocument', 'sendPhoto', 'sendVoice', 'sendMessageDraft', 'sendChatAction'],
+  ...[
+    'sendMessage',
+    'sendRichMessage',
+    'sendDocument',
+    'sendPhoto',
+    'sendVoice',
+    'sendMessageDraft',
+    'sendChatAction',
+  ],
   ...['editMessageText', 'deleteMessage', 'getChatAdministrators'],
 ]);
 

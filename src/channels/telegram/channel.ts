@@ -16,6 +16,7 @@ import { poll } from './intake.js';
 import { numberCopies, readFileId } from './message-id.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
+import { withSource } from './rich.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
 
@@ -68,7 +69,10 @@ export function createTelegram(
       perChatBurst: options.perChatBurst,
       perChatPerSecond: { direct: 1, group: 20 / 60 },
     },
-    compose,
+    compose(markdown, spare) {
+      const parts = compose(markdown, spare);
+      return options.richMessages === 'auto' ? withSource(parts, markdown) : parts;
+    },
     status: state.status,
 
     async start(receive, until) {

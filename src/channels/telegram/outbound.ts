@@ -102,6 +102,12 @@ export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entiti
   return { ...rest, text: text.length <= limit ? text : request.text };
 }
 
+/** For what is said otherwise. */
+export function withoutText<Request extends SendRequest>(request: Request) {
+  const { entities: _marks, link_preview_options: _links, ...rest } = request;
+  return { ...rest, text: '' };
+}
+
 /** For an answered message that is gone. */
 export function withoutReply<Request extends Pick<SendRequest, 'reply_parameters'>>(request: Request) {
   const { reply_parameters: _gone, ...rest } = request;

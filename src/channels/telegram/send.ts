@@ -31,6 +31,8 @@ import {
   topicOf,
 } from './outbound.js';
 import { isPhoto } from './picture.js';
+import { type RichMessage, richMessage } from './rich.js';
+import { createRichSending, type RichSending } from './rich-send.js';
 
 /** Of how many messages it is remembered that their words went out before their file. */
 const MOST_SAID = 1_000;
@@ -55,6 +57,7 @@ export function createSending({
   log: Log;
 }): Sending {
   const showDraft = createDrafts(log, linkPreviews);
+  const rich = createRichSending(log);
   const wordsSaid = bounded<string, true>(MOST_SAID);
 
   /** Whether another bot may do better; then this one is remembered as absent. */
@@ -79,7 +82,9 @@ export function createSending({
       let refused: SendResult | null = null;
       for (const bot of bots.senders(to, speakerOf(options))) {
         const said = withNameUnlessOwn(bot, part, options);
-        const { result, failure } = await sendBy(bot, to, said, { ...options, linkPreviews, wordsSaid });
+        const asRich = richMessage(part, nameIn(said, part, options));
+        const given = { ...options, linkPreviews, wordsSaid, rich, asRich };
+        const { result, failure } = await sendBy(bot, to, said, given);
         if (!isElsewhere(bot, to, failure)) return result;
         // What the main bot was told says most.
         if (refused === null || bot.personaId === null) refused = result;
@@ -95,16 +100,21 @@ export function createSending({
       if (author === null) return { kind: 'refused', reason: 'no bot of ours has sent this message' };
       if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
       const { bot, number } = author;
-      const done = await bot.api.send(
-        editRequest(to, number, withNameUnlessOwn(bot, part, options), linkPreviews),
-        (raw, request, ended) => raw.editMessageText(request, ended),
-        { signal: options.signal },
-      );
+      const said = withNameUnlessOwn(bot, part, options);
+      const request = editRequest(to, number, said, linkPreviews);
       const sent: SendResult = { kind: 'sent', platformMessageId };
+      const asRich = richMessage(part, nameIn(said, part, options));
+      const shown = asRich && (await rich.edit(bot.api, request, asRich, options.signal));
+      if (shown) {
+        return 'failure' in shown && !isNotModified(shown.failure) ? sendResult(shown.failure) : sent;
+      }
+      const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
+        signal: options.signal,
+      });
       if ('failure' in done) return isNotModified(done.failure) ? sent : sendResult(done.failure);
-      const { answer, request } = done;
+      const { answer } = done;
       const text: unknown = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
-      if (typeof text === 'string' && visible(text) === visible(request.text)) return sent;
+      if (typeof text === 'string' && visible(text) === visible(done.request.text)) return sent;
       return { kind: 'refused', reason: 'Telegram shows another text than it was given' };
     },
 
@@ -150,6 +160,11 @@ function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
   return speaker ?? appearance?.personaId;
 }
 
+/** The name that stands before a part's text; null where none does. */
+function nameIn(said: Part, part: Part, { appearance }: Speaker): string | null {
+  return said === part ? null : (appearance?.name ?? null);
+}
+
 /** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */
 function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
   const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
@@ -167,13 +182,22 @@ async function sendBy(
     key,
     linkPreviews,
     wordsSaid,
-  }: Pick<SendOptions, 'replyTo' | 'signal' | 'key'> & { linkPreviews: boolean; wordsSaid: Said },
+    rich,
+    asRich,
+  }: Pick<SendOptions, 'replyTo' | 'signal' | 'key'> & {
+    linkPreviews: boolean;
+    wordsSaid: Said;
+    rich: RichSending;
+    asRich: RichMessage | null;
+  },
 ): Promise<Sent> {
   const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
   let request = sendRequest(to, words, {
     linkPreviews,
     replyTo: answered === null ? null : String(answered),
   });
+  const shown = asRich && (await rich.send(bot.api, request, asRich, signal));
+  if (shown) return sentBy(bot, shown);
   if (file === undefined) return sendText(bot, request, signal);
 
   const read = await readOutgoing(file, UPLOADS, signal);
