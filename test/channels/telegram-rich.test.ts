@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { compose } from '../../src/channels/telegram/outbound.js';
-import { richMessage, withSource } from '../../src/channels/telegram/rich.js';
+import { richMessage, withSource } from '../../src/channels/telegram/rich-reply.js';
 import type { Part, Recipient } from '../../src/core/channel.js';
 import { ANNA } from '../fakes/telegram-chats.js';
 import { richRefusalOf, richText } from '../fakes/telegram-limits.js';

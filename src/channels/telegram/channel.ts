@@ -16,7 +16,7 @@ import { poll } from './intake.js';
 import { numberCopies, readFileId } from './message-id.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
-import { withSource } from './rich.js';
+import { withSource } from './rich-reply.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
 
@@ -25,6 +25,7 @@ type Capability =
   | 'remove'
   | 'setTyping'
   | 'fetch'
+  | 'names'
   | 'isAdministrator'
   | 'announceCommands'
   | 'check';
@@ -99,6 +100,9 @@ export function createTelegram(
       await receiving;
       bots.close();
     },
+
+    // A persona's bot goes by the persona's name, which calls the persona.
+    names: () => [main.name()].filter((name) => name !== ''),
 
     isAdministrator: (chat, sender) =>
       orFault(`Telegram could not be asked who manages the group ${chat}`, () =>

@@ -6,7 +6,7 @@ import type { Log } from '../../core/log.js';
 import type { BotApi } from './api.js';
 import { type Failure, isMethodUnknown, isNotModified } from './failure.js';
 import { type SendRequest, withoutText } from './outbound.js';
-import type { RichMessage } from './rich.js';
+import type { RichMessage } from './rich-reply.js';
 
 type Done = { answer: { message_id?: unknown } } | { failure: Failure };
 

@@ -1,141 +1,177 @@
 /**
- * A reply as a rich message (Bot API 10.1): headings, tables and formulas as such. Only where there are any, and where
- * nothing in it leads anywhere: rich messages have no switch for link previews, and pictures in them are fetched. What a
- * model wrote is text to Telegram, never its markup. Pure.
+ * A rich message (Bot API 10.1) has no text but blocks; here it becomes Markdown. Of a block or a mark that we do not
+ * know, whatever text it holds is kept, in its order. Pure.
  */
-import { createRequire } from 'node:module';
-import type { default as MarkdownIt, StateCore, StateInline, Token } from 'markdown-it';
-import type { Part } from '../../core/channel.js';
-import { once } from '../markdown/once.js';
-import { compose } from './outbound.js';
+import { type Content, type Files, readBlockFiles } from './update.js';
 
-export interface RichMessage {
-  html: string;
-  /** Nothing in it becomes a link by itself. */
-  skip_entity_detection: true;
+type Node = Record<string, unknown>;
+
+/** Telegram nests up to 16 levels; what lies below this is no message of Telegram's. */
+const DEEPEST = 40;
+
+export function markdownOf(rich: Content['rich_message']): string {
+  return blocks(rich?.blocks, 0);
 }
 
-const MOST_CHARACTERS = 32_768;
-const MOST_BLOCKS = 500;
-const MOST_LEVELS = 14;
-const MOST_COLUMNS = 20;
-
-/** Marks what a rich message would show better: the Markdown goes along with the text that was made of it. */
-export function withSource(parts: Part[], markdown: string): Part[] {
-  const [only] = parts;
-  if (only === undefined || parts.length > 1 || htmlOf(markdown) === null) return parts;
-  return [{ ...only, source: markdown }];
+/** The files of its blocks, in their order. */
+export function blockFilesIn(rich: Content['rich_message']): Files[] {
+  return filesBelow(rich?.blocks, 0);
 }
 
-/**
- * null for a part that is to be sent as text. `name`: whose words it is, where that stands before them. A text that is
- * not what its source says (it was stopped, or is one of several) is only a text.
- */
-export function richMessage(
-  { source, text, note, file, choices }: Part,
-  name: string | null,
-): RichMessage | null {
-  if (source === undefined || file !== undefined || choices !== undefined) return null;
-  const said = note === undefined ? text : text.slice(0, note);
-  const [only, ...others] = compose(source);
-  if (only === undefined || others.length > 0 || only.text.trim() !== said.trim()) return null;
-  const html = htmlOf(source);
-  if (html === null) return null;
-  const before = name === null ? '' : `<p><b>${escaped(name)}</b></p>`;
-  const after = note === undefined ? '' : `<p>${escaped(text.slice(note).trim())}</p>`;
-  const whole = before + html + after;
-  return whole.length > MOST_CHARACTERS ? null : { html: whole, skip_entity_detection: true };
+function filesBelow(value: unknown, depth: number): Files[] {
+  return nodesIn(value, depth).flatMap((node) => {
+    const read = readBlockFiles(node) ?? {};
+    const { voice = read.voice_note, ...more } = read;
+    return [{ ...more, voice }, ...filesBelow([node.blocks, node.items], depth + 1)];
+  });
 }
 
-function htmlOf(markdown: string): string | null {
-  // Looked at first: most replies hold none of it.
-  if (!/^#|^\s*\|.*\||\$|\\[([]|```math/m.test(markdown)) return null;
-  const tokens = parser().parse(markdown.replace(/\p{Surrogate}/gu, '\ufffd'), {});
-  const all = tokens.flatMap((token) => [token, ...(token.children ?? [])]);
-  const has = (...types: string[]) => all.some(({ type }) => types.includes(type));
-  if (has('link_open', 'image')) return null;
-  const hasFormula = all.some(({ type, info }) => type === 'fence' && info.trim() === 'math');
-  if (!hasFormula && !has('heading_open', 'table_open', 'math', 'math_block')) return null;
-  const blocks = tokens.filter(({ nesting, type }) => nesting === 1 || type === 'fence' || type === 'hr');
-  if (blocks.length > MOST_BLOCKS || tokens.some(({ level }) => level > MOST_LEVELS)) return null;
-  return widestRow(tokens) > MOST_COLUMNS
-    ? null
-    : parser().renderer.render(tokens, parser().options, {}).trim();
+function blocks(value: unknown, depth: number, between = '\n\n'): string {
+  const each = nodesIn(value, depth).map((node) => block(node, depth + 1));
+  return each.filter((text) => text.trim() !== '').join(between);
 }
 
-function widestRow(tokens: Token[]): number {
-  let widest = 0;
-  let cells = 0;
-  for (const { type } of tokens) {
-    if (type === 'tr_open') cells = 0;
-    if (type === 'th_open' || type === 'td_open') cells += 1;
-    widest = Math.max(widest, cells);
-  }
-  return widest;
-}
-
-/** As in `markdown/parse.ts`, made when the first reply needs it. */
-const parser = once(() => {
-  const create = createRequire(import.meta.url)('markdown-it') as typeof MarkdownIt;
-  const markdown = create({ html: false, linkify: true, breaks: true, maxNesting: 60 });
-  markdown.disable('reference');
-  markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
-  markdown.validateLink = () => true;
-  markdown.inline.ruler.before('escape', 'math', readMath);
-  markdown.core.ruler.push('math_block', ownParagraphs);
-  const { rules } = markdown.renderer;
-  for (const name of ['thead_open', 'thead_close', 'tbody_open', 'tbody_close']) rules[name] = () => '';
-  for (const name of ['th_open', 'td_open']) {
-    rules[name] = (tokens, at) => `<${tokens[at]?.tag} align="${alignmentOf(tokens[at])}">`;
-  }
-  rules.math = (tokens, at) => `<tg-math>${escaped(tokens[at]?.content ?? '')}</tg-math>`;
-  rules.math_block = (tokens, at) => `<tg-math-block>${escaped(tokens[at]?.content ?? '')}</tg-math-block>\n`;
-  const fence = rules.fence;
-  rules.fence = (tokens, at, ...rest) =>
-    tokens[at]?.info.trim() === 'math'
-      ? (rules.math_block?.(tokens, at, ...rest) ?? '')
-      : (fence?.(tokens, at, ...rest) ?? '');
-  return markdown;
-});
-
-function alignmentOf(token: Token | undefined): string {
-  return /text-align:(center|right)/.exec(String(token?.attrGet('style') ?? ''))?.[1] ?? 'left';
-}
-
-/** A dollar sign is mostly money: within a formula, none stands beside a space, and no digit follows it. */
-const FORMULA =
-  /\$\$([^$]+)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|\$(?![\s$])((?:[^$\n\\]|\\.)*[^\s$\\])\$(?![\d$])/sy;
-
-function readMath(state: StateInline, silent: boolean): boolean {
-  FORMULA.lastIndex = state.pos;
-  const found = FORMULA.exec(state.src);
-  if (found === null) return false;
-  const [all, dollars, bracket, round, dollar] = found;
-  if (!silent) {
-    const token = state.push('math', '', 0);
-    token.content = (dollars ?? bracket ?? round ?? dollar ?? '').trim();
-    token.info = dollars === undefined && bracket === undefined ? '' : 'display';
-  }
-  state.pos += all.length;
-  return true;
-}
-
-/** A formula that is all of a paragraph is a block of its own. */
-function ownParagraphs({ tokens }: StateCore): void {
-  for (let at = tokens.length - 2; at > 0; at -= 1) {
-    const [only, ...others] = tokens[at]?.children ?? [];
-    const isAlone =
-      tokens[at - 1]?.type === 'paragraph_open' && only?.info === 'display' && others.length === 0;
-    if (!isAlone || only === undefined || only.type !== 'math') continue;
-    only.type = 'math_block';
-    tokens.splice(at - 1, 3, only);
+function block(node: Node, depth: number): string {
+  const text = () => inline(node.text, depth);
+  const below = () => blocks(node.blocks, depth);
+  switch (node.type) {
+    case 'paragraph':
+    case 'footer':
+      return text();
+    case 'heading':
+      return `${'#'.repeat(SIZES.find((size) => size === node.size) ?? 2)} ${text()}`;
+    case 'pre':
+      return `\`\`\`${stringIn(node.language)}\n${text()}\n\`\`\``;
+    case 'mathematical_expression':
+      return `$$${stringIn(node.expression)}$$`;
+    case 'divider':
+      return '---';
+    case 'anchor':
+      return '';
+    case 'list':
+      return nodesIn(node.items, depth)
+        .map((item) => listItem(item, depth))
+        .join('\n');
+    case 'blockquote':
+      return quote(below(), node, depth);
+    case 'expandable_blockquote':
+    case 'pullquote':
+      return quote(text(), node, depth);
+    case 'table':
+      return lines(caption(node.caption, depth), table(node.cells, depth));
+    case 'details':
+      return lines(`**${inline(node.summary, depth)}**`, below());
+    case 'buttons':
+      return nodesIn(node.buttons, depth)
+        .map((button) => `[${inline(button.text, depth)}]`)
+        .join(' ');
+    case 'map':
+      return lines(location(node.location), caption(node.caption, depth));
+    default:
+      // What has a file, or several, may have a caption.
+      return lines(
+        loose({ ...node, blocks: [], caption: null }, depth),
+        below(),
+        caption(node.caption, depth),
+      );
   }
 }
 
-function escaped(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
+function listItem(item: Node, depth: number): string {
+  const label = stringIn(item.label);
+  const sign = /^\w+[.)]?$/.test(label) ? label.replace(/\w$/, '$&.') : '-';
+  const box = item.has_checkbox === true ? `[${item.is_checked === true ? 'x' : ' '}] ` : '';
+  return `${sign} ${box}${blocks(item.blocks, depth, '\n').replaceAll('\n', '\n  ')}`;
+}
+
+function quote(text: string, { credit }: Node, depth: number): string {
+  const by = inline(credit, depth);
+  const said = lines(text, by && `— ${by}`);
+  return said === '' ? '' : said.replaceAll(/^/gm, '> ');
+}
+
+function table(rows: unknown, depth: number): string {
+  const cells = listIn(rows).map((row) => nodesIn(row, depth).map((cell) => inline(cell.text, depth)));
+  const [head = [], ...others] = cells.map((row) => `| ${row.join(' | ')} |`);
+  if (cells.length === 0) return '';
+  return [head, `|${'---|'.repeat(cells[0]?.length ?? 1)}`, ...others].join('\n');
+}
+
+/** A text, or one with a credit. */
+function caption(value: unknown, depth: number): string {
+  const node = nodeIn(value);
+  if (node === null || node.type !== undefined) return inline(value, depth);
+  return lines(inline(node.text, depth), inline(node.credit, depth));
+}
+
+function location(value: unknown): string {
+  const { latitude, longitude } = nodeIn(value) ?? {};
+  return typeof latitude === 'number' && typeof longitude === 'number'
+    ? `[location ${latitude}, ${longitude}]`
+    : '[location]';
+}
+
+const SIZES = [1, 2, 3, 4, 5, 6];
+const MARKS: Record<string, string> = {
+  ...{ bold: '**', italic: '_', strikethrough: '~~', code: '`', spoiler: '||', marked: '==' },
+};
+
+function inline(value: unknown, depth: number): string {
+  if (typeof value === 'string') return value;
+  if (depth > DEEPEST) return '';
+  if (Array.isArray(value)) return value.map((each) => inline(each, depth + 1)).join('');
+  const node = nodeIn(value);
+  if (node === null) return '';
+  const text = inline(node.text, depth + 1);
+  const mark =
+    typeof node.type === 'string' && Object.hasOwn(MARKS, node.type) ? MARKS[node.type] : undefined;
+  if (mark !== undefined) return text.trim() === '' ? text : `${mark}${text}${mark}`;
+  switch (node.type) {
+    case 'url':
+      return !node.url || text === node.url ? text : `[${text}](${stringIn(node.url)})`;
+    case 'mathematical_expression':
+      return `$${stringIn(node.expression)}$`;
+    case 'custom_emoji':
+      return stringIn(node.alternative_text);
+    case 'button':
+      return `[${inline(nodeIn(node.button)?.text, depth + 1)}]`;
+    default:
+      return text || loose({ ...node, text: '' }, depth);
+  }
+}
+
+/** Every text in what is of no known form. */
+function loose(value: unknown, depth: number): string {
+  if (depth > DEEPEST) return '';
+  const texts = Array.isArray(value)
+    ? value.map((each) => (typeof each === 'string' ? each : loose(each, depth + 1)))
+    : Object.entries(nodeIn(value) ?? {}).map(([name, each]) => {
+        if (name === 'text') return inline(each, depth + 1);
+        return typeof each === 'string' ? '' : loose(each, depth + 1);
+      });
+  return lines(...texts);
+}
+
+function lines(...texts: string[]): string {
+  return texts.filter(Boolean).join('\n');
+}
+
+function nodesIn(value: unknown, depth: number): Node[] {
+  if (depth > DEEPEST) return [];
+  return listIn(value)
+    .flat()
+    .map(nodeIn)
+    .filter((node) => node !== null);
+}
+
+function listIn(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function nodeIn(value: unknown): Node | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Node) : null;
+}
+
+function stringIn(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }

@@ -31,7 +31,7 @@ import {
   topicOf,
 } from './outbound.js';
 import { isPhoto } from './picture.js';
-import { type RichMessage, richMessage } from './rich.js';
+import { type RichMessage, richMessage } from './rich-reply.js';
 import { createRichSending, type RichSending } from './rich-send.js';
 
 /** Of how many messages it is remembered that their words went out before their file. */
