@@ -17,8 +17,6 @@ const MOST_HELD_MS = 8_000;
  */
 const TOGETHER_MS = 60_000;
 
-export type Floods = ReturnType<typeof createFloods>;
-
 export function createFloods(clock: Clock) {
   const closedUntil = bounded<Address, number>(MOST_CHATS);
   let allUntil = 0;
