@@ -32,7 +32,9 @@ const PLATFORMS: Record<string, Way> = {
   Telegram: {
     read: parse,
     write: (styled) =>
-      cut(styled, { limit: 4096, maxMarks: 100 }).map((part) => sendRequest(ANNA, part, null)).length,
+      cut(styled, { limit: 4096, maxMarks: 100 }).map((part) =>
+        sendRequest(ANNA, part, { linkPreviews: false }),
+      ).length,
   },
   Discord: {
     read: parse,

@@ -175,7 +175,7 @@ export async function compose({
     settings,
     rulesFor: (channel) => optionsOf(config, channel).access,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
-    streams: (channel) => optionsOf(config, channel).streaming,
+    streams: (channel) => optionsOf(config, channel).streaming !== 'off',
     zone,
     clock,
     newId,

@@ -4,7 +4,18 @@
  */
 import * as z from 'zod';
 import { isLoopback } from './board/loopback.js';
-import { address, amount, choice, expected, text, truth, webAddress, whole } from './channels/kit/options.js';
+import {
+  address,
+  amount,
+  choice,
+  expected,
+  type Streaming,
+  streaming,
+  text,
+  truth,
+  webAddress,
+  whole,
+} from './channels/kit/options.js';
 import { CHANNELS } from './channels/list.js';
 
 /** Without defaults: what is left out is looked for in the next section, and at last in `ACCESS`. */
@@ -31,10 +42,10 @@ export const ACCESS = {
   require_mention: true,
 } as const;
 
-/** What every channel has: answers of its own to some questions of `access`, and whether replies are seen growing. */
-const common = (streaming: boolean) => ({
+/** What every channel has: answers of its own to some questions of `access`, and how replies are seen growing. */
+const common = (ways: readonly [Streaming, ...Streaming[]]) => ({
   access: section(access),
-  streaming: truth().default(streaming),
+  streaming: streaming(ways),
 });
 
 /** What every platform has besides: whether its servers may fetch the links in a reply, to show what is there. */
@@ -43,10 +54,10 @@ const ofPlatforms = { link_previews: truth().default(false) };
 type Descriptor = (typeof CHANNELS)[number];
 type Common = z.ZodObject<ReturnType<typeof common> & typeof ofPlatforms>;
 const platforms = Object.fromEntries(
-  CHANNELS.map(({ name, options, streaming }) => [
+  CHANNELS.map(({ name, options, streaming: ways }) => [
     name,
     (options as z.ZodObject)
-      .safeExtend({ ...common(streaming), ...ofPlatforms })
+      .safeExtend({ ...common(ways), ...ofPlatforms })
       .strict()
       .optional(),
   ]),
@@ -208,7 +219,7 @@ export const configKeys = z.strictObject({
       holds: ({ backend, redis_url }) => backend !== 'redis' || redis_url !== null,
     },
   ),
-  channels: section({ ...platforms, terminal: section(common(true)) }),
+  channels: section({ ...platforms, terminal: section(common(['edit', 'off'])) }),
   board: section(
     {
       host: text('a host name or an address').default('127.0.0.1'),

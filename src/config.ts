@@ -5,7 +5,7 @@
 import { access, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type * as z from 'zod';
-import type { Camel } from './channels/kit/options.js';
+import type { Camel, Streaming } from './channels/kit/options.js';
 import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
@@ -188,7 +188,7 @@ function resolvePlatforms({ channels, access }: Keys) {
   });
   return Object.fromEntries(resolved) as {
     [D in Descriptor as D['name']]:
-      | (Camel<z.output<D['options']>> & { access: AccessRules; streaming: boolean; linkPreviews: boolean })
+      | (Camel<z.output<D['options']>> & { access: AccessRules; streaming: Streaming; linkPreviews: boolean })
       | null;
   };
 }

@@ -3,6 +3,7 @@ import { access, constants, mkdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createEmbedder, createModel, openStore } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
+import { refusalKey } from './conversation/announce.js';
 import { sizeInWords } from './core/bytes.js';
 import { systemClock } from './core/clock.js';
 import { describe } from './core/errors.js';
@@ -201,7 +202,9 @@ async function checkPlatform(
   if (!channel?.check) return [ok('cannot be checked')];
   try {
     const { identity, warnings } = await channel.check();
-    return [ok(identity), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
+    const refusal = await store.setting(refusalKey(name));
+    const menu = refusal ? [`the menu of chat commands could not be set: ${refusal}`] : [];
+    return [ok(identity), ...[...warnings, ...menu].map((text): Finding => ({ state: 'warning', text }))];
   } finally {
     await channel.stop();
   }

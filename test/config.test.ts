@@ -80,7 +80,7 @@ describe('where the configuration is', () => {
         discord: null,
         whatsapp: null,
         terminal: {
-          streaming: true,
+          streaming: 'edit',
           access: {
             direct: 'open',
             groups: 'listed',
@@ -169,6 +169,22 @@ channels: { whatsapp: { enabled: true } }`);
   whatsapp: { enabled: true }`);
     const { telegram, discord, whatsapp } = config.channels;
     expect([telegram, discord, whatsapp].map((each) => each?.linkPreviews)).toEqual([false, true, false]);
+  });
+
+  it('shows replies growing as each platform can, and still knows what true and false meant', async () => {
+    const { config } = await load(`channels:
+  telegram: { token: "${BOT}", streaming: draft }
+  discord: { token: "${BOT}", streaming: false }
+  whatsapp: { enabled: true }
+  terminal: { streaming: true }`);
+    const { telegram, discord, whatsapp, terminal } = config.channels;
+    const ways = [telegram, discord, whatsapp, terminal].map((each) => each?.streaming);
+    expect(ways).toEqual(['draft', 'off', 'off', 'edit']);
+    await expect(load(`channels: { discord: { token: "${BOT}", streaming: draft } }`)).rejects.toThrow(
+      'expected one of edit, off',
+    );
+    const { config: usual } = await load(`channels: { telegram: { token: "${BOT}" } }`);
+    expect(usual.channels.telegram?.streaming).toBe('edit');
   });
 
   it('takes an empty file, and sections without a line, as defaults', async () => {

@@ -19,7 +19,7 @@ const PLATFORMS: Record<string, (source: string) => string> = {
   html: (source) => htmlText(parse(source)),
   'telegram.json': (source) =>
     JSON.stringify(
-      compose(source).map((part) => sendRequest(ANNA, part, null)),
+      compose(source).map((part) => sendRequest(ANNA, part, { linkPreviews: true })),
       null,
       2,
     ),

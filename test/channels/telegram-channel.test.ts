@@ -8,6 +8,7 @@ import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { ANNA, group } from '../fakes/telegram-chats.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
+import { OPTIONS } from './telegram-stage.js';
 
 const TO_ANNA: Recipient = { address: String(ANNA.id), threadId: null, kind: 'direct' };
 
@@ -49,16 +50,9 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
   };
   return createTelegram({
     options: {
+      ...OPTIONS,
       token: fake.token,
       apiRoot: fake.url,
-      mode: 'polling',
-      webhookUrl: null,
-      webhookSecret: null,
-      personaTokens: {},
-      messagesPerSecond: 30,
-      perChatBurst: 20,
-      access: { groups: 'listed' },
-      linkPreviews: false,
       ...options,
     },
     clock,
@@ -134,7 +128,7 @@ describe('polling', () => {
 
   test('an update that is nothing to us is confirmed, too', async () => {
     await start();
-    fake.push({ some_future_kind: {} });
+    fake.push({ message: { message_id: 1, chat: { id: 1, type: 'private' }, some_future_kind: {} } });
     await fake.until(() => fake.polls.count === 2 && fake.pending() === 0);
     expect(batches).toMatchObject([{ events: [] }]);
   });
@@ -404,6 +398,34 @@ describe('sending', () => {
     expect(fake.sent).toMatchObject([{ threadId: null, entities: [{ type: 'bold' }] }]);
   });
 
+  test('a topic that is closed: to the chat, at once; the general one is the chat itself', async () => {
+    fake.settings.closedTopics.add(45);
+    for (const threadId of ['45', '1']) {
+      const to: Recipient = { address: '-1001', threadId, kind: 'group' };
+      expect(await send(to)).toMatchObject({ kind: 'sent' });
+      await channel.setTyping(to);
+    }
+    expect(fake.sent).toMatchObject([{ threadId: null }, { threadId: null }]);
+  });
+
+  test.each(['message to be replied not found', 'reply message not found', 'unknown field reply_parameters'])(
+    'an answered message that is gone is not named: %s',
+    async (description) => {
+      const named = (payload: object) => 'reply_parameters' in payload;
+      const fault = { status: 400, description: `Bad Request: ${description}` };
+      fake.fail('sendMessage', fault, { times: 9, when: named });
+      expect(await channel.send(TO_ANNA, part, { ...options, replyTo: '7' })).toMatchObject({ kind: 'sent' });
+      expect(fake.sent).toMatchObject([{ text: 'hello', replyTo: null, entities: [{ type: 'bold' }] }]);
+    },
+  );
+
+  test('a method that the server does not know is no fault of the token', async () => {
+    fake.fail('sendMessage', { status: 404, description: 'Not Found: method not found' });
+    const result = await send();
+    expect(result).toMatchObject({ reason: expect.stringContaining('server is older') });
+    expect(JSON.stringify(result)).not.toContain('BotFather');
+  });
+
   test('plain text that is refused for its markup is refused', async () => {
     fake.fail(
       'sendMessage',
@@ -411,6 +433,40 @@ describe('sending', () => {
       { times: 9 },
     );
     expect(await send(TO_ANNA, { text: 'hello', marks: [] })).toMatchObject({ kind: 'refused' });
+  });
+
+  const LINKS: [string, Part][] = [
+    ['an address', { text: 'see https://evil.example/?q=what-I-know', marks: [] }],
+    ['one without a scheme', { text: 'see evil.example/what-I-know', marks: [] }],
+    [
+      'a link behind words',
+      { text: 'see here', marks: [{ kind: 'link', offset: 4, length: 4, url: 'https://evil.example/' }] },
+    ],
+  ];
+  test.each(LINKS)(
+    '%s is not fetched by Telegram, in a message, an edit or a draft',
+    async (_name, linking) => {
+      await channel.stop();
+      channel = create({ streaming: 'draft' });
+      const sent = await send(TO_ANNA, linking);
+      if (sent.kind !== 'sent') throw new Error('not sent');
+      await channel.edit(
+        TO_ANNA,
+        sent.platformMessageId,
+        { ...linking, text: `${linking.text}, too` },
+        options,
+      );
+      await channel.preview?.(TO_ANNA, linking, options);
+      expect([fake.sent.length, fake.edits.length, fake.drafts.length]).toEqual([1, 1, 1]);
+      expect(fake.fetched).toEqual([]);
+    },
+  );
+
+  test.each(LINKS)('%s is, where the operator wants previews', async (_name, linking) => {
+    await channel.stop();
+    channel = create({ linkPreviews: true });
+    await send(TO_ANNA, linking);
+    expect(fake.fetched.splice(0)).toEqual([expect.stringContaining('evil.example')]);
   });
 
   test('what composes is taken, part by part', async () => {
@@ -562,6 +618,7 @@ describe('options', () => {
       webhook_url: null,
       webhook_secret: null,
       persona_tokens: {},
+      rich_messages: 'never',
       messages_per_second: 30,
       per_chat_burst: 20,
     });

@@ -59,7 +59,10 @@ describe('an edit', () => {
       kind: 'sent',
     });
     expect(on.fake.callsOf('editMessageText')).toEqual([
-      { chat_id: -1001234567890, message_id: Number(sent.platformMessageId), text: 'b' },
+      {
+        ...{ chat_id: -1001234567890, message_id: Number(sent.platformMessageId), text: 'b' },
+        link_preview_options: { is_disabled: true },
+      },
     ]);
   });
 
@@ -77,13 +80,6 @@ describe('an edit', () => {
   test.each(outcomes)('%s', async (_name, fault, expected) => {
     on.fake.fail('editMessageText', fault);
     expect(await edit(plain('more'))).toMatchObject(expected);
-  });
-
-  test('as often as Telegram takes it, and not more often', async () => {
-    on.fake.settings.perChatPerSecond = 2;
-    for (const text of ['a', 'ab']) expect(await edit(plain(text))).toMatchObject({ kind: 'sent' });
-    expect(await edit(plain('abc'))).toMatchObject({ kind: 'unreachable', retryAfterMs: 1000 });
-    expect(message.text).toBe('ab');
   });
 
   test('that broke is known to be done when it is tried again', async () => {
@@ -141,7 +137,18 @@ describe('an edit', () => {
 describe('a draft', () => {
   const options = sendOptions({ key: '7' });
   const preview = (text: string, to = TO_ANNA, key = '7') =>
-    on.channel.preview(to, plain(text), { ...options, key });
+    on.channel.preview?.(to, plain(text), { ...options, key });
+
+  beforeEach(async () => {
+    await on.close();
+    on = await stage({ personaTokens: {}, streaming: 'draft' });
+  });
+
+  test('is shown only where the operator wants drafts', async () => {
+    const { channel, close } = await stage({ streaming: 'edit' });
+    expect(channel).not.toHaveProperty('preview');
+    await close();
+  });
 
   test('has one id for one reply, never zero, and a button', async () => {
     expect(await preview('Let')).toBe(true);
@@ -176,7 +183,6 @@ describe('a draft', () => {
   });
 
   test.each<[string, Fault]>([
-    ['a flood', { status: 429, description: 'Too Many Requests', parameters: { retry_after: 3 } }],
     ['a break', { drop: 'before' }],
     ['a fault of the server', { status: 502 }],
   ])('%s passes', async (_name, fault) => {

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import sharp from 'sharp';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Telegram } from '../../src/channels/telegram/channel.js';
 import type { Part, Recipient, SendResult } from '../../src/core/channel.js';
@@ -406,6 +407,78 @@ describe('what becomes of it', () => {
     expect(fake.sent).toMatchObject([
       { threadId: null, entities: [{ type: 'bold' }], document: { name: 'MEMORY.md' } },
     ]);
+  });
+});
+
+describe('a picture', () => {
+  const made = (width: number, height: number) =>
+    sharp({ create: { width, height, channels: 3, background: '#2a9d8f' } });
+  const sentAs = () => fake.sent.map(({ as, text }) => [as, text]);
+
+  test.each<[string, () => Promise<Buffer>]>([
+    ['PNG', () => made(640, 480).png().toBuffer()],
+    ['JPEG', () => made(640, 480).jpeg().toBuffer()],
+    ['progressive JPEG', () => made(640, 480).jpeg({ progressive: true }).withMetadata().toBuffer()],
+    ['WebP', () => made(640, 480).webp().toBuffer()],
+    ['lossless WebP', () => made(640, 480).webp({ lossless: true }).toBuffer()],
+    ['long one', () => made(4_000, 200).png().toBuffer()],
+  ])('goes out as a picture: a %s', async (_name, make) => {
+    const file = await put(await make(), 'diagram');
+    expect(await send({ text: 'here it is', marks: BOLD, file })).toMatchObject({ kind: 'sent' });
+    expect(sentAs()).toEqual([['photo', 'here it is']]);
+    expect(fake.calls.map(({ method }) => method)).toEqual(['sendPhoto']);
+  });
+
+  test.each<[string, () => Promise<Buffer>]>([
+    ['longer than Telegram shows', () => made(4_001, 200).png().toBuffer()],
+    ['larger than Telegram shows', () => made(9_000, 1_001).png().toBuffer()],
+    [
+      'heavier than Telegram shows',
+      async () => Buffer.concat([await made(9, 9).png().toBuffer(), Buffer.alloc(10_000_000)]),
+    ],
+    ['moving', async () => Buffer.from('GIF89a and so on')],
+    ['cut off', async () => (await made(640, 480).jpeg().toBuffer()).subarray(0, 30)],
+    ['a drawing', async () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
+  ])('goes out as a document where it is %s', async (_name, make) => {
+    expect(await send(withFile(await put(await make(), 'a.png')))).toMatchObject({ kind: 'sent' });
+    expect(fake.calls.map(({ method }) => method)).toEqual(['sendDocument']);
+  });
+
+  test.each([
+    [400, 'Bad Request: PHOTO_INVALID_DIMENSIONS'],
+    [400, 'Bad Request: not enough rights to send photos to the chat'],
+    [413, 'Request Entity Too Large'],
+    [404, 'Not Found: method not found'],
+  ])('that Telegram refuses as one goes out as a document: %i %s', async (status, description) => {
+    fake.fail('sendPhoto', { status, description });
+    const file = await put(await made(64, 48).png().toBuffer(), 'a.png');
+    expect(await send({ text: 'here', marks: [], file })).toMatchObject({ kind: 'sent' });
+    expect(sentAs()).toEqual([['document', 'here']]);
+  });
+
+  test('is sent once where nobody knows whether it was taken', async () => {
+    fake.fail('sendPhoto', { drop: 'after' });
+    const file = await put(await made(64, 48).png().toBuffer(), 'a.png');
+    expect(await send(withFile(file))).toMatchObject({ kind: 'unreachable', taken: 'unknown' });
+    expect(fake.sent).toHaveLength(1);
+  });
+});
+
+describe('a voice note', () => {
+  const spoken = async () => ({ ...(await put('OggS and so on', 'reply.ogg')), voiceSeconds: 7 });
+
+  test('is one, with its length and its words below', async () => {
+    expect(await send({ text: 'hello', marks: BOLD, file: await spoken() }, TOPIC, '7')).toMatchObject({
+      kind: 'sent',
+    });
+    expect(fake.sent).toMatchObject([{ as: 'voice', text: 'hello', threadId: 45, replyTo: 7 }]);
+    expect(fake.callsOf('sendVoice')).toMatchObject([{ duration: 7 }]);
+  });
+
+  test('goes out as a file to who takes no voice notes', async () => {
+    fake.fail('sendVoice', { status: 400, description: 'Bad Request: VOICE_MESSAGES_FORBIDDEN' });
+    expect(await send({ text: 'hello', marks: [], file: await spoken() })).toMatchObject({ kind: 'sent' });
+    expect(fake.sent).toMatchObject([{ as: 'document', text: 'hello', document: { name: 'reply.ogg' } }]);
   });
 });
 

@@ -1,6 +1,9 @@
 /** Files that came with messages, fetched from the fake Telegram over real connections. */
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Telegram } from '../../src/channels/telegram/channel.js';
 import type { FetchResult } from '../../src/core/channel.js';
@@ -114,9 +117,38 @@ describe('a file', () => {
   });
 });
 
+describe("an operator's own server with --local", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'coterie-local-'));
+    fake.settings.local = folder;
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  test('gives the file on its disk, of any size', async () => {
+    const bytes = Buffer.alloc((20 << 20) + 1, 'x');
+    fake.say({ document: { bytes } });
+    const result = await fetched(FILE, { maxBytes: 50_000_000 });
+    expect(result.kind === 'fetched' && result.bytes.equals(bytes)).toBe(true);
+    expect(fake.callsOf('file')).toEqual([]);
+    expect(await fetched(FILE, { maxBytes: 1_000 })).toEqual({ kind: 'too large' });
+  });
+
+  test('on another machine says what to do', async () => {
+    await inPlaceOfTelegram((_request, response) => {
+      const result = { file_id: '1', file_unique_id: '1', file_path: join(folder, 'not/here') };
+      response.end(JSON.stringify({ ok: true, result }));
+    });
+    expect(await fetched()).toMatchObject({
+      kind: 'unreachable',
+      reason: expect.stringContaining(`${join(folder, 'not/here')}; that folder must be readable`),
+    });
+  });
+});
+
 describe('what is too large', () => {
   test('for Telegram itself', async () => {
-    fake.say({ document: { bytes: Buffer.alloc(20_000_001) } });
+    fake.say({ document: { bytes: Buffer.alloc((20 << 20) + 1) } });
     expect(await fetched(FILE, { maxBytes: 50_000_000 })).toEqual({ kind: 'too large' });
   });
 

@@ -7,6 +7,8 @@ import type { Recipient } from '../../src/core/channel.js';
 import { refusalOf } from '../fakes/telegram-limits.js';
 
 const GOLDEN = join(import.meta.dirname, '../fixtures/telegram/outbound');
+/** What stands in every request otherwise is no matter of these. */
+const PREVIEWS = { linkPreviews: true };
 const ANNA: Recipient = { address: '100001', threadId: null, kind: 'direct' };
 const TOPIC: Recipient = { address: '-1001234567890', threadId: '45', kind: 'group' };
 
@@ -15,19 +17,19 @@ function golden(name: string): string {
 }
 
 test('a reply with everything in it, as requests to sendMessage', () => {
-  const requests = compose(golden('reply.md')).map((part) => sendRequest(ANNA, part, null));
+  const requests = compose(golden('reply.md')).map((part) => sendRequest(ANNA, part, PREVIEWS));
   expect(requests).toEqual(JSON.parse(golden('reply.json')));
   for (const request of requests) expect(refusalOf({ ...request })).toBeNull();
 });
 
 test('topic and reply', () => {
-  expect(sendRequest(TOPIC, { text: 'hi', marks: [] }, '7')).toEqual({
+  expect(sendRequest(TOPIC, { text: 'hi', marks: [] }, { ...PREVIEWS, replyTo: '7' })).toEqual({
     chat_id: -1001234567890,
     text: 'hi',
     message_thread_id: 45,
     reply_parameters: { message_id: 7, allow_sending_without_reply: true },
   });
-  expect(sendRequest(ANNA, { text: 'hi', marks: [] }, 'not a number')).toEqual({
+  expect(sendRequest(ANNA, { text: 'hi', marks: [] }, { ...PREVIEWS, replyTo: 'not a number' })).toEqual({
     chat_id: 100001,
     text: 'hi',
   });
@@ -37,7 +39,7 @@ test("Telegram's quotes do not nest", () => {
   const [part] = compose('> a\n> > b');
   if (part === undefined) throw new Error('nothing was composed');
   expect(part.marks).toHaveLength(2);
-  expect(sendRequest(ANNA, part, null).entities).toEqual([{ type: 'blockquote', offset: 0, length: 3 }]);
+  expect(sendRequest(ANNA, part, PREVIEWS).entities).toEqual([{ type: 'blockquote', offset: 0, length: 3 }]);
 });
 
 describe('what is refused is made plainer', () => {
@@ -93,7 +95,7 @@ test('whatever Markdown it is, Telegram takes it', () => {
       const parts = compose(source);
       expect(parts.length > 0).toBe(source.trim() !== '');
       for (const part of parts) {
-        const request = sendRequest(ANNA, part, null);
+        const request = sendRequest(ANNA, part, PREVIEWS);
         expect(refusalOf({ ...request })).toBeNull();
         expect(request.entities?.length ?? 0).toBeLessThanOrEqual(100);
         expect(refusalOf({ ...withoutMarkup(request) })).toBeNull();

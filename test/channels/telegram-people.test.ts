@@ -168,7 +168,8 @@ test.each<[string, object, string]>([
 test('a formatted message may be edited, too', async () => {
   const said = on.fake.say({ extra: kinds.richMessage(paragraph('at nine')) });
   const { rich_message: _old, ...message } = said.message;
-  on.fake.push({ edited_message: { ...message, ...kinds.richMessage(paragraph('at ten')), edit_date: 9 } });
+  const edit_date = Math.floor(Date.now() / 1000);
+  on.fake.push({ edited_message: { ...message, ...kinds.richMessage(paragraph('at ten')), edit_date } });
   on.fake.say({ text: 'done' });
   await on.heard(2);
   const events = on.batches.flatMap((batch) => batch.events);

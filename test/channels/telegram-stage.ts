@@ -27,6 +27,13 @@ export interface Stage {
   close(): Promise<void>;
 }
 
+/** What an operator gets who names a token and an address alone. */
+export const OPTIONS: Omit<TelegramOptions, 'token' | 'apiRoot'> = {
+  ...{ mode: 'polling', webhookUrl: null, webhookSecret: null, personaTokens: {} },
+  ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' } },
+  ...{ linkPreviews: false, streaming: 'edit', richMessages: 'never' },
+};
+
 /** A channel of one bot that polls, with its log as lines. */
 export function channelOn(
   fake: Pick<FakeTelegram, 'token'>,
@@ -36,14 +43,8 @@ export function channelOn(
   const write = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`);
   return createTelegram({
     options: {
-      ...{ token: fake.token, apiRoot, mode: 'polling', webhookUrl: null, webhookSecret: null },
-      ...{
-        personaTokens: {},
-        messagesPerSecond: 30,
-        perChatBurst: 20,
-        access: { groups: 'closed' },
-        linkPreviews: false,
-      },
+      ...OPTIONS,
+      ...{ token: fake.token, apiRoot, access: { groups: 'closed' } },
     },
     clock,
     log: { debug: write, info: write, warn: write, error: write },
@@ -54,9 +55,13 @@ export function channelOn(
 export const LUNA = { id: 555001, username: 'luna_moon_bot', token: '555001:token-of-the-bot-of-luna' };
 export const ARIA = { id: 555002, username: 'aria_song_bot', token: '555002:token-of-the-bot-of-aria' };
 
-export async function stage(options: Partial<TelegramOptions> = {}): Promise<Stage> {
-  const fake = await startFakeTelegram();
+/** `oneClock`: Telegram's seconds are the channel's, too. */
+export async function stage(
+  options: Partial<TelegramOptions> = {},
+  { oneClock = false }: { oneClock?: boolean } = {},
+): Promise<Stage> {
   const clock = manualClock();
+  const fake = await startFakeTelegram(oneClock ? { clock } : {});
   const luna = fake.addBot(LUNA);
   const aria = fake.addBot(ARIA);
   const batches: InboundBatch[] = [];
@@ -71,8 +76,8 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
 
   const host: Parameters<typeof createTelegram>[0] = {
     options: {
-      ...{ token: fake.token, apiRoot: fake.url, mode: 'polling', webhookUrl: null, webhookSecret: null },
-      ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' }, linkPreviews: false },
+      ...OPTIONS,
+      ...{ token: fake.token, apiRoot: fake.url },
       personaTokens: { luna: LUNA.token, aria: ARIA.token },
       ...options,
     },

@@ -126,13 +126,14 @@ describe('bad input through the whole gateway', () => {
   });
 
   it('what waited longer than max_age_hours is answered together, once, and said to be late', async () => {
-    on = await stage({ config: { delivery: { max_age_hours: 24 } } });
-    const longAgo = Math.floor(Date.now() / 1000) - 30 * 3600;
+    on = await stage({ config: { delivery: { max_age_hours: 12 } } });
+    // Telegram keeps nothing for longer than a day.
+    const longAgo = Math.floor(Date.now() / 1000) - 20 * 3600;
     on.telegram.say({ text: 'are you there?', date: longAgo });
     on.telegram.say({ text: 'hello?', date: longAgo + 60 });
     await on.start();
     const [reply] = await on.replies(ANNA.id, 1);
-    expect(reply).toMatch(/^This answer is late: .*30 hours\.\n\necho: /s);
+    expect(reply).toMatch(/^This answer is late: .*20 hours\.\n\necho: /s);
     on.telegram.say({ text: 'and now' });
     expect((await on.replies(ANNA.id, 2))[1]).toBe('echo: and now');
     expect(on.model.count()).toBe(2);

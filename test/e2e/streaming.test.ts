@@ -69,14 +69,7 @@ describe('in a group', () => {
   });
 
   it('it is only sent whole where streaming is off', async () => {
-    on = await stage();
-    const { token, url } = on.telegram;
-    await on.home.configure({
-      ...{ board: { port: 0 }, log: { format: 'json' }, access: { groups: 'open' } },
-      ...{ model: { base_url: on.model.url, name: 'scripted' }, conversation: { debounce_ms: 0 } },
-      channels: { telegram: { token, api_root: url, streaming: false } },
-    });
-    await on.start();
+    await begin({ channel: { streaming: 'off' } });
     on.model.reply({ text: WHOLE, chunkSize: 4, chunkDelayMs: 300 });
     inGroup();
     await settled([WHOLE]);
@@ -180,8 +173,21 @@ describe('in a group', () => {
 });
 
 describe('in private', () => {
-  it('it is a draft until it is final, and then one message', async () => {
+  const drafts = { channel: { streaming: 'draft' } };
+
+  it('it grows in one message', async () => {
     await begin();
+    const more = latch();
+    on.model.reply(halfway(more.opened));
+    on.telegram.say({ text: 'tell me' });
+    await eventually(() => on.sentTo(ANNA.id)[0] === HALF.trim(), 'half of it can be seen');
+    more.open();
+    await eventually(() => on.sentTo(ANNA.id)[0] === WHOLE, 'it is whole');
+    expect(on.telegram.drafts).toEqual([]);
+  });
+
+  it('where drafts are wanted, it is one until it is final, and then one message', async () => {
+    await begin(drafts);
     const more = latch();
     on.model.reply(halfway(more.opened));
     on.telegram.say({ text: 'tell me' });
@@ -197,8 +203,20 @@ describe('in private', () => {
     expect(on.telegram.calls.findIndex(({ method }) => method === 'sendMessage')).toBeGreaterThan(taken);
   });
 
+  it('a draft that is refused for a flood becomes no edited message, and nothing is tried until it is over', async () => {
+    await begin(drafts);
+    on.telegram.fail('sendMessageDraft', { status: 429, parameters: { retry_after: 3 } });
+    on.model.reply({ text: WHOLE, chunkSize: 4, chunkDelayMs: 300 });
+    on.telegram.say({ text: 'tell me' });
+    expect(await on.replies(ANNA.id, 1)).toEqual([WHOLE]);
+    const refused = on.telegram.calls.find(({ method }) => method === 'sendMessageDraft');
+    const [sent] = on.telegram.sent;
+    expect((sent?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(3_000);
+    expect(on.telegram.edits).toEqual([]);
+  });
+
   it("Telegram's own stop button ends it", async () => {
-    await begin();
+    await begin(drafts);
     const never = latch();
     on.model.reply(halfway(never.opened));
     on.telegram.say({ text: 'tell me' });
@@ -211,7 +229,7 @@ describe('in private', () => {
   });
 
   it('where the server knows no drafts, it is an edited message', async () => {
-    await begin();
+    await begin(drafts);
     on.telegram.settings.drafts = false;
     const more = latch();
     on.model.reply(halfway(more.opened));

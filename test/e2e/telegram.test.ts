@@ -12,6 +12,24 @@ afterEach(() => on.close());
 const system = (n = -1) => on.model.requests.at(n)?.body.messages[0]?.content ?? '';
 const lastUser = (n = -1) => on.model.requests.at(n)?.body.messages.at(-1)?.content ?? '';
 
+it('says once, and in doctor, that Telegram refuses the menu of commands', async () => {
+  on = await stage();
+  on.telegram.fail(
+    'setMyCommands',
+    { status: 400, description: 'Bad Request: BOT_COMMAND_INVALID' },
+    { times: 2 },
+  );
+  const gateway = await on.start();
+  await eventually(() => on.telegram.callsOf('setMyCommands').length === 2, 'the menu is tried again');
+  await gateway.stop();
+  expect(gateway.err().match(/"level":"warn".*the command menu could not be set/g)).toHaveLength(1);
+  const doctor = run(on.home, ['doctor']);
+  await doctor.exited;
+  expect(doctor.out()).toMatch(/^warning +telegram: the menu of chat commands .*BOT_COMMAND_INVALID/m);
+  await on.start();
+  await eventually(() => on.telegram.callsOf('setMyCommands').length === 3, 'the menu is set');
+});
+
 describe('a direct chat on Telegram', () => {
   it('is answered by the model, with principles, persona and memory in the request', async () => {
     on = await stage();

@@ -1,4 +1,5 @@
 /** The bots that one fake Telegram hosts: each with a token, updates of its own, and chats that it is let into. */
+import type { Clock } from '../../src/core/clock.js';
 import type { Payload } from './telegram-body.js';
 import type { Chat } from './telegram-chats.js';
 import { type Answers, createUpdateQueue, type UpdateQueue } from './telegram-queue.js';
@@ -36,7 +37,7 @@ interface Bots {
 }
 
 /** The first bot is in every chat unless it leaves; the others are in those that they join. */
-export function createFakeBots(answers: Answers, webhookRetryMs: number): Bots {
+export function createFakeBots(answers: Answers, webhookRetryMs: number, clock: Clock): Bots {
   const all: FakeBot[] = [];
   const joined = new Map<string, boolean>();
   const place = (bot: FakeBot, chatId: number) => `${bot.id}/${chatId}`;
@@ -48,7 +49,7 @@ export function createFakeBots(answers: Answers, webhookRetryMs: number): Bots {
       const said = { id, is_bot: true, first_name: username, username, ...flags, ...me };
       const bot: FakeBot = {
         ...{ token, id: said.id, username: said.username, me: said, privacy },
-        updates: createUpdateQueue(answers, webhookRetryMs),
+        updates: createUpdateQueue(answers, webhookRetryMs, clock),
         polls: { count: 0, lastPayload: {} },
       };
       all.push(bot);

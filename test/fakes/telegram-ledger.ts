@@ -2,7 +2,7 @@
 import type { Payload } from './telegram-body.js';
 import type { FakeBot } from './telegram-bots.js';
 import type { UploadedFile } from './telegram-form.js';
-import { isUpload } from './telegram-limits.js';
+import { isUpload, richText, UPLOADS } from './telegram-limits.js';
 
 export interface SentMessage {
   /** As the bot that sent it knows it. */
@@ -14,9 +14,13 @@ export interface SentMessage {
   /** With a document, what stands below it. */
   text: string;
   entities: Payload[];
+  /** Set for a rich message: what it was given as. */
+  rich: string | null;
   document: UploadedFile | null;
   /** Its buttons. */
   markup: unknown;
+  /** As what the file was sent. */
+  as: 'document' | 'photo' | 'voice' | null;
   replyTo: number | null;
   /** When it was taken, ms. */
   at: number;
@@ -60,6 +64,12 @@ export function createLedger(): Ledger {
   const refuse = (description: string) => ({ status: 400, description: `Bad Request: ${description}` });
   const entitiesOf = (payload: Payload) =>
     ((payload.entities ?? payload.caption_entities) as Payload[] | undefined) ?? [];
+  const richOf = ({ rich_message: rich }: Payload) =>
+    rich === undefined ? null : String((rich as Payload).html);
+  const textOf = (payload: Payload) =>
+    payload.rich_message === undefined
+      ? String(payload.text ?? payload.caption ?? '')
+      : richText(richOf(payload) ?? '');
   const threadOf = ({ message_thread_id: thread }: Payload) => (thread === undefined ? null : Number(thread));
 
   /** In a supergroup bots may name each other's messages, since they all have one number. */
@@ -77,14 +87,18 @@ export function createLedger(): Ledger {
 
     take(bot, messageId, payload) {
       const answered = payload.reply_parameters as { message_id?: number } | undefined;
+      const as = Object.values(UPLOADS).find((field) => isUpload(payload[field])) ?? null;
+      const file = as === null ? null : payload[as];
       const message: SentMessage = {
         messageId,
         chatId: Number(payload.chat_id),
         bot: bot.id,
         threadId: threadOf(payload),
-        text: String(payload.text ?? payload.caption ?? ''),
+        text: textOf(payload),
+        rich: richOf(payload),
         entities: entitiesOf(payload),
-        document: isUpload(payload.document) ? payload.document : null,
+        document: isUpload(file) ? file : null,
+        as,
         markup: payload.reply_markup ?? null,
         replyTo: answered?.message_id ?? null,
         at: Date.now(),
@@ -101,13 +115,16 @@ export function createLedger(): Ledger {
       if (message === undefined) return refuse('message to edit not found');
       if (message.bot !== bot.id) return refuse("message can't be edited");
       if (message.document !== null) return refuse('there is no text in the message to edit');
-      const text = String(payload.text);
+      const text = textOf(payload);
+      const rich = richOf(payload);
       const entities = entitiesOf(payload);
       // Without buttons in the edit, those that were there go.
       const markup = payload.reply_markup ?? null;
-      const now = JSON.stringify([text, entities, markup]);
-      if (now === JSON.stringify([message.text, message.entities, message.markup])) return refuse(SAME);
+      const now = JSON.stringify([text, rich, entities, markup]);
+      const before = [message.text, message.rich, message.entities, message.markup];
+      if (now === JSON.stringify(before)) return refuse(SAME);
       message.text = text;
+      message.rich = rich;
       message.markup = markup;
       message.entities = entities;
       const { messageId, chatId } = message;

@@ -38,18 +38,108 @@ function textRefusalOf({ text, entities = [] }: Payload): string | null {
   return fault === null ? null : `Bad Request: can't parse entities: ${fault}`;
 }
 
+/** What brings a file, by the method that sends it. */
+export const UPLOADS: Record<string, 'document' | 'photo' | 'voice'> = {
+  sendDocument: 'document',
+  sendPhoto: 'photo',
+  sendVoice: 'voice',
+};
+
 /** The same for a file and the text below it. */
-export function uploadRefusalOf(payload: Payload): { status: number; description: string } | null {
-  const { document, caption = '', caption_entities: entities = [] } = payload;
+export function uploadRefusalOf(
+  field: 'document' | 'photo' | 'voice',
+  payload: Payload,
+): { status: number; description: string } | null {
+  const { caption = '', caption_entities: entities = [] } = payload;
+  const file = payload[field];
   const refuse = (description: string) => ({ status: 400, description: `Bad Request: ${description}` });
-  if (!isUpload(document)) return refuse('there is no document in the request');
-  if (document.bytes.length === 0) return refuse('file must be non-empty');
-  if (document.bytes.length > 50_000_000) return { status: 413, description: 'Request Entity Too Large' };
+  if (!isUpload(file)) return refuse(`there is no ${field} in the request`);
+  if (file.bytes.length === 0) return refuse('file must be non-empty');
+  if (file.bytes.length > 50_000_000) return { status: 413, description: 'Request Entity Too Large' };
+  if (field === 'photo') {
+    const fault = photoFaultIn(file.bytes);
+    if (fault !== null) return refuse(fault);
+  }
+  if (field === 'voice' && file.bytes.toString('latin1', 0, 4) !== 'OggS') return refuse('wrong file type');
   if (typeof caption !== 'string') return refuse('caption must be a text');
   if (caption.length > 1024) return refuse('message caption is too long');
   if (!Array.isArray(entities)) return refuse("can't parse entities: expected an array");
   const fault = faultIn(entities, caption);
   return fault === null ? null : refuse(`can't parse entities: ${fault}`);
+}
+
+/** By the page of rich messages (Bot API 10.1). */
+const RICH_TAGS = new Set(
+  (
+    'a b strong i em u ins s strike del code mark sub sup tg-spoiler tg-math tg-math-block h1 h2 h3 h4 h5 h6 p pre footer ' +
+    'hr br ul ol li blockquote aside table tr th td caption details summary'
+  ).split(' '),
+);
+const EMPTY_TAGS = new Set(['hr', 'br']);
+
+export function richRefusalOf({ rich_message: rich }: Payload): string | null {
+  const { html } = (rich ?? {}) as Payload;
+  if (typeof html !== 'string' || richText(html).trim() === '') return 'Bad Request: message text is empty';
+  if (richText(html).length > 32_768) return 'Bad Request: message is too long';
+  const open: string[] = [];
+  for (const [, end = '', tag = ''] of html.matchAll(/<(\/?)([a-z0-9-]+)[^>]*>/g)) {
+    if (!RICH_TAGS.has(tag)) return `Bad Request: can't parse rich message: unsupported tag ${tag}`;
+    if (EMPTY_TAGS.has(tag)) continue;
+    if (end === '') open.push(tag);
+    else if (open.pop() !== tag) return `Bad Request: can't parse rich message: unexpected end of ${tag}`;
+    if (open.length > 16) return 'Bad Request: RICH_MESSAGE_DEPTH_INVALID';
+  }
+  const columns = [...html.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([row]) => row.split(/<t[hd]\b/).length - 1);
+  if (Math.max(0, ...columns) > 20) return 'Bad Request: RICH_MESSAGE_TABLE_INVALID';
+  if ([...html.matchAll(/<(?:h\d|p|li|tr|pre|blockquote|hr|[uo]l|table)\b/g)].length > 500) {
+    return 'Bad Request: RICH_MESSAGE_BLOCKS_TOO_MANY';
+  }
+  return open.length > 0 ? `Bad Request: can't parse rich message: no end of ${open.join()}` : null;
+}
+
+/** What of it leads somewhere; an address in its words does not, where nothing is detected. */
+export function richLinks(html: string): string {
+  return [...html.matchAll(/\b(?:href|src)="([^"]*)"/g)].map(([, url]) => url).join(' ');
+}
+
+/** What people read of it. */
+export function richText(html: string): string {
+  return html
+    .replace(/<br\s*\/?>|<\/(?:h\d|p|li|tr|pre)>/g, '\n')
+    .replace(/<[^>]*>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&')
+    .trim();
+}
+
+/** An address in a text, as Telegram finds it: the scheme may be missing. */
+const ADDRESS = /https?:\/\/[^\s<>"]+|(?<![\w@.])(?:[\w-]+\.)+[a-z]{2,24}(?![\w])(?:\/[^\s<>"]*)?/i;
+
+/**
+ * The link whose preview Telegram's servers fetch as soon as the text is sent, before anybody has seen it: the first one;
+ * null where the sender does not want that.
+ */
+export function linkIn({ text, entities = [], link_preview_options: wanted }: Payload): string | null {
+  if (typeof text !== 'string' || (wanted as Payload | undefined)?.is_disabled === true) return null;
+  const marked = (Array.isArray(entities) ? (entities as Payload[]) : []).find(
+    ({ type }) => type === 'text_link',
+  );
+  return marked === undefined ? (ADDRESS.exec(text)?.[0] ?? null) : String(marked.url);
+}
+
+/** By the page of sendPhoto: 10 MB, width and height together 10,000, one 20 times the other at most. PNG alone is read. */
+function photoFaultIn(bytes: Buffer): string | null {
+  if (bytes.length > 10_000_000) return 'file is too big for a photo';
+  const isPng = bytes.toString('latin1', 1, 4) === 'PNG';
+  if (!isPng && !/^(\xff\xd8\xff|RIFF....WEBP)/s.test(bytes.toString('latin1', 0, 12))) {
+    return 'IMAGE_PROCESS_FAILED';
+  }
+  if (!isPng) return null;
+  const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+  const isOdd = width + height > 10_000 || Math.max(width, height) > 20 * Math.min(width, height);
+  return isOdd ? 'PHOTO_INVALID_DIMENSIONS' : null;
 }
 
 export function isUpload(value: unknown): value is UploadedFile {

@@ -1,10 +1,12 @@
 /** The files of the fake Telegram: what messages say of them, and where a bot finds them. */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { dirname, join } from 'node:path';
 import type { Payload } from './telegram-body.js';
 import type { SaidFile, Saying } from './telegram-chats.js';
 
 /** What bots may fetch. */
-const MOST_BYTES = 20_000_000;
+const MOST_BYTES = 20 << 20;
 
 /** How the sending of a file goes wrong: before its first byte, or in the middle. */
 export type FileFault = { drop: 'before' | 'after' } | { stall: 'before' | 'after' };
@@ -12,9 +14,21 @@ export type FileFault = { drop: 'before' | 'after' } | { stall: 'before' | 'afte
 export interface FileStore {
   /** The fields of the message that brings it to a bot. Each bot has an id of its own for it. */
   put(saying: Pick<Saying, 'photo' | 'voice' | 'document'>, bot: number): Payload;
-  getFile(fileId: string, bot: number): { result: Payload } | { status: 400; description: string };
+  /** `local`: the folder into which a server with `--local` puts it. */
+  getFile(
+    fileId: string,
+    bot: number,
+    local: string | null,
+  ): { result: Payload } | { status: 400; description: string };
   /** Answers for a path below `/file/bot<token>/`; false where nothing lies there. */
   serve(path: string, response: ServerResponse, fault: FileFault | null): boolean;
+}
+
+function putInto(folder: string, path: string, bytes: Buffer): string {
+  const file = join(folder, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, bytes);
+  return file;
 }
 
 export function createFileStore(): FileStore {
@@ -46,7 +60,7 @@ export function createFileStore(): FileStore {
       return {};
     },
 
-    getFile(fileId, bot) {
+    getFile(fileId, bot, local) {
       const file = files.get(fileId);
       if (file === undefined || file.bot !== bot) {
         return {
@@ -55,13 +69,14 @@ export function createFileStore(): FileStore {
         };
       }
       const { bytes, path, unique } = file;
-      if (bytes.length > MOST_BYTES) return { status: 400, description: 'Bad Request: file is too big' };
+      if (local === null && bytes.length > MOST_BYTES)
+        return { status: 400, description: 'Bad Request: file is too big' };
       return {
         result: {
           file_id: fileId,
           file_unique_id: unique,
           file_size: bytes.length,
-          file_path: path,
+          file_path: local === null ? path : putInto(local, path, bytes),
         },
       };
     },

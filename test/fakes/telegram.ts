@@ -5,13 +5,23 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 import { listenAt } from './http-server.js';
 import { type Payload, readPayload } from './telegram-body.js';
 import { type BotOptions, createFakeBots, type FakeBot } from './telegram-bots.js';
 import { type Copy, chatOf, type Person, type Said, type Saying } from './telegram-chats.js';
+import { createFloods } from './telegram-floods.js';
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
-import { draftRefusalOf, refusalOf, uploadRefusalOf } from './telegram-limits.js';
+import {
+  draftRefusalOf,
+  linkIn,
+  refusalOf,
+  richLinks,
+  richRefusalOf,
+  UPLOADS,
+  uploadRefusalOf,
+} from './telegram-limits.js';
 import { createPresses, markupRefusalOf, type Press } from './telegram-presses.js';
 import { createFileStore } from './telegram-store.js';
 import { createTalk } from './telegram-talk.js';
@@ -25,6 +35,8 @@ export interface FakeTelegramOptions {
   answerDelayMs?: number;
   /** How soon a webhook that failed is called again. */
   webhookRetryMs?: number;
+  /** For what the server counts in seconds: how long it lets a question wait. */
+  clock?: Clock;
 }
 
 /** What happens to a call instead of its answer. */
@@ -68,6 +80,8 @@ export interface FakeTelegram {
   /** Every edit that was taken. */
   edits: Edit[];
   drafts: Draft[];
+  /** What Telegram's servers would have fetched to show a preview: a test that wants it takes it out. */
+  fetched: string[];
   /** Somebody puts a sign to a message of a bot's. In groups only bots that are administrators hear of it: all are here. */
   react(from: Person, to: SentMessage, emoji: string): void;
   /** Somebody presses a button below a message of a bot's: the one with this label, or the n-th from 0. */
@@ -91,6 +105,8 @@ export interface FakeTelegram {
   setWebhook(url: string): void;
   /** How many updates were not confirmed yet. */
   pending(): number;
+  /** As after a quiet week, or on another server: the ids of updates begin anew, far below. */
+  jumpBack(to?: number, bot?: FakeBot): void;
   say(saying: Saying): Said;
   /** Several files at once: to Telegram as many messages, each in an update of its own, with nothing that ends them. */
   album(items: Saying[]): Said[];
@@ -120,6 +136,10 @@ export interface FakeTelegram {
   /** Goes away: connections are refused until `open`. */
   shut(): Promise<void>;
   open(): Promise<void>;
+  /**
+   * Rejects if it was not left alone when it asked for that, or had a link to fetch: no test may pass then that does
+   * not want it so.
+   */
   close(): Promise<void>;
 }
 
@@ -129,8 +149,14 @@ interface Settings {
   drafts: boolean;
   /** How long after a press its answer is taken. */
   pressAnswerMs: number;
-  /** Messages and edits to one chat in a second; one more is a flood. */
+  /** Whether it knows rich messages (10.1). */
+  rich: boolean;
+  /** What is done in one chat in a second; more is held back, and then a flood. */
   perChatPerSecond: number;
+  mostHeldMs: number;
+  closedTopics: Set<number>;
+  /** The folder of a Bot API server with `--local`: there it puts files, whatever their size, and serves none. */
+  local: string | null;
   /** What Telegram makes of an edited text. */
   alter(text: string): string;
 }
@@ -148,12 +174,20 @@ type Outcome =
   | { status: number; description: string; parameters?: Payload | undefined };
 
 export async function startFakeTelegram(options: FakeTelegramOptions = {}): Promise<FakeTelegram> {
-  const { token = '424242:fake-token-of-the-fake-telegram-00', webhookRetryMs = 50 } = options;
+  const {
+    token = '424242:fake-token-of-the-fake-telegram-00',
+    webhookRetryMs = 50,
+    clock = systemClock,
+  } = options;
   const settings: Settings = {
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
     pressAnswerMs: 15_000,
+    rich: true,
     perChatPerSecond: Number.POSITIVE_INFINITY,
+    mostHeldMs: 8_000,
+    closedTopics: new Set(),
+    local: null,
     alter: (text) => text,
   };
   const calls: Call[] = [];
@@ -163,8 +197,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const administrators = new Map<number, number[]>();
   /** What people said, by chat and the number of the bot that got it first. */
   const sayings = new Map<string, Said>();
-  /** When something was taken for a chat. */
-  const traffic = new Map<number, number[]>();
+  const fetched: string[] = [];
+  const floods = createFloods(settings, clock);
   const sockets = new Set<Socket>();
   const files = createFileStore();
   let faults: Scripted[] = [];
@@ -190,6 +224,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const bots = createFakeBots(
     { ok: (response, result) => reply(response, { result }), refuse: reply },
     webhookRetryMs,
+    clock,
   );
   const names = { first_name: 'Coterie', supports_inline_queries: false };
   const main = bots.add({
@@ -206,6 +241,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     );
     const taken = ledger.take(bot, messageId, payload);
     message = taken;
+    if (response.destroyed) taken.cut = true;
     response.on('finish', () => {
       taken.answered = true;
     });
@@ -216,7 +252,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return taken;
   }
 
-  function shown({ messageId, chatId, bot, text, entities, document, markup, at }: SentMessage): Payload {
+  function shown(sent: SentMessage): Payload {
+    const { messageId, chatId, bot, text, rich, entities, document, markup, at } = sent;
     const { id, is_bot, first_name, username } = bots.all.find((one) => one.id === bot)?.me ?? main.me;
     const message = {
       message_id: messageId,
@@ -225,6 +262,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       date: Math.floor(at / 1000),
       ...(markup === null ? {} : { reply_markup: markup }),
     };
+    if (rich !== null) return { ...message, rich_message: { blocks: [] } };
     if (document === null) return { ...message, text, ...(entities.length > 0 ? { entities } : {}) };
     return {
       ...message,
@@ -245,7 +283,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   }
 
   function edited(bot: FakeBot, payload: Payload): Outcome {
-    const message = ledger.edit(bot, { ...payload, text: settings.alter(String(payload.text)) });
+    const isText = payload.rich_message === undefined;
+    const altered = isText ? { ...payload, text: settings.alter(String(payload.text)) } : payload;
+    const message = ledger.edit(bot, altered);
     return 'status' in message ? message : { result: shown(message) };
   }
 
@@ -255,37 +295,40 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return 'status' in message ? message : { result: shown(message) };
   }
 
-  /** Too much for one chat; else it is counted. */
-  function floodIn(chatId: number): Outcome | null {
-    if (!Number.isFinite(settings.perChatPerSecond)) return null;
-    const since = Date.now() - 1_000;
-    const lately = (traffic.get(chatId) ?? []).filter((at) => at > since);
-    if (lately.length >= settings.perChatPerSecond) {
-      return { status: 429, description: 'Too Many Requests: retry after 1', parameters: { retry_after: 1 } };
-    }
-    traffic.set(chatId, [...lately, Date.now()]);
-    return null;
-  }
-
   /** What is wrong with a call, whoever makes it. */
   function refusalFor(bot: FakeBot, method: string, payload: Payload): Outcome | null {
     const refuse = (description: string | null) =>
       description === null ? null : { status: 400, description };
     if (method === 'sendMessageDraft' && !settings.drafts) return UNKNOWN_METHOD;
-    const chatId = Number(payload.chat_id);
+    if (method === 'sendRichMessage' && !settings.rich) return UNKNOWN_METHOD;
     if (TO_A_CHAT.has(method)) {
-      const outside = bots.refusalFor(bot, talk.chat(chatId));
+      const chat = talk.chat(Number(payload.chat_id));
+      const outside = bots.refusalFor(bot, chat);
       if (outside !== null) return outside;
+      // The general topic is none to be named.
+      const topic = Number(payload.message_thread_id);
+      if (chat.type === 'supergroup' && topic === 1) return refuse('Bad Request: message thread not found');
+      if (method.startsWith('send') && settings.closedTopics.has(topic)) {
+        return refuse('Bad Request: TOPIC_CLOSED');
+      }
     }
     const unfitMarkup = refuse(markupRefusalOf(payload));
     switch (method) {
+      case 'sendRichMessage':
+        return refuse(richRefusalOf(payload));
       case 'sendMessage':
       case 'editMessageText':
-        return refuse(refusalOf(payload)) ?? unfitMarkup ?? floodIn(chatId);
+        return (
+          refuse(
+            settings.rich && payload.rich_message !== undefined ? richRefusalOf(payload) : refusalOf(payload),
+          ) ?? unfitMarkup
+        );
       case 'sendDocument':
-        return uploadRefusalOf(payload) ?? unfitMarkup ?? floodIn(chatId);
+      case 'sendPhoto':
+      case 'sendVoice':
+        return uploadRefusalOf(UPLOADS[method] ?? 'document', payload) ?? unfitMarkup;
       case 'editMessageReplyMarkup':
-        return unfitMarkup ?? floodIn(chatId);
+        return unfitMarkup;
       case 'sendMessageDraft':
         return refuse(draftRefusalOf(payload));
       default:
@@ -298,11 +341,18 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     const { updates } = bot;
     const refusal = refusalFor(bot, method, payload);
     if (refusal !== null) return refusal;
+    // Rich messages have no switch for previews.
+    const html = (payload.rich_message as Payload | undefined)?.html;
+    const link = linkIn(html === undefined ? payload : { text: richLinks(String(html)) });
+    if (link !== null && WITH_TEXT.has(method)) fetched.push(link);
     switch (method) {
       case 'getMe':
         return { result: bot.me };
       case 'sendMessage':
+      case 'sendRichMessage':
       case 'sendDocument':
+      case 'sendPhoto':
+      case 'sendVoice':
         return { result: shown(take(bot, payload, response)) };
       case 'editMessageText':
         return edited(bot, payload);
@@ -319,6 +369,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         updates.setWebhook({
           url: String(payload.url),
           secret: (payload.secret_token as string | undefined) ?? null,
+          allowed: payload.allowed_updates,
         });
         return { result: true };
       case 'deleteWebhook':
@@ -338,7 +389,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       case 'getChat':
         return { result: { id: Number(payload.chat_id), type: 'supergroup', title: 'A group' } };
       case 'getFile':
-        return files.getFile(String(payload.file_id), bot.id);
+        return files.getFile(String(payload.file_id), bot.id, settings.local);
       case 'sendChatAction':
       case 'setMyCommands':
         return { result: true };
@@ -357,6 +408,26 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return found.fault;
   }
 
+  /** Flood control comes first, whatever is asked. */
+  async function admitted(
+    bot: FakeBot,
+    method: string,
+    { chat_id }: Payload,
+    response: ServerResponse,
+  ): Promise<boolean> {
+    if (!TO_A_CHAT.has(method)) return true;
+    const { heldMs, refusal } = floods.admit(bot.id, method, Number(chat_id));
+    if (heldMs > 0) await clock.sleep(heldMs);
+    if (refusal !== null) refuseFlood(bot, chat_id, response, refusal);
+    return refusal === null;
+  }
+
+  function refuseFlood(bot: FakeBot, chatId: unknown, response: ServerResponse, outcome: Outcome): void {
+    const seconds = 'parameters' in outcome ? outcome.parameters?.retry_after : undefined;
+    if (typeof seconds === 'number') floods.refused(bot.id, Number(chatId), seconds);
+    reply(response, outcome);
+  }
+
   function perform(
     bot: FakeBot,
     method: string,
@@ -370,7 +441,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       else answer();
     };
     if (fault !== null && 'status' in fault) {
-      later(() => reply(response, { description: 'Scripted', ...fault }));
+      later(() => refuseFlood(bot, payload.chat_id, response, { description: 'Scripted', ...fault }));
     } else if (fault !== null && 'html' in fault) {
       later(() => write(response, fault.html, `<html>${fault.html}</html>`, 'text/html'));
     } else if (fault !== null) {
@@ -389,6 +460,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     if (bots.withToken(givenToken) === undefined) write(response, 401, 'Unauthorized', 'text/plain');
     else if (fault !== null && 'status' in fault) write(response, fault.status, 'Scripted', 'text/plain');
     else if (fault !== null && 'html' in fault) write(response, fault.html, '<html></html>', 'text/html');
+    else if (settings.local !== null) write(response, 404, 'Not Found', 'text/plain');
     else if (!files.serve(path, response, fault)) write(response, 404, 'Not Found', 'text/plain');
   }
 
@@ -422,8 +494,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     } else {
       calls.push({ method, payload, at: Date.now(), bot: bot?.id ?? null });
     }
+    look();
     if (bot === undefined) reply(response, { status: 401, description: 'Unauthorized' });
-    else perform(bot, method, payload, request, response);
+    else if (await admitted(bot, method, payload, response)) perform(bot, method, payload, request, response);
     look();
   }
 
@@ -468,6 +541,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     sent,
     edits: ledger.edits,
     drafts: ledger.drafts,
+    fetched,
     react(from, { chatId, messageId, bot: by }, emoji) {
       const chat = talk.chat(chatId);
       const reaction = {
@@ -501,6 +575,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     webhook: main.updates.webhook,
     setWebhook: (url) => main.updates.setWebhook({ url, secret: null }),
     pending: main.updates.pending,
+    jumpBack: (to, bot = main) => bot.updates.jumpBack(to),
     push: main.updates.push,
 
     say(saying) {
@@ -580,15 +655,30 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     async close() {
       for (const bot of bots.all) bot.updates.close();
       await shut();
+      if (fetched.length > 0) throw new Error(`Telegram would have fetched ${fetched.join(', ')}`);
+      if (floods.hurried.length > 0) {
+        throw new Error(`calls during a wait that Telegram asked for: ${floods.hurried.join(', ')}`);
+      }
     },
   };
 }
+
+/** Methods whose texts have previews. */
+const WITH_TEXT = new Set(['sendMessage', 'sendRichMessage', 'editMessageText', 'sendMessageDraft']);
 
 const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found' };
 
 /** What only a bot that is in the chat may do. */
 const TO_A_CHAT = new Set([
-  ...['sendMessage', 'sendDocument', 'sendMessageDraft', 'sendChatAction'],
+  ...[
+    'sendMessage',
+    'sendRichMessage',
+    'sendDocument',
+    'sendPhoto',
+    'sendVoice',
+    'sendMessageDraft',
+    'sendChatAction',
+  ],
   ...['editMessageText', 'editMessageReplyMarkup', 'deleteMessage', 'getChatAdministrators'],
 ]);
 

@@ -21,6 +21,8 @@ export interface Stage {
 export interface StageOptions {
   telegram?: FakeTelegramOptions;
   model?: FakeModelOptions;
+  /** Merged over `channels.telegram`. */
+  channel?: Record<string, unknown>;
   /** Merged over the configuration, one level deep. */
   config?: Record<string, Record<string, unknown>>;
 }
@@ -43,6 +45,7 @@ export async function stage(options: StageOptions = {}): Promise<Stage> {
         api_root: telegram.url,
         messages_per_second: 1000,
         per_chat_burst: 1000,
+        ...options.channel,
       },
     },
     timezone: 'Europe/Berlin',

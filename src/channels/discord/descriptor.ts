@@ -7,6 +7,6 @@ export const discord = describeChannel({
   label: 'Discord',
   options: discordOptions,
   secrets: ['token'],
-  streaming: true,
+  streaming: ['edit', 'off'],
   create: async (host) => (await import('./channel.js')).createDiscord(host),
 });

@@ -2,7 +2,7 @@
 import type * as z from 'zod';
 import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
-import type { Camel, OptionsOf } from './options.js';
+import type { Camel, OptionsOf, Streaming } from './options.js';
 
 export interface ChannelDescriptor<Name extends string = string, Schema extends z.ZodObject = z.ZodObject> {
   /** Letters only: the key below `channels` in config.yaml, and the first part of every id of this channel. */
@@ -16,8 +16,8 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
   options: Schema;
   /** Which of the options, in camel case, are never shown in a log; of a record, all its values. */
   secrets: readonly (keyof Camel<z.output<Schema>> & string)[];
-  /** Whether replies are shown while they are written, unless the section says otherwise. */
-  streaming: boolean;
+  /** The ways in which replies can be shown while they are written; the first stands where the section says nothing. */
+  streaming: readonly [Streaming, ...Streaming[]];
   /** Rules that stand for this channel in the place of the common section `access`. */
   access?: { direct: 'open' | 'closed' | 'pairing'; groups: 'open' | 'closed' | 'listed' };
   /** Loads the platform's library. Connects to nothing yet. */

@@ -12,9 +12,16 @@ type CamelWord<Word extends string> = Word extends `${infer Head}_${infer Tail}`
 /** The options of a channel's section as its code has them, with what is there for every channel. */
 export type OptionsOf<Schema extends z.ZodObject> = Camel<z.output<Schema>> & {
   access: { groups: 'listed' | 'open' | 'closed' };
+  streaming: Streaming;
   /** Whether the platform may fetch the links in what is sent. */
   linkPreviews: boolean;
 };
+
+/**
+ * How a reply is seen growing: in a message that is edited, or in what the platform itself has for words that are no
+ * message yet.
+ */
+export type Streaming = 'edit' | 'draft' | 'off';
 
 export function expected(what: string) {
   return {
@@ -36,6 +43,18 @@ export function truth() {
     (value) => (value === 'true' ? true : value === 'false' ? false : value),
     z.boolean(expected('true or false')),
   );
+}
+
+/** `true` and `false` are what it was before there were several ways. */
+export function streaming([usual, ...others]: readonly [Streaming, ...Streaming[]]) {
+  const named = new Map<unknown, Streaming>([
+    [true, 'edit'],
+    ['true', 'edit'],
+    [false, 'off'],
+    ['false', 'off'],
+  ]);
+  const ways = choice(usual, ...others);
+  return z.preprocess((value) => named.get(value) ?? value, ways).default(usual);
 }
 
 export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {

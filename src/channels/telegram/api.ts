@@ -9,16 +9,20 @@ import { pipeline } from 'node:stream/promises';
 import { Api } from 'grammy/web';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
+import type { Address } from '../../core/message.js';
 import { withDeadline } from '../kit/abort.js';
 import {
   type Credentials,
   type Failure,
   failureOf,
+  HeldBack,
   isMarkupRefused,
+  isReplyRefused,
   isThreadGone,
   TransportError,
 } from './failure.js';
-import { type SendRequest, withoutMarkup, withoutThread } from './outbound.js';
+import { createFloods } from './floods.js';
+import { type SendRequest, withoutMarkup, withoutReply, withoutThread } from './outbound.js';
 
 /** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
@@ -39,6 +43,8 @@ interface CallLimits {
   ms?: number;
   /** How much it uploads, or downloads at most. */
   bytes?: number;
+  /** Where it does something: it is not made while Telegram wants to be left alone there. */
+  chat?: Address;
 }
 
 export type BotApi = ReturnType<typeof createBotApi>;
@@ -56,21 +62,47 @@ export function createBotApi(
     timeoutSeconds: LIBRARY_TIMEOUT_SECONDS,
   });
 
+  const floods = createFloods(clock);
+
   /** Runs a call with a signal that aborts with the caller's, or after a time. */
   function call<T>(
     run: (api: Api['raw'], ended: Ended) => Promise<T>,
-    { signal, ms = CALL_MS, bytes = 0 }: CallLimits = {},
+    { signal, ms = CALL_MS, bytes = 0, chat }: CallLimits = {},
   ): Promise<T> {
     const deadline = ms + bytes / SLOWEST_BYTES_PER_MS;
-    return withDeadline(clock, deadline, signal, (ended) => run(raw, ended as Ended));
+    const work = () => withDeadline(clock, deadline, signal, (ended) => run(raw, ended as Ended));
+    return chat === undefined ? work() : within(chat, work, bytes > 0);
+  }
+
+  /** Does something in a chat as Telegram lets us, and learns from it when it does so again. */
+  async function within<T>(chat: Address, work: () => Promise<T>, isUpload: boolean): Promise<T> {
+    const wait = floods.waitFor(chat);
+    if (wait > 0) throw new HeldBack(wait);
+    const askedAt = clock.now();
+    try {
+      const answer = await work();
+      if (!isUpload) floods.took(chat, clock.now() - askedAt);
+      return answer;
+    } catch (error) {
+      const { retryAfterMs } = failureOf(error, credentials);
+      if (retryAfterMs !== null) floods.refused(chat, retryAfterMs);
+      throw error;
+    }
   }
 
   /** Calls with a request, and again without what Telegram refuses in it. Never rejects. */
-  async function send<Request extends Pick<SendRequest, 'text' | 'entities' | 'message_thread_id'>, Answer>(
+  async function send<
+    Request extends Pick<
+      SendRequest,
+      'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters'
+    >,
+    Answer,
+  >(
     first: Request,
     run: (api: Api['raw'], request: Request, ended: Ended) => Promise<Answer>,
-    { mostText, ...limits }: CallLimits & { mostText?: number },
+    { mostText, ...given }: CallLimits & { mostText?: number },
   ): Promise<{ answer: Answer; request: Request } | { failure: Failure }> {
+    const limits = { ...given, chat: String(first.chat_id) };
     // Each repair takes something away, so it happens once.
     for (let request = first; ; ) {
       try {
@@ -82,8 +114,11 @@ export function createBotApi(
           log.warn(fields, 'a message was refused for its markup; sending it plain');
           request = withoutMarkup(request, mostText) as Request;
         } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {
-          log.warn(fields, 'a topic is gone; sending to the chat itself');
+          log.warn(fields, 'a topic is gone or closed; sending to the chat itself');
           request = withoutThread(request) as Request;
+        } else if (request.reply_parameters !== undefined && isReplyRefused(failure)) {
+          log.info(fields, 'the answered message is gone; sending without naming it');
+          request = withoutReply(request) as Request;
         } else {
           return { failure };
         }
@@ -97,6 +132,8 @@ export function createBotApi(
     /** Where the file is that `getFile` gave a path of. Holds the token. */
     fileAddress: (path: string) =>
       `${apiRoot}/file/bot${token}/${path.split('/').map(encodeURIComponent).join('/')}`,
+    /** It is Telegram's own server, not an operator's. */
+    isPublic: new URL(apiRoot).host.endsWith('.telegram.org'),
     /** What went wrong with one of its calls. */
     failure: (error: unknown) => failureOf(error, credentials),
     /** Cuts off calls that are under way. */

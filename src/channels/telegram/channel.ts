@@ -19,6 +19,7 @@ import { createNewest } from './newest.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
 import { createPresses } from './presses.js';
+import { withSource } from './rich-reply.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
 
@@ -27,7 +28,6 @@ type Capability =
   | 'remove'
   | 'mark'
   | 'findSent'
-  | 'preview'
   | 'setTyping'
   | 'fetch'
   | 'names'
@@ -35,7 +35,7 @@ type Capability =
   | 'announceCommands'
   | 'check';
 
-/** Has a `webhook` in that mode. */
+/** Has a `webhook` in that mode, and shows drafts where the operator wants them. */
 export type Telegram = Channel & Required<Pick<Channel, Capability>>;
 
 /** Of how many groups it is remembered who manages them. */
@@ -51,7 +51,7 @@ export function createTelegram(
   const { main } = bots;
   const newest = createNewest(bots);
   for (const { address, platformMessageId } of recorded) newest.recorded(address, platformMessageId);
-  const sending = createSending({ bots, log });
+  const { preview, ...sending } = createSending({ bots, linkPreviews: options.linkPreviews, log });
   const state = createState(clock);
   const presses = createPresses(log);
   const administrators = createAsked(bots.administratorsOf, { most: MOST_GROUPS, clock });
@@ -73,14 +73,18 @@ export function createTelegram(
   const channel: Telegram = {
     ...sending,
     ...createFinding({ bots, newest, clock }),
+    ...(options.streaming === 'draft' ? { preview } : {}),
     name: 'telegram',
     limits: {
       messagesPerSecond: options.messagesPerSecond,
       perChatBurst: options.perChatBurst,
       perChatPerSecond: { direct: 1, group: 20 / 60 },
     },
-    compose,
     buttons: true,
+    compose(markdown, spare) {
+      const parts = compose(markdown, spare);
+      return options.richMessages === 'auto' ? withSource(parts, markdown) : parts;
+    },
     status: state.status,
 
     async send(to, part, options) {

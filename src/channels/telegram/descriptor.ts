@@ -7,6 +7,6 @@ export const telegram = describeChannel({
   label: 'Telegram',
   options: telegramOptions,
   secrets: ['token', 'webhookSecret', 'personaTokens'],
-  streaming: true,
+  streaming: ['edit', 'draft', 'off'],
   create: async (host) => (await import('./channel.js')).createTelegram(host, await host.recorded()),
 });

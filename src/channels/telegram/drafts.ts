@@ -11,7 +11,7 @@ import { draftRequest } from './outbound.js';
 
 const MOST_CHATS = 10_000;
 
-export function createDrafts(log: Log) {
+export function createDrafts(log: Log, linkPreviews: boolean) {
   let isKnownToServer = true;
   /** By bot and chat. */
   const refused = bounded<string, true>(MOST_CHATS);
@@ -26,7 +26,7 @@ export function createDrafts(log: Log) {
     const where = `${bot.our().id}/${to.address}`;
     if (to.kind !== 'direct' || part.file !== undefined || !isKnownToServer || refused.get(where))
       return false;
-    const request = draftRequest(to, part, key);
+    const request = draftRequest(to, part, key, linkPreviews);
     if (request === null) return false;
     const done = await bot.api.send(request, (raw, draft, ended) => raw.sendMessageDraft(draft, ended), {
       signal,

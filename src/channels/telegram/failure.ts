@@ -17,6 +17,15 @@ export class TransportError extends Error {
   }
 }
 
+/** A call that was not made: Telegram wants to be left alone in that chat for so long. */
+export class HeldBack extends Error {
+  override readonly name = 'HeldBack';
+
+  constructor(readonly ms: number) {
+    super(`Telegram asked to wait, ${Math.ceil(ms / 1000)} s more`);
+  }
+}
+
 export interface Failure {
   /** For a log or a report. Never holds the token. */
   reason: string;
@@ -32,6 +41,7 @@ export interface Failure {
 }
 
 const TOO_LARGE = 413;
+const TOO_MANY = 429;
 
 /** The bot that made the call. */
 export interface Credentials {
@@ -46,7 +56,7 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
     const { error_code, description, parameters } = error;
     return {
       reason: redacted(
-        `Telegram answers ${error_code}: ${description}${hintFor(error_code, setting)}`,
+        `Telegram answers ${error_code}: ${description}${hintFor(error_code, description, setting)}`,
         token,
       ),
       code: error_code,
@@ -56,6 +66,9 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
       migratedTo: parameters.migrate_to_chat_id === undefined ? null : String(parameters.migrate_to_chat_id),
       tooLarge: error_code === TOO_LARGE,
     };
+  }
+  if (error instanceof HeldBack) {
+    return { ...failure, reason: error.message, code: TOO_MANY, taken: 'no', retryAfterMs: error.ms };
   }
   const cause = error instanceof HttpError ? error.error : error;
   if (cause instanceof TransportError) {
@@ -73,7 +86,9 @@ export function failureOf(error: unknown, { token, setting }: Credentials): Fail
   return { ...failure, reason: redacted(words, token), taken: 'unknown' };
 }
 
-function hintFor(code: number, setting: string): string {
+function hintFor(code: number, description: string, setting: string): string {
+  if (isUnknownMethod(code, description))
+    return ' (the Bot API server is older than this, and needs an update)';
   if (code === 401 || code === 404) return ` (is ${setting} the one that @BotFather gave?)`;
   return code === 409 ? ' (only one program may take in what is sent to a bot)' : '';
 }
@@ -87,7 +102,7 @@ export function sendResult(failure: Failure): SendResult {
   const { reason, code, taken, retryAfterMs, migratedTo, tooLarge } = failure;
   if (migratedTo !== null) return { kind: 'moved', address: migratedTo };
   if (tooLarge) return { kind: 'refused', reason };
-  if (code !== null && code >= 400 && code < 500 && ![401, 404, 429].includes(code)) {
+  if (code !== null && code >= 400 && code < 500 && ![401, 404, TOO_MANY].includes(code)) {
     return { kind: 'refused', reason };
   }
   return { kind: 'unreachable', reason, taken, ...(retryAfterMs === null ? {} : { retryAfterMs }) };
@@ -98,7 +113,22 @@ export function isMarkupRefused({ code, description }: Failure): boolean {
 }
 
 export function isThreadGone({ code, description }: Failure): boolean {
-  return code === 400 && /thread not found|topic_deleted|topic_id_invalid/i.test(description);
+  return code === 400 && /thread not found|topic_(closed|deleted|id_invalid)/i.test(description);
+}
+
+/**
+ * The answered message is not there, or the server knows no such replies: although it is allowed to send without, some
+ * servers refuse.
+ */
+export function isReplyRefused({ code, description }: Failure): boolean {
+  return code === 400 && /repl(y|ied)/i.test(description);
+}
+
+/** It is not taken as this kind of file; as a document it may be. */
+export function isKindRefused(failure: Failure): boolean {
+  const { code, description, tooLarge } = failure;
+  if (isMethodUnknown(failure) || tooLarge) return true;
+  return code === 400 && /photo|image|dimension|voice|wrong (file|type)|file/i.test(description);
 }
 
 /** This bot is not in the chat, or may not write there: another one of ours may. */
@@ -115,6 +145,10 @@ export function isLockedOut(failure: Failure): boolean {
 }
 
 export function isMethodUnknown({ code, description }: Failure): boolean {
+  return isUnknownMethod(code, description);
+}
+
+function isUnknownMethod(code: number | null, description: string): boolean {
   return code === 404 && /method/i.test(description);
 }
 

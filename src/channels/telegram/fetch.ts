@@ -1,5 +1,11 @@
-/** Fetches a file that came with a message: Telegram is asked where it is, and then for the file. */
+/**
+ * Fetches a file that came with a message: Telegram is asked where it is, and then for the file. An operator's own Bot
+ * API server that runs with `--local` has put it on its disk and gives no other way to it.
+ */
+import { open } from 'node:fs/promises';
+import { isAbsolute } from 'node:path';
 import type { FetchResult } from '../../core/channel.js';
+import { describe } from '../../core/errors.js';
 import { download } from '../kit/download.js';
 import type { BotApi } from './api.js';
 
@@ -26,6 +32,12 @@ export async function fetchFile(
   if (typeof path !== 'string') return { kind: 'gone', reason: 'Telegram does not say where the file is' };
   if (typeof size === 'number' && size > maxBytes) return { kind: 'too large' };
 
+  if (isAbsolute(path)) {
+    // Telegram's own server never gives one, and whoever stood between it and us must not read our disk.
+    if (api.isPublic) return { kind: 'gone', reason: 'Telegram names a file on a disk' };
+    return readLocal(path, maxBytes);
+  }
+
   const address = api.fileAddress(path);
   const loaded = await api.call(
     (_raw, ended) => download(address, { server: "Telegram's file server", maxBytes, signal: ended }),
@@ -38,4 +50,23 @@ export async function fetchFile(
     return { kind: 'unreachable', reason: `only ${loaded.bytes.length} of ${size} bytes arrived` };
   }
   return loaded;
+}
+
+/** The server may run on another machine, or as another user: that is the operator's to mend. */
+async function readLocal(path: string, maxBytes: number): Promise<FetchResult> {
+  try {
+    const file = await open(path);
+    try {
+      const { size } = await file.stat();
+      if (size > maxBytes) return { kind: 'too large' };
+      const bytes = await file.readFile();
+      return bytes.length > maxBytes ? { kind: 'too large' } : { kind: 'fetched', bytes };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const where = `the Bot API server has put the file on its own disk, at ${path}`;
+    const what = 'that folder must be readable for the gateway under the same path';
+    return { kind: 'unreachable', reason: `${where}; ${what} (${describe(error)})` };
+  }
 }

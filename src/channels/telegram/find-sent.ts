@@ -175,7 +175,10 @@ async function ask(
   const buttons = part.choices === undefined ? {} : { reply_markup: keyboardOf(part.choices) };
   const request = { chat_id: chatId(to.address), message_id: number, ...buttons };
   try {
-    await bot.api.call((raw, ended) => raw.editMessageReplyMarkup(request, ended), { signal });
+    await bot.api.call((raw, ended) => raw.editMessageReplyMarkup(request, ended), {
+      signal,
+      chat: to.address,
+    });
     // It had other buttons, so it is another message of ours; but where ours has some, they may come back differently.
     return part.choices === undefined ? 'foreign' : 'ours';
   } catch (error) {

@@ -24,6 +24,8 @@ const WATCHDOG_MS = 45_000;
 const QUICK_MS = 50;
 /** An answer within this time was there before the question. */
 const AT_ONCE_MS = 500;
+/** An offset further ahead of Telegram's next id than this is none to it. */
+const MOST_AHEAD = 10;
 
 /** What one of our bots takes in with. */
 export interface Intake {
@@ -72,6 +74,7 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
     catchingUp = catchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
     if (updates.length > 0) {
       const next = offsetAfter(updates, offset);
+      if (next < offset) log.info({ ...fields, from: next }, 'Telegram counts updates anew; following it');
       await store(intake, login, updates, { cursor: String(next), piledUp: catchingUp }).catch((error) => {
         throw new Error(`what came from Telegram could not be stored: ${describe(error)}`);
       });
@@ -121,11 +124,17 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
   });
 }
 
+/**
+ * After a quiet week, and on another server, ids begin anew at any place. An offset that is too far ahead of them is no
+ * offset to Telegram: it gives what waits, and confirms nothing until it is asked from where it is.
+ */
 function offsetAfter(updates: unknown[], offset: number): number {
   const ids = updates.map((update) => (update as { update_id?: unknown } | null)?.update_id);
   const next = Math.max(...ids.filter((id) => typeof id === 'number')) + 1;
-  if (Number.isSafeInteger(next)) return Math.max(next, offset);
-  throw new Error('Telegram answers getUpdates with updates that have no ids');
+  if (!Number.isSafeInteger(next)) {
+    throw new Error('Telegram answers getUpdates with updates that have no ids');
+  }
+  return next <= offset - MOST_AHEAD ? next : Math.max(next, offset);
 }
 
 /** Resolves when it is known who receives, and which names a message may mention. */

@@ -9,6 +9,7 @@ import { type Keyboard, keyboardOf } from './keyboard.js';
 const MAX_TEXT = 4096;
 /** The same for the caption of a file. */
 export const MAX_CAPTION = 1024;
+const GENERAL_TOPIC = 1;
 /** Telegram ignores more. */
 const MAX_ENTITIES = 100;
 
@@ -26,6 +27,7 @@ export interface SendRequest {
   message_thread_id?: number;
   reply_parameters?: { message_id: number; allow_sending_without_reply: true };
   reply_markup?: Keyboard;
+  link_preview_options?: { is_disabled: true };
 }
 
 /** With room for `spare` characters before each part, and a mark on them. */
@@ -34,12 +36,18 @@ export function compose(markdown: string, spare = 0): Part[] {
   return cut(parse(markdown), { limit: MAX_TEXT - spare, maxMarks });
 }
 
-export function sendRequest(to: Recipient, part: Part, replyTo: string | null): SendRequest {
+/** `linkPreviews`: whether Telegram's servers may fetch the links in it. */
+export function sendRequest(
+  to: Recipient,
+  part: Part,
+  { replyTo = null, linkPreviews }: { replyTo?: string | null; linkPreviews: boolean },
+): SendRequest {
   const entities = entitiesOf(part.marks);
   const request: SendRequest = { chat_id: chatId(to.address), text: part.text };
+  if (!linkPreviews) request.link_preview_options = { is_disabled: true };
   if (entities.length > 0) request.entities = entities;
   if (part.choices !== undefined) request.reply_markup = keyboardOf(part.choices);
-  const thread = numeric(to.threadId);
+  const thread = topicOf(to);
   if (thread !== null) request.message_thread_id = thread;
   const answered = numeric(replyTo);
   if (answered !== null) {
@@ -49,13 +57,13 @@ export function sendRequest(to: Recipient, part: Part, replyTo: string | null): 
 }
 
 /** The payload of editMessageText: without buttons, those that were there go. */
-export function editRequest(to: Recipient, number: number, part: Part) {
-  return { ...withoutThread(sendRequest(to, part, null)), message_id: number };
+export function editRequest(to: Recipient, number: number, part: Part, linkPreviews: boolean) {
+  return { ...withoutThread(sendRequest(to, part, { linkPreviews })), message_id: number };
 }
 
 /** The payload of sendMessageDraft; null where the chat has no drafts. */
-export function draftRequest(to: Recipient, part: Part, key: string) {
-  const { chat_id, ...said } = sendRequest(to, part, null);
+export function draftRequest(to: Recipient, part: Part, key: string, linkPreviews: boolean) {
+  const { chat_id, ...said } = sendRequest(to, part, { linkPreviews });
   if (typeof chat_id !== 'number') return null;
   return { chat_id, draft_id: draftIdOf(key), can_stop: true as const, ...said };
 }
@@ -65,8 +73,8 @@ function draftIdOf(key: string): number {
   return createHash('sha256').update(key).digest().readUInt32BE() >>> 1 || 1;
 }
 
-/** The payload of sendDocument, but for the document: the text is its caption. */
-export function captionRequest({ text, entities, ...rest }: SendRequest) {
+/** The payload of what sends a file, but for that: the text is its caption, of which Telegram fetches no links. */
+export function captionRequest({ text, entities, link_preview_options: _, ...rest }: SendRequest) {
   if (text.trim() === '') return rest;
   return { ...rest, caption: text, ...(entities === undefined ? {} : { caption_entities: entities }) };
 }
@@ -97,10 +105,28 @@ export function withoutMarkup<Request extends Pick<SendRequest, 'text' | 'entiti
   return { ...rest, text: text.length <= limit ? text : request.text };
 }
 
+/** For what is said otherwise. */
+export function withoutText<Request extends SendRequest>(request: Request) {
+  const { entities: _marks, link_preview_options: _links, ...rest } = request;
+  return { ...rest, text: '' };
+}
+
+/** For an answered message that is gone. */
+export function withoutReply<Request extends Pick<SendRequest, 'reply_parameters'>>(request: Request) {
+  const { reply_parameters: _gone, ...rest } = request;
+  return rest;
+}
+
 /** For a topic that is gone: to the chat itself. */
 export function withoutThread<Request extends Pick<SendRequest, 'message_thread_id'>>(request: Request) {
   const { message_thread_id: _gone, ...rest } = request;
   return rest;
+}
+
+/** null outside of topics, and in the general one, which is the chat itself. */
+export function topicOf({ threadId }: Recipient): number | null {
+  const topic = numeric(threadId);
+  return topic === GENERAL_TOPIC ? null : topic;
 }
 
 export function chatId(address: string): number | string {

@@ -46,7 +46,10 @@ export function createPresses(log: Log) {
     const which = { chat_id: message.chat.id, message_id: message.message_id };
     await quietly(
       bot,
-      api.call((raw, ended) => raw.editMessageReplyMarkup(which, ended), limits),
+      api.call((raw, ended) => raw.editMessageReplyMarkup(which, ended), {
+        ...limits,
+        chat: String(message.chat.id),
+      }),
     );
   }
 

@@ -3,14 +3,22 @@
  * the speaker's name before the text where several may speak.
  */
 import { InputFile } from 'grammy/web';
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Channel, OutgoingFile, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { Log } from '../../core/log.js';
+import { type Bounded, bounded } from '../kit/bounded.js';
 import { named } from '../kit/named.js';
 import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import { type Bot, type Bots, logFields } from './bots.js';
 import { createDrafts } from './drafts.js';
-import { type Failure, isLockedOut, isNotModified, isNotThere, sendResult } from './failure.js';
+import {
+  type Failure,
+  isKindRefused,
+  isLockedOut,
+  isNotModified,
+  isNotThere,
+  sendResult,
+} from './failure.js';
 import { messageIdOf, numberFor, readMessageId } from './message-id.js';
 import {
   captionRequest,
@@ -18,10 +26,17 @@ import {
   editRequest,
   formName,
   MAX_CAPTION,
-  numeric,
   type SendRequest,
   sendRequest,
+  topicOf,
 } from './outbound.js';
+import { isPhoto } from './picture.js';
+import { type RichMessage, richMessage } from './rich-reply.js';
+import { createRichSending, type RichSending } from './rich-send.js';
+
+/** Of how many messages it is remembered that their words went out before their file. */
+const MOST_SAID = 1_000;
+type Said = Bounded<string, true>;
 
 /** What Telegram takes from bots. */
 const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
@@ -32,8 +47,18 @@ type Speaker = Pick<SendOptions, 'speaker' | 'appearance' | 'leads'>;
 /** What became of a message; with the failure, by which it is seen whether another of our bots may do better. */
 type Sent = { result: SendResult; failure?: Failure };
 
-export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending {
-  const showDraft = createDrafts(log);
+export function createSending({
+  bots,
+  linkPreviews,
+  log,
+}: {
+  bots: Bots;
+  linkPreviews: boolean;
+  log: Log;
+}): Sending {
+  const showDraft = createDrafts(log, linkPreviews);
+  const rich = createRichSending(log);
+  const wordsSaid = bounded<string, true>(MOST_SAID);
 
   /** Whether another bot may do better; then this one is remembered as absent. */
   function isElsewhere(bot: Bot, to: Recipient, failure: Failure | undefined): boolean {
@@ -56,7 +81,10 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
     async send(to, part, options) {
       let refused: SendResult | null = null;
       for (const bot of bots.senders(to, speakerOf(options))) {
-        const { result, failure } = await sendBy(bot, to, withNameUnlessOwn(bot, part, options), options);
+        const said = withNameUnlessOwn(bot, part, options);
+        const asRich = richMessage(part, nameIn(said, part, options));
+        const given = { ...options, linkPreviews, wordsSaid, rich, asRich };
+        const { result, failure } = await sendBy(bot, to, said, given);
         if (!isElsewhere(bot, to, failure)) return result;
         // What the main bot was told says most.
         if (refused === null || bot.personaId === null) refused = result;
@@ -72,16 +100,21 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
       if (author === null) return { kind: 'refused', reason: 'no bot of ours has sent this message' };
       if (part.file !== undefined) return { kind: 'refused', reason: 'a message with a file is not edited' };
       const { bot, number } = author;
-      const done = await bot.api.send(
-        editRequest(to, number, withNameUnlessOwn(bot, part, options)),
-        (raw, request, ended) => raw.editMessageText(request, ended),
-        { signal: options.signal },
-      );
+      const said = withNameUnlessOwn(bot, part, options);
+      const request = editRequest(to, number, said, linkPreviews);
       const sent: SendResult = { kind: 'sent', platformMessageId };
+      const asRich = richMessage(part, nameIn(said, part, options));
+      const shown = asRich && (await rich.edit(bot.api, request, asRich, options.signal));
+      if (shown) {
+        return 'failure' in shown && !isNotModified(shown.failure) ? sendResult(shown.failure) : sent;
+      }
+      const done = await bot.api.send(request, (raw, each, ended) => raw.editMessageText(each, ended), {
+        signal: options.signal,
+      });
       if ('failure' in done) return isNotModified(done.failure) ? sent : sendResult(done.failure);
-      const { answer, request } = done;
+      const { answer } = done;
       const text: unknown = typeof answer === 'object' && 'text' in answer ? answer.text : undefined;
-      if (typeof text === 'string' && visible(text) === visible(request.text)) return sent;
+      if (typeof text === 'string' && visible(text) === visible(done.request.text)) return sent;
       return { kind: 'refused', reason: 'Telegram shows another text than it was given' };
     },
 
@@ -91,7 +124,7 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
       const { api } = author.bot;
       const request = { chat_id: chatId(to.address), message_id: author.number };
       try {
-        await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal });
+        await api.call((raw, ended) => raw.deleteMessage(request, ended), { signal, chat: to.address });
       } catch (error) {
         const { reason } = api.failure(error);
         log.debug({ channel: 'telegram', reason }, 'a message was not taken back');
@@ -109,11 +142,11 @@ export function createSending({ bots, log }: { bots: Bots; log: Log }): Sending 
 
     async setTyping(to, personaId) {
       const [bot = bots.main] = bots.senders(to, personaId);
-      const thread = numeric(to.threadId);
+      const thread = topicOf(to);
       const topic = thread === null ? {} : { message_thread_id: thread };
       const request = { chat_id: chatId(to.address), action: 'typing' as const, ...topic };
       try {
-        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended));
+        await bot.api.call((raw, ended) => raw.sendChatAction(request, ended), { chat: to.address });
       } catch (error) {
         const failure = bot.api.failure(error);
         isElsewhere(bot, to, failure);
@@ -127,6 +160,11 @@ function speakerOf({ speaker, appearance }: Speaker): PersonaId | undefined {
   return speaker ?? appearance?.personaId;
 }
 
+/** The name that stands before a part's text; null where none does. */
+function nameIn(said: Part, part: Part, { appearance }: Speaker): string | null {
+  return said === part ? null : (appearance?.name ?? null);
+}
+
 /** A persona's own bot has its name already; another bot puts the name before the text, where it is to be seen. */
 function withNameUnlessOwn(bot: Bot, part: Part, speaker: Speaker): Part {
   const isOwn = bot.personaId !== null && bot.personaId === speakerOf(speaker);
@@ -138,10 +176,28 @@ async function sendBy(
   bot: Bot,
   to: Recipient,
   { file, ...words }: Part,
-  { replyTo, signal }: Pick<SendOptions, 'replyTo' | 'signal'>,
+  {
+    replyTo,
+    signal,
+    key,
+    linkPreviews,
+    wordsSaid,
+    rich,
+    asRich,
+  }: Pick<SendOptions, 'replyTo' | 'signal' | 'key'> & {
+    linkPreviews: boolean;
+    wordsSaid: Said;
+    rich: RichSending;
+    asRich: RichMessage | null;
+  },
 ): Promise<Sent> {
   const answered = replyTo === null ? null : numberFor(bot.our(), to.address, replyTo);
-  let request = sendRequest(to, words, answered === null ? null : String(answered));
+  let request = sendRequest(to, words, {
+    linkPreviews,
+    replyTo: answered === null ? null : String(answered),
+  });
+  const shown = asRich && (await rich.send(bot.api, request, asRich, signal));
+  if (shown) return sentBy(bot, shown);
   if (file === undefined) return sendText(bot, request, signal);
 
   const read = await readOutgoing(file, UPLOADS, signal);
@@ -149,23 +205,54 @@ async function sendBy(
   const { bytes } = read;
   // The text goes below the file. One that is too long for that goes before it, as a message of its own.
   if (words.text.length > MAX_CAPTION) {
-    const said = await sendText(bot, request, signal);
-    // If the file then does not get through, both go once more: said twice is better than not at all.
-    if (said.result.kind !== 'sent') return said;
-    request = sendRequest(to, { text: '', marks: [] }, null);
+    if (!wordsSaid.get(key)) {
+      const said = await sendText(bot, request, signal);
+      if (said.result.kind !== 'sent') return said;
+      // If the file does not get through now, only the file goes once more; after a crash both do.
+      wordsSaid.set(key, true);
+    }
+    request = sendRequest(to, { text: '', marks: [] }, { linkPreviews });
   }
   if (bytes.length === 0) {
     return sendText(bot, { ...request, text: withEmptyNote(request.text, file) }, signal);
   }
-  const done = await bot.api.send(
+  return sendFile(bot, request, file, { bytes, signal });
+}
+
+/** As what it is, where Telegram takes it so, else as a document. */
+async function sendFile(
+  bot: Bot,
+  request: SendRequest,
+  { name, voiceSeconds }: OutgoingFile,
+  { bytes, signal }: { bytes: Buffer; signal: AbortSignal },
+): Promise<Sent> {
+  const limits = { signal, bytes: bytes.length, mostText: MAX_CAPTION };
+  // Each upload needs its own.
+  const input = () => new InputFile(bytes, formName(name));
+  const special =
+    voiceSeconds !== undefined
+      ? await bot.api.send(
+          request,
+          (raw, each, ended) =>
+            raw.sendVoice({ ...captionRequest(each), voice: input(), duration: voiceSeconds }, ended),
+          limits,
+        )
+      : isPhoto(bytes)
+        ? await bot.api.send(
+            request,
+            (raw, each, ended) => raw.sendPhoto({ ...captionRequest(each), photo: input() }, ended),
+            limits,
+          )
+        : null;
+  if (special !== null && !('failure' in special && isKindRefused(special.failure))) {
+    return sentBy(bot, special);
+  }
+  const asDocument = await bot.api.send(
     request,
-    (raw, each, ended) => {
-      const document = new InputFile(bytes, formName(file.name));
-      return raw.sendDocument({ ...captionRequest(each), document }, ended);
-    },
-    { signal, bytes: bytes.length, mostText: MAX_CAPTION },
+    (raw, each, ended) => raw.sendDocument({ ...captionRequest(each), document: input() }, ended),
+    limits,
   );
-  return sentBy(bot, done);
+  return sentBy(bot, asDocument);
 }
 
 async function sendText(bot: Bot, request: SendRequest, signal: AbortSignal): Promise<Sent> {

@@ -9,7 +9,7 @@ export const whatsapp = describeChannel({
   options: whatsappOptions,
   secrets: [],
   // It gets whole messages.
-  streaming: false,
+  streaming: ['off', 'edit'],
   // The number is mostly somebody's own: strangers are let in only where its own section says so.
   access: { direct: 'closed', groups: 'listed' },
   async create(host) {

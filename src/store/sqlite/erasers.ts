@@ -55,10 +55,15 @@ function isPart(value: unknown): value is Part {
   return typeof value === 'object' && value !== null && 'text' in value && 'marks' in value;
 }
 
-/** Marks are offsets into the text, so they are void when it changes; the gateway's note begins elsewhere then. */
+/**
+ * Marks are offsets into the text, so they are void when it changes; the gateway's note begins elsewhere then. What the
+ * text was made of says the same in other signs, and goes.
+ */
 function withoutVoidMarks(part: Part, eraser: Eraser): Part {
+  const { source, ...rest } = part;
   const inLink = part.marks.some((mark) => mark.kind === 'link' && eraser.isIn(mark.url));
-  const cleaned = inLink || eraser.isIn(part.text) ? { ...part, marks: [] } : { ...part };
+  const isTold = inLink || eraser.isIn(part.text) || (source !== undefined && eraser.isIn(source));
+  const cleaned: Part = isTold ? { ...rest, marks: [] } : { ...part };
   if (part.note !== undefined) cleaned.note = eraser.without(part.text.slice(0, part.note)).length;
   return cleaned;
 }

@@ -240,7 +240,11 @@ export function keepingContract(under: StoreUnderTest): void {
       const bold = { kind: 'bold' as const, offset: 0, length: 3 };
       const link = { kind: 'link' as const, offset: 0, length: 3, url: `https://x.test/?q=${WORDS}` };
       const bodies = [
-        { text: `now ${WORDS} is bold`, marks: [bold] },
+        {
+          text: `now ${WORDS} is bold`,
+          marks: [bold],
+          source: `**now** ${WORDS.replace(' ', ' **')}** is bold`,
+        },
         { text: 'a link', marks: [link] },
         { text: 'another', marks: [bold], file: { path: '/tmp/a.md', name: 'a.md' } },
       ];

@@ -1,0 +1,49 @@
+/**
+ * When a bot has to leave a chat alone: Telegram says for how long (`retry_after`), or shows it by holding a call back,
+ * which it does itself while the wait is short. Whatever is done in the chat counts for its limits.
+ */
+import type { Clock } from '../../core/clock.js';
+import type { Address } from '../../core/message.js';
+import { bounded } from '../kit/bounded.js';
+
+const MOST_CHATS = 10_000;
+/** A call that took this long was held back: it is as long again until the next one. */
+const SLOW_MS = 2_000;
+/** Telegram holds nothing back for longer; an answer that took longer was only lost. */
+const MOST_HELD_MS = 8_000;
+/**
+ * Telegram does not tell a chat's limit from the bot's. When two chats are refused one soon after the other, it is taken
+ * for the bot's, and all its chats wait.
+ */
+const TOGETHER_MS = 60_000;
+
+export function createFloods(clock: Clock) {
+  const closedUntil = bounded<Address, number>(MOST_CHATS);
+  let allUntil = 0;
+  let last: { chat: Address; at: number } | null = null;
+
+  const close = (chat: Address, ms: number) => {
+    closedUntil.set(chat, Math.max(closedUntil.get(chat) ?? 0, clock.now() + ms));
+  };
+
+  return {
+    /** How long nothing may be done there, ms. */
+    waitFor: (chat: Address): number =>
+      Math.max(0, allUntil - clock.now(), (closedUntil.get(chat) ?? 0) - clock.now()),
+
+    /** Telegram refused a call for so long. */
+    refused(chat: Address, ms: number): void {
+      const now = clock.now();
+      close(chat, ms);
+      if (last !== null && last.chat !== chat && now - last.at < TOGETHER_MS) {
+        allUntil = Math.max(allUntil, now + ms);
+      }
+      last = { chat, at: now };
+    },
+
+    /** A call was answered after so long. */
+    took(chat: Address, ms: number): void {
+      if (ms >= SLOW_MS) close(chat, Math.min(ms, MOST_HELD_MS));
+    },
+  };
+}

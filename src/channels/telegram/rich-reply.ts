@@ -1,0 +1,141 @@
+/**
+ * A reply as a rich message (Bot API 10.1): headings, tables and formulas as such. Only where there are any, and where
+ * nothing in it leads anywhere: rich messages have no switch for link previews, and pictures in them are fetched. What a
+ * model wrote is text to Telegram, never its markup. Pure.
+ */
+import { createRequire } from 'node:module';
+import type { default as MarkdownIt, StateCore, StateInline, Token } from 'markdown-it';
+import type { Part } from '../../core/channel.js';
+import { once } from '../markdown/once.js';
+import { compose } from './outbound.js';
+
+export interface RichMessage {
+  html: string;
+  /** Nothing in it becomes a link by itself. */
+  skip_entity_detection: true;
+}
+
+const MOST_CHARACTERS = 32_768;
+const MOST_BLOCKS = 500;
+const MOST_LEVELS = 14;
+const MOST_COLUMNS = 20;
+
+/** Marks what a rich message would show better: the Markdown goes along with the text that was made of it. */
+export function withSource(parts: Part[], markdown: string): Part[] {
+  const [only] = parts;
+  if (only === undefined || parts.length > 1 || htmlOf(markdown) === null) return parts;
+  return [{ ...only, source: markdown }];
+}
+
+/**
+ * null for a part that is to be sent as text. `name`: whose words it is, where that stands before them. A text that is
+ * not what its source says (it was stopped, or is one of several) is only a text.
+ */
+export function richMessage(
+  { source, text, note, file, choices }: Part,
+  name: string | null,
+): RichMessage | null {
+  if (source === undefined || file !== undefined || choices !== undefined) return null;
+  const said = note === undefined ? text : text.slice(0, note);
+  const [only, ...others] = compose(source);
+  if (only === undefined || others.length > 0 || only.text.trim() !== said.trim()) return null;
+  const html = htmlOf(source);
+  if (html === null) return null;
+  const before = name === null ? '' : `<p><b>${escaped(name)}</b></p>`;
+  const after = note === undefined ? '' : `<p>${escaped(text.slice(note).trim())}</p>`;
+  const whole = before + html + after;
+  return whole.length > MOST_CHARACTERS ? null : { html: whole, skip_entity_detection: true };
+}
+
+function htmlOf(markdown: string): string | null {
+  // Looked at first: most replies hold none of it.
+  if (!/^#|^\s*\|.*\||\$|\\[([]|```math/m.test(markdown)) return null;
+  const tokens = parser().parse(markdown.replace(/\p{Surrogate}/gu, '\ufffd'), {});
+  const all = tokens.flatMap((token) => [token, ...(token.children ?? [])]);
+  const has = (...types: string[]) => all.some(({ type }) => types.includes(type));
+  if (has('link_open', 'image')) return null;
+  const hasFormula = all.some(({ type, info }) => type === 'fence' && info.trim() === 'math');
+  if (!hasFormula && !has('heading_open', 'table_open', 'math', 'math_block')) return null;
+  const blocks = tokens.filter(({ nesting, type }) => nesting === 1 || type === 'fence' || type === 'hr');
+  if (blocks.length > MOST_BLOCKS || tokens.some(({ level }) => level > MOST_LEVELS)) return null;
+  return widestRow(tokens) > MOST_COLUMNS
+    ? null
+    : parser().renderer.render(tokens, parser().options, {}).trim();
+}
+
+function widestRow(tokens: Token[]): number {
+  let widest = 0;
+  let cells = 0;
+  for (const { type } of tokens) {
+    if (type === 'tr_open') cells = 0;
+    if (type === 'th_open' || type === 'td_open') cells += 1;
+    widest = Math.max(widest, cells);
+  }
+  return widest;
+}
+
+/** As in `markdown/parse.ts`, made when the first reply needs it. */
+const parser = once(() => {
+  const create = createRequire(import.meta.url)('markdown-it') as typeof MarkdownIt;
+  const markdown = create({ html: false, linkify: true, breaks: true, maxNesting: 60 });
+  markdown.disable('reference');
+  markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
+  markdown.validateLink = () => true;
+  markdown.inline.ruler.before('escape', 'math', readMath);
+  markdown.core.ruler.push('math_block', ownParagraphs);
+  const { rules } = markdown.renderer;
+  for (const name of ['thead_open', 'thead_close', 'tbody_open', 'tbody_close']) rules[name] = () => '';
+  for (const name of ['th_open', 'td_open']) {
+    rules[name] = (tokens, at) => `<${tokens[at]?.tag} align="${alignmentOf(tokens[at])}">`;
+  }
+  rules.math = (tokens, at) => `<tg-math>${escaped(tokens[at]?.content ?? '')}</tg-math>`;
+  rules.math_block = (tokens, at) => `<tg-math-block>${escaped(tokens[at]?.content ?? '')}</tg-math-block>\n`;
+  const fence = rules.fence;
+  rules.fence = (tokens, at, ...rest) =>
+    tokens[at]?.info.trim() === 'math'
+      ? (rules.math_block?.(tokens, at, ...rest) ?? '')
+      : (fence?.(tokens, at, ...rest) ?? '');
+  return markdown;
+});
+
+function alignmentOf(token: Token | undefined): string {
+  return /text-align:(center|right)/.exec(String(token?.attrGet('style') ?? ''))?.[1] ?? 'left';
+}
+
+/** A dollar sign is mostly money: within a formula, none stands beside a space, and no digit follows it. */
+const FORMULA =
+  /\$\$([^$]+)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|\$(?![\s$])((?:[^$\n\\]|\\.)*[^\s$\\])\$(?![\d$])/sy;
+
+function readMath(state: StateInline, silent: boolean): boolean {
+  FORMULA.lastIndex = state.pos;
+  const found = FORMULA.exec(state.src);
+  if (found === null) return false;
+  const [all, dollars, bracket, round, dollar] = found;
+  if (!silent) {
+    const token = state.push('math', '', 0);
+    token.content = (dollars ?? bracket ?? round ?? dollar ?? '').trim();
+    token.info = dollars === undefined && bracket === undefined ? '' : 'display';
+  }
+  state.pos += all.length;
+  return true;
+}
+
+/** A formula that is all of a paragraph is a block of its own. */
+function ownParagraphs({ tokens }: StateCore): void {
+  for (let at = tokens.length - 2; at > 0; at -= 1) {
+    const [only, ...others] = tokens[at]?.children ?? [];
+    const isAlone =
+      tokens[at - 1]?.type === 'paragraph_open' && only?.info === 'display' && others.length === 0;
+    if (!isAlone || only === undefined || only.type !== 'math') continue;
+    only.type = 'math_block';
+    tokens.splice(at - 1, 3, only);
+  }
+}
+
+function escaped(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+}

@@ -1,0 +1,57 @@
+/**
+ * Sends and edits rich messages. Where Telegram refuses one, nothing was sent, and the same goes out as text; a server
+ * that does not know them is asked once.
+ */
+import type { Log } from '../../core/log.js';
+import type { BotApi } from './api.js';
+import { type Failure, isMethodUnknown, isNotModified } from './failure.js';
+import { type SendRequest, withoutText } from './outbound.js';
+import type { RichMessage } from './rich-reply.js';
+
+type Done = { answer: { message_id?: unknown } } | { failure: Failure };
+
+export type RichSending = ReturnType<typeof createRichSending>;
+
+export function createRichSending(log: Log) {
+  let isKnownToServer = true;
+
+  /** null where it is to be sent as text. */
+  function unlessRefused<Each extends Done>(done: Each): Each | null {
+    if (!('failure' in done)) return done;
+    const { failure } = done;
+    if (isMethodUnknown(failure)) isKnownToServer = false;
+    else if (failure.code !== 400 || isNotModified(failure) || failure.migratedTo !== null) return done;
+    log.info(
+      { channel: 'telegram', reason: failure.reason },
+      'a rich message was refused; sending it as text',
+    );
+    return null;
+  }
+
+  return {
+    async send(api: BotApi, request: SendRequest, rich_message: RichMessage, signal: AbortSignal) {
+      if (!isKnownToServer) return null;
+      const done = await api.send(
+        withoutText(request),
+        (raw, { text: _, ...each }, ended) => raw.sendRichMessage({ ...each, rich_message }, ended),
+        { signal },
+      );
+      return unlessRefused(done);
+    },
+
+    async edit(
+      api: BotApi,
+      request: SendRequest & { message_id: number },
+      rich_message: RichMessage,
+      signal: AbortSignal,
+    ) {
+      if (!isKnownToServer) return null;
+      const done = await api.send(
+        withoutText(request),
+        (raw, { text: _, ...each }, ended) => raw.editMessageText({ ...each, rich_message }, ended),
+        { signal },
+      );
+      return unlessRefused('failure' in done ? done : { answer: {} });
+    },
+  };
+}
