@@ -27,6 +27,7 @@ import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
+import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, SideMessage, ToolsFor } from '../../src/core/tool.js';
 import { createArchives } from '../../src/groups/archive-files.js';
@@ -95,6 +96,7 @@ export type Answer =
 export interface WorkbenchOptions {
   recall?: Recall;
   media?: Media;
+  speech?: Speech;
   /** Answers instead of what `answer` is told; then `asked` stays empty. */
   model?: ModelClient;
   /** Offers the real memory tools. */
@@ -225,7 +227,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const personas = createPersonas({ groupsDir, clock, log: quietLog });
   const log = options.log ?? quietLog;
   const metrics = options.metrics ?? quietMetrics;
-  const common = { store, owner, channels, chatFiles, settings, clock, log, metrics };
+  const speech = options.speech ?? null;
+  const common = { store, owner, channels, chatFiles, speech, settings, clock, log, metrics };
   const deliver = createDeliver(common);
   const conversation = createConversation({
     ...common,

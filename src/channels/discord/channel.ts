@@ -25,6 +25,7 @@ import { type Listening, listen } from './listening.js';
 import type { DiscordOptions } from './options.js';
 import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
+import { react } from './react.js';
 import { createResends } from './resend.js';
 import { edit, remove, send } from './send.js';
 import { createSession } from './session.js';
@@ -45,7 +46,7 @@ export interface DiscordParts {
 }
 
 export type Discord = Required<
-  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'buttons' | 'names'>
+  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'reactions' | 'buttons' | 'names'>
 >;
 
 const OF_THE_LIBRARY = /[\\/]node_modules[\\/]@discordjs[\\/]/;
@@ -107,7 +108,9 @@ export function createDiscord(given: DiscordParts): Discord {
       listening = listen(parts, receive, stopping.signal);
     },
 
+    voiceNotes: true,
     send: (to, part, sending) => send(sender, to, part, sending),
+    react: (to, id, emoji, { signal }) => react(base, to, id, emoji, signal),
     edit: (to, id, part, sending) => edit(sender, to, id, part, sending),
     remove: (to, id, sending) => remove(sender, to, id, sending),
 

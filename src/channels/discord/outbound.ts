@@ -4,6 +4,7 @@ import { cut, type Limits } from '../markdown/cut.js';
 import { discordLength, discordText } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
 import { isSnowflake } from './snowflake.js';
+import type { VoiceForm } from './voice-note.js';
 
 /** In characters (code points), with the markup. */
 const MAX_TEXT = 2000;
@@ -24,7 +25,9 @@ export interface Outgoing {
   heading: number;
   /** As it is said through a webhook under this name, where it may be. */
   authored?: { username: string; content: string };
-  files: { name: string; data: Buffer }[];
+  files: { name: string; data: Buffer; contentType?: string }[];
+  /** What makes a voice message of its file, where the bot itself sends it. */
+  voice?: VoiceForm;
   earlierTries: number;
   createdAt: number;
 }
@@ -33,6 +36,8 @@ export interface Outgoing {
 export interface NewMessage extends Content {
   nonce: string;
   enforce_nonce: true;
+  flags?: VoiceForm['flags'];
+  attachments?: VoiceForm['attachments'];
   message_reference?: { message_id: string; fail_if_not_exists: false };
 }
 
@@ -95,6 +100,16 @@ const LONGEST_NONCE = 25;
 export function nonceOf(key: string, createdAt: number): string {
   const nonce = `${key}.${createdAt.toString(36)}`;
   return nonce.length <= LONGEST_NONCE ? nonce : key;
+}
+
+/** A voice message has no words beside it: with any, it is a file. */
+export function withVoice(message: NewMessage, voice: VoiceForm | undefined): NewMessage {
+  return voice === undefined || message.content !== undefined ? message : { ...message, ...voice };
+}
+
+/** For a voice message that is refused as such: the recording as a file. */
+export function withoutVoice({ flags: _refused, attachments: _drawn, ...rest }: NewMessage): NewMessage {
+  return rest;
 }
 
 /** For a message that is refused for what it answers. */

@@ -21,11 +21,14 @@ import {
   roomOf,
   threadOf,
   withoutReference,
+  withoutVoice,
+  withVoice,
 } from './outbound.js';
 import { read } from './payload.js';
 import type { Resends } from './resend.js';
 import { isSnowflake } from './snowflake.js';
 import type { SaidBy, Speaker } from './speak.js';
+import { type VoiceForm, voiceForm } from './voice-note.js';
 
 /** What Discord takes from bots. */
 const UPLOADS = { bytes: 10_000_000, platform: 'Discord' };
@@ -64,7 +67,9 @@ export async function send(
     const text = withEmptyNote(below.text, file);
     return sendOne(sender, to, { ...below, text }, [], last);
   }
-  return sendOne(sender, to, below, [{ name: file.name, data: bytes }], last);
+  const voice = voiceForm(file);
+  const sent = { name: file.name, data: bytes, ...(voice && { contentType: 'audio/ogg' }) };
+  return sendOne(sender, to, below, [sent], last, voice);
 }
 
 async function sendOne(
@@ -73,6 +78,7 @@ async function sendOne(
   part: Part,
   files: Outgoing['files'],
   options: SendOptions,
+  voice: VoiceForm | null = null,
 ): Promise<SendResult> {
   const { answers, resends, speaker } = sender;
   const { replyTo, key, earlierTries, createdAt, signal } = options;
@@ -89,6 +95,7 @@ async function sendOne(
     createdAt,
     content,
     heading: content.length - words.length,
+    ...(voice && { voice }),
     ...(author === null ? {} : { authored: { username: author.username, content: words } }),
   };
   const answered = replyTo === null ? null : await answers.answer(replyTo, named, message, signal);
@@ -118,7 +125,7 @@ async function post(
   replyTo: string | null,
   signal: AbortSignal,
 ): Promise<SendResult> {
-  let body: NewMessage = newMessage(content, message.nonce, replyTo);
+  let body: NewMessage = withVoice(newMessage(content, message.nonce, replyTo), message.voice);
   for (;;) {
     try {
       const path = `/channels/${message.room}/messages`;
@@ -138,6 +145,11 @@ async function post(
       return { kind: 'sent', platformMessageId: answer.id };
     } catch (error) {
       const failure = failureOf(error);
+      if (body.flags !== undefined && isRefusal(failure)) {
+        log.debug({ channel: 'discord', reason: failure.reason }, 'a voice message is sent as a file');
+        body = withoutVoice(body);
+        continue;
+      }
       const isReference =
         failure.code === CODE.noHistoryToReplyTo ||
         (failure.code === CODE.invalidForm && failure.reason.includes('message_reference'));

@@ -16,6 +16,7 @@ import { poll } from './intake.js';
 import { numberCopies, readFileId } from './message-id.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
+import { createReacting } from './reactions.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
 
@@ -23,6 +24,7 @@ type Capability =
   | 'edit'
   | 'remove'
   | 'preview'
+  | 'react'
   | 'setTyping'
   | 'fetch'
   | 'isAdministrator'
@@ -61,6 +63,7 @@ export function createTelegram(
 
   const channel: Telegram = {
     ...createSending({ bots, log }),
+    ...createReacting({ bots }),
     name: 'telegram',
     limits: {
       messagesPerSecond: options.messagesPerSecond,
