@@ -9,7 +9,7 @@ export interface Speech {
   /** Whether a reply to a voice note is spoken where the chat says nothing of it. */
   readonly whenSpokenTo: boolean;
   /**
-   * A voice note with these words, within a bounded time. With a key that has been made already it is the same file.
+   * A voice note with these words, within a bounded time. Of the same key and words it is the same file.
    * Throws with the reason.
    */
   make(note: VoiceNote): Promise<OutgoingFile>;

@@ -56,11 +56,12 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
     }
   }
 
-  const pathOf = (key: string) =>
-    join(folder, `${createHash('sha256').update(key).digest('hex').slice(0, 32)}.ogg`);
+  const placeOf = (key: string) => join(folder, digest(key));
 
-  async function write(path: string, bytes: Buffer): Promise<void> {
-    await mkdir(folder, { recursive: true });
+  async function write(place: string, path: string, bytes: Buffer): Promise<void> {
+    // Words that were forgotten meanwhile are not to stay in an older one.
+    await rm(place, { recursive: true, force: true });
+    await mkdir(place, { recursive: true });
     const temporary = `${path}.${newId()}`;
     try {
       await writeFile(temporary, bytes);
@@ -75,7 +76,8 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
     ...options,
 
     async make(note) {
-      const path = pathOf(note.key);
+      const place = placeOf(note.key);
+      const path = join(place, `${digest(JSON.stringify([note.voice, note.text]))}.ogg`);
       const made = await readFile(path).catch(() => null);
       const known = made && oggSeconds(made);
       if (known !== null) return { path, name: NAME, voiceSeconds: known };
@@ -84,17 +86,18 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
       if (seconds === null) {
         throw new Fault('model_unreachable', 'the speech server sent something else than OGG with Opus');
       }
-      await write(path, bytes);
+      await write(place, path, bytes);
       return { path, name: NAME, voiceSeconds: seconds };
     },
 
-    discard: (key) => rm(pathOf(key), { force: true }),
+    discard: (key) => rm(placeOf(key), { recursive: true, force: true }),
 
     async tidy() {
       try {
         for (const name of await readdir(folder)) {
           const path = join(folder, name);
-          if ((await stat(path)).mtimeMs < clock.now() - LEFT_BEHIND_MS) await rm(path, { force: true });
+          if ((await stat(path)).mtimeMs < clock.now() - LEFT_BEHIND_MS)
+            await rm(path, { recursive: true, force: true });
         }
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
@@ -105,3 +108,7 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
 }
 
 const NAME = 'voice.ogg';
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}

@@ -12,6 +12,7 @@ import { type Copy, chatOf, type Person, type Said, type Saying } from './telegr
 import { MalformedForm } from './telegram-form.js';
 import { createLedger, type Draft, type Edit, type SentMessage } from './telegram-ledger.js';
 import { draftRefusalOf, refusalOf, uploadRefusalOf } from './telegram-limits.js';
+import { createReactions, type SetReaction } from './telegram-reactions.js';
 import { createFileStore } from './telegram-store.js';
 import { createTalk } from './telegram-talk.js';
 import { createWatch } from './watch.js';
@@ -67,6 +68,10 @@ export interface FakeTelegram {
   /** Every edit that was taken. */
   edits: Edit[];
   drafts: Draft[];
+  /** Reactions of bots, as they stand now. */
+  reactions: SetReaction[];
+  /** Which reactions a chat allows; all, where nothing stands here. */
+  allowedReactions: Map<number, string[]>;
   /** Somebody puts a sign to a message of a bot's. In groups only bots that are administrators hear of it: all are here. */
   react(from: Person, to: SentMessage, emoji: string): void;
   /** Somebody deletes a message of a bot's. */
@@ -154,6 +159,14 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const traffic = new Map<number, number[]>();
   const sockets = new Set<Socket>();
   const files = createFileStore();
+  const reactions = createReactions(
+    (bot, chatId, id) =>
+      sent.some((one) => one.chatId === chatId && one.messageId === id && !one.gone) ||
+      [...sayings.values()].some(
+        (said) =>
+          said.chatId === chatId && said.copies.some((copy) => copy.bot.id === bot && copy.messageId === id),
+      ),
+  );
   let faults: Scripted[] = [];
   const { look, until } = createWatch('the fake Telegram');
   let connections = 0;
@@ -280,6 +293,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return edited(bot, payload);
       case 'deleteMessage':
         return ledger.remove(bot, payload) ?? { result: true };
+      case 'setMessageReaction':
+        return reactions.set(bot.id, payload);
       case 'sendMessageDraft':
         ledger.draft(bot, payload);
         return { result: true };
@@ -436,6 +451,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     sent,
     edits: ledger.edits,
     drafts: ledger.drafts,
+    reactions: reactions.all,
+    allowedReactions: reactions.allowed,
     react(from, { chatId, messageId, bot: by }, emoji) {
       const chat = talk.chat(chatId);
       const reaction = {
@@ -548,7 +565,7 @@ const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found'
 /** What only a bot that is in the chat may do. */
 const TO_A_CHAT = new Set([
   ...['sendMessage', 'sendDocument', 'sendMessageDraft', 'sendChatAction'],
-  ...['editMessageText', 'deleteMessage', 'getChatAdministrators'],
+  ...['editMessageText', 'deleteMessage', 'setMessageReaction', 'getChatAdministrators'],
 ]);
 
 /** What a bot gets of a group although its privacy mode is on. */

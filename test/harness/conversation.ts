@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
+import { postReaction } from '../../src/conversation/deliver/react.js';
 import { postSideMessage } from '../../src/conversation/deliver/say.js';
 import type { Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
@@ -29,7 +30,7 @@ import type { ModelClient, ModelEvent, ModelRequest, Notice, Usage } from '../..
 import type { Recall } from '../../src/core/recall.js';
 import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
-import type { AnyTool, SideMessage, ToolsFor } from '../../src/core/tool.js';
+import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
@@ -66,6 +67,8 @@ export interface Workbench {
   results: SendResult[];
   /** What a persona says beside its answer. */
   sayAside(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
+  /** What a persona puts to a message. */
+  react(reaction: Reaction): Promise<'posted' | 'unknown message'>;
   say(text: string, more?: Partial<InboundMessage>): Promise<Reception>;
   receive(...events: InboundEvent[]): Promise<Reception>;
   /** Resolves when nothing waits, runs or is to be sent. */
@@ -116,6 +119,8 @@ export interface WorkbenchOptions {
   /** What fetches files on the channel; it has none. */
   fetch?: Channel['fetch'];
   recognisesResends?: true;
+  /** What it can beside sending. */
+  can?: Pick<Channel, 'voiceNotes' | 'react' | 'reactions'>;
   /** What the channel may send; left out: as much as there is. */
   limits?: Partial<ChannelLimits>;
   /** Whom the platform calls an administrator. */
@@ -195,6 +200,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     ...(options.isAdministrator === undefined ? {} : { isAdministrator: options.isAdministrator }),
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
+    ...options.can,
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
   const { contextTokens = 100_000 } = options;
@@ -265,6 +271,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   return {
     ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, results },
     sayAside: (aside) => postSideMessage({ ...common, deliver, personas }, aside),
+    react: (reaction) => postReaction({ ...common, deliver, personas }, reaction),
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;
