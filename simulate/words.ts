@@ -24,6 +24,8 @@ export function printedOf(sight: Sight, where: string): Printed {
       };
     case 'gone':
       return { text: `${where}[${sight.line.number}] was taken back`, key: null };
+    case 'sign':
+      return { text: `${where}[${sight.on.number}] has ${sight.emoji} from ${ACCOUNT}`, key: null };
     case 'new':
       return { text: lineOf(sight.line, where, ''), key: `${where}${sight.line.number}` };
     case 'changed':
@@ -42,7 +44,9 @@ function changeOf({ line, before }: Extract<Sight, { kind: 'changed' }>, where: 
 function lineOf({ number, who, via, text, files, replyTo }: Line, where: string, remark: string): string {
   const account = via === null ? '' : ` (${via})`;
   const answers = replyTo === null ? '' : ` to [${replyTo}]`;
-  const enclosed = files.map((name) => `    [file: ${name}]`);
+  const enclosed = files.map((name) =>
+    name.startsWith('voice note') ? `    [${name}]` : `    [file: ${name}]`,
+  );
   return [`${where}[${number}] ${who}${account}${answers}${remark}: ${indented(text)}`, ...enclosed].join(
     '\n',
   );

@@ -15,6 +15,8 @@ export interface SentMessage {
   text: string;
   entities: Payload[];
   document: UploadedFile | null;
+  /** https://core.telegram.org/bots/api#sendvoice: OGG with Opus; of another form it becomes a document. */
+  voice: { bytes: Buffer; seconds: number } | null;
   replyTo: number | null;
   /** When it was taken, ms. */
   at: number;
@@ -80,7 +82,7 @@ export function createLedger(): Ledger {
         threadId: threadOf(payload),
         text: String(payload.text ?? payload.caption ?? ''),
         entities: entitiesOf(payload),
-        document: isUpload(payload.document) ? payload.document : null,
+        ...fileIn(payload),
         replyTo: answered?.message_id ?? null,
         at: Date.now(),
         gone: false,
@@ -95,7 +97,8 @@ export function createLedger(): Ledger {
       const message = find(bot, payload);
       if (message === undefined) return refuse('message to edit not found');
       if (message.bot !== bot.id) return refuse("message can't be edited");
-      if (message.document !== null) return refuse('there is no text in the message to edit');
+      if (message.document !== null || message.voice !== null)
+        return refuse('there is no text in the message to edit');
       const text = String(payload.text);
       const entities = entitiesOf(payload);
       if (text === message.text && JSON.stringify(entities) === JSON.stringify(message.entities)) {
@@ -129,4 +132,11 @@ export function createLedger(): Ledger {
       });
     },
   };
+}
+
+function fileIn({ document, voice, duration }: Payload): Pick<SentMessage, 'document' | 'voice'> {
+  if (!isUpload(voice)) return { document: isUpload(document) ? document : null, voice: null };
+  const isOpus = voice.bytes.toString('latin1', 0, 4) === 'OggS' && voice.bytes.includes('OpusHead');
+  if (!isOpus) return { document: voice, voice: null };
+  return { document: null, voice: { bytes: voice.bytes, seconds: Number(duration ?? 0) } };
 }

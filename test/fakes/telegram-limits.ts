@@ -40,7 +40,7 @@ function textRefusalOf({ text, entities = [] }: Payload): string | null {
 
 /** The same for a file and the text below it. */
 export function uploadRefusalOf(payload: Payload): { status: number; description: string } | null {
-  const { document, caption = '', caption_entities: entities = [] } = payload;
+  const { document = payload.voice, caption = '', caption_entities: entities = [] } = payload;
   const refuse = (description: string) => ({ status: 400, description: `Bad Request: ${description}` });
   if (!isUpload(document)) return refuse('there is no document in the request');
   if (document.bytes.length === 0) return refuse('file must be non-empty');

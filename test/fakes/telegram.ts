@@ -125,6 +125,8 @@ interface Settings {
   drafts: boolean;
   /** Messages and edits to one chat in a second; one more is a flood. */
   perChatPerSecond: number;
+  /** Chats that take no voice notes: a person may forbid them (RPC error VOICE_MESSAGES_FORBIDDEN). */
+  noVoiceIn: number[];
   /** What Telegram makes of an edited text. */
   alter(text: string): string;
 }
@@ -146,6 +148,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const settings: Settings = {
     answerDelayMs: options.answerDelayMs ?? 0,
     drafts: true,
+    noVoiceIn: [],
     perChatPerSecond: Number.POSITIVE_INFINITY,
     alter: (text) => text,
   };
@@ -215,7 +218,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     return taken;
   }
 
-  function shown({ messageId, chatId, bot, text, entities, document, at }: SentMessage): Payload {
+  function shown({ messageId, chatId, bot, text, entities, document, voice, at }: SentMessage): Payload {
     const { id, is_bot, first_name, username } = bots.all.find((one) => one.id === bot)?.me ?? main.me;
     const message = {
       message_id: messageId,
@@ -223,6 +226,11 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       chat: { id: chatId, type: talk.chat(chatId).type },
       date: Math.floor(at / 1000),
     };
+    if (voice !== null) {
+      const { seconds: duration, bytes } = voice;
+      const file = { file_id: `file-${messageId}`, file_unique_id: `unique-${messageId}` };
+      return { ...message, voice: { ...file, duration, mime_type: 'audio/ogg', file_size: bytes.length } };
+    }
     if (document === null) return { ...message, text, ...(entities.length > 0 ? { entities } : {}) };
     return {
       ...message,
@@ -269,6 +277,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       case 'sendMessage':
       case 'editMessageText':
         return refuse(refusalOf(payload)) ?? floodIn(chatId);
+      case 'sendVoice':
+        if (settings.noVoiceIn.includes(chatId)) return refuse('Bad Request: VOICE_MESSAGES_FORBIDDEN');
+        return uploadRefusalOf(payload) ?? floodIn(chatId);
       case 'sendDocument':
         return uploadRefusalOf(payload) ?? floodIn(chatId);
       case 'sendMessageDraft':
@@ -288,6 +299,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return { result: bot.me };
       case 'sendMessage':
       case 'sendDocument':
+      case 'sendVoice':
         return { result: shown(take(bot, payload, response)) };
       case 'editMessageText':
         return edited(bot, payload);
@@ -564,7 +576,7 @@ const UNKNOWN_METHOD = { status: 404, description: 'Not Found: method not found'
 
 /** What only a bot that is in the chat may do. */
 const TO_A_CHAT = new Set([
-  ...['sendMessage', 'sendDocument', 'sendMessageDraft', 'sendChatAction'],
+  ...['sendMessage', 'sendDocument', 'sendVoice', 'sendMessageDraft', 'sendChatAction'],
   ...['editMessageText', 'deleteMessage', 'setMessageReaction', 'getChatAdministrators'],
 ]);
 

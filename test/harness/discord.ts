@@ -4,7 +4,7 @@ import { invocationOf } from '../fakes/discord-commands.js';
 import { isPayload } from '../fakes/discord-form.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, User } from '../fakes/discord-words.js';
-import type { Person, Place, Platform } from './platform.js';
+import { type Person, type Place, type Platform, voiceNoteOf } from './platform.js';
 
 const GUILD = '400000000000000000';
 
@@ -114,16 +114,20 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
       discord.sent
         .filter(({ channelId, id }) => channelId === channelOf(place) && !removed.has(id))
         .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
-        .map(({ id, content, files, replyTo, at, cut, answered, username }) => ({
+        .map(({ id, content, files, voiceSeconds, replyTo, at, cut, answered, username }) => ({
           id,
           text: content,
-          files: files.map(({ name }) => name),
+          files: voiceSeconds === null ? files.map(({ name }) => name) : [voiceNoteOf(voiceSeconds)],
           replyTo,
           at,
           cut: cut || !answered,
           speaker: username,
           heading: /^\*\*([^*\n]+)\*\*(?:\n|$)/.exec(content)?.[1] ?? null,
         })),
+    signs: (place) =>
+      discord.reactions
+        .filter(({ channelId }) => channelId === channelOf(place))
+        .map(({ messageId, emoji }) => ({ on: messageId, emoji })),
     typing: (place) => discord.typing.filter((channelId) => channelId === channelOf(place)).length,
     onEvent: (listener) => void listeners.push(listener),
     chatId: (place) => `discord_${channelOf(place)}`,

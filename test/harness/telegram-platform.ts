@@ -2,10 +2,10 @@
  * The fake Bot API as one of the platforms that the conversation script and the kills run on: with one bot, or with one
  * more for each of some personas.
  */
-import { startFakeTelegram } from '../fakes/telegram.js';
+import { type SentMessage, startFakeTelegram } from '../fakes/telegram.js';
 import type { Payload } from '../fakes/telegram-body.js';
 import { type Chat, group } from '../fakes/telegram-chats.js';
-import type { Person, Place, Platform } from './platform.js';
+import { type Person, type Place, type Platform, voiceNoteOf } from './platform.js';
 
 const LOOK_EVERY_MS = 1;
 
@@ -99,13 +99,17 @@ export async function telegramPlatform({
       sentIn(place).map((sent) => ({
         id: String(sent.messageId),
         text: sent.text,
-        files: sent.document === null ? [] : [sent.document.name],
+        files: filesOf(sent),
         replyTo: sent.replyTo === null ? null : String(sent.replyTo),
         at: sent.at,
         cut: sent.cut || !sent.answered,
         speaker: bots.find(({ bot }) => bot.id === sent.bot)?.name ?? null,
         heading: headingOf(sent),
       })),
+    signs: (place) =>
+      telegram.reactions
+        .filter(({ chatId }) => chatId === chatIdOf(place))
+        .map(({ messageId, emoji }) => ({ on: String(messageId), emoji })),
     typing: (place) =>
       telegram
         .callsOf('sendChatAction')
@@ -123,6 +127,11 @@ export async function telegramPlatform({
       await telegram.close();
     },
   };
+}
+
+function filesOf({ document, voice }: SentMessage): string[] {
+  if (voice !== null) return [voiceNoteOf(voice.seconds)];
+  return document === null ? [] : [document.name];
 }
 
 function headingOf({ text, entities }: { text: string; entities: Payload[] }): string | null {

@@ -65,6 +65,7 @@ export function createTelegram(
     ...createSending({ bots, log }),
     ...createReacting({ bots }),
     name: 'telegram',
+    voiceNotes: true,
     limits: {
       messagesPerSecond: options.messagesPerSecond,
       perChatBurst: options.perChatBurst,

@@ -22,6 +22,7 @@ import {
   type SendRequest,
   sendRequest,
 } from './outbound.js';
+import { isVoiceNote, voiceRequest } from './voice-note.js';
 
 /** What Telegram takes from bots. */
 const UPLOADS = { bytes: 50_000_000, platform: 'Telegram' };
@@ -156,6 +157,15 @@ async function sendBy(
   }
   if (bytes.length === 0) {
     return sendText(bot, { ...request, text: withEmptyNote(request.text, file) }, signal);
+  }
+  if (isVoiceNote(file)) {
+    const sent = await bot.api.send(
+      request,
+      (raw, each, ended) => raw.sendVoice(voiceRequest(each, bytes, file), ended),
+      { signal, bytes: bytes.length, mostText: MAX_CAPTION },
+    );
+    // A chat, or a person, that wants no voice notes wants them of no other bot either.
+    return { result: sentBy(bot, sent).result };
   }
   const done = await bot.api.send(
     request,
