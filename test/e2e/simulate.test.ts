@@ -98,7 +98,9 @@ describe('a script', () => {
   });
 
   it('shows voice notes of ours, and our signs on messages', async () => {
-    const { code, out, err } = await simulate(['--platform', 'all', ...HASTE, '--script', VOICE]);
+    // A sign is waited for as long as something new may come: longer than messages are collected.
+    const pace = ['--pace', '0', '--silence', '1.5'];
+    const { code, out, err } = await simulate(['--platform', 'all', ...pace, '--script', VOICE]);
     expect(err).toBe('');
     expect(code).toBe(0);
     expect(out.match(/^ {4}\[voice note, \d+ s\]$/gm)).toHaveLength(3);
