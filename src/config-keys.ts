@@ -37,12 +37,18 @@ const common = (streaming: boolean) => ({
   streaming: truth().default(streaming),
 });
 
+/** What every platform has besides: whether its servers may fetch the links in a reply, to show what is there. */
+const ofPlatforms = { link_previews: truth().default(false) };
+
 type Descriptor = (typeof CHANNELS)[number];
-type Common = z.ZodObject<ReturnType<typeof common>>;
+type Common = z.ZodObject<ReturnType<typeof common> & typeof ofPlatforms>;
 const platforms = Object.fromEntries(
   CHANNELS.map(({ name, options, streaming }) => [
     name,
-    (options as z.ZodObject).safeExtend(common(streaming)).strict().optional(),
+    (options as z.ZodObject)
+      .safeExtend({ ...common(streaming), ...ofPlatforms })
+      .strict()
+      .optional(),
   ]),
 ) as unknown as {
   [D in Descriptor as D['name']]: z.ZodOptional<z.ZodType<z.output<D['options']> & z.output<Common>>>;

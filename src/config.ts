@@ -201,7 +201,7 @@ function resolvePlatforms({ channels, access }: Keys) {
   });
   return Object.fromEntries(resolved) as {
     [D in Descriptor as D['name']]:
-      | (Camel<z.output<D['options']>> & { access: AccessRules; streaming: boolean })
+      | (Camel<z.output<D['options']>> & { access: AccessRules; streaming: boolean; linkPreviews: boolean })
       | null;
   };
 }

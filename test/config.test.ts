@@ -191,6 +191,15 @@ channels: { whatsapp: { enabled: true } }`);
     expect(off.channels.whatsapp).toBeNull();
   });
 
+  it('lets no platform fetch the links in a reply unless its section says so', async () => {
+    const { config } = await load(`channels:
+  telegram: { token: "${BOT}" }
+  discord: { token: "${BOT}", link_previews: true }
+  whatsapp: { enabled: true }`);
+    const { telegram, discord, whatsapp } = config.channels;
+    expect([telegram, discord, whatsapp].map((each) => each?.linkPreviews)).toEqual([false, true, false]);
+  });
+
   it('takes an empty file, and sections without a line, as defaults', async () => {
     for (const yaml of ['', '# nothing\n', '---\n', 'model:\naccess:\n  owners:\nchannels:\n  telegram:\n']) {
       const { config, warnings } = await load(yaml);

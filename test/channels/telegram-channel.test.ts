@@ -58,6 +58,7 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
       messagesPerSecond: 30,
       perChatBurst: 20,
       access: { groups: 'listed' },
+      linkPreviews: false,
       ...options,
     },
     clock,

@@ -34,7 +34,13 @@ export function channelOn(
   return createTelegram({
     options: {
       ...{ token: fake.token, apiRoot, mode: 'polling', webhookUrl: null, webhookSecret: null },
-      ...{ personaTokens: {}, messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'closed' } },
+      ...{
+        personaTokens: {},
+        messagesPerSecond: 30,
+        perChatBurst: 20,
+        access: { groups: 'closed' },
+        linkPreviews: false,
+      },
     },
     clock,
     log: { debug: write, info: write, warn: write, error: write },
@@ -63,7 +69,7 @@ export async function stage(options: Partial<TelegramOptions> = {}): Promise<Sta
   const channel = createTelegram({
     options: {
       ...{ token: fake.token, apiRoot: fake.url, mode: 'polling', webhookUrl: null, webhookSecret: null },
-      ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' } },
+      ...{ messagesPerSecond: 30, perChatBurst: 20, access: { groups: 'listed' }, linkPreviews: false },
       personaTokens: { luna: LUNA.token, aria: ARIA.token },
       ...options,
     },

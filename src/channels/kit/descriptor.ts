@@ -10,8 +10,8 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
   /** As people read it. */
   label: string;
   /**
-   * The keys of its section that only this channel has; `access` and `streaming` are there for every channel. With a
-   * key `enabled`, the section alone does not configure the channel.
+   * The keys of its section that only this channel has; `access`, `streaming` and `link_previews` are there for every
+   * channel. With a key `enabled`, the section alone does not configure the channel.
    */
   options: Schema;
   /** Which of the options, in camel case, are never shown in a log; of a record, all its values. */

@@ -9,9 +9,11 @@ type CamelWord<Word extends string> = Word extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelWord<Tail>>}`
   : Word;
 
-/** The options of a channel's section as its code has them; `access` is there for every channel. */
+/** The options of a channel's section as its code has them, with what is there for every channel. */
 export type OptionsOf<Schema extends z.ZodObject> = Camel<z.output<Schema>> & {
   access: { groups: 'listed' | 'open' | 'closed' };
+  /** Whether the platform may fetch the links in what is sent. */
+  linkPreviews: boolean;
 };
 
 export function expected(what: string) {

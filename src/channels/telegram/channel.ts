@@ -27,6 +27,7 @@ type Capability =
   | 'react'
   | 'setTyping'
   | 'fetch'
+  | 'names'
   | 'isAdministrator'
   | 'announceCommands'
   | 'check';
@@ -98,6 +99,9 @@ export function createTelegram(
       await receiving;
       bots.close();
     },
+
+    // A persona's bot goes by the persona's name, which calls the persona.
+    names: () => [main.name()].filter((name) => name !== ''),
 
     isAdministrator: (chat, sender) =>
       orFault(`Telegram could not be asked who manages the group ${chat}`, () =>
