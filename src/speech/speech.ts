@@ -31,6 +31,7 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
   const { speaker, folder, clock, newId, log } = parts;
   const { timeoutSeconds, ...options } = parts.options;
   let awayUntil = 0;
+  let tidiedAt = clock.now();
 
   async function speak({ text, voice, signal }: VoiceNote): Promise<Buffer> {
     if (clock.now() < awayUntil)
@@ -56,6 +57,20 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
     }
   }
 
+  async function tidy(): Promise<void> {
+    tidiedAt = clock.now();
+    try {
+      for (const name of await readdir(folder)) {
+        const place = join(folder, name);
+        const isOld = (await stat(place)).mtimeMs < clock.now() - LEFT_BEHIND_MS;
+        if (isOld) await rm(place, { recursive: true, force: true });
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+      log.warn({ err: error, folder }, 'old voice notes could not be removed');
+    }
+  }
+
   const placeOf = (key: string) => join(folder, digest(key));
 
   async function write(place: string, path: string, bytes: Buffer): Promise<void> {
@@ -76,6 +91,7 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
     ...options,
 
     async make(note) {
+      if (clock.now() > tidiedAt + LEFT_BEHIND_MS) await tidy();
       const place = placeOf(note.key);
       const path = join(place, `${digest(JSON.stringify([note.voice, note.text]))}.ogg`);
       const made = await readFile(path).catch(() => null);
@@ -92,18 +108,7 @@ export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<voi
 
     discard: (key) => rm(placeOf(key), { recursive: true, force: true }),
 
-    async tidy() {
-      try {
-        for (const name of await readdir(folder)) {
-          const path = join(folder, name);
-          if ((await stat(path)).mtimeMs < clock.now() - LEFT_BEHIND_MS)
-            await rm(path, { recursive: true, force: true });
-        }
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-        log.warn({ err: error, folder }, 'old voice notes could not be removed');
-      }
-    },
+    tidy,
   };
 }
 

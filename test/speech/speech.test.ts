@@ -111,8 +111,12 @@ describe('a voice note', () => {
     const young = await speaking.make(note({ key: 'turn-2' }));
     await utimes(dirname(old.path), new Date(0), new Date(0));
     clock = manualClock(Date.now());
-    await speech().tidy();
+    const later = speech();
+    await later.tidy();
     expect(await readdir(folder)).toEqual([basename(dirname(young.path))]);
+    await clock.advance(2 * 86_400_000);
+    const newest = await later.make(note({ key: 'turn-3' }));
+    expect(await readdir(folder), 'a process that runs for days').toEqual([basename(dirname(newest.path))]);
   });
 });
 

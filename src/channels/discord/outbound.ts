@@ -4,7 +4,7 @@ import { cut, type Limits } from '../markdown/cut.js';
 import { discordLength, discordText } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
 import { isSnowflake } from './snowflake.js';
-import type { VoiceForm } from './voice-note.js';
+import { IS_VOICE_MESSAGE, type VoiceForm } from './voice-note.js';
 
 /** In characters (code points), with the markup. */
 const MAX_TEXT = 2000;
@@ -36,7 +36,7 @@ export interface Outgoing {
 export interface NewMessage extends Content {
   nonce: string;
   enforce_nonce: true;
-  flags?: VoiceForm['flags'];
+  flags?: number;
   attachments?: VoiceForm['attachments'];
   message_reference?: { message_id: string; fail_if_not_exists: false };
 }
@@ -104,12 +104,18 @@ export function nonceOf(key: string, createdAt: number): string {
 
 /** A voice message has no words beside it: with any, it is a file. */
 export function withVoice(message: NewMessage, voice: VoiceForm | undefined): NewMessage {
-  return voice === undefined || message.content !== undefined ? message : { ...message, ...voice };
+  if (voice === undefined || message.content !== undefined) return message;
+  return { ...message, ...voice, flags: (message.flags ?? 0) | voice.flags };
+}
+
+export function isVoice({ attachments }: NewMessage): boolean {
+  return attachments !== undefined;
 }
 
 /** For a voice message that is refused as such: the recording as a file. */
-export function withoutVoice({ flags: _refused, attachments: _drawn, ...rest }: NewMessage): NewMessage {
-  return rest;
+export function withoutVoice({ flags = 0, attachments: _drawn, ...rest }: NewMessage): NewMessage {
+  const others = flags & ~IS_VOICE_MESSAGE;
+  return others === 0 ? rest : { ...rest, flags: others };
 }
 
 /** For a message that is refused for what it answers. */

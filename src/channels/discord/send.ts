@@ -13,6 +13,7 @@ import {
   type Content,
   contentOf,
   fits,
+  isVoice,
   type NewMessage,
   newMessage,
   nonceOf,
@@ -145,7 +146,7 @@ async function post(
       return { kind: 'sent', platformMessageId: answer.id };
     } catch (error) {
       const failure = failureOf(error);
-      if (body.flags !== undefined && isRefusal(failure)) {
+      if (isVoice(body) && isRefusal(failure)) {
         log.debug({ channel: 'discord', reason: failure.reason }, 'a voice message is sent as a file');
         body = withoutVoice(body);
         continue;

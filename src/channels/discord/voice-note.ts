@@ -2,7 +2,7 @@
 import type { OutgoingFile } from '../../core/channel.js';
 
 /** The flag of voice messages: one recording, and no text. */
-const IS_VOICE_MESSAGE = 1 << 13;
+export const IS_VOICE_MESSAGE = 1 << 13;
 /** Of what is drawn, Discord shows a point for each tenth of a second, and at most so many. */
 const MOST_POINTS = 256;
 /** How loud it was is not known: a line of one height. */
