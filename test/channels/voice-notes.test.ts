@@ -144,7 +144,7 @@ describe('on Discord', () => {
     ]);
   });
 
-  test('it needs no permission for files; without that for voice messages it is a file', async () => {
+  test('it needs no permission for files', async () => {
     forbid(PERMISSION.attachFiles);
     await send();
     expect(on.fake.sent).toMatchObject([{ voiceSeconds: 2.6 }]);
