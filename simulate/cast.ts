@@ -34,14 +34,19 @@ function answerTo(body: ChatBody): string | ModelScript {
   const asked = heard.findLast(({ sender }) => !company.includes(sender)) ?? heard.at(-1);
   if (asked === undefined) return `${me} has heard nothing so far.`;
   const last = body.messages.at(-1);
+  const can = (name: string) => body.tools?.some((tool) => tool.function.name === name) === true;
+  if (last?.role === 'tool' && last.content?.includes('end here without a word')) return { text: '' };
   if (last?.role === 'tool') {
     const told = last.content ?? '';
     return told.startsWith('Added') ? `It is in the log of this chat now, ${asked.sender}.` : told;
   }
   const wish = /\bremember(?: that)? (.+)/i.exec(asked.text)?.[1];
-  if (wish !== undefined && body.tools?.some((tool) => tool.function.name === 'write_memory')) {
+  if (wish !== undefined && can('write_memory')) {
     const content = `${asked.sender}: ${wish}`;
     return { calls: [{ name: 'write_memory', arguments: { scope: 'chat_daily', content } }] };
+  }
+  if (/\b(?:thanks|thank you|good news)\b/i.test(asked.text) && can('react')) {
+    return { calls: [{ name: 'react', arguments: { emoji: '🎉' } }] };
   }
   return spoken({ me, company, heard, asked });
 }

@@ -21,6 +21,8 @@ export interface Line {
 export type Sight =
   | { kind: 'new' | 'gone' | 'decided'; line: Line }
   | { kind: 'changed'; line: Line; before: string }
+  /** Our account has put a sign to a message. */
+  | { kind: 'sign'; on: Line; emoji: string }
   /** Something is being written that is no message yet. */
   | { kind: 'preview'; text: string }
   | { kind: 'typing' };
@@ -50,6 +52,7 @@ export function openChat(platform: Platform, place: Place): Chat {
   const lines: Line[] = [];
   let typing = platform.typing(place);
   let preview: string | null = null;
+  const signs = new Set<string>();
   let met = 0;
 
   const byId = (id: string | null) => (id === null ? undefined : lines.findLast((line) => line.id === id));
@@ -91,12 +94,18 @@ export function openChat(platform: Platform, place: Place): Chat {
     },
     look() {
       const shown = platform.shown(place);
-      const sights = shown.map(sightOf).filter((sight) => sight !== null);
+      const sights: Sight[] = shown.map(sightOf).filter((sight) => sight !== null);
       const there = new Set(shown.map(({ id }) => id));
       for (const line of lines) {
         if (!line.ours || line.gone || there.has(line.id)) continue;
         line.gone = true;
         sights.push({ kind: 'gone', line });
+      }
+      for (const { on, emoji } of platform.signs(place)) {
+        const line = byId(on);
+        if (line === undefined || signs.has(`${on} ${emoji}`)) continue;
+        signs.add(`${on} ${emoji}`);
+        sights.push({ kind: 'sign', on: line, emoji });
       }
       const draft = platform.preview?.(place) ?? null;
       if (draft !== preview && draft !== null) sights.push({ kind: 'preview', text: draft });

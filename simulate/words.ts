@@ -26,6 +26,8 @@ export function printedOf(sight: Sight, where: string): Printed {
       return { text: `${where}[${sight.line.number}] was taken back`, key: null };
     case 'decided':
       return { text: `${where}[${sight.line.number}] has no buttons any more`, key: null };
+    case 'sign':
+      return { text: `${where}[${sight.on.number}] has ${sight.emoji} from ${ACCOUNT}`, key: null };
     case 'new':
       return { text: lineOf(sight.line, where, ''), key: `${where}${sight.line.number}` };
     case 'changed':
@@ -50,7 +52,7 @@ function lineOf(
   const answers = replyTo === null ? '' : ` to [${replyTo}]`;
   const pressed = buttons.map((label, n) => `(${n + 1}) ${label}`).join('   ');
   const enclosed = [
-    ...files.map((name) => `    [file: ${name}]`),
+    ...files.map((name) => (name.startsWith('voice note') ? `    [${name}]` : `    [file: ${name}]`)),
     ...(pressed === '' ? [] : [`    ${pressed}`]),
   ];
   return [`${where}[${number}] ${who}${account}${answers}${remark}: ${indented(text)}`, ...enclosed].join(

@@ -6,6 +6,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type FakeModel, type ModelReply, startFakeModel } from '../test/fakes/model.js';
+import { startFakeSpeech } from '../test/fakes/speech.js';
 import { type Home, makeHome, type Running, run } from '../test/harness/gateway.js';
 import type { Platform } from '../test/harness/platform.js';
 import { PLATFORMS, type PlatformName } from './platforms.js';
@@ -48,6 +49,7 @@ const OWNERS = 50;
 export async function makeWorld(options: WorldOptions): Promise<World> {
   const model: FakeModel | null =
     options.server === null ? await startFakeModel({ reply: options.reply }) : null;
+  const speech = await startFakeSpeech();
   const platforms: Platform[] = [];
   for (const name of options.platforms) platforms.push(await PLATFORMS[name](options.personaBots));
   const owners = platforms.flatMap((platform) =>
@@ -58,6 +60,7 @@ export async function makeWorld(options: WorldOptions): Promise<World> {
     access: { direct: 'open', groups: 'open', owners },
     ...(options.groupsDir === null ? {} : { groups_dir: options.groupsDir }),
     model: modelOf(options.server ?? { url: model?.url ?? '', name: 'the stand-in' }),
+    speech: { base_url: speech.url, model: 'speaker', voice: 'alloy' },
     ...(options.natural ? { personas: { natural: true } } : {}),
     channels: Object.fromEntries(platforms.map(({ name, config }) => [name, config])),
   });
@@ -100,6 +103,7 @@ export async function makeWorld(options: WorldOptions): Promise<World> {
       await gateway?.stop(keep ? 'SIGTERM' : 'SIGKILL');
       await Promise.all(platforms.map((platform) => platform.close()));
       await model?.close();
+      await speech.close();
       if (!keep) await home.remove();
     },
   };

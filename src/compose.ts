@@ -11,6 +11,7 @@ import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
+import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
 import { toolSet } from './conversation/turn/tools.js';
 import type { Media } from './core/attachments.js';
@@ -22,7 +23,7 @@ import { Fault } from './core/errors.js';
 import type { Log, Metrics } from './core/log.js';
 import type { ModelClient } from './core/model.js';
 import type { Store } from './core/store.js';
-import type { AnyTool, ToolsFor } from './core/tool.js';
+import type { AnyTool, ToolsFor, TurnKind } from './core/tool.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createArchives } from './groups/archive-files.js';
 import { createChatFiles } from './groups/chat-files.js';
@@ -44,6 +45,7 @@ import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { draftTools, memoryTools } from './tools/memory.js';
+import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
 
@@ -151,7 +153,16 @@ export async function compose({
         : null,
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
   };
-  const deliver = createDeliver({ store, owner, channels, chatFiles, settings, clock, log, metrics });
+  const speech = await createSpeechOf(config, log);
+  const deliver = createDeliver({ store, owner, channels, chatFiles, speech, settings, clock, log, metrics });
+  const reaction = react({
+    post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
+    emojiOn: (channel) => channels.get(channel)?.reactions,
+  });
+  const mayReact: MayReact = ({ channel, chatKind }) =>
+    channels.get(channel)?.react !== undefined &&
+    (config.tools.reactions === 'everywhere' ||
+      (config.tools.reactions === 'groups' && chatKind === 'group'));
   const conversation = createConversation({
     store,
     owner,
@@ -164,14 +175,20 @@ export async function compose({
     recall,
     model,
     media,
-    toolsFor: toolsOf(memoryTools(memory), [
-      searchMemory(recall, zone),
-      sendMessage({
-        groupsDir,
-        mediaFolder,
-        post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
-      }),
-    ]),
+    speech,
+    toolsFor: toolsOf(
+      memoryTools(memory),
+      [
+        searchMemory(recall, zone),
+        sendMessage({
+          groupsDir,
+          mediaFolder,
+          post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
+        }),
+      ],
+      reaction,
+      mayReact,
+    ),
     settings,
     rulesFor: (channel) => optionsOf(config, channel).access,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
@@ -239,6 +256,10 @@ export async function compose({
         };
       },
       async () => {
+        void speech?.tidy();
+        return async () => {};
+      },
+      async () => {
         const letGo = collectSooner();
         return async () => letGo();
       },
@@ -273,6 +294,21 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
     clock: systemClock,
     maxBytes: media.maxBytes,
     images: createImages({ log, decoder: createImageDecoder(systemClock) }),
+  });
+}
+
+/** Voice notes out. null if nothing is configured. */
+export async function createSpeechOf({ speech, dataDir }: Config, log: Log) {
+  if (speech === null) return null;
+  const { createSpeaker } = await import('./models/speaking.js');
+  const { createSpeech } = await import('./speech/speech.js');
+  return createSpeech({
+    speaker: createSpeaker(speech),
+    options: speech.options,
+    folder: join(dataDir, 'speech'),
+    clock: systemClock,
+    newId: randomUUID,
+    log,
   });
 }
 
@@ -357,13 +393,20 @@ function userName(): string {
   }
 }
 
-/** Selects a turn's tools: a memory flush gets the memory tools, every other turn all; those of a draft write into it. */
-function toolsOf(memory: AnyTool[], others: AnyTool[]): ToolsFor {
+type MayReact = (turn: Pick<TurnKind, 'channel' | 'chatKind'>) => boolean;
+
+/**
+ * Selects a turn's tools: a memory flush gets the memory tools, every other turn all, but for reactions where there are
+ * none; those of a draft write into it.
+ */
+function toolsOf(memory: AnyTool[], others: AnyTool[], reaction: AnyTool, mayReact: MayReact): ToolsFor {
   const forFlushes = toolSet(memory);
   const forAnswers = toolSet([...memory, ...others]);
-  return ({ kind, draft }) => {
+  const withReactions = toolSet([...memory, ...others, reaction]);
+  return ({ kind, draft, ...turn }) => {
     if (draft) return toolSet(draftTools(draft));
-    return kind === 'flush' ? forFlushes : forAnswers;
+    if (kind === 'flush') return forFlushes;
+    return mayReact(turn) ? withReactions : forAnswers;
   };
 }
 

@@ -148,6 +148,33 @@ export const configKeys = z.strictObject({
       holds: ({ base_url, model }) => model === null || base_url !== null,
     },
   ),
+  speech: section(
+    {
+      base_url: webAddress().nullable().default(null),
+      api_key: text('a key').nullable().default(null),
+      model: text('the name of a model').nullable().default(null),
+      voice: text('the name of a voice').nullable().default(null),
+      timeout_seconds: amount('a number of seconds above 0', 0.001).default(20),
+      when_spoken_to: truth().default(false),
+      max_characters: whole(1, 4096).default(1500),
+    },
+    {
+      keys: ['model', 'base_url'],
+      what: 'the name of the model that speaks, like gpt-4o-mini-tts',
+      holds: ({ base_url, model }) => base_url === null || model !== null,
+    },
+    {
+      keys: ['voice', 'base_url'],
+      what: 'the name of one of its voices, like alloy',
+      holds: ({ base_url, voice }) => base_url === null || voice !== null,
+    },
+    {
+      keys: ['base_url', 'model', 'voice'],
+      what: 'the address of the server that has speech.model, like https://api.openai.com/v1',
+      holds: ({ base_url, model, voice }) => base_url !== null || (model === null && voice === null),
+    },
+  ),
+  tools: section({ reactions: choice('off', 'groups', 'everywhere').default('groups') }),
   media: section({ max_bytes: whole(0).default(20_000_000) }),
   conversation: section(
     {

@@ -124,7 +124,7 @@ async function findFile({ argumentPath, environment, workingDirectory }: From): 
 }
 
 function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }: From) {
-  const { transcription, channels, access } = keys;
+  const { transcription, speech, channels, access } = keys;
   const { base_url, api_key, name, temperature, extra, headers, fallbacks, choices, ...model } = keys.model;
   const wishes = {
     ...(temperature !== undefined && { temperature }),
@@ -151,6 +151,20 @@ function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }:
       transcription.base_url !== null && transcription.model !== null
         ? { baseUrl: transcription.base_url, apiKey: transcription.api_key, model: transcription.model }
         : null,
+    /** null: replies are not spoken. */
+    speech:
+      speech.base_url !== null && speech.model !== null && speech.voice !== null
+        ? {
+            server: { baseUrl: speech.base_url, apiKey: speech.api_key, model: speech.model },
+            options: {
+              voice: speech.voice,
+              timeoutSeconds: speech.timeout_seconds,
+              whenSpokenTo: speech.when_spoken_to,
+              maxCharacters: speech.max_characters,
+            },
+          }
+        : null,
+    tools: keys.tools,
     media: camel(keys.media),
     retention: camel(keys.retention),
     limits: camel(keys.limits),

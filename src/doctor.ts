@@ -1,7 +1,8 @@
 /** `coterie doctor`: checks what the configuration names, one line each: ok, warning or failed, and what to do. */
+import { randomUUID } from 'node:crypto';
 import { access, constants, mkdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createEmbedder, createModel, openStore } from './compose.js';
+import { createEmbedder, createModel, createSpeechOf, openStore } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
 import { refusalKey } from './conversation/announce.js';
 import { sizeInWords } from './core/bytes.js';
@@ -68,6 +69,7 @@ export async function doctor(configFile: string | undefined, message?: string): 
   try {
     for (const name of PLATFORMS) await check(name, () => checkPlatform(name, config, store));
     await check('model', () => checkModel(config, store));
+    await check('speech', () => checkSpeech(config));
     await check('embeddings', () => checkEmbeddings(config));
   } finally {
     await store.close();
@@ -221,6 +223,21 @@ async function checkModel(config: Config, store: Store): Promise<Finding[]> {
   const { identity, warnings } = await model.check(AbortSignal.timeout(PATIENCE_MS));
   const text = `${identity}, with a context window of ${model.contextTokens()} tokens`;
   return [ok(text), ...warnings.map((text): Finding => ({ state: 'warning', text }))];
+}
+
+/** A word, in the voice of personas that have none of their own. */
+async function checkSpeech(config: Config): Promise<Finding[]> {
+  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
+  const speech = await createSpeechOf(config, log);
+  if (!speech || !config.speech) return [ok('not configured: replies are not spoken')];
+  const key = `doctor ${randomUUID()}`;
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  try {
+    await speech.make({ key, text: 'Hello.', voice: speech.voice, signal });
+    return [ok(`${config.speech.server.model} speaks with the voice ${speech.voice}`)];
+  } finally {
+    await speech.discard(key);
+  }
 }
 
 async function checkEmbeddings(config: Config): Promise<Finding[]> {

@@ -58,6 +58,8 @@ function hostFor(channel: string, { store, personas, log, show }: Lent): Omit<Ch
     recorded: async () => [...(await store.newest(channel)), ...(await store.newestSent(channel))],
     async sentPart(key) {
       const sent = await store.delivery(Number(key));
+      // The file of a voice note is gone, and a reaction is no message.
+      if (sent?.body.speech || sent?.body.reaction) return null;
       return sent === null ? null : named(sent.body, { appearance: sent.appearance, leads: sent.part === 0 });
     },
     async personaNames(chat) {

@@ -55,6 +55,8 @@ describe('where the configuration is', () => {
         images: 'auto',
       },
       transcription: null,
+      speech: null,
+      tools: { reactions: 'groups' },
       media: { maxBytes: 20_000_000 },
       retention: { days: 30, mediaBytes: 2_000_000_000, mediaBytesPerChat: 500_000_000 },
       limits: { answerBytes: 2_000_000 },
@@ -147,6 +149,34 @@ describe('what it becomes', () => {
     ]);
     expect(await faultsOf('transcription: { base_url: "http://x/v1" }')).toEqual([
       expect.stringContaining('transcription.model: expected the name'),
+    ]);
+  });
+
+  it('knows who speaks, how and when, and wants the server, the model and the voice', async () => {
+    const { config } = await load(
+      'speech: { base_url: "http://x/v1", model: tts, voice: alloy, api_key: k, when_spoken_to: true }',
+    );
+    expect(config.speech).toEqual({
+      server: { baseUrl: 'http://x/v1', apiKey: 'k', model: 'tts' },
+      options: { voice: 'alloy', timeoutSeconds: 20, whenSpokenTo: true, maxCharacters: 1500 },
+    });
+    expect(secretsOf(config)).toContain('k');
+    expect(await faultsOf('speech: { model: tts, voice: alloy }')).toEqual([
+      expect.stringContaining('speech.base_url: expected the address'),
+    ]);
+    expect(await faultsOf('speech: { base_url: "http://x/v1" }')).toEqual([
+      expect.stringContaining('speech.model: expected the name'),
+      expect.stringContaining('speech.voice: expected the name'),
+    ]);
+    expect(await faultsOf('speech: { max_characters: 5000, timeout_seconds: 0 }')).toHaveLength(2);
+  });
+
+  it('knows where personas may react', async () => {
+    expect((await load('tools: { reactions: everywhere }')).config.tools).toEqual({
+      reactions: 'everywhere',
+    });
+    expect(await faultsOf('tools: { reactions: always }')).toEqual([
+      expect.stringContaining('tools.reactions: expected one of off, groups, everywhere'),
     ]);
   });
 

@@ -13,6 +13,7 @@ import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
+import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor } from '../core/tool.js';
 import type { AccessRules } from './access.js';
@@ -28,6 +29,8 @@ export interface Services {
   archives: Archives;
   recall: Recall;
   media: Media;
+  /** What speaks replies; null: nothing is configured. */
+  speech: Speech | null;
   model: ModelClient;
   toolsFor: ToolsFor;
   settings: Settings;

@@ -42,6 +42,8 @@ export interface Part {
   choices?: Choice[];
   /** Instead of a message: a reaction to the message with this platform id. The text is empty. */
   reaction?: { platformMessageId: string; emoji: string };
+  /** Instead of a message: words that become a voice note when it is their turn. The text is empty. */
+  speech?: { text: string; voice: string };
 }
 
 /** A button. */
@@ -239,6 +241,12 @@ export interface Channel {
    * unknown. Nobody in the chat sees anything of it. Never throws.
    */
   findSent?(to: Recipient, part: Part, options: FindOptions): Promise<FoundSent>;
+
+  /** Shows a file with `voiceSeconds` as a voice note. */
+  readonly voiceNotes?: true;
+
+  /** The only emoji that `react` takes; left out: any. */
+  readonly reactions?: readonly string[];
 
   /** Sets our reaction to a message; repeating it changes nothing. Never throws. */
   react?(to: Recipient, platformMessageId: string, emoji: string, options: SendOptions): Promise<SendResult>;

@@ -15,6 +15,8 @@ export interface ChatRecord {
   invited?: PersonaId[];
   /** The personas sent away, which can no longer be addressed; left out if there are none. */
   away?: PersonaId[];
+  /** Whether replies are spoken, too; left out: as configured. */
+  voice?: 'on' | 'off';
 }
 
 export interface ChatStore {

@@ -28,7 +28,8 @@ export type CounterName =
   | 'compactions_total'
   | 'archives_total'
   | 'embedding_jobs_total'
-  | 'embedding_replies_total';
+  | 'embedding_replies_total'
+  | 'voice_notes_total';
 
 export type HistogramName =
   | 'turn_seconds'

@@ -9,6 +9,8 @@ export interface Persona {
   model: string | null;
   temperature: number | null;
   avatar: string | null;
+  /** How it sounds, by the speech server's name for it; null: as configured. */
+  voice: string | null;
   /** Other names it answers to. */
   aliases: string[];
   /** The library persona it inherits from, if the front matter says `from:`. */

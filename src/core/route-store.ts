@@ -189,6 +189,8 @@ export interface RouteStore {
     turnId: string;
     outcome: 'answered' | 'failed' | 'parked';
     reply: string | null;
+    /** The reply is a reaction alone: nothing was said. */
+    wordless?: boolean;
     hearers: PersonaId[];
     /** Other personas that the reply addresses. */
     addressed: PersonaId[];
@@ -325,6 +327,8 @@ export type CommandEffect =
   | { kind: 'activate'; chatId: ChatId; personaId: PersonaId }
   /** A persona is listed as invited or as away at most once, never as both. */
   | { kind: 'invite' | 'leave'; chatId: ChatId; personaId: PersonaId }
+  /** Whether replies in a chat are spoken, too. */
+  | { kind: 'voice'; chatId: ChatId; voice: 'on' | 'off' }
   /** Aborts this turn if it is running or suspended; its messages count as answered, and its exchange ends. */
   | { kind: 'stop'; room: RoomId; turnId: string }
   /**

@@ -50,6 +50,18 @@ export interface SideMessage {
   file: OutgoingFile | null;
 }
 
+/** A persona's reaction to a message, through a tool. */
+export interface Reaction {
+  room: RoomId;
+  personaId: PersonaId;
+  turnId: string;
+  /** Idempotency key: stable for the same reaction of the same turn; 24 letters and digits. */
+  key: string;
+  /** As the prompt names the message; null: the newest of those that the turn answers. */
+  messageId: number | null;
+  emoji: string;
+}
+
 export function seenKey(chatId: ChatId, personaId: PersonaId, tier: number): string {
   return `${chatId}/${personaId}/${tier}`;
 }
@@ -60,6 +72,8 @@ export interface ToolResult {
   failed: boolean;
   /** A write that failed for a reason other than its content: the file had changed, or could not be written. */
   unsaved?: true;
+  /** It may stand for an answer: what the transcript says of it if the turn then ends without words. */
+  said?: string;
 }
 
 /** Suspends the turn until the result of this call arrives (a `resume` receipt), or until the time limit. */
@@ -77,6 +91,7 @@ export interface TurnKind {
   /** The sender whom the turn answers; empty for a flush. */
   senderId: ChatId;
   channel: string;
+  chatKind: 'direct' | 'group';
   /** The memory tools alone, on this draft. Left out: on the files. */
   draft?: Memory;
 }

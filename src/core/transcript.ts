@@ -30,7 +30,7 @@ export interface StoredMessage {
   words?: string;
   /** To be heard but never answered; left out otherwise. */
   quiet?: true;
-  /** A reaction to a persona's message: it interrupts nobody. Left out otherwise. */
+  /** A reaction, to a persona's message or instead of a persona's answer: it interrupts nobody. Left out otherwise. */
   reaction?: true;
   /** Whose words a forward holds, '' if that is not known; left out if it is none. */
   forwardedFrom?: string;
@@ -66,6 +66,11 @@ export function wordsBy(
   return forwardedFrom === undefined ? name : `${name}, forwarding ${forwardedFrom || 'somebody'}`;
 }
 
+/** Whether it is a message that a person wrote on the platform; to it others can react. */
+export function isOfPerson({ author, reaction, platformMessageId }: StoredMessage): boolean {
+  return author.kind === 'person' && !reaction && platformMessageId !== null;
+}
+
 /** The transcript text of a reaction, which is a quiet reply to a persona's message. */
 export function reactionText(sign: string): string {
   return `(reacts with ${sign})`;
@@ -75,6 +80,7 @@ export function reactionText(sign: string): string {
 export type Step =
   | { kind: 'answer'; text: string; calls: ToolCall[]; echo?: Echo }
   | { kind: 'call'; callId: string }
-  | { kind: 'result'; callId: string; content: string; failed: boolean }
+  /** `said` as in `ToolResult`. */
+  | { kind: 'result'; callId: string; content: string; failed: boolean; said?: string }
   /** The call waits for an outside result under this key, until this time at the latest (null: no limit). */
   | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null };

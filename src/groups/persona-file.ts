@@ -14,6 +14,7 @@ export interface PersonaFile {
   model: string | null;
   temperature: number | null;
   avatar: string | null;
+  voice: string | null;
   aliases: string[] | null;
   from: string | null;
   character: string;
@@ -27,6 +28,7 @@ export const NO_FILE: PersonaFile = {
   model: null,
   temperature: null,
   avatar: null,
+  voice: null,
   aliases: null,
   from: null,
   character: '',
@@ -49,6 +51,7 @@ export function readPersonaFile(file: string): PersonaFile {
     model: text('model'),
     temperature: temperature(),
     avatar: text('avatar'),
+    voice: text('voice'),
     aliases: aliases(),
     from: text('from'),
     character: parts.body.trim(),
@@ -133,6 +136,7 @@ export function inherit(id: string, from: string | null, own: PersonaFile, libra
     model: own.model ?? library.model,
     temperature: own.temperature ?? library.temperature,
     avatar: own.avatar ?? library.avatar,
+    voice: own.voice ?? library.voice,
     aliases: own.aliases ?? library.aliases ?? [],
     from,
     character: own.character || library.character,

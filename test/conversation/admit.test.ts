@@ -14,6 +14,7 @@ const persona = (id: string, name = id, aliases: string[] = []): Persona => ({
     from: null,
     character: '',
     greeting: null,
+    voice: null,
   },
 });
 

@@ -200,6 +200,7 @@ export function standIn(): StandIn {
       from: null,
       character: '',
       greeting: null,
+      voice: null,
     },
   });
   const living = ['default', 'luna'];
@@ -280,6 +281,7 @@ export function standIn(): StandIn {
     store: store as Store,
     owner: 'test',
     metrics: quietMetrics,
+    speech: null,
     settings: SETTINGS,
     chatFiles: {
       setTitle: async () => {},

@@ -217,7 +217,7 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
     ) as unknown as Store;
     return createDeliver({
       ...{ store: lives, owner: 'me', channels: new Map([['test', screen.channel]]), clock },
-      ...{ log: quietLog, metrics, settings: SETTINGS },
+      ...{ log: quietLog, metrics, speech: null, settings: SETTINGS },
       chatFiles: {
         setTitle: async () => {},
         addAlias: async () => {},

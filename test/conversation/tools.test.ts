@@ -26,7 +26,7 @@ const abilities = (request: ModelRequest | undefined) =>
   [...(request?.messages[0]?.content ?? '').matchAll(/^- (\w+: .*)$/gm)].map(([, line]) => line);
 
 describe('the tools of a turn', () => {
-  it('are chosen by chat, persona, sender, channel and kind', async () => {
+  it('are chosen by chat, its kind, persona, sender, channel and kind of turn', async () => {
     const turns: TurnKind[] = [];
     const none = toolSet([]);
     on = await workbench({
@@ -44,8 +44,14 @@ describe('the tools of a turn', () => {
     await on.settled();
     const answers = turns.filter(({ kind }) => kind === 'answer');
     expect(answers).toEqual([
-      { kind: 'answer', chatId: 'test_-5', personaId: 'luna', senderId: 'test_anna', channel: 'test' },
-      { kind: 'answer', chatId: 'test_1', personaId: 'default', senderId: 'test_1', channel: 'test' },
+      {
+        ...{ kind: 'answer', chatId: 'test_-5', personaId: 'luna', senderId: 'test_anna', channel: 'test' },
+        chatKind: 'group',
+      },
+      {
+        ...{ kind: 'answer', chatId: 'test_1', personaId: 'default', senderId: 'test_1', channel: 'test' },
+        chatKind: 'direct',
+      },
     ]);
     for (const text of ['two', 'three', 'four']) {
       await on.say(text);
@@ -54,6 +60,7 @@ describe('the tools of a turn', () => {
     await on.conversation.resting();
     expect(turns.filter(({ kind }) => kind === 'flush')[0]).toEqual({
       ...{ kind: 'flush', chatId: 'test_1', personaId: 'default', senderId: '', channel: 'test' },
+      chatKind: 'direct',
     });
   });
 

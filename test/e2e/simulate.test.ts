@@ -9,6 +9,7 @@ import { actOf } from '../../simulate/lines.js';
 
 const MAIN = fileURLToPath(new URL('../../dist-simulate/simulate/main.js', import.meta.url));
 const FIRST_DAYS = fileURLToPath(new URL('../../simulate/scripts/first-days.txt', import.meta.url));
+const VOICE = fileURLToPath(new URL('../../simulate/scripts/voice.txt', import.meta.url));
 const COMPANY = fileURLToPath(new URL('../../simulate/scripts/company.txt', import.meta.url));
 const WHAT_PEOPLE_SEND = fileURLToPath(
   new URL('../../simulate/scripts/what-people-send.txt', import.meta.url),
@@ -112,6 +113,16 @@ describe('a script', () => {
       expect(round).toContain('kill -9');
     }
     expect(await homes()).toEqual([]);
+  });
+
+  it('shows voice notes of ours, and our signs on messages', async () => {
+    // A sign is waited for as long as something new may come: longer than messages are collected.
+    const pace = ['--pace', '0', '--silence', '1.5'];
+    const { code, out, err } = await simulate(['--platform', 'all', ...pace, '--script', VOICE]);
+    expect(err).toBe('');
+    expect(code).toBe(0);
+    expect(out.match(/^ {4}\[voice note, \d+ s\]$/gm)).toHaveLength(3);
+    expect(out.match(/^\[1\] has 🎉 from Coterie$/gm)).toHaveLength(3);
   });
 
   it('that goes another way ends with 1 and says where', async () => {

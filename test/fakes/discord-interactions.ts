@@ -157,6 +157,7 @@ export function createInteractions(parts: InteractionParts): Interactions {
       channelId: place.channel.id,
       content: shownContent(json),
       nonce: null,
+      voiceSeconds: null,
       replyTo: null,
       files: files.map(({ name, bytes }) => ({ name, bytes })),
       pinged: pingedBy(json, null),

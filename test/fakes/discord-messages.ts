@@ -20,9 +20,11 @@ import {
   THREAD_ARCHIVED,
   UNKNOWN_CHANNEL,
   UNKNOWN_MESSAGE,
+  VOICE_IS_NOT_EDITED,
 } from './discord-outcome.js';
 import { dispatchedMessage, messageOf } from './discord-payloads.js';
 import { isSnowflake } from './discord-snowflake.js';
+import { detailsOf, isVoice, voiceRefusal } from './discord-voice.js';
 import type { Payload, SentMessage, Settings, User } from './discord-words.js';
 import {
   type Channel,
@@ -125,10 +127,11 @@ export function createMessages(parts: MessageParts): Messages {
   }
 
   function attach(json: Payload, files: UploadedFile[]): unknown[] {
-    const described = Array.isArray(json.attachments) ? json.attachments.filter(isPayload) : [];
-    return files.map(({ id, name, bytes, type }) => {
-      const given = described.find((one) => String(one.id) === id)?.filename ?? name;
-      return cdn.add(shownName(String(given)), bytes, type === '' ? null : type);
+    return files.map((file) => {
+      const { name, bytes, type } = file;
+      const { filename = name, duration_secs, waveform } = detailsOf(json, file);
+      const extra = isVoice(json) ? { duration_secs, waveform } : {};
+      return cdn.add(shownName(String(filename)), bytes, type === '' ? null : type, { extra });
     });
   }
 
@@ -137,10 +140,13 @@ export function createMessages(parts: MessageParts): Messages {
     if (!world.may('viewChannel', channel)) return MISSING_ACCESS;
     if (channel.refusal !== null) return refused(403, channel.refusal, 'As the test wants it.');
     if (!world.may(thread ? 'sendMessagesInThreads' : 'sendMessages', channel)) return MISSING_PERMISSIONS;
-    if (files.length > 0 && !world.may('attachFiles', channel)) return MISSING_PERMISSIONS;
+    const asVoice = isVoice(json);
+    if (files.length > 0 && !asVoice && !world.may('attachFiles', channel)) return MISSING_PERMISSIONS;
     if (channel.type === CATEGORY) return NO_TEXT_CHANNEL;
     if (channel.archived && channel.locked) return THREAD_ARCHIVED;
-    const refusal = refusalOf(json, files, mostIn(channel));
+    const refusal =
+      refusalOf(json, files, mostIn(channel)) ??
+      (asVoice ? voiceRefusal(json, files, { world, channel }) : null);
     if (refusal !== null) return refusal;
     const reference = referenceOf(json);
     if (reference === null) return null;
@@ -181,6 +187,7 @@ export function createMessages(parts: MessageParts): Messages {
       nonce,
       replyTo: answered?.id ?? null,
       files: files.map(({ name, bytes }) => ({ name, bytes })),
+      voiceSeconds: isVoice(json) && files[0] ? Number(detailsOf(json, files[0]).duration_secs) : null,
       allowedMentions: allowed,
       pinged,
       via: origin.via,
@@ -213,6 +220,7 @@ export function createMessages(parts: MessageParts): Messages {
   }
 
   function change(message: StoredMessage, json: Payload, files: UploadedFile[]): Outcome | null {
+    if (isVoice({ flags: message.flags })) return VOICE_IS_NOT_EDITED;
     const content = json.content === undefined ? message.content : json.content;
     const refusal = refusalOf({ ...json, content }, files, mostIn(message.channel));
     // With its files it is not empty.

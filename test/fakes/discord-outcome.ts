@@ -33,6 +33,7 @@ export const UNKNOWN_GUILD = refused(404, 10004, 'Unknown Guild');
 export const UNKNOWN_MEMBER = refused(404, 10007, 'Unknown Member');
 export const UNKNOWN_MESSAGE = refused(404, 10008, 'Unknown Message');
 export const UNKNOWN_USER = refused(404, 10013, 'Unknown User');
+export const UNKNOWN_EMOJI = refused(400, 10014, 'Unknown Emoji');
 export const UNKNOWN_WEBHOOK = refused(404, 10015, 'Unknown Webhook');
 export const UNKNOWN_INTERACTION = refused(404, 10062, 'Unknown interaction');
 export const TOO_LARGE = refused(413, 40005, 'Request entity too large');
@@ -47,6 +48,16 @@ export const CANNOT_DO_IN_DM = refused(400, 50003, 'Cannot execute action on a D
 export const WRONG_KIND_OF_CHANNEL = refused(400, 50024, 'Cannot execute action on this channel type');
 export const INVALID_WEBHOOK_TOKEN = refused(401, 50027, 'Invalid Webhook Token');
 export const TOKEN_EXPIRED = refused(401, 50027, 'Invalid Webhook Token');
+export const TOO_MANY_REACTIONS = refused(400, 30010, 'Maximum number of reactions reached (20)');
+export const NO_VOICE_HERE = refused(403, 50173, 'You cannot send voice messages in this channel');
+export const VOICE_IS_NOT_EDITED = refused(400, 50162, 'Voice messages cannot be edited');
+export const VOICE_WITH_MORE = refused(400, 50159, 'Voice messages do not support additional content.');
+export const VOICE_NEEDS_ONE_FILE = refused(
+  400,
+  50160,
+  'Voice messages must have a single audio attachment.',
+);
+export const VOICE_NEEDS_METADATA = refused(400, 50161, 'Voice messages must have supporting metadata.');
 export const THREAD_ARCHIVED = refused(400, 50083, 'Thread is archived');
 export const NO_HISTORY_TO_REPLY_TO = refused(
   403,

@@ -3,6 +3,7 @@ import type { Overwrite } from './discord-words.js';
 
 export const PERMISSION = {
   administrator: 1n << 3n,
+  addReactions: 1n << 6n,
   viewChannel: 1n << 10n,
   sendMessages: 1n << 11n,
   manageMessages: 1n << 13n,
@@ -12,19 +13,22 @@ export const PERMISSION = {
   manageWebhooks: 1n << 29n,
   useApplicationCommands: 1n << 31n,
   sendMessagesInThreads: 1n << 38n,
+  sendVoiceMessages: 1n << 46n,
 } as const;
 
 const ALL = (1n << 53n) - 1n;
 
 /** What @everyone may in a new guild, as far as anything here asks for it. */
 export const EVERYONE =
+  PERMISSION.addReactions |
   PERMISSION.viewChannel |
   PERMISSION.sendMessages |
   PERMISSION.embedLinks |
   PERMISSION.attachFiles |
   PERMISSION.readMessageHistory |
   PERMISSION.useApplicationCommands |
-  PERMISSION.sendMessagesInThreads;
+  PERMISSION.sendMessagesInThreads |
+  PERMISSION.sendVoiceMessages;
 
 interface Rights {
   guildId: string;

@@ -17,6 +17,7 @@ import {
   UNKNOWN_USER,
 } from './discord-outcome.js';
 import { channelOf, guildOf, memberOf, roleOf, userOf } from './discord-payloads.js';
+import type { Reactions } from './discord-reactions.js';
 import type { Through, Webhooks } from './discord-webhooks.js';
 import type { Payload, Settings } from './discord-words.js';
 import type { Channel, Guild, World } from './discord-world.js';
@@ -26,6 +27,7 @@ export interface RouteParts {
   messages: Messages;
   interactions: Interactions;
   webhooks: Webhooks;
+  reactions: Reactions;
   cdn: Cdn;
   settings: Settings;
   /** Where the gateway is. */
@@ -218,10 +220,9 @@ export function createRoutes(parts: RouteParts): Routes {
     route('DELETE', '/channels/:channel/messages/:message', (ask) =>
       messages.remove(at(ask), ask.ids[1] ?? ''),
     ),
-    route('PUT', '/channels/:channel/messages/:message/reactions/:emoji/@me', (ask) => {
-      const found = messages.get(at(ask), ask.ids[1] ?? '');
-      return found.status === 200 ? NOTHING : found;
-    }),
+    route('PUT', '/channels/:channel/messages/:message/reactions/:emoji/@me', (ask) =>
+      parts.reactions.add(at(ask), ask.ids[1] ?? '', decodeURIComponent(ask.ids[2] ?? '')),
+    ),
     route('POST', '/attachments/refresh-urls', ({ json }) => refreshed(json.attachment_urls)),
 
     route('GET', '/applications/@me', application),

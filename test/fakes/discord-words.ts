@@ -1,4 +1,5 @@
 /** What tests and the parts of the fake Discord say to each other. */
+import type { BotReaction } from './discord-reactions.js';
 
 export type Payload = Record<string, unknown>;
 
@@ -107,6 +108,8 @@ export interface SentMessage {
   nonce: string | null;
   replyTo: string | null;
   files: { name: string; bytes: Buffer }[];
+  /** Of a voice message, as it was given. */
+  voiceSeconds: number | null;
   allowedMentions: Payload | null;
   /** Who hears of it: user ids, role ids with `&` before them, `@everyone`, `@here`. */
   pinged: string[];
@@ -264,6 +267,8 @@ export interface FakeDiscord {
   invalid(): number;
   /** The ledger. */
   sent: SentMessage[];
+  /** Those of our bot. */
+  reactions: BotReaction[];
   /** As they were put last for all guilds; null before. */
   commands(): Payload[] | null;
   /** Channels in which typing was shown. */

@@ -13,6 +13,7 @@ import { createLedger } from './discord-ledger.js';
 import { createMessages } from './discord-messages.js';
 import { userOf, wholeGuildOf } from './discord-payloads.js';
 import { createPeople } from './discord-people.js';
+import { createReactions } from './discord-reactions.js';
 import { createRest } from './discord-rest.js';
 import { createRoutes } from './discord-routes.js';
 import { createSnowflakes } from './discord-snowflake.js';
@@ -110,7 +111,9 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     dispatch,
   });
   const webhooks = createWebhooks({ world, messages, settings, newId });
+  const reactions = createReactions(world);
   const routes = createRoutes({
+    reactions,
     world,
     messages,
     interactions,
@@ -182,6 +185,7 @@ export async function startFakeDiscord(options: FakeDiscordOptions = {}): Promis
     invalid: rest.invalid,
     sent: ledger.sent,
     links: messages.links,
+    reactions: reactions.all,
     typing: routes.typing,
     commands: routes.commands,
     ...people,

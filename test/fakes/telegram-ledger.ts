@@ -21,6 +21,8 @@ export interface SentMessage {
   markup: unknown;
   /** As what the file was sent. */
   as: 'document' | 'photo' | 'voice' | null;
+  /** https://core.telegram.org/bots/api#sendvoice: OGG with Opus; of another form it becomes a document. */
+  voice: { bytes: Buffer; seconds: number } | null;
   replyTo: number | null;
   /** When it was taken, ms. */
   at: number;
@@ -88,7 +90,6 @@ export function createLedger(): Ledger {
     take(bot, messageId, payload) {
       const answered = payload.reply_parameters as { message_id?: number } | undefined;
       const as = Object.values(UPLOADS).find((field) => isUpload(payload[field])) ?? null;
-      const file = as === null ? null : payload[as];
       const message: SentMessage = {
         messageId,
         chatId: Number(payload.chat_id),
@@ -97,7 +98,7 @@ export function createLedger(): Ledger {
         text: textOf(payload),
         rich: richOf(payload),
         entities: entitiesOf(payload),
-        document: isUpload(file) ? file : null,
+        ...fileIn(payload),
         as,
         markup: payload.reply_markup ?? null,
         replyTo: answered?.message_id ?? null,
@@ -114,7 +115,8 @@ export function createLedger(): Ledger {
       const message = find(bot, payload);
       if (message === undefined) return refuse('message to edit not found');
       if (message.bot !== bot.id) return refuse("message can't be edited");
-      if (message.document !== null) return refuse('there is no text in the message to edit');
+      if (message.document !== null || message.voice !== null)
+        return refuse('there is no text in the message to edit');
       const text = textOf(payload);
       const rich = richOf(payload);
       const entities = entitiesOf(payload);
@@ -172,4 +174,12 @@ export function createLedger(): Ledger {
       });
     },
   };
+}
+
+function fileIn({ document, photo, voice, duration }: Payload): Pick<SentMessage, 'document' | 'voice'> {
+  const file = isUpload(document) ? document : photo;
+  if (!isUpload(voice)) return { document: isUpload(file) ? file : null, voice: null };
+  const isOpus = voice.bytes.toString('latin1', 0, 4) === 'OggS' && voice.bytes.includes('OpusHead');
+  if (!isOpus) return { document: voice, voice: null };
+  return { document: null, voice: { bytes: voice.bytes, seconds: Number(duration ?? 0) } };
 }

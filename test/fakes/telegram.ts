@@ -23,6 +23,7 @@ import {
   uploadRefusalOf,
 } from './telegram-limits.js';
 import { createPresses, markupRefusalOf, type Press } from './telegram-presses.js';
+import { createReactions, type SetReaction } from './telegram-reactions.js';
 import { createFileStore } from './telegram-store.js';
 import { createTalk } from './telegram-talk.js';
 import { createWatch } from './watch.js';
@@ -82,6 +83,10 @@ export interface FakeTelegram {
   drafts: Draft[];
   /** What Telegram's servers would have fetched to show a preview: a test that wants it takes it out. */
   fetched: string[];
+  /** Reactions of bots, as they stand now. */
+  reactions: SetReaction[];
+  /** Which reactions a chat allows; all, where nothing stands here. */
+  allowedReactions: Map<number, string[]>;
   /** Somebody puts a sign to a message of a bot's. In groups only bots that are administrators hear of it: all are here. */
   react(from: Person, to: SentMessage, emoji: string): void;
   /** Somebody presses a button below a message of a bot's: the one with this label, or the n-th from 0. */
@@ -157,6 +162,8 @@ interface Settings {
   closedTopics: Set<number>;
   /** The folder of a Bot API server with `--local`: there it puts files, whatever their size, and serves none. */
   local: string | null;
+  /** Chats that take no voice notes: a person may forbid them (RPC error VOICE_MESSAGES_FORBIDDEN). */
+  noVoiceIn: number[];
   /** What Telegram makes of an edited text. */
   alter(text: string): string;
 }
@@ -184,6 +191,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     drafts: true,
     pressAnswerMs: 15_000,
     rich: true,
+    noVoiceIn: [],
     perChatPerSecond: Number.POSITIVE_INFINITY,
     mostHeldMs: 8_000,
     closedTopics: new Set(),
@@ -201,6 +209,14 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   const floods = createFloods(settings, clock);
   const sockets = new Set<Socket>();
   const files = createFileStore();
+  const reactions = createReactions(
+    (bot, chatId, id) =>
+      sent.some((one) => one.chatId === chatId && one.messageId === id && !one.gone) ||
+      [...sayings.values()].some(
+        (said) =>
+          said.chatId === chatId && said.copies.some((copy) => copy.bot.id === bot && copy.messageId === id),
+      ),
+  );
   let faults: Scripted[] = [];
   const { look, until } = createWatch('the fake Telegram');
   let connections = 0;
@@ -253,7 +269,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   }
 
   function shown(sent: SentMessage): Payload {
-    const { messageId, chatId, bot, text, rich, entities, document, markup, at } = sent;
+    const { messageId, chatId, bot, text, rich, entities, document, voice, markup, at } = sent;
     const { id, is_bot, first_name, username } = bots.all.find((one) => one.id === bot)?.me ?? main.me;
     const message = {
       message_id: messageId,
@@ -263,6 +279,11 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       ...(markup === null ? {} : { reply_markup: markup }),
     };
     if (rich !== null) return { ...message, rich_message: { blocks: [] } };
+    if (voice !== null) {
+      const { seconds: duration, bytes } = voice;
+      const file = { file_id: `file-${messageId}`, file_unique_id: `unique-${messageId}` };
+      return { ...message, voice: { ...file, duration, mime_type: 'audio/ogg', file_size: bytes.length } };
+    }
     if (document === null) return { ...message, text, ...(entities.length > 0 ? { entities } : {}) };
     return {
       ...message,
@@ -362,6 +383,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return presses.answer(payload) ?? { result: true };
       case 'deleteMessage':
         return ledger.remove(bot, payload) ?? { result: true };
+      case 'setMessageReaction':
+        return reactions.set(bot.id, payload);
       case 'sendMessageDraft':
         ledger.draft(bot, payload);
         return { result: true };
@@ -542,6 +565,8 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
     edits: ledger.edits,
     drafts: ledger.drafts,
     fetched,
+    reactions: reactions.all,
+    allowedReactions: reactions.allowed,
     react(from, { chatId, messageId, bot: by }, emoji) {
       const chat = talk.chat(chatId);
       const reaction = {
@@ -678,6 +703,7 @@ const TO_A_CHAT = new Set([
     'sendVoice',
     'sendMessageDraft',
     'sendChatAction',
+    'setMessageReaction',
   ],
   ...['editMessageText', 'editMessageReplyMarkup', 'deleteMessage', 'getChatAdministrators'],
 ]);

@@ -104,7 +104,11 @@ export interface Reading {
   quotedId: string | null;
   mentioned: string[];
   file: FilePointer | null;
+  /** Of a voice note; null for everything else. */
+  voiceSeconds: number | null;
 }
+
+const VOICE = 'audio/ogg; codecs=opus';
 
 const FILES = [
   ['imageMessage', 'image'],
@@ -130,11 +134,21 @@ export function readContent(content: proto.IMessage): Reading {
           }
         : null;
     const text = ('caption' in found ? found.caption : null) ?? '';
-    return { kind, text, ...contextIn(found.contextInfo), file: pointer };
+    // Phones play nothing else as a voice note.
+    const isVoice =
+      'ptt' in found && found.ptt === true && pointer?.mimeType === VOICE && (found.seconds ?? 0) > 0;
+    const voiceSeconds = isVoice ? (found.seconds ?? 0) : null;
+    return { kind, text, ...contextIn(found.contextInfo), file: pointer, voiceSeconds };
   }
   const text = inner.conversation ?? inner.extendedTextMessage?.text ?? null;
   const context = contextIn(inner.extendedTextMessage?.contextInfo);
-  return { kind: text === null ? 'other' : 'text', text: text ?? '', ...context, file: null };
+  return {
+    kind: text === null ? 'other' : 'text',
+    text: text ?? '',
+    ...context,
+    file: null,
+    voiceSeconds: null,
+  };
 }
 
 function contextIn(context: proto.IContextInfo | null | undefined) {

@@ -108,7 +108,10 @@ export function makeLedger(
   function applied(content: proto.IMessage, to: string): boolean {
     if (content.reactionMessage) {
       const { key, text } = content.reactionMessage;
-      reactions.push({ to, on: key?.id ?? '', emoji: text ?? '' });
+      // Phones find the message by its whole key, which in a group has the author (Baileys: a reaction's key).
+      const isNamed = !people.circle(to)?.group || key?.fromMe || key?.participant;
+      if (!isNamed) complain(`a reaction in a group to a message of nobody: ${key?.id}`);
+      else reactions.push({ to, on: key?.id ?? '', emoji: text ?? '' });
       return true;
     }
     const change = changeIn(content);

@@ -82,6 +82,8 @@ export interface SentMessage {
   mentioned: string[];
   /** Null where there is none, or where the CDN never got it. */
   file: { name: string | null; mimeType: string; bytes: Buffer } | null;
+  /** Of a voice note; null for everything else. */
+  voiceSeconds: number | null;
   /** When it was first taken, ms. */
   at: number;
   /** How often it was taken; what comes at a peer's request for a retry counts too. */

@@ -29,6 +29,7 @@ describe('default', () => {
       model: null,
       temperature: null,
       avatar: null,
+      voice: null,
       aliases: [],
       from: null,
       character: '',
@@ -164,6 +165,7 @@ describe('reading', () => {
       model: 'big',
       temperature: 0,
       avatar: null,
+      voice: null,
       aliases: ['moon'],
       from: null,
       character: 'Wide awake.',
@@ -171,6 +173,20 @@ describe('reading', () => {
     });
     await writeFile(join(groups, 'personas/luna.md'), 'Plain.');
     expect(await personas.get(CHAT, 'luna')).toMatchObject({ name: 'luna', model: null, aliases: [] });
+  });
+
+  it('has a voice, its own or that of the library', async () => {
+    const { personas } = await setUp({
+      'personas/luna.md': '---\nvoice: nova\n---\n',
+      [`${CHAT}/luna/PERSONA.md`]: '',
+      [`${CHAT}/max/PERSONA.md`]: '---\nfrom: luna\nvoice: [1]\n---\n',
+      [`${CHAT}/iris/PERSONA.md`]: '---\nfrom: luna\nvoice: onyx\n---\n',
+    });
+    const voiceOf = async (id: string) => (await personas.get(CHAT, id))?.voice;
+    expect(await Promise.all(['luna', 'max', 'iris', 'default'].map(voiceOf))).toEqual([
+      ...['nova', 'nova', 'onyx'],
+      null,
+    ]);
   });
 
   it('finds by id, name and alias, however it is written', async () => {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
+import { postReaction } from '../../src/conversation/deliver/react.js';
 import { postSideMessage } from '../../src/conversation/deliver/say.js';
 import type { Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
@@ -27,8 +28,9 @@ import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
+import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
-import type { AnyTool, SideMessage, ToolsFor } from '../../src/core/tool.js';
+import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
@@ -65,6 +67,8 @@ export interface Workbench {
   results: SendResult[];
   /** What a persona says beside its answer. */
   sayAside(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
+  /** What a persona puts to a message. */
+  react(reaction: Reaction): Promise<'posted' | 'unknown message'>;
   say(text: string, more?: Partial<InboundMessage>): Promise<Reception>;
   receive(...events: InboundEvent[]): Promise<Reception>;
   /** Resolves when nothing waits, runs or is to be sent. */
@@ -95,6 +99,7 @@ export type Answer =
 export interface WorkbenchOptions {
   recall?: Recall;
   media?: Media;
+  speech?: Speech;
   /** Answers instead of what `answer` is told; then `asked` stays empty. */
   model?: ModelClient;
   /** Offers the real memory tools. */
@@ -116,6 +121,8 @@ export interface WorkbenchOptions {
   recognisesResends?: true;
   /** The channel shows choices as buttons. */
   buttons?: true;
+  /** What it can beside sending. */
+  can?: Pick<Channel, 'voiceNotes' | 'react' | 'reactions'>;
   /** What the channel may send; left out: as much as there is. */
   limits?: Partial<ChannelLimits>;
   /** The names under which people see the bot. */
@@ -199,6 +206,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...(options.names === undefined ? {} : { names: () => options.names ?? [] }),
     ...(options.recognisesResends ? { recognisesResends: true } : {}),
     ...(options.buttons ? { buttons: true } : {}),
+    ...options.can,
     status: () => ({ connected: true, since: 0, lastError: null }),
   };
   const { contextTokens = 100_000 } = options;
@@ -231,7 +239,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const personas = createPersonas({ groupsDir, clock, log: quietLog });
   const log = options.log ?? quietLog;
   const metrics = options.metrics ?? quietMetrics;
-  const common = { store, owner, channels, chatFiles, settings, clock, log, metrics };
+  const speech = options.speech ?? null;
+  const common = { store, owner, channels, chatFiles, speech, settings, clock, log, metrics };
   const deliver = createDeliver(common);
   const conversation = createConversation({
     ...common,
@@ -268,6 +277,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   return {
     ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, results },
     sayAside: (aside) => postSideMessage({ ...common, deliver, personas }, aside),
+    react: (reaction) => postReaction({ ...common, deliver, personas }, reaction),
     texts: () => sent.map(({ part }) => part.text),
     answer(changed) {
       reply = changed;

@@ -23,6 +23,7 @@ const UNKNOWN_HERE = {
   react: () => lacking('reactions by people'),
   remove: () => lacking('deletions by people'),
   typing: () => 0,
+  signs: () => [],
   onEvent: () => lacking('events'),
 };
 

@@ -4,7 +4,7 @@ import { invocationOf } from '../fakes/discord-commands.js';
 import { buttonsIn } from '../fakes/discord-components.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, Interaction, User } from '../fakes/discord-words.js';
-import type { Image, Person, Place, Platform, Saying } from './platform.js';
+import { type Image, type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
 const GUILD = '400000000000000000';
 /** What stands above a message that answers one through a webhook. */
@@ -109,10 +109,10 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
       discord.sent
         .filter(({ channelId, id }) => channelId === channelOf(place) && !removed.has(id))
         .filter(({ channelId, id, ephemeral }) => ephemeral || discord.message(channelId, id) !== null)
-        .map(({ id, channelId, content, files, replyTo, at, cut, answered, username }) => ({
+        .map(({ id, channelId, content, files, voiceSeconds, replyTo, at, cut, answered, username }) => ({
           id,
           text: content.replace(QUOTE, ''),
-          files: files.map(({ name }) => name),
+          files: voiceSeconds === null ? files.map(({ name }) => name) : [voiceNoteOf(voiceSeconds)],
           replyTo: replyTo ?? QUOTE.exec(content)?.groups?.id ?? null,
           at,
           cut: cut || !answered,
@@ -120,6 +120,10 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
           buttons: buttonsIn(discord.message(channelId, id)?.components).map(({ label }) => label),
           heading: /^\*\*([^*\n]+)\*\*(?:\n|$)/.exec(content)?.[1] ?? null,
         })),
+    signs: (place) =>
+      discord.reactions
+        .filter(({ channelId }) => channelId === channelOf(place))
+        .map(({ messageId, emoji }) => ({ on: messageId, emoji })),
     typing: (place) => discord.typing.filter((channelId) => channelId === channelOf(place)).length,
     onEvent: (listener) => void listeners.push(listener),
     chatId: (place) => `discord_${channelOf(place)}`,

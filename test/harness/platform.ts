@@ -36,7 +36,7 @@ export interface Shown {
   id: string;
   /** Its source as it was sent, with the platform's own marks where it has some. */
   text: string;
-  /** The names of its files. */
+  /** The names of its files; of a voice note what `voiceNoteOf` calls it. */
   files: string[];
   replyTo: string | null;
   /** When the platform took it, ms. */
@@ -49,6 +49,18 @@ export interface Shown {
   heading: string | null;
   /** The labels of the buttons below it, where the platform has buttons. */
   buttons?: string[];
+}
+
+/** A sign of ours on somebody's message. */
+export interface Sign {
+  /** The message's id. */
+  on: string;
+  emoji: string;
+}
+
+/** How a voice note is named that the platform shows as one. */
+export function voiceNoteOf(seconds: number): string {
+  return `voice note, ${Math.round(seconds)} s`;
 }
 
 /** Whose words it is, as people can see; null where only our account's name stands there. */
@@ -106,6 +118,8 @@ export interface Platform {
   knowsCommand?(text: string): boolean;
   /** What stands in a place from us, in order. */
   shown(place: Place): Shown[];
+  /** Which signs of ours stand on messages there. */
+  signs(place: Place): Sign[];
   /** How often we have shown there that we write. */
   typing(place: Place): number;
   /** What is shown there of a message that is being written, where that is no message yet. */

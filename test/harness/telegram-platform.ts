@@ -2,12 +2,12 @@
  * The fake Bot API as one of the platforms that the conversation script and the kills run on: with one bot, or with one
  * more for each of some personas.
  */
-import { startFakeTelegram } from '../fakes/telegram.js';
+import { type SentMessage, startFakeTelegram } from '../fakes/telegram.js';
 import type { Payload } from '../fakes/telegram-body.js';
 import { type Chat, group, type Saying as TelegramSaying } from '../fakes/telegram-chats.js';
 import { origins } from '../fakes/telegram-kinds.js';
 import { buttonsOf } from '../fakes/telegram-presses.js';
-import type { Image, Person, Place, Platform, Saying } from './platform.js';
+import { type Image, type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
 const LOOK_EVERY_MS = 1;
 
@@ -118,7 +118,7 @@ export async function telegramPlatform({
       sentIn(place).map((sent) => ({
         id: String(sent.messageId),
         text: sent.text,
-        files: sent.document === null ? [] : [sent.document.name],
+        files: filesOf(sent),
         replyTo: sent.replyTo === null ? null : String(sent.replyTo),
         at: sent.at,
         cut: sent.cut || !sent.answered,
@@ -126,6 +126,10 @@ export async function telegramPlatform({
         heading: headingOf(sent),
         buttons: buttonsOf(sent).map(({ text }) => text),
       })),
+    signs: (place) =>
+      telegram.reactions
+        .filter(({ chatId }) => chatId === chatIdOf(place))
+        .map(({ messageId, emoji }) => ({ on: String(messageId), emoji })),
     typing: (place) =>
       telegram
         .callsOf('sendChatAction')
@@ -143,6 +147,11 @@ export async function telegramPlatform({
       await telegram.close();
     },
   };
+}
+
+function filesOf({ document, voice }: SentMessage): string[] {
+  if (voice !== null) return [voiceNoteOf(voice.seconds)];
+  return document === null ? [] : [document.name];
 }
 
 function headingOf({ text, entities }: { text: string; entities: Payload[] }): string | null {

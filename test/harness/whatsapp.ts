@@ -5,7 +5,7 @@
  */
 import type { FakeWhatsApp, Group, SentMessage } from '../fakes/whatsapp.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
-import type { Person, Place, Platform } from './platform.js';
+import { type Person, type Place, type Platform, voiceNoteOf } from './platform.js';
 
 const LOOK_EVERY_MS = 10;
 /** Linking makes some hundred keys on both sides. */
@@ -96,6 +96,11 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
           speaker: null,
           heading: /^\*([^*\n]+)\*(?:\n|$)/.exec(sent.text)?.[1] ?? null,
         })),
+    signs(place) {
+      const chat = chatOf(place);
+      const ids = 'members' in chat ? [chat.id] : [chat.pn, chat.lid];
+      return whatsapp.reactions.filter(({ to }) => ids.includes(to)).map(({ on, emoji }) => ({ on, emoji }));
+    },
     typing(place) {
       const chat = chatOf(place);
       const ids = 'members' in chat ? [chat.id] : [chat.pn, chat.lid];
@@ -115,6 +120,7 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
   };
 }
 
-function filesOf({ file, kind }: SentMessage): string[] {
+function filesOf({ file, kind, voiceSeconds }: SentMessage): string[] {
+  if (voiceSeconds !== null) return [voiceNoteOf(voiceSeconds)];
   return file === null ? [] : [file.name ?? kind];
 }

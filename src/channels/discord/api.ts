@@ -28,7 +28,7 @@ export interface Call {
   path: string;
   query?: Record<string, string>;
   body?: unknown;
-  files?: { name: string; data: Buffer }[];
+  files?: { name: string; data: Buffer; contentType?: string }[];
   /** Paths that hold an interaction's token go without ours. */
   anonymous?: boolean;
 }

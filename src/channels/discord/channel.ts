@@ -27,6 +27,7 @@ import { compose, roomOf } from './outbound.js';
 import { read } from './payload.js';
 import { createPresses } from './presses.js';
 import { createQuotes } from './quotes.js';
+import { react } from './react.js';
 import { createResends } from './resend.js';
 import { edit, remove, send } from './send.js';
 import { createSession } from './session.js';
@@ -48,7 +49,7 @@ export interface DiscordParts {
 }
 
 export type Discord = Required<
-  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'react' | 'facesAlone'>
+  Omit<Channel, 'preview' | 'webhook' | 'mark' | 'findSent' | 'reactions' | 'facesAlone'>
 > &
   Pick<Channel, 'facesAlone'>;
 
@@ -125,7 +126,9 @@ export function createDiscord(given: DiscordParts): Discord {
       listening = listen(parts, receive, stopping.signal);
     },
 
+    voiceNotes: true,
     send: (to, part, sending) => send(sender, to, part, sending),
+    react: (to, id, emoji, { signal }) => react(base, to, id, emoji, signal),
     edit: (to, id, part, sending) => edit(sender, to, id, part, sending),
     remove: (to, id, sending) => remove(sender, to, id, sending),
 

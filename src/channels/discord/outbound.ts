@@ -5,6 +5,7 @@ import { discordLength, discordText } from '../markdown/discord.js';
 import { parse } from '../markdown/parse.js';
 import { type ActionRow, componentsOf } from './buttons.js';
 import { isSnowflake } from './snowflake.js';
+import { IS_VOICE_MESSAGE, type VoiceForm } from './voice-note.js';
 
 /** In characters (code points), with the markup. */
 const MAX_TEXT = 2000;
@@ -29,7 +30,9 @@ export interface Outgoing extends Words {
   nonce: string;
   /** As it is said through a webhook under this name, where it may be, or with the name before it where it may not. */
   authored?: { username: string; plain: Words; named: Words };
-  files: { name: string; data: Buffer }[];
+  files: { name: string; data: Buffer; contentType?: string }[];
+  /** What makes a voice message of its file, where the bot itself sends it. */
+  voice?: VoiceForm;
   earlierTries: number;
   createdAt: number;
 }
@@ -38,6 +41,8 @@ export interface Outgoing extends Words {
 export interface NewMessage extends Content {
   nonce: string;
   enforce_nonce: true;
+  flags?: number;
+  attachments?: VoiceForm['attachments'];
   message_reference?: { message_id: string; fail_if_not_exists: false };
 }
 
@@ -112,6 +117,22 @@ const LONGEST_NONCE = 25;
 export function nonceOf(key: string, createdAt: number): string {
   const nonce = `${key}.${createdAt.toString(36)}`;
   return nonce.length <= LONGEST_NONCE ? nonce : key;
+}
+
+/** A voice message has no words beside it: with any, it is a file. */
+export function withVoice(message: NewMessage, voice: VoiceForm | undefined): NewMessage {
+  if (voice === undefined || message.content !== undefined) return message;
+  return { ...message, ...voice, flags: (message.flags ?? 0) | voice.flags };
+}
+
+export function isVoice({ attachments }: NewMessage): boolean {
+  return attachments !== undefined;
+}
+
+/** For a voice message that is refused as such: the recording as a file. */
+export function withoutVoice({ flags = 0, attachments: _drawn, ...rest }: NewMessage): NewMessage {
+  const others = flags & ~IS_VOICE_MESSAGE;
+  return others === 0 ? rest : { ...rest, flags: others };
 }
 
 /** For a message that is refused for what it answers. */

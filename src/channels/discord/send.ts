@@ -15,6 +15,7 @@ import {
   contentOf,
   fits,
   isShort,
+  isVoice,
   type NewMessage,
   newMessage,
   nonceOf,
@@ -22,6 +23,8 @@ import {
   pieces,
   roomOf,
   withoutReference,
+  withoutVoice,
+  withVoice,
 } from './outbound.js';
 import { read } from './payload.js';
 import { type Quotes, quoted } from './quotes.js';
@@ -29,6 +32,7 @@ import type { Resends } from './resend.js';
 import { isSnowflake } from './snowflake.js';
 import type { SaidBy, Speaker } from './speak.js';
 import type { Uploads } from './uploads.js';
+import { type VoiceForm, voiceForm } from './voice-note.js';
 
 export interface Sender extends Base {
   options: DiscordOptions;
@@ -68,7 +72,9 @@ export async function send(
     const text = withEmptyNote(below.text, file);
     return sendOne(sender, to, { ...below, text }, [], last);
   }
-  const result = await sendOne(sender, to, below, [{ name: file.name, data: bytes }], last);
+  const voice = voiceForm(file);
+  const sent = { name: file.name, data: bytes, ...(voice && { contentType: 'audio/ogg' }) };
+  const result = await sendOne(sender, to, below, [sent], last, voice);
   if (result.kind !== 'refused' || !('isTooLarge' in result)) return result;
   sender.uploads.noteRefused(to, bytes.length);
   return { kind: 'refused', reason: result.reason };
@@ -80,6 +86,7 @@ async function sendOne(
   part: Part,
   files: Outgoing['files'],
   options: SendOptions,
+  voice: VoiceForm | null = null,
 ): Promise<SendResult> {
   const { answers, resends, speaker, quotes } = sender;
   const { replyTo, key, earlierTries, createdAt, signal } = options;
@@ -102,6 +109,7 @@ async function sendOne(
     createdAt,
     content,
     heading: content.length - said.length,
+    ...(voice && { voice }),
     ...(author === null
       ? {}
       : {
@@ -139,7 +147,7 @@ async function post(
   replyTo: string | null,
   signal: AbortSignal,
 ): Promise<SendResult> {
-  let body: NewMessage = newMessage(content, message.nonce, replyTo);
+  let body: NewMessage = withVoice(newMessage(content, message.nonce, replyTo), message.voice);
   for (;;) {
     try {
       const path = `/channels/${message.room}/messages`;
@@ -159,6 +167,11 @@ async function post(
       return { kind: 'sent', platformMessageId: answer.id };
     } catch (error) {
       const failure = failureOf(error);
+      if (isVoice(body) && isRefusal(failure)) {
+        log.debug({ channel: 'discord', reason: failure.reason }, 'a voice message is sent as a file');
+        body = withoutVoice(body);
+        continue;
+      }
       const isReference =
         failure.code === CODE.noHistoryToReplyTo ||
         (failure.code === CODE.invalidForm && failure.reason.includes('message_reference'));

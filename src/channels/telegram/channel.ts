@@ -19,6 +19,7 @@ import { createNewest } from './newest.js';
 import type { TelegramOptions } from './options.js';
 import { compose } from './outbound.js';
 import { createPresses } from './presses.js';
+import { createReacting } from './reactions.js';
 import { withSource } from './rich-reply.js';
 import { createSending } from './send.js';
 import { createWebhook } from './webhook.js';
@@ -28,6 +29,7 @@ type Capability =
   | 'remove'
   | 'mark'
   | 'findSent'
+  | 'react'
   | 'setTyping'
   | 'fetch'
   | 'names'
@@ -72,9 +74,11 @@ export function createTelegram(
 
   const channel: Telegram = {
     ...sending,
+    ...createReacting({ bots }),
     ...createFinding({ bots, newest, clock }),
     ...(options.streaming === 'draft' ? { preview } : {}),
     name: 'telegram',
+    voiceNotes: true,
     limits: {
       messagesPerSecond: options.messagesPerSecond,
       perChatBurst: options.perChatBurst,

@@ -131,6 +131,11 @@ export function isKindRefused(failure: Failure): boolean {
   return code === 400 && /photo|image|dimension|voice|wrong (file|type)|file/i.test(description);
 }
 
+/** Whoever is there takes nothing of this kind (VOICE_MESSAGES_FORBIDDEN). */
+export function isUnwanted({ code, description }: Failure): boolean {
+  return code === 400 && /forbidden/i.test(description);
+}
+
 /** This bot is not in the chat, or may not write there: another one of ours may. */
 export function isNotThere({ code, description, migratedTo }: Failure): boolean {
   if (migratedTo !== null) return false;

@@ -17,6 +17,7 @@ import {
   isLockedOut,
   isNotModified,
   isNotThere,
+  isUnwanted,
   sendResult,
 } from './failure.js';
 import { messageIdOf, numberFor, readMessageId } from './message-id.js';
@@ -33,6 +34,7 @@ import {
 import { isPhoto } from './picture.js';
 import { type RichMessage, richMessage } from './rich-reply.js';
 import { createRichSending, type RichSending } from './rich-send.js';
+import { isVoiceNote, voiceRequest } from './voice-note.js';
 
 /** Of how many messages it is remembered that their words went out before their file. */
 const MOST_SAID = 1_000;
@@ -223,29 +225,28 @@ async function sendBy(
 async function sendFile(
   bot: Bot,
   request: SendRequest,
-  { name, voiceSeconds }: OutgoingFile,
+  file: OutgoingFile,
   { bytes, signal }: { bytes: Buffer; signal: AbortSignal },
 ): Promise<Sent> {
   const limits = { signal, bytes: bytes.length, mostText: MAX_CAPTION };
   // Each upload needs its own.
-  const input = () => new InputFile(bytes, formName(name));
-  const special =
-    voiceSeconds !== undefined
-      ? await bot.api.send(
-          request,
-          (raw, each, ended) =>
-            raw.sendVoice({ ...captionRequest(each), voice: input(), duration: voiceSeconds }, ended),
-          limits,
-        )
-      : isPhoto(bytes)
-        ? await bot.api.send(
-            request,
-            (raw, each, ended) => raw.sendPhoto({ ...captionRequest(each), photo: input() }, ended),
-            limits,
-          )
-        : null;
-  if (special !== null && !('failure' in special && isKindRefused(special.failure))) {
-    return sentBy(bot, special);
+  const input = () => new InputFile(bytes, formName(file.name));
+  if (isVoiceNote(file)) {
+    const spoken = await bot.api.send(
+      request,
+      (raw, each, ended) => raw.sendVoice(voiceRequest(each, bytes, file), ended),
+      limits,
+    );
+    const isDocument = 'failure' in spoken && isKindRefused(spoken.failure) && !isUnwanted(spoken.failure);
+    // A chat, or a person, that wants no voice notes wants them of no other bot either.
+    if (!isDocument) return { result: sentBy(bot, spoken).result };
+  } else if (isPhoto(bytes)) {
+    const shown = await bot.api.send(
+      request,
+      (raw, each, ended) => raw.sendPhoto({ ...captionRequest(each), photo: input() }, ended),
+      limits,
+    );
+    if (!('failure' in shown && isKindRefused(shown.failure))) return sentBy(bot, shown);
   }
   const asDocument = await bot.api.send(
     request,

@@ -8,6 +8,7 @@ import type { Channel, ChannelLimits, Part, Receive, Recipient } from '../../cor
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
+import { reactionText } from '../../core/transcript.js';
 import { onAbort } from '../kit/abort.js';
 import { findFile } from '../kit/outgoing.js';
 import { createState } from '../kit/state.js';
@@ -130,6 +131,14 @@ export function createTerminal(options: TerminalOptions): Terminal {
       try {
         await dialogue.show(personaName, asText(part));
         return { kind: 'sent', platformMessageId: options.newId() };
+      } catch (error) {
+        return { kind: 'refused', reason: `nobody reads the terminal chat: ${describe(error)}` };
+      }
+    },
+    async react(_to, _id, emoji, { personaName }) {
+      try {
+        await dialogue.show(personaName, { text: reactionText(emoji), marks: [] });
+        return { kind: 'sent', platformMessageId: '' };
       } catch (error) {
         return { kind: 'refused', reason: `nobody reads the terminal chat: ${describe(error)}` };
       }

@@ -3,7 +3,7 @@
  * parts, and holds no rule of its own.
  */
 import type { proto } from '@whiskeysockets/baileys';
-import type { Channel } from '../../core/channel.js';
+import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
 import { describe, Fault } from '../../core/errors.js';
 import { onAbort } from '../kit/abort.js';
@@ -24,6 +24,7 @@ import { type LoginParts, logIn } from './login.js';
 import type { WhatsAppOptions } from './options.js';
 import { compose } from './outbound.js';
 import { markOf, messageId } from './own-ids.js';
+import { reactionTo } from './react.js';
 import { createReadReceipts } from './receipts.js';
 import { createReconnecting } from './reconnect.js';
 import { send } from './send.js';
@@ -34,7 +35,7 @@ type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
   onQr(text: string): void;
 };
 
-type Members = 'setTyping' | 'fetch' | 'isAdministrator' | 'survives' | 'check';
+type Members = 'react' | 'setTyping' | 'fetch' | 'isAdministrator' | 'survives' | 'check';
 export type WhatsApp = Channel & Required<Pick<Channel, Members>>;
 
 /** How much of what was sent is remembered, beside what the store keeps. */
@@ -100,6 +101,22 @@ export function createWhatsApp(host: Host): WhatsApp {
     return connection;
   }
 
+  async function sendNow(
+    to: Recipient,
+    part: Part,
+    { replyTo, key, signal }: SendOptions,
+    content?: proto.IMessage,
+  ): Promise<SendResult> {
+    const connection = connections.open();
+    if (connection === null) {
+      const why = status.status().lastError ?? 'not connected yet';
+      return { kind: 'unreachable', reason: `no connection to WhatsApp: ${why}`, taken: 'no' };
+    }
+    const mark = markOf(connection.credentials.auth.creds.signedIdentityKey.public);
+    const id = messageId(mark, key);
+    return send(sender, connection, to, part, { id, replyTo, signal, ...(content && { content }) });
+  }
+
   return {
     name: 'whatsapp',
     recognisesResends: true,
@@ -120,19 +137,15 @@ export function createWhatsApp(host: Host): WhatsApp {
       running = connections.run();
     },
 
-    async send(to, part, options) {
-      const { replyTo, key, signal } = options;
-      const connection = connections.open();
-      if (connection === null) {
-        const why = status.status().lastError ?? 'not connected yet';
-        return { kind: 'unreachable', reason: `no connection to WhatsApp: ${why}`, taken: 'no' };
-      }
-      const mark = markOf(connection.credentials.auth.creds.signedIdentityKey.public);
-      return send(sender, connection, to, named(part, options), {
-        id: messageId(mark, key),
-        replyTo,
-        signal,
-      });
+    voiceNotes: true,
+
+    send: (to, part, options) => sendNow(to, named(part, options), options),
+
+    async react(to, id, emoji, options) {
+      const content = reactionTo(cache, to, id, emoji, clock.now());
+      if (content === null)
+        return { kind: 'refused', reason: `WhatsApp’s message ${id} is not known any more` };
+      return sendNow(to, { text: '', marks: [] }, { ...options, replyTo: null }, content);
     },
 
     async stop() {

@@ -48,6 +48,7 @@ export function messageContent(part: Part, bytes: Buffer | null): AnyMessageCont
   const { file } = part;
   // Without a preview: the gateway does not open addresses that a model wrote.
   if (file === undefined || bytes === null) return { text: words, linkPreview: null };
+  if (file.voiceSeconds !== undefined && bytes.length > 0) return voiceNote(bytes, file.voiceSeconds);
   if (bytes.length === 0) return { text: withEmptyNote(words, file), linkPreview: null };
   const caption = words.trim() === '' ? {} : { caption: words };
   const picture = PICTURES.find(({ begins }) => begins.every((byte, at) => bytes[at] === byte));
@@ -58,3 +59,20 @@ export function messageContent(part: Part, bytes: Buffer | null): AnyMessageCont
     picture?.mimetype ?? MIME_TYPES[extname(file.name).toLowerCase()] ?? 'application/octet-stream';
   return { document: bytes, fileName: file.name, mimetype, ...caption };
 }
+
+/** What phones record in, and so play as a voice note. It has no words below it. */
+function voiceNote(audio: Buffer, seconds: number): AnyMessageContent {
+  const waveform = new Uint8Array(WAVE_POINTS).fill(WAVE_HEIGHT);
+  const mimetype = 'audio/ogg; codecs=opus';
+  return {
+    audio,
+    ptt: true,
+    seconds: Math.max(1, Math.round(seconds)),
+    mimetype,
+    waveform,
+  } as AnyMessageContent;
+}
+
+/** How loud it was is not known: a line of one height, of up to 100. */
+const WAVE_POINTS = 64;
+const WAVE_HEIGHT = 30;

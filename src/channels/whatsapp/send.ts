@@ -50,9 +50,15 @@ export async function send(
   { socket, acks }: Connection,
   to: Recipient,
   part: Part,
-  options: { id: string; replyTo: string | null; signal: AbortSignal },
+  options: {
+    id: string;
+    replyTo: string | null;
+    /** Sent as it is, instead of the part. */
+    content?: proto.IMessage;
+    signal: AbortSignal;
+  },
 ): Promise<SendResult> {
-  const { id, signal } = options;
+  const { id, content: given, signal } = options;
   if (signal.aborted) return unreachable('the gateway stops');
   let bytes: Buffer | null = null;
   if (part.file !== undefined) {
@@ -62,11 +68,14 @@ export async function send(
   }
   const { ack, forget } = acks.expect(id);
   async function write(): Promise<Outcome> {
-    const content = await contentOf(sender.log, socket, part, bytes);
-    const message = messageOf(sender, socket, to, content, options);
+    const message = given ?? (await written());
     sender.sent.set(id, message);
     await socket.relayMessage(to.address, message, { messageId: id });
     return answered;
+  }
+  async function written(): Promise<proto.IMessage> {
+    const content = await contentOf(sender.log, socket, part, bytes);
+    return messageOf(sender, socket, to, content, options);
   }
   const answered = ack.then((said): Outcome => ({ kind: 'done', ack: said }));
   try {

@@ -10,6 +10,7 @@ import { start } from './start.js';
 import { status } from './status.js';
 import { stop } from './stop.js';
 import { usage } from './usage.js';
+import { voice } from './voice.js';
 import { whoami } from './whoami.js';
 
 export const COMMANDS: readonly Command[] = [
@@ -18,6 +19,7 @@ export const COMMANDS: readonly Command[] = [
   persona,
   memory,
   archive,
+  voice,
   stop,
   status,
   usage,

@@ -55,5 +55,5 @@ export function answerTools({ toolsFor }: Pick<Services, 'toolsFor'>, subject: S
 }
 
 function turnOf({ chat, personaId }: Subject) {
-  return { chatId: chat.id, personaId, senderId: '', channel: chat.channel };
+  return { chatId: chat.id, personaId, senderId: '', channel: chat.channel, chatKind: chat.kind };
 }

@@ -60,7 +60,7 @@ export async function prepare(
   if (TIERS.every((tier) => before[tier] === '') && days.length === 0) return null;
   const draft = draftOf(memory, before);
   const turn = { kind: 'flush', chatId: chat.id, personaId, senderId: '', channel: chat.channel } as const;
-  const tools = services.toolsFor({ ...turn, draft: draft.memory });
+  const tools = services.toolsFor({ ...turn, chatKind: chat.kind, draft: draft.memory });
   const messages = consolidationRequest({
     name: personaName(personas, personaId),
     today: zone.date(clock.now()),

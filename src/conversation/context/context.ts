@@ -75,7 +75,7 @@ export async function buildContext(
   const window = await copies.read({
     room,
     revision: ask.revision,
-    perspective: perspectiveOf(services, personaId, personas),
+    perspective: perspectiveOf(services, personaId, personas, ask.tools),
     names: personas.map(({ id, name }) => `${id}=${name}`).join('\n'),
     limit: compactAfterMessages * ROWS_PER_WINDOW,
     overheard: overheardMessages,

@@ -4,10 +4,10 @@ import type { Zone } from '../../core/dates.js';
 import { element, elementAround, escaped } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
-import type { Step, StoredMessage } from '../../core/transcript.js';
+import { isOfPerson, type Step, type StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage } from '../../core/view.js';
 import { albumsOf, asOne } from './albums.js';
-import { retold } from './retold.js';
+import { reactionLine, retold } from './retold.js';
 
 /** Inserted where a turn ended without an answer. */
 const UNANSWERED = '(I gave no answer to this.)';
@@ -22,6 +22,8 @@ export const LOOK_AHEAD = 20;
 export interface Perspective {
   personaId: PersonaId;
   zone: Zone;
+  /** Whether it may point to messages of people: then they are named by their ids. */
+  namesIds: boolean;
   /** The names of other personas. */
   nameOf(personaId: PersonaId): string;
 }
@@ -64,6 +66,8 @@ export function entryOf(
 ): Entry {
   if (message.author.kind === 'persona' && message.author.id === perspective.personaId) {
     const worked = steps ? retold(steps, OLD_RESULT_CHARS) : [];
+    // A reaction alone: as words of its own, the model would write such a line instead of reacting.
+    if (message.reaction) return worked.length > 0 ? worked : [reactionLine(message.text)];
     return [...worked, { role: 'assistant', content: message.text, calls: [] }];
   }
   const said = userMessage(userLine(message, perspective), images);
@@ -135,8 +139,9 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
     ? `${element('in_reply_to', { sender: replyTo.senderName }, quote(replyTo.text))}\n`
     : '';
   const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
+  const id = perspective.namesIds && isOfPerson(message) ? { id: String(message.id) } : {};
   const edited = message.edited ? { changes: 'an earlier message' } : {};
-  return `${quoted}${elementAround('user_message', { sender, at, ...edited }, insideOf(message))}`;
+  return `${quoted}${elementAround('user_message', { sender, at, ...id, ...edited }, insideOf(message))}`;
 }
 
 function insideOf({ text, forwardedFrom }: StoredMessage): string {

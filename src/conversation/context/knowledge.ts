@@ -79,7 +79,7 @@ export async function gatherKnowledge(
   const tiers = [1, 2, 3] as const;
   return {
     persona,
-    perspective: perspectiveOf({ zone }, personaId, personas),
+    perspective: perspectiveOf({ zone }, personaId, personas, tools),
     system: systemPrompt(frame, standing.shown),
     standing,
     memoryNow: memoryNow(changes),
@@ -92,8 +92,10 @@ export function perspectiveOf(
   { zone }: Pick<Services, 'zone'>,
   personaId: PersonaId,
   personas: Persona[],
+  { tools }: Pick<ToolSet, 'tools'>,
 ): Perspective {
-  return { personaId, zone, nameOf: (id) => personaName(personas, id) };
+  const namesIds = tools.some(({ name }) => name === 'react');
+  return { personaId, zone, namesIds, nameOf: (id) => personaName(personas, id) };
 }
 
 /** A persona whose file vanished after it was addressed still answers, under its id. */
@@ -104,6 +106,7 @@ function nameless(id: PersonaId): Persona {
     model: null,
     temperature: null,
     avatar: null,
+    voice: null,
     aliases: [],
     from: null,
     character: '',

@@ -16,10 +16,11 @@ import { type Budget, createBudget } from './budget.js';
 import { attemptOf, isBlank, noteShown, recipientOf, type Sender, sendOne } from './send-one.js';
 import { createShowing, type Showing } from './showing.js';
 import { type Looked, lookFor } from './uncertain.js';
+import { discardVoiceNote, withVoiceNote } from './voice-note.js';
 
 type DeliverServices = Pick<
   Services,
-  'store' | 'owner' | 'channels' | 'chatFiles' | 'settings' | 'clock' | 'log' | 'metrics'
+  'store' | 'owner' | 'channels' | 'chatFiles' | 'speech' | 'settings' | 'clock' | 'log' | 'metrics'
 >;
 
 export interface Deliver {
@@ -166,20 +167,27 @@ export function createDeliver(services: DeliverServices): Deliver {
       return true;
     }
     if (await saysItIsLate(delivery, channel)) return true;
+    const ready = await withVoiceNote(services, delivery, draining.signal);
+    if (ready === null) return !draining.signal.aborted;
     await clock.sleep(budget.reserveChat(chatId, delivery.kind, clock.now()), stopping.signal);
     await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
     // The inbox must be on the disk before an answer leaves: after a power cut, a lost message would be answered again.
     await store.durable();
     const begun = isSeen ? leaseOf(services) : attemptOf(services, channel, recipientOf(delivery));
     const attempt = { ...begun, earlierTries: delivery.attempts };
-    if (stopping.signal.aborted || !(await store.sending(id, attempt))) return true;
-    await sendOne(sender, delivery, channel);
+    if (stopping.signal.aborted) return true;
+    const isClaimed = await store.sending(id, attempt);
+    // One that is not to be sent any more was dropped meanwhile.
+    const isOver = !isClaimed || (await sendOne(sender, ready, channel));
+    if (isOver) await discardVoiceNote(services, delivery);
     return true;
   }
 
   /** Posts a notice before an entry that has waited too long, once. True when the notice goes first. */
   async function saysItIsLate(delivery: Delivery, channel: Channel): Promise<boolean> {
-    const { id, chatId, address, threadId, kind, part, shown, speaker } = delivery;
+    const { id, chatId, address, threadId, kind, part, shown, speaker, body } = delivery;
+    // What follows a text, which said so itself.
+    if (body.speech !== undefined || body.reaction !== undefined) return false;
     const waited = clock.now() - delivery.createdAt;
     if (waited <= services.settings.maxAgeMs || part !== 0 || shown || delivery.origin.startsWith('late:')) {
       return false;

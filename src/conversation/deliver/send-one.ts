@@ -31,6 +31,7 @@ export function attemptOf(
 /** Whether the entry is finished; false when it has to be tried again. */
 export async function sendOne(sender: Sender, delivery: Delivery, channel: Channel): Promise<boolean> {
   const { shown } = delivery;
+  if (delivery.body.reaction !== undefined) return reactTo(sender, delivery, delivery.body.reaction, channel);
   if (channel.edit && shown && shown.platformMessageId !== null) {
     return complete(sender, delivery, shown.platformMessageId, channel);
   }
@@ -42,6 +43,29 @@ export async function sendOne(sender: Sender, delivery: Delivery, channel: Chann
     return complete(sender, delivery, result.platformMessageId, channel);
   }
   return note(sender, () => settle(sender, delivery, result));
+}
+
+/** A reaction is no message, so it has no id that anybody could answer. */
+async function reactTo(
+  sender: Sender,
+  delivery: Delivery,
+  { platformMessageId, emoji }: NonNullable<Part['reaction']>,
+  channel: Channel,
+): Promise<boolean> {
+  const options = optionsOf(sender, delivery);
+  const result: SendResult = (await channel.react?.(
+    recipientOf(delivery),
+    platformMessageId,
+    emoji,
+    options,
+  )) ?? {
+    kind: 'refused',
+    reason: `there are no reactions on ${channel.name}`,
+  };
+  // It can always be repeated.
+  if (result.kind === 'unreachable') result.taken = 'no';
+  const noted = result.kind === 'sent' ? { ...result, platformMessageId: '' } : result;
+  return note(sender, () => settle(sender, delivery, noted));
 }
 
 /** The final text is already shown: only records it as sent. */
@@ -178,6 +202,6 @@ export function recipientOf({ address, threadId, kind }: Delivery): Recipient {
 }
 
 /** An empty part: what was shown of it has to be removed. */
-export function isBlank({ text, file }: Part): boolean {
-  return text === '' && file === undefined;
+export function isBlank({ text, file, speech, reaction }: Part): boolean {
+  return text === '' && file === undefined && speech === undefined && reaction === undefined;
 }

@@ -14,6 +14,7 @@ import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
 import { attemptOf } from '../deliver/send-one.js';
 import { type Live, NOT_LIVE } from '../deliver/showing.js';
+import { spokenReply } from '../deliver/voice-note.js';
 import { greet } from '../greeting.js';
 import { appearanceOf, presentIn } from '../participants.js';
 import { stepMessages } from '../turn/steps.js';
@@ -48,6 +49,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     personaId,
     senderId,
     channel: chat.channel,
+    chatKind: chat.kind,
   });
   const subject = { chat, room, personaId, personas };
   let { revision } = work;
@@ -140,6 +142,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   const finished = await finish(services, work, {
     outcome: fault ? 'failed' : 'answered',
     text: fault ? fault.sentence : outcome.kind === 'answered' ? outcome.text : '',
+    wordless: (outcome.kind === 'answered' && outcome.wordless) || null,
     speaker: context.persona.name,
     lateByHours,
     usage: outcome.usage,
@@ -163,6 +166,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   await finish(services, work, {
     outcome: 'parked',
     text: sentenceOf(new Fault('internal', 'parked')),
+    wordless: null,
     speaker: personaName(work.personas, personaId),
     lateByHours: null,
     usage: null,
@@ -175,6 +179,8 @@ interface Ending extends Pick<Context, 'promptMemory'> {
   outcome: 'answered' | 'failed' | 'parked';
   /** What the persona said, or the error sentence of a turn that failed. */
   text: string;
+  /** What it did instead of saying anything; null if it spoke. */
+  wordless: string | null;
   speaker: string;
   lateByHours: number | null;
   usage: Usage | null;
@@ -192,9 +198,10 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
   const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
-  const late = isAnswered ? ending.lateByHours : null;
+  const late = isAnswered && ending.wordless === null ? ending.lateByHours : null;
   const said = { ...saidBy(work, ending.speaker, late), note: await savedNote(services, chat, turn) };
   const deliveries = replyOf(channel, said, ending.text);
+  if (isAnswered) deliveries.push(...spokenReply(services, work, ending.text, deliveries));
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
   try {
@@ -202,7 +209,8 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
       claim,
       turnId: turn.id,
       outcome: ending.outcome,
-      reply: isAnswered ? ending.text : null,
+      reply: isAnswered ? (ending.wordless ?? ending.text) : null,
+      wordless: ending.wordless !== null,
       hearers: [...new Set([...presentIn(chat, personas), ...(work.exchange?.party ?? [])])],
       addressed,
       exchange,
@@ -269,7 +277,8 @@ function waitedTooLong(batch: StoredMessage[], startedAt: number, maxAgeMs: numb
 /** The reason why there is no reply; null when there is one. */
 function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
   if (outcome.kind === 'failed') return outcome.fault;
-  return outcome.text === '' ? new Fault('model_empty', 'no words') : null;
+  const isSilent = outcome.text === '' && outcome.wordless === undefined;
+  return isSilent ? new Fault('model_empty', 'no words') : null;
 }
 
 /** The server's token count for the turn's last request, next to our estimate of the same request. */

@@ -29,3 +29,14 @@ export function stepMessages(steps: Step[], resultChars = Number.POSITIVE_INFINI
     ];
   });
 }
+
+/** A model that has said everything along with its tool calls may end with an empty answer. */
+export function wordsBeside(steps: Step[]): string {
+  const said = steps.flatMap((step) => (step.kind === 'answer' ? [step.text.trim()] : []));
+  return [...new Set(said)].filter((text) => text !== '').join('\n\n');
+}
+
+/** What calls have done that may stand for an answer; empty if there is none. */
+export function saidByCalls(steps: Step[]): string {
+  return steps.flatMap((step) => (step.kind === 'result' && step.said ? [step.said] : [])).join('\n');
+}

@@ -22,7 +22,7 @@ import type {
 import type { Persona } from '../../core/persona.js';
 import type { AnyTool, Authorisation, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
-import { INTERRUPTED, stepMessages } from './steps.js';
+import { INTERRUPTED, saidByCalls, stepMessages, wordsBeside } from './steps.js';
 import { checkArguments } from './tools.js';
 import { addedUsage, countTokens, spentOn } from './usage.js';
 
@@ -60,7 +60,15 @@ export interface TurnAsk {
 
 export type TurnOutcome =
   /** `cut`: a request of it was read only in part by the model server. */
-  | { kind: 'answered'; text: string; usage: Usage | null; last: Usage | null; cut?: true }
+  | {
+      kind: 'answered';
+      text: string;
+      /** Set where there are no words: what was done instead of an answer. */
+      wordless?: string;
+      usage: Usage | null;
+      last: Usage | null;
+      cut?: true;
+    }
   | { kind: 'failed'; fault: Fault; usage: Usage | null }
   /** A call waits for an outside result; the step is stored. */
   | ({ kind: 'suspended' } & Wait)
@@ -117,7 +125,9 @@ function answered(
 ): TurnOutcome {
   const text = last.text.trim() || wordsBeside(steps);
   const whole = last.truncated && last.text.trim() !== '' ? text + CUT_OFF : text;
-  return { kind: 'answered', text: whole, usage, last: last.usage, ...(cut && { cut }) };
+  const done = whole === '' ? saidByCalls(steps) : '';
+  const wordless = done === '' ? {} : { wordless: done };
+  return { kind: 'answered', text: whole, ...wordless, usage, last: last.usage, ...(cut && { cut }) };
 }
 
 async function askModel(
@@ -283,12 +293,7 @@ const CALLS_UNSEEN =
 /** Ends a reply that even a second request did not bring to its end. */
 const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
 
-/** A model that has said everything along with its tool calls may end with an empty answer. */
-function wordsBeside(steps: Step[]): string {
-  const said = steps.flatMap((step) => (step.kind === 'answer' ? [step.text.trim()] : []));
-  return [...new Set(said)].filter((text) => text !== '').join('\n\n');
-}
-
 function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
-  return wordsBeside(steps) !== '' || (isUnread === true && steps.some(({ kind }) => kind === 'result'));
+  if (wordsBeside(steps) !== '' || saidByCalls(steps) !== '') return true;
+  return isUnread === true && steps.some(({ kind }) => kind === 'result');
 }

@@ -13,16 +13,17 @@ type ReceivedChat = Extract<Receipt, { kind: 'message' | 'command' }>['chat'];
 
 /** A chat's row, also in statements that join it with a room. */
 export const CHAT_COLUMNS = `chat.id as chatId, ${columns(
-  'channel account address moves kind title activePersona invited away',
+  'channel account address moves kind title activePersona invited away voice',
   'chat',
 )}`;
 export type ChatRow = Omit<Row<typeof chat>, 'id'> & { chatId: ChatId };
 
 export function toChat(row: ChatRow): ChatRecord {
-  const { chatId: id, channel, account, address, kind, title, activePersona, invited, away } = row;
+  const { chatId: id, channel, account, address, kind, title, activePersona, invited, away, voice } = row;
   const record: ChatRecord = { id, channel, account, address, kind, title, activePersona };
   if (invited !== null) record.invited = JSON.parse(invited);
   if (away !== null) record.away = JSON.parse(away);
+  if (voice !== null) record.voice = voice;
   return record;
 }
 
@@ -39,6 +40,7 @@ export function chatsOf({ raw, memory }: Connection) {
     raw.prepare<[object]>(`update chat set ${assigned(names)} where id = @id`);
   const refresh = update('account address kind title');
   const move = update('address moves');
+  const setVoice = update('voice');
   const setWhoAttends = update('activePersona invited away');
   const leave = raw.prepare<[object]>(`
     ${insertInto('left_address', 'chatId address moves')} on conflict do nothing`);
@@ -95,6 +97,10 @@ export function chatsOf({ raw, memory }: Connection) {
       comeBack.run({ id, address });
       move.run({ id, address, moves: row.moves + 1 });
       readdress.run({ id, address });
+      touch(id);
+    },
+    setVoice(id: ChatId, voice: 'on' | 'off'): void {
+      setVoice.run({ id, voice });
       touch(id);
     },
     /** Changes who takes part. */

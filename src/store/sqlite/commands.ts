@@ -83,6 +83,9 @@ export function commandStore(
       case 'leave':
         attend(effect, 'away');
         return null;
+      case 'voice':
+        chats.setVoice(effect.chatId, effect.voice);
+        return null;
       case 'undone':
         undo.run(effect.versionId);
         return null;

@@ -121,7 +121,7 @@ export const message = sqliteTable(
     twin: text('twin'),
     /** Written by a bot. */
     bot: flag('bot').notNull().default(false),
-    /** A reaction to a persona's message. */
+    /** A reaction, to a persona's message or instead of a persona's answer. */
     reaction: flag('reaction').notNull().default(false),
     /** Whose words a forward holds, empty if that is not known; null if it is none. */
     forwardedFrom: text('forwarded_from'),

@@ -112,8 +112,9 @@ export function turnStore(
         if (reply === null) {
           leave.run({ room, exchange: asJson(finish.exchange) });
         } else {
-          const { addressed, hearers } = finish;
-          const id = speak(row, { room, personaId, text: reply, turnId, addressed, hearers, now });
+          const { addressed, hearers, wordless = false } = finish;
+          const said = { room, personaId, text: reply, wordless, turnId, addressed, hearers, now };
+          const id = speak(row, said);
           const { exchange } = finish;
           const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
           leaveAfterWord.run({ room, exchange: asJson(goesOn), personaId, now, id });

@@ -55,6 +55,21 @@ export function commandContract(under: StoreUnderTest): void {
       expect(await under.store.takeCommand(999, lease())).toBeNull();
     });
 
+    it('set whether replies in a chat are spoken, for all its threads, and no other chat’s', async () => {
+      await receive(under.store, [message('1', 'hi', { chat: chatAt('test_2') })]);
+      const voice = async (chatId = CHAT) => (await under.store.chat(chatId))?.voice;
+      const first = await taken(`${CHAT}/9`);
+      expect(await voice()).toBeUndefined();
+      await end(first.id, [{ kind: 'voice', chatId: CHAT, voice: 'on' }]);
+      expect(await voice()).toBe('on');
+      await end((await taken()).id, [{ kind: 'voice', chatId: CHAT, voice: 'off' }]);
+      expect(await voice()).toBe('off');
+      await receive(under.store, [message('2', 'hi')]);
+      expect((await looked(under.store)).chat.voice).toBe('off');
+      expect(await (await under.another()).chat(CHAT)).toMatchObject({ voice: 'off' });
+      expect(await voice('test_2')).toBeUndefined();
+    });
+
     it('may say something in a persona’s name, in a room where nobody has written yet', async () => {
       const stored = await taken(`${CHAT}/9`);
       const greet = { room: `${CHAT}/9`, personaId: 'luna', text: 'Hey.', hearers: ['luna'] };

@@ -222,6 +222,17 @@ export function keepingContract(under: StoreUnderTest): void {
       expect(await count()).toEqual({ messages: 0, others: 0 });
     });
 
+    it('go from what is still to be spoken', async () => {
+      const speech = { text: `I live in ${WORDS}.`, voice: 'alloy' };
+      await receive(under.store, [message('1', 'say it')]);
+      const turn = await begun(under.store, 't1');
+      const body = { text: '', marks: [], speech };
+      const origin = 'tool:t1:voice';
+      await finish(under.store, turn, 't1', { deliveries: [delivery(origin, '', { body })] });
+      await erase();
+      expect((await nextOf(under.store))?.body.speech).toEqual({ text: 'I live in ….', voice: 'alloy' });
+    });
+
     it('go from quotations in replies, which name their author still', async () => {
       const replyTo = { platformMessageId: '7', senderName: 'Ann', text: `in ${WORDS}`, ours: false };
       await receive(under.store, [message('1', 'really?', { replyTo })]);

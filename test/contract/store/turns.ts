@@ -107,6 +107,21 @@ export function turnContract(under: StoreUnderTest): void {
   });
 
   describe('turns', () => {
+    it('may end in a reaction, which all who are there hear, and which is told from words', async () => {
+      await receive(under.store, [message('1', 'good news')]);
+      const turn = await begun(under.store, 't1', { hearers: ['luna'] });
+      const hearers = ['default', 'luna'];
+      await finish(under.store, turn, 't1', { reply: '(reacts with 👍)', wordless: true, hearers });
+      for (const personaId of hearers) {
+        const ask = { room: CHAT, personaId, limit: 9, overheard: 9, except: [] };
+        const { messages } = await under.store.window(ask);
+        expect(messages.at(-1)).toMatchObject({
+          ...{ text: '(reacts with 👍)', reaction: true, turnId: 't1' },
+          author: { kind: 'persona', id: 'default' },
+        });
+      }
+    });
+
     it('take their batch; what is noted is done; the rest waits', async () => {
       await receive(under.store, [message('1', 'for you'), message('2', 'aside'), message('3', 'later')]);
       const seen = await looked(under.store);

@@ -1,0 +1,119 @@
+/**
+ * Makes the voice notes of replies that are spoken, for step 7 of the route: asks the speech server, and keeps the file
+ * until it was sent, so that another try sends the same one. Nothing of it stays behind: what was said is in the text.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, OVER } from '../core/clock.js';
+import { Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { Speaker, Speech, VoiceNote } from '../core/speech.js';
+import { oggSeconds } from './ogg.js';
+
+export interface SpeechParts {
+  speaker: Speaker;
+  options: Pick<Speech, 'voice' | 'maxCharacters' | 'whenSpokenTo'> & { timeoutSeconds: number };
+  /** For nothing but these files. */
+  folder: string;
+  clock: Clock;
+  newId(): string;
+  log: Log;
+}
+
+/** A server that has not answered in time is left alone for a while: else every reply would wait for it. */
+const AWAY_MS = 60_000;
+/** What is older was left behind by an entry that has gone meanwhile. */
+const LEFT_BEHIND_MS = 86_400_000;
+
+/** `tidy` removes what earlier runs have left behind; it never rejects. */
+export function createSpeech(parts: SpeechParts): Speech & { tidy(): Promise<void> } {
+  const { speaker, folder, clock, newId, log } = parts;
+  const { timeoutSeconds, ...options } = parts.options;
+  let awayUntil = 0;
+  let tidiedAt = clock.now();
+
+  async function speak({ text, voice, signal }: VoiceNote): Promise<Buffer> {
+    if (clock.now() < awayUntil)
+      throw new Fault('model_unreachable', 'the speech server was too slow a moment ago');
+    const over = new AbortController();
+    const abort = () => over.abort(OVER);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    let isLate = false;
+    const cancel = clock.after(timeoutSeconds * 1000, () => {
+      isLate = true;
+      abort();
+    });
+    try {
+      return await speaker.speak({ text, voice, signal: over.signal });
+    } catch (error) {
+      if (!isLate) throw error;
+      awayUntil = clock.now() + AWAY_MS;
+      throw new Fault('model_silent', `the speech server took longer than ${timeoutSeconds} seconds`);
+    } finally {
+      cancel();
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  async function tidy(): Promise<void> {
+    tidiedAt = clock.now();
+    try {
+      for (const name of await readdir(folder)) {
+        const place = join(folder, name);
+        const isOld = (await stat(place)).mtimeMs < clock.now() - LEFT_BEHIND_MS;
+        if (isOld) await rm(place, { recursive: true, force: true });
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+      log.warn({ err: error, folder }, 'old voice notes could not be removed');
+    }
+  }
+
+  const placeOf = (key: string) => join(folder, digest(key));
+
+  async function write(place: string, path: string, bytes: Buffer): Promise<void> {
+    // Words that were forgotten meanwhile are not to stay in an older one.
+    await rm(place, { recursive: true, force: true });
+    await mkdir(place, { recursive: true });
+    const temporary = `${path}.${newId()}`;
+    try {
+      await writeFile(temporary, bytes);
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+  }
+
+  return {
+    ...options,
+
+    async make(note) {
+      if (clock.now() > tidiedAt + LEFT_BEHIND_MS) await tidy();
+      const place = placeOf(note.key);
+      const path = join(place, `${digest(JSON.stringify([note.voice, note.text]))}.ogg`);
+      const made = await readFile(path).catch(() => null);
+      const known = made && oggSeconds(made);
+      if (known !== null) return { path, name: NAME, voiceSeconds: known };
+      const bytes = await speak(note);
+      const seconds = oggSeconds(bytes);
+      if (seconds === null) {
+        throw new Fault('model_unreachable', 'the speech server sent something else than OGG with Opus');
+      }
+      await write(place, path, bytes);
+      return { path, name: NAME, voiceSeconds: seconds };
+    },
+
+    discard: (key) => rm(placeOf(key), { recursive: true, force: true }),
+
+    tidy,
+  };
+}
+
+const NAME = 'voice.ogg';
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}
