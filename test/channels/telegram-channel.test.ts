@@ -106,7 +106,13 @@ describe('polling', () => {
     expect(fake.polls.lastPayload).toMatchObject({
       offset: updateId + 1,
       timeout: 30,
-      allowed_updates: ['message', 'edited_message', 'message_reaction', 'stopped_message_generation', 'callback_query'],
+      allowed_updates: [
+        'message',
+        'edited_message',
+        'message_reaction',
+        'stopped_message_generation',
+        'callback_query',
+      ],
     });
     expect(channel.status()).toEqual({ connected: true, since: clock.now(), lastError: null });
   });
@@ -441,7 +447,13 @@ describe('webhook', () => {
       {
         url: 'http://127.0.0.1:9/telegram/webhook',
         secret_token: SECRET,
-        allowed_updates: ['message', 'edited_message', 'message_reaction', 'stopped_message_generation', 'callback_query'],
+        allowed_updates: [
+          'message',
+          'edited_message',
+          'message_reaction',
+          'stopped_message_generation',
+          'callback_query',
+        ],
       },
     ]);
     expect(fake.polls.count).toBe(0);
