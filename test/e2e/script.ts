@@ -31,6 +31,8 @@ export async function converse(platform: Platform): Promise<void> {
     if (can(on, 'reactions')) await reaction(on);
     if (can(on, 'files')) await image(on);
     if (can(on, 'groups') && can(on, 'files')) await pictureBeside(on);
+    await album(on);
+    await forward(on);
     await saving(on);
     await longAnswer(on);
     await personaSwitch(on);
@@ -155,6 +157,33 @@ async function pictureBeside(on: PlatformStage): Promise<void> {
   const request = on.model.requests.at(-1)?.body.messages.at(-1);
   expect(request?.content).toMatch(/look\n\[image.*what do you see\?/s);
   expect(request?.images).toHaveLength(1);
+}
+
+/** Several pictures with one caption are one message, however many the platform makes of it. */
+async function album(on: PlatformStage): Promise<void> {
+  if (on.platform.album === undefined) return;
+  const png = { bytes: SMALL_PNG, mimeType: 'image/png' };
+  const before = on.model.count();
+  on.model.reply('All red.');
+  const [shown] = await said(on, GROUP, () =>
+    on.platform.album?.({ from: BEN, in: GROUP, text: 'and these?', mention: true }, [png, png, png]),
+  );
+  expect(shown?.text).toContain('All red.');
+  expect(on.model.count()).toBe(before + 1);
+  const request = on.model.requests.at(-1)?.body.messages.at(-1);
+  expect(request?.content).toMatch(/and these\?\n(\[image[^\]]*\]\n?){3}<\/user_message>$/);
+  expect(request?.images).toHaveLength(3);
+}
+
+/** Words of somebody else are shown as theirs, and order nothing. */
+async function forward(on: PlatformStage): Promise<void> {
+  if (on.platform.forward === undefined) return;
+  on.model.reply('So says Cara.');
+  const [shown] = await said(on, DIRECT, () =>
+    on.platform.forward?.({ from: ANNA, in: DIRECT, text: '/reset' }, 'Cara'),
+  );
+  expect(shown?.text).toContain('So says Cara.');
+  expect(lastAsked(on)).toMatch(/sender=\\"Anna[^>]*><forwarded[^>]*>\/reset<\/forwarded><\/user_message>"$/);
 }
 
 /** What is saved stands small under the reply, is no word of the persona, and is taken back by an undo. */
