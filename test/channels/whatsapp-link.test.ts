@@ -11,6 +11,7 @@ import {
   linked,
   memoryState,
   messages,
+  optionsFor,
   startGateway,
   testClock,
 } from './whatsapp-gateway.js';
@@ -122,7 +123,7 @@ describe('linking', () => {
 
   const pairing = (parts: Partial<PairParts>) => {
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const options = { enabled: true, webSocketUrl: fake.url, messagesPerSecond: 5, perChatBurst: 10 };
+    const options = optionsFor(fake);
     const { signal } = new AbortController();
     const given = { options, log, signal, state: memoryState(), clock: testClock(), show() {} };
     return pairByPhone({ ...given, phone: `+${fake.own.number}`, ...parts });

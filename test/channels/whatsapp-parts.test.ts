@@ -25,6 +25,7 @@ describe('options', () => {
     expect(whatsappOptions.parse({})).toEqual({
       enabled: false,
       web_socket_url: null,
+      version: null,
       messages_per_second: 5,
       per_chat_burst: 10,
     });
@@ -40,6 +41,7 @@ describe('options', () => {
       { web_socket_url: 'http://x' },
       'expected the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat',
     ],
+    [{ version: 'the newest' }, 'expected a version of WhatsApp Web, like 2.3000.1043857760'],
     [{ messages_per_second: 0 }, 'expected a number of messages above 0'],
     [7, 'expected keys and values'],
   ])('%j is said to be wrong', (options, words) => {
@@ -198,9 +200,10 @@ describe('closings', () => {
 
   test.each([
     [boom(515), 'restart'],
-    [boom(408, 'QR refs attempts ended'), 'unscanned'],
+    [boom(408, 'QR refs attempts ended'), 'unlinked'],
     [boom(401), 'logged out'],
     [boom(440), 'replaced'],
+    [boom(405), 'outdated'],
     [boom(403), 'refused'],
     [boom(411), 'refused'],
     [boom(428), 'interrupted'],

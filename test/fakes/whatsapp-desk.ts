@@ -11,6 +11,7 @@ import { type Companion, makePairing, type Pairing } from './whatsapp-pairing.js
 import { isOwn, type People } from './whatsapp-people.js';
 import type { Post } from './whatsapp-post.js';
 import type { Trouble } from './whatsapp-trouble.js';
+import type { Versions } from './whatsapp-versions.js';
 import type { Wire, WireHandlers } from './whatsapp-wire.js';
 import type { CloseCode, Presence, Receipt } from './whatsapp-words.js';
 
@@ -19,6 +20,7 @@ export interface Backroom {
   ledger: Ledger;
   post: Post;
   trouble: Trouble;
+  versions: Versions;
   complain(what: string): void;
   /** A message of ours was taken. */
   taken(): void;
@@ -37,7 +39,7 @@ export interface Desk extends WireHandlers {
 }
 
 export function makeDesk(backroom: Backroom): Desk {
-  const { people, ledger, post, trouble, look } = backroom;
+  const { people, ledger, post, trouble, versions, look } = backroom;
   const receipts: Receipt[] = [];
   const presences: Presence[] = [];
   const wires = new Set<Wire>();
@@ -76,7 +78,7 @@ export function makeDesk(backroom: Backroom): Desk {
       wire.clientKey.equals(companion.clientKey);
     const refused = trouble.meetsLogin() ?? (known ? null : 401);
     if (refused !== null) {
-      endWith(wire, stanza('failure', { reason: String(refused), location: 'fake' }));
+      endWith(wire, failure(refused));
       return;
     }
     if (current !== null) endWith(current, REPLACED);
@@ -156,7 +158,8 @@ export function makeDesk(backroom: Backroom): Desk {
 
     opened(wire) {
       wires.add(wire);
-      if (wire.payload.devicePairingData) pairing.begin(wire);
+      if (versions.isRetired(wire.payload)) endWith(wire, failure(405));
+      else if (wire.payload.devicePairingData) pairing.begin(wire);
       else logIn(wire);
       look();
     },
@@ -196,6 +199,10 @@ export function makeDesk(backroom: Backroom): Desk {
 
 const REPLACED = stanza('stream:error', {}, [stanza('conflict', { type: 'replaced' })]);
 const REMOVED = stanza('stream:error', { code: '401' }, [stanza('conflict', { type: 'device_removed' })]);
+
+function failure(reason: number): BinaryNode {
+  return stanza('failure', { reason: String(reason), location: 'fake' });
+}
 
 function ackOf(message: BinaryNode, error?: string): BinaryNode {
   const { id, to } = message.attrs;

@@ -136,6 +136,23 @@ export interface Faults {
   replaced(): void;
   /** The phone's owner removed the device: it is told so, now or when it comes; only pairing helps. */
   logOut(): void;
+  /**
+   * The account has to prove a passkey before it links: who scans a code sees "Continue on WhatsApp Web", and the gateway
+   * hears nothing; of a code that is typed it hears half (WhiskeySockets/Baileys#2672, #2694).
+   */
+  askPasskey(on: boolean): void;
+  /** The next request for a pairing code is refused, after the library has handed one out (WhiskeySockets/Baileys#2737). */
+  refuseCode(code: number): void;
+  /** A device that is linked is not let in (WhiskeySockets/Baileys#2381). */
+  tooManyDevices(on: boolean): void;
+  /** The secret in the QR code that is shown is retired; a browser draws it anew (WhiskeySockets/Baileys#2765). */
+  refreshRegistration(qr: string): void;
+  /** The minutes are over for which QR codes are shown. */
+  codesRunOut(): void;
+  /** Versions below 2.3000.<revision> are refused with 405 from now on, before any QR code; sw.js tells that one. */
+  retireBelow(revision: number): void;
+  /** How sw.js, where the newest version stands, is answered instead. */
+  breakLookUp(how: 'stall' | 'garbage' | number | null): void;
   /** The next logins are refused with that reason. */
   refuseLogin(reason: number, times?: number): void;
   /** The next message of a person arrives with a wrong MAC; asked for it again, their phone sends it whole. */
@@ -198,6 +215,8 @@ export interface FakeWhatsApp {
   connections(): number;
   /** Logins so far that went through. */
   logins(): number;
+  /** How often the newest version was looked up. */
+  lookUps(): number;
   /** A gateway is logged in and was given what had waited for it. */
   loggedIn(): boolean;
 

@@ -17,6 +17,7 @@ import { makeServerKeys } from './whatsapp-noise.js';
 import { makePeople } from './whatsapp-people.js';
 import { makePost } from './whatsapp-post.js';
 import { makeTrouble } from './whatsapp-trouble.js';
+import { makeVersions } from './whatsapp-versions.js';
 import { speakOver } from './whatsapp-wire.js';
 import type { FakeWhatsApp, FakeWhatsAppOptions } from './whatsapp-words.js';
 
@@ -49,7 +50,8 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
     complain,
   );
   const taken = () => tell('sent');
-  const desk = makeDesk({ people, ledger, post, trouble, complain, taken, look });
+  const versions = makeVersions(look);
+  const desk = makeDesk({ people, ledger, post, trouble, versions, complain, taken, look });
   const doings = makeDoings({
     people,
     post,
@@ -70,7 +72,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
   }
 
   const upgrades = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024 * 1024 });
-  const server = createServer((_request, response) => response.writeHead(426).end());
+  const server = createServer(versions.serve);
   server.on('upgrade', (request, socket, head) => {
     upgrades.handleUpgrade(request, socket, head, (opened) => {
       connections += 1;
@@ -139,8 +141,12 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
       COTERIE_FAKE_MEDIA_PORT: String(cdn.port),
       COTERIE_FAKE_MEDIA_CA: cdn.ca,
     },
+    lookUps: versions.lookUps,
     faults: {
       ...trouble,
+      ...desk.pairing.meets,
+      retireBelow: versions.retireBelow,
+      breakLookUp: versions.breakLookUp,
       hangUp,
       closeWith: desk.endAll,
       replaced: () => desk.endAll(440),

@@ -15,7 +15,7 @@ import { createCache } from './cache.js';
 import { isEndOfConnection, isOfLibrary } from './closing.js';
 import type { Connection } from './connection.js';
 import { silenceLibsignal } from './console-filter.js';
-import { openCredentials } from './credentials.js';
+import { forgetLink, openCredentials } from './credentials.js';
 import { fetchFile } from './download.js';
 import { createGroups } from './groups.js';
 import { createHandIn } from './hand-in.js';
@@ -27,6 +27,8 @@ import { markOf, messageId } from './own-ids.js';
 import { createReadReceipts } from './receipts.js';
 import { createReconnecting } from './reconnect.js';
 import { send } from './send.js';
+import { createTrouble } from './trouble.js';
+import { createVersions } from './versions.js';
 
 type Lent = 'options' | 'state' | 'cursor' | 'sentPart' | 'clock' | 'log';
 type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
@@ -70,8 +72,10 @@ export function createWhatsApp(host: Host): WhatsApp {
     handIn,
     clock,
   });
+  const versions = createVersions({ options, state, clock, log, signal: stopping.signal });
   const login: LoginParts = {
     options,
+    version: versions.current,
     clock,
     log,
     intake,
@@ -87,8 +91,10 @@ export function createWhatsApp(host: Host): WhatsApp {
   const connections = createReconnecting({
     credentials: () => openCredentials(state),
     connect: (credentials, isOpen) => logIn(login, credentials, isOpen),
-    forget: () => state.clear(),
+    forget: () => forgetLink(state),
+    renewVersion: versions.refused,
     state: status,
+    trouble: createTrouble(state, log),
     clock,
     log,
     signal: stopping.signal,

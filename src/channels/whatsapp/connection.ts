@@ -1,10 +1,11 @@
 /** One connection to WhatsApp, from beginning to end; after it a new one is made. */
-import { makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
+import { makeWASocket, type SocketConfig, type WASocket, type WAVersion } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import { type Acks, createAcks } from './acks.js';
 import type { Credentials } from './credentials.js';
 import { libraryLog } from './library-log.js';
+import { withCurrentSecret } from './linking.js';
 import type { WhatsAppOptions } from './options.js';
 
 /** How long the server may take to close its side. */
@@ -20,7 +21,9 @@ export interface Connection {
 }
 
 export interface ConnectionParts {
-  options: WhatsAppOptions;
+  options: Pick<WhatsAppOptions, 'webSocketUrl'>;
+  /** Of WhatsApp Web, as which it logs in. */
+  version: WAVersion;
   credentials: Credentials;
   clock: Clock;
   log: Log;
@@ -41,6 +44,7 @@ export function connect(parts: ConnectionParts): Connection {
   const socket = makeWASocket({
     auth: credentials.auth,
     logger: libraryLog(log),
+    version: parts.version,
     ...(options.webSocketUrl === null ? {} : { waWebSocketUrl: options.webSocketUrl }),
     ...parts.hooks,
     syncFullHistory: false,
@@ -59,9 +63,10 @@ export function connect(parts: ConnectionParts): Connection {
     };
   });
 
+  const showQr = withCurrentSecret(socket, credentials.auth.creds, parts.onQr);
   socket.ev.on('creds.update', credentials.save);
   socket.ev.on('connection.update', ({ connection, lastDisconnect, qr, isNewLogin }) => {
-    if (qr !== undefined) parts.onQr(qr);
+    if (qr !== undefined) showQr(qr);
     if (isNewLogin) parts.onPaired();
     if (connection === 'open') parts.onOpen();
     if (connection === 'close') finish(lastDisconnect?.error);

@@ -1,5 +1,5 @@
 /** One login: a connection, with its messages handed to the intake and the library's questions answered. */
-import type { BinaryNode, WAMessage, WASocket } from '@whiskeysockets/baileys';
+import type { BinaryNode, WAMessage, WASocket, WAVersion } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
@@ -16,6 +16,7 @@ import { type BeforeUse, storingFirst } from './signal.js';
 
 export interface LoginParts {
   options: WhatsAppOptions;
+  version(): Promise<WAVersion>;
   clock: Clock;
   log: Log;
   intake: Intake;
@@ -46,6 +47,7 @@ export async function logIn(
   const stanzas = new WeakMap<Uint8Array, BinaryNode>();
   const connection = connect({
     options,
+    version: await parts.version(),
     credentials,
     clock,
     log,
