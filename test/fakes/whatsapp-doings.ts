@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { proto } from '@whiskeysockets/baileys';
 import { contentOf, MESSAGE_EDIT, type Quotable, REVOKE } from './whatsapp-contents.js';
+import { sealedEdit } from './whatsapp-edits.js';
 import {
   type Chat,
   isGroup,
@@ -29,13 +30,29 @@ export interface Stagehands {
 
 type Doings = Pick<
   FakeWhatsApp,
-  'say' | 'edit' | 'revoke' | 'react' | 'ownPhoneSays' | 'read' | 'removeFromGroup' | 'addToGroup'
+  | 'say'
+  | 'sayAlbum'
+  | 'edit'
+  | 'sealedEdit'
+  | 'revoke'
+  | 'react'
+  | 'ownPhoneSays'
+  | 'read'
+  | 'removeFromGroup'
+  | 'addToGroup'
 > & { requestRetry(sent: SentMessage, by?: Peer): void };
+
+interface Place {
+  key: proto.IMessageKey;
+  chat: Chat;
+  from: Person;
+  secret: Uint8Array;
+}
 
 export function makeDoings(hands: Stagehands): Doings {
   const { people, post } = hands;
   const quotables = new Map<string, Quotable>();
-  const chats = new Map<string, { chat: Chat; from: Person }>();
+  const chats = new Map<string, { chat: Chat; from: Person; secret: Uint8Array }>();
 
   const newId = () => `3A${randomBytes(9).toString('hex').toUpperCase()}`;
   const formIn = (chat: Chat) => (chat === 'self' ? 'lid' : isGroup(chat) ? chat.addressing : chat.form);
@@ -48,8 +65,11 @@ export function makeDoings(hands: Stagehands): Doings {
     const id = saying.id ?? newId();
     const form = formIn(chat);
     const mentioned = saying.mention === true ? [people.own] : (saying.mention ?? []).map(people.of);
+    const secret = randomBytes(32);
     const content = async () => {
       const made = await contentOf(saying, {
+        secret,
+        album: saying.album === undefined ? null : keyIn(chat, saying.album),
         put: hands.put,
         quotable(quoted) {
           const ours = hands.ours(quoted);
@@ -60,24 +80,30 @@ export function makeDoings(hands: Stagehands): Doings {
       quotables.set(id, { author: addressOf(from, form), content: made });
       return made;
     };
-    chats.set(id, { chat, from });
+    chats.set(id, { chat, from, secret });
     const spoilt = from.spoils !== 'never';
     if (from.spoils === 'once') from.spoils = 'never';
     const at = saying.at ?? Date.now();
-    const letter = () => messageLetter({ id, from, chat, content, at, spoilt }, people, hands.companion);
+    const { viewOnce: unseen = false, later = false } = saying;
+    const mailing = { id, from, chat, content, at, spoilt, unseen, later };
+    const letter = () => messageLetter(mailing, people, hands.companion);
     const doubling = hands.takeDoubling();
     dispatch(doubling === 'ciphertext' ? { ...letter(), doubled: true } : letter(), saying);
     if (doubling === 'id') dispatch(letter(), saying);
     return { id, from: from.peer, in: isGroup(chat) ? chat : null, text: saying.text ?? '' };
   }
 
+  /** As its writer's phone knows it. */
+  function keyIn(chat: Chat, id: string): proto.IMessageKey {
+    return { remoteJid: isGroup(chat) ? chat.id : addressOf(people.own, formIn(chat)), fromMe: true, id };
+  }
+
   /** A change of what was said: one more message, that says so. */
-  function change(id: string, edit: '1' | '7', content: (key: proto.IMessageKey) => proto.IMessage): void {
-    const place = chats.get(id);
-    if (place === undefined) throw new Error(`nobody said ${id}`);
-    const { chat, from } = place;
-    const remoteJid = isGroup(chat) ? chat.id : addressOf(people.own, formIn(chat));
-    const made = content({ remoteJid, fromMe: true, id });
+  function change(id: string, edit: '1' | '7', content: (place: Place) => proto.IMessage): void {
+    const said = chats.get(id);
+    if (said === undefined) throw new Error(`nobody said ${id}`);
+    const { chat, from } = said;
+    const made = content({ ...said, key: keyIn(chat, id) });
     const mailing = { id: newId(), from, chat, content: async () => made, at: Date.now(), edit };
     dispatch(messageLetter(mailing, people, hands.companion));
   }
@@ -111,17 +137,36 @@ export function makeDoings(hands: Stagehands): Doings {
     ownPhoneSays: ({ to, ...saying }) =>
       utter(people.own, to === 'self' ? to : 'members' in to ? to : people.of(to), saying),
 
-    edit: (said, text) =>
-      change(said.id, '1', (key) => {
-        const timestampMs = Date.now();
-        const editedMessage = { conversation: text };
-        return {
-          editedMessage: {
-            message: { protocolMessage: { key, type: MESSAGE_EDIT, editedMessage, timestampMs } },
-          },
-        };
+    sayAlbum({ images, text, ...where }) {
+      const person = people.of(where.from);
+      const albumMessage = { expectedImageCount: images.length, expectedVideoCount: 0 };
+      const parent = utter(person, where.in ?? person, { content: { albumMessage } });
+      return images.map((image, at) =>
+        utter(person, where.in ?? person, { image, album: parent.id, ...(at === 0 && text ? { text } : {}) }),
+      );
+    },
+    edit: (said, text, how) =>
+      change(said.id, '1', ({ key, from, chat, secret }) => {
+        const at = Date.now();
+        if (how === 'plain') {
+          const protocolMessage = {
+            ...{ key, type: MESSAGE_EDIT, timestampMs: at },
+            editedMessage: { conversation: text },
+          };
+          return { editedMessage: { message: { protocolMessage } } };
+        }
+        const [author, editor] = (how?.forms ?? [formIn(chat), formIn(chat)]).map((form) =>
+          addressOf(from, form),
+        );
+        return sealedEdit({ key, secret, author: author ?? '', editor: editor ?? '', text, at });
       }),
-    revoke: (said) => change(said.id, '7', (key) => ({ protocolMessage: { key, type: REVOKE } })),
+    sealedEdit(said, text, by) {
+      const { chat, secret } = chats.get(said.id) ?? { chat: people.of(by), secret: randomBytes(32) };
+      const address = addressOf(people.of(by), formIn(chat));
+      const key = keyIn(chat, said.id);
+      return sealedEdit({ key, secret, author: address, editor: address, text, at: Date.now() });
+    },
+    revoke: (said) => change(said.id, '7', ({ key }) => ({ protocolMessage: { key, type: REVOKE } })),
 
     react(peer, on, emoji) {
       const person = people.of(peer);

@@ -49,6 +49,14 @@ export interface Saying {
   document?: Enclosure;
   sticker?: Enclosure;
   location?: { latitude: number; longitude: number; name?: string; address?: string };
+  /** Somebody else's words, passed on. */
+  forwarded?: true;
+  /** The id of the message that this picture or film stands in an album of. */
+  album?: string;
+  /** The phone alone may open it: other devices hear that there is something. */
+  viewOnce?: true;
+  /** A content that the library's protocol does not know yet. */
+  later?: true;
   /** Any other content, as it is encrypted. */
   content?: proto.IMessage;
   /** When it was sent, ms since 1970; now if left out. */
@@ -231,8 +239,15 @@ export interface FakeWhatsApp {
 
   /** Reaches the gateway at once, or when it next logs in. */
   say(saying: Saying): Said;
-  /** By its id. */
-  edit(said: Pick<Said, 'id'>, text: string): void;
+  /** Pictures of one album: the message that announces it, then each picture; the first has the words. */
+  sayAlbum(album: Pick<Saying, 'from' | 'in' | 'text'> & { images: Enclosure[] }): Said[];
+  /**
+   * By its id. As phones send it since May 2026, encrypted with the message's own secret; `plain`: as before. `forms`: in
+   * which form of address the author and the editor stand in the key; as in the chat unless set.
+   */
+  edit(said: Pick<Said, 'id'>, text: string, how?: 'plain' | { forms: ['lid' | 'pn', 'lid' | 'pn'] }): void;
+  /** An edit as it is sent, with the message's secret, as if that person had written it and edited it now. */
+  sealedEdit(said: Pick<Said, 'id'>, text: string, by: Peer): proto.IMessage;
   revoke(said: Pick<Said, 'id'>): void;
   react(peer: Peer, on: Said | SentMessage, emoji: string): void;
   /** What the owner types on the phone itself; `to: 'self'` is the chat with oneself. */

@@ -26,6 +26,7 @@ import { compose } from './outbound.js';
 import { markOf, messageId } from './own-ids.js';
 import { createReadReceipts } from './receipts.js';
 import { createReconnecting } from './reconnect.js';
+import { createSecrets } from './secrets.js';
 import { send } from './send.js';
 import { createTrouble } from './trouble.js';
 import { createVersions } from './versions.js';
@@ -70,7 +71,9 @@ export function createWhatsApp(host: Host): WhatsApp {
     groups,
     receipts,
     handIn,
+    secrets: createSecrets(state, clock),
     clock,
+    log,
   });
   const versions = createVersions({ options, state, clock, log, signal: stopping.signal });
   const login: LoginParts = {
@@ -146,7 +149,7 @@ export function createWhatsApp(host: Host): WhatsApp {
       stopping.abort();
       receipts.stop();
       await running;
-      await handIn.idle();
+      await intake.idle();
       unsilence();
     },
 
