@@ -9,7 +9,7 @@ export type Which = number | 'last' | { by: string };
 
 export type Act =
   | { kind: 'nothing' | 'kill' | 'settle' | 'log' | 'help' | 'quit' }
-  | { kind: 'say'; text: string; mention: boolean; replyTo: Which | null; photo: string | null }
+  | Say
   | { kind: 'command'; text: string }
   | { kind: 'edit'; which: Which; text: string }
   | { kind: 'delete'; which: Which }
@@ -20,6 +20,17 @@ export type Act =
   | { kind: 'as'; name: string }
   | { kind: 'expect' | 'never'; sought: Sought }
   | { kind: 'wrong'; why: string };
+
+export interface Say {
+  kind: 'say';
+  text: string;
+  mention: boolean;
+  replyTo: Which | null;
+  /** Files; several are an album. */
+  photos: string[];
+  /** Who said it elsewhere, where it is passed on. */
+  forwardedFrom: string | null;
+}
 
 /** What is looked for in what the gateway says. */
 export interface Sought {
@@ -56,10 +67,16 @@ function actWith(word: string, rest: string): Act {
     case 'say':
       return rest === '' ? wrong(':say TEXT') : said(rest);
     case 'mention':
-      return rest === '' ? wrong(':mention TEXT') : { ...said(rest), mention: true };
+      return rest === '' ? wrong(':mention TEXT') : saidAlso(rest, { mention: true });
     case 'photo': {
       const [photo = '', text] = split(rest);
-      return photo === '' ? wrong(':photo FILE TEXT') : { ...said(text), photo };
+      return photo === '' ? wrong(':photo FILE TEXT') : { ...said(text), photos: [photo] };
+    }
+    case 'album':
+      return album(rest);
+    case 'forward': {
+      const [author = '', text] = split(rest);
+      return text === '' ? wrong(':forward NAME TEXT') : { ...said(text), forwardedFrom: author };
     }
     case 'reply':
     case 'edit':
@@ -88,7 +105,7 @@ function about(kind: 'reply' | 'edit' | 'react' | 'delete', rest: string): Act {
   }
   if (kind === 'delete') return { kind, which };
   if (kind === 'react') return { kind, which, sign: text };
-  return kind === 'edit' ? { kind, which, text } : { ...said(text), replyTo: which };
+  return kind === 'edit' ? { kind, which, text } : saidAlso(text, { replyTo: which });
 }
 
 function whichOf(word: string): Which | null {
@@ -112,8 +129,23 @@ function withPattern(by: string | null, pattern: string): Sought | null {
   }
 }
 
-function said(text: string): Extract<Act, { kind: 'say' }> {
-  return { kind: 'say', text, mention: false, replyTo: null, photo: null };
+/** The files are the words at the beginning that are names of pictures. */
+function album(rest: string): Act {
+  const [, files = '', text = ''] =
+    /^((?:\S+\.(?:png|jpe?g|gif|webp)(?:\s+|$))*)([\s\S]*)$/i.exec(rest) ?? [];
+  const photos = files.trim().split(/\s+/);
+  return photos.length < 2 ? wrong(':album FILE FILE TEXT') : { ...said(text), photos };
+}
+
+function said(text: string): Say {
+  return { kind: 'say', text, mention: false, replyTo: null, photos: [], forwardedFrom: null };
+}
+
+/** What is said may itself be a line that says something: with a picture, or with a mention. */
+function saidAlso(text: string, more: Partial<Say>): Act {
+  const [, word, rest = ''] = /^:(mention|photo|album|say)(?:\s+([\s\S]*))?$/.exec(text) ?? [];
+  const act = word === undefined ? said(text) : actWith(word, rest);
+  return act.kind === 'say' ? { ...act, ...more } : act;
 }
 
 function split(rest: string): [string | undefined, string] {

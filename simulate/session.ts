@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
-import type { Person, Place, Platform } from '../test/harness/platform.js';
+import type { Image, Person, Place, Platform, Saying } from '../test/harness/platform.js';
 import { type Chat, type Line, openChat } from './chat.js';
-import { type Act, actOf, type Sought, type Which } from './lines.js';
+import { actOf, type Say, type Sought, type Which } from './lines.js';
 import type { Screen } from './screen.js';
 import { HELP, nameOf, printedOf } from './words.js';
 import type { World } from './world.js';
@@ -98,17 +98,36 @@ export function openSession(
     return line;
   }
 
-  async function say(act: Extract<Act, { kind: 'say' }>): Promise<void> {
-    const { text, mention } = act;
+  async function say(act: Say): Promise<void> {
+    const { mention, forwardedFrom } = act;
     const replyTo = act.replyTo === null ? null : theLine(act.replyTo).id;
-    const image = act.photo === null ? {} : { image: await pictureAt(act.photo) };
-    const from = { from: me, in: place() };
-    const id = platform.say({
-      ...{ ...from, text, mention, ...image },
+    const images = await Promise.all(act.photos.map(pictureAt));
+    const saying = {
+      ...{ from: me, in: place(), text: act.text, mention },
       ...(replyTo === null ? {} : { replyTo }),
-    });
-    const files = act.photo === null ? [] : [act.photo];
-    show(here().said(me.name, { id, text: mention ? `@Coterie ${text}` : text, replyTo, files }));
+    };
+    const ids = sent(saying, images, forwardedFrom);
+    for (const [n, id] of ids.entries()) {
+      const files = ids.length === 1 ? act.photos : act.photos.slice(n, n + 1);
+      const words = forwardedFrom === null ? act.text : `(from ${forwardedFrom}) ${act.text}`;
+      const text = n > 0 ? '' : mention ? `@Coterie ${words}` : words;
+      show(here().said(me.name, { id, text, replyTo, files }));
+    }
+  }
+
+  /** The ids of the messages that come of it. */
+  function sent(saying: Saying, images: Image[], author: string | null): string[] {
+    const { name, album, forward } = platform;
+    const [image] = images;
+    if (images.length > 1) {
+      if (album === undefined) throw new Failed(`there are no albums on the fake of ${name}`);
+      return album(saying, images);
+    }
+    if (author !== null) {
+      if (forward === undefined) throw new Failed(`nothing can be passed on on the fake of ${name}`);
+      return [forward(saying, author)];
+    }
+    return [platform.say({ ...saying, ...(image === undefined ? {} : { image }) })];
   }
 
   function command(text: string): void {
@@ -234,7 +253,7 @@ function firstOf({ platforms: [first] }: World): Platform {
   return first;
 }
 
-async function pictureAt(path: string): Promise<{ bytes: Buffer; mimeType: string }> {
+async function pictureAt(path: string): Promise<Image> {
   const bytes = await readFile(path).catch((error: unknown) => {
     throw new Failed(`this picture cannot be read: ${error instanceof Error ? error.message : path}`);
   });

@@ -64,7 +64,8 @@ export const HELP = `Whatever you type is said in the chat, and / begins the pro
   :reply WHICH TEXT    answers a message: its number, last, or @NAME for somebody's newest
   :edit WHICH TEXT     changes it        :delete WHICH   takes it back
   :react WHICH EMOJI   puts a sign to a message of the account
-  :photo FILE TEXT     says it with a picture
+  :photo FILE TEXT     says it with a picture; :album FILE FILE TEXT with several; both also behind :reply WHICH
+  :forward NAME TEXT   passes on what somebody said elsewhere
   :say TEXT            says what begins with : or #
   :kill                kill -9 of the gateway, and starts it again
   :log                 what the gateway complained of

@@ -27,7 +27,10 @@ export interface InboundMessage {
   sentAt: number;
   /** Our account was mentioned with the platform's own mention. */
   mentionsBot: boolean;
-  /** Personas whose own account or platform name was mentioned or written to; left out if there are none. */
+  /**
+   * Personas whose own account or platform name was mentioned or written to; left out if there are none. Empty if personas
+   * have accounts of their own and the one that is no persona's was called instead: who is talked about is not meant then.
+   */
   addresses?: PersonaId[];
   /**
    * The same for every copy of this message when several of our bots receive it under different ids. Left out if the

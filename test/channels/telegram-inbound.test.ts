@@ -63,8 +63,10 @@ test('whatever stands in a field, nothing is thrown', () => {
   const chat = { id: 100001, type: 'private', first_name: 'Anna' };
   const from = { id: 100001, is_bot: false, first_name: 'Anna' };
   const message = { message_id: 1, date: 1, chat, from, text: '/a@coterie_bot', reply_to_message: {} };
-  const files = ['photo', 'voice', 'video', 'video_note', 'animation', 'audio', 'document'];
-  const fields = [...Object.keys(message), 'entities', 'caption', 'sender_chat', 'quote', ...files];
+  const files = ['photo', 'live_photo', 'voice', 'video', 'video_note', 'animation', 'audio', 'document'];
+  const others = ['rich_message', 'paid_media', 'poll', 'checklist', 'location', 'gift', 'external_reply'];
+  const marks = ['entities', 'caption', 'sender_chat', 'quote', 'forward_origin', 'media_group_id'];
+  const fields = [...Object.keys(message), ...marks, ...files, ...others];
   const wrong = fc.dictionary(fc.constantFrom(...fields), fc.anything({ maxDepth: 2 }), { maxKeys: 3 });
   fc.assert(
     fc.property(
@@ -78,4 +80,91 @@ test('whatever stands in a field, nothing is thrown', () => {
     ),
     { numRuns: 500 },
   );
+});
+
+describe('a rich message', () => {
+  const TYPES = ['paragraph', 'heading', 'list', 'blockquote', 'table', 'details', 'photo', 'bold', 'later'];
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 6 },
+      fc.constantFrom('one', 'two', '', 7, null),
+      fc.array(tie('tree'), { maxLength: 3 }),
+      fc.record(
+        {
+          type: fc.constantFrom(...TYPES),
+          text: tie('tree'),
+          blocks: tie('tree'),
+          items: tie('tree'),
+          cells: tie('tree'),
+          caption: tie('tree'),
+          size: fc.oneof(fc.integer(), fc.double(), fc.constant('1')),
+        },
+        { requiredKeys: [] },
+      ),
+    ),
+  }));
+  const said = (rich_message: unknown) => {
+    const chat = { id: 100001, type: 'private' };
+    const message = { message_id: 1, date: 1, chat, from: { id: 100001, first_name: 'Anna' }, rich_message };
+    return inbound([{ update_id: 1, message }], ME);
+  };
+
+  test('is something whatever its blocks look like, and never throws', () => {
+    fc.assert(
+      fc.property(tree, (blocks) => {
+        expect(said({ blocks })).toHaveLength(1);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('keeps every word of its blocks, also of kinds that are not known, in their order', () => {
+    const word = fc.stringMatching(/^[a-z]{3,8}$/);
+    const marked = fc.record({ type: fc.constantFrom('bold', 'code', 'url', 'a_future_mark'), text: word });
+    const text = fc.array(fc.oneof(word, marked), { minLength: 1, maxLength: 4 });
+    const block = fc.record({ type: fc.constantFrom('paragraph', 'heading', 'pre', 'a_future_block'), text });
+    fc.assert(
+      fc.property(fc.array(block, { minLength: 1, maxLength: 5 }), (blocks) => {
+        const words = blocks.flatMap((each) =>
+          each.text.map((part) => (typeof part === 'string' ? part : part.text)),
+        );
+        const [event] = said({ blocks });
+        const got = event?.kind === 'message' ? event.text.replaceAll(/[^a-z]/g, '') : '';
+        expect(got).toBe(words.join(''));
+      }),
+    );
+  });
+
+  test('nested without end is cut off', () => {
+    let block: object = { type: 'paragraph', text: 'deep' };
+    for (let n = 0; n < 3_000; n++) block = { type: 'blockquote', blocks: [block] };
+    expect(said({ blocks: [block, { type: 'paragraph', text: 'shallow' }] })).toMatchObject([
+      { text: 'shallow' },
+    ]);
+  });
+});
+
+describe('what somebody forwards', () => {
+  const forward_origin = { type: 'user', date: 1, sender_user: { id: 9, first_name: 'Cara' } };
+  const from = { id: 100001, first_name: 'Anna' };
+  const text = '/reset@luna_moon_bot and @coterie_bot';
+  const entities = [{ type: 'bot_command', offset: 0, length: 20 }];
+  const heardBy = (bot: typeof LUNA | typeof ME, chat: object) =>
+    inbound(
+      [{ update_id: 1, message: { message_id: 7, date: 1, chat, from, text, entities, forward_origin } }],
+      bot,
+      [ME, LUNA],
+    );
+
+  test('names no persona in a group, and its commands stay as they are', () => {
+    const [message] = heardBy(ME, { id: -1001234567890, type: 'supergroup', title: 'A group' });
+    expect(message).toMatchObject({ text, mentionsBot: false, forwardedFrom: 'Cara' });
+    expect(message).not.toHaveProperty('addresses');
+  });
+
+  test("to a persona's own bot is still for that persona", () => {
+    expect(heardBy(LUNA, { id: 100001, type: 'private', first_name: 'Anna' })).toMatchObject([
+      { text, mentionsBot: false, addresses: ['luna'], forwardedFrom: 'Cara' },
+    ]);
+  });
 });

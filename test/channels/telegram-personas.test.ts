@@ -184,14 +184,32 @@ describe('whom a message addresses', () => {
     expect(await on.heard(1)).toMatchObject([{ addresses, mentionsBot: true }]);
   });
 
-  test('the main bot, and other bots, are no persona', async () => {
+  test.each([
+    '@coterie_bot what of what luna said?',
+    'Good morning @coterie_bot, how was it?',
+    'what of what luna said, @coterie_bot?',
+  ])(
+    'the main bot, called first or last, is no persona, and none is meant but the active one: %s',
+    async (text) => {
+      await on.start();
+      on.fake.say({ chat: SUPER, text });
+      expect(await on.heard(1)).toMatchObject([{ mentionsBot: true, addresses: [] }]);
+    },
+  );
+
+  test('the main bot named among other words, in a direct chat or as the only bot, and other bots, mean nobody', async () => {
     await on.start();
-    on.fake.say({ chat: SUPER, text: '@coterie_bot hello' });
+    on.fake.say({ chat: SUPER, text: 'Luna, you and @coterie_bot should talk' });
+    on.fake.say({ text: '@coterie_bot what of what Luna said?' });
     on.fake.say({ chat: SUPER, text: '@some_other_bot hello @luna_moon_bots' });
-    const [ours, others] = await on.heard(2);
-    expect(ours).toMatchObject({ mentionsBot: true });
-    expect(others).toMatchObject({ mentionsBot: false });
-    for (const message of [ours, others]) expect(message).not.toHaveProperty('addresses');
+    const heard = await on.heard(3);
+    expect(heard.map(({ mentionsBot }) => mentionsBot)).toEqual([true, true, false]);
+    for (const message of heard) expect(message).not.toHaveProperty('addresses');
+    await on.close();
+    on = await stage({ personaTokens: {} });
+    await on.start();
+    on.fake.say({ chat: SUPER, text: '@coterie_bot what of what Luna said?' });
+    expect((await on.heard(1))[0]).not.toHaveProperty('addresses');
   });
 
   test("a command for a persona's bot is one for us; for another bot it stays as it is", async () => {
@@ -228,6 +246,14 @@ describe('whom a message addresses', () => {
       },
     ]);
   });
+});
+
+test("people see us under the main bot's name, as soon as it has logged in", async () => {
+  expect(on.channel.names()).toEqual([]);
+  await on.start();
+  on.fake.say({ text: 'hello' });
+  await on.heard(1);
+  expect(on.channel.names()).toEqual(['Coterie']);
 });
 
 describe('who says it', () => {

@@ -83,6 +83,35 @@ describe('whom a message addresses', () => {
   });
 });
 
+describe('where personas have accounts of their own, the one that is nobody’s calls the active persona', () => {
+  const company = { ...group, invited: ['luna'] };
+  const main = { mentionsBot: true, addresses: [] };
+
+  it.each([
+    ['@coterie_bot what do you think of what Luna said?', 'default'],
+    ['what do you think of what Luna said, @coterie_bot?', 'default'],
+    ['@coterie_bot hello', 'default'],
+    ['@coterie_bot Luna, what do you think?', 'luna'],
+    ['@coterie_bot what do you think, Luna?', 'luna'],
+    ['@coterie_bot and @Luna, what do you think?', 'luna'],
+    ['@coterie_bot luna: what do you think?', 'luna'],
+  ])('%s', (text, expected) => {
+    expect(addressed(text, company, main)).toBe(expected);
+  });
+
+  it('also in an answer to what another persona said; as nobody was named, an arbiter may choose', () => {
+    const replyTo = { senderName: 'bot', text: 'hm', ours: true, personaId: 'luna' };
+    const { turn } = admit([said('@coterie_bot and you?', { ...main, replyTo })], personas, company);
+    expect(turn).toMatchObject({ personaId: 'default', also: [], open: 'sure' });
+  });
+
+  it('while a persona with that account is called by it, and one account for all means whoever is named', () => {
+    const text = '@coterie_bot what do you think of what Luna said?';
+    expect(addressed(text, company, { ...main, addresses: ['luna'] })).toBe('luna');
+    expect(addressed(text, company, { mentionsBot: true })).toBe('luna');
+  });
+});
+
 describe('what becomes one turn', () => {
   it('takes messages for one persona and leaves the rest from the first one for another', () => {
     const waiting = [

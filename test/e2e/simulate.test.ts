@@ -10,6 +10,9 @@ import { actOf } from '../../simulate/lines.js';
 const MAIN = fileURLToPath(new URL('../../dist-simulate/simulate/main.js', import.meta.url));
 const FIRST_DAYS = fileURLToPath(new URL('../../simulate/scripts/first-days.txt', import.meta.url));
 const COMPANY = fileURLToPath(new URL('../../simulate/scripts/company.txt', import.meta.url));
+const WHAT_PEOPLE_SEND = fileURLToPath(
+  new URL('../../simulate/scripts/what-people-send.txt', import.meta.url),
+);
 
 /** The stand-in writes at once, and what is not there soon is not waited for. */
 const HASTE = ['--pace', '0', '--silence', '0.3'];
@@ -50,15 +53,26 @@ async function scriptOf(lines: string[]): Promise<string> {
   return file;
 }
 
+const SAID = { kind: 'say', mention: false, replyTo: null, photos: [], forwardedFrom: null };
+
 describe('a line', () => {
   it.each([
     ['', { kind: 'nothing' }],
     ['# a comment', { kind: 'nothing' }],
-    ['hello', { kind: 'say', text: 'hello', mention: false, replyTo: null, photo: null }],
-    [':say :kill', { kind: 'say', text: ':kill', mention: false, replyTo: null, photo: null }],
-    [':mention hi', { kind: 'say', text: 'hi', mention: true, replyTo: null, photo: null }],
-    [':reply 3 so be it', { kind: 'say', text: 'so be it', mention: false, replyTo: 3, photo: null }],
-    [':reply @Luna no', { kind: 'say', text: 'no', mention: false, replyTo: { by: 'Luna' }, photo: null }],
+    ['hello', { ...SAID, text: 'hello' }],
+    [':say :kill', { ...SAID, text: ':kill' }],
+    [':mention hi', { ...SAID, text: 'hi', mention: true }],
+    [':reply 3 so be it', { ...SAID, text: 'so be it', replyTo: 3 }],
+    [':reply @Luna no', { ...SAID, text: 'no', replyTo: { by: 'Luna' } }],
+    [':photo a.png look', { ...SAID, text: 'look', photos: ['a.png'] }],
+    [':album a.png b.JPG our trip.png', { ...SAID, text: 'our trip.png', photos: ['a.png', 'b.JPG'] }],
+    [':album a.png b.jpg', { ...SAID, text: '', photos: ['a.png', 'b.jpg'] }],
+    [
+      ':reply 3 :mention :photo a.png so?',
+      { ...SAID, text: 'so?', mention: true, replyTo: 3, photos: ['a.png'] },
+    ],
+    [':reply 3 :say :kill', { ...SAID, text: ':kill', replyTo: 3 }],
+    [':forward Cara the tram is late', { ...SAID, text: 'the tram is late', forwardedFrom: 'Cara' }],
     ['/persona new Luna', { kind: 'command', text: '/persona new Luna' }],
     [':delete last', { kind: 'delete', which: 'last' }],
     [':react @Luna 👍', { kind: 'react', which: { by: 'Luna' }, sign: '👍' }],
@@ -76,6 +90,9 @@ describe('a line', () => {
     ':reply 3',
     ':react 3',
     ':delete',
+    ':album a.png our trip',
+    ':forward Cara',
+    ':reply 3 :photo',
     ':nonsense',
   ])('that is wrong says why: %s', (line) => expect(actOf(line)).toMatchObject({ kind: 'wrong' }));
 });
@@ -111,6 +128,21 @@ describe('a script', () => {
     expect(code).toBe(1);
     expect(err).toContain('line 3, :expect good night');
     expect(await homes()).toEqual([]);
+  });
+
+  it('shows pictures, albums, questions about a picture, and what is passed on', async () => {
+    const { code, out, err } = await simulate([
+      '--platform',
+      'telegram',
+      ...HASTE,
+      '--script',
+      WHAT_PEOPLE_SEND,
+    ]);
+    expect(err).toBe('');
+    expect(code).toBe(0);
+    expect(out).toContain('[3] Anna: without her, and with her\n    [file: simulate/pictures/quay.png]\n');
+    expect(out).toMatch(/\[3\] Coterie to \[2\]: Anna, you said “what do you see\?[^\n]*image/);
+    expect(out).toContain('[4] Anna: (from Cara) @Coterie_bot the boat leaves at nine\n');
   });
 
   it('shows each persona of a company under its name', async () => {

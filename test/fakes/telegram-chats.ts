@@ -38,13 +38,25 @@ export interface Saying {
   /** Seconds since 1970; now if left out. */
   date?: number;
   messageId?: number;
+  /** A message that is forwarded: with its words and files, and whose they are. */
+  forwards?: Forwarded;
+  /** A message in a chat that the bot may not even be in: Telegram tells where it stands, and shows of it what is quoted. */
+  repliesInto?: { origin: Payload; chat?: Chat; messageId?: number; shows?: Payload };
+  /** The same for all messages of an album (`album` of the fake gives one). */
+  mediaGroup?: string;
   /** A file, which can then be fetched. At most one, as on Telegram: each of an album's has its own message. */
   photo?: SaidFile;
   voice?: SaidFile;
   document?: SaidFile;
-  /** Anything else: `{ sticker: … }`, `{ poll: … }`. */
+  /** Anything else: `{ sticker: … }`, `{ poll: … }`; `telegram-kinds.ts` has them as the server sends them. */
   extra?: Payload;
 }
+
+export type Forwarded =
+  /** One that the fake knows. `hides`: its author lets no forward lead to their account. */
+  | { chatId: number; messageId: number; hides?: true }
+  /** One from a chat that no bot of ours is in: its words are those of the saying. */
+  | { origin: Payload };
 
 export interface SaidFile {
   bytes: Buffer;
@@ -108,10 +120,18 @@ export function messageOf(saying: Saying, messageId: number, repliedTo: Payload 
     ...(topic === undefined ? {} : { message_thread_id: topic, is_topic_message: true }),
     ...(repliedTo === undefined ? {} : { reply_to_message: replied }),
     ...(quote === undefined ? {} : { quote: { text: quote, position: 0, is_manual: true } }),
+    ...(saying.mediaGroup === undefined ? {} : { media_group_id: saying.mediaGroup }),
+    ...(saying.repliesInto === undefined ? {} : { external_reply: externalReply(saying.repliesInto) }),
     ...(text === undefined ? {} : withEntities('text', 'entities', text)),
     ...(caption === undefined ? {} : withEntities('caption', 'caption_entities', caption)),
     ...saying.extra,
   };
+}
+
+/** `ExternalReplyInfo`: the chat and the number are told of supergroups and channels alone. */
+function externalReply({ origin, chat, messageId, shows }: NonNullable<Saying['repliesInto']>): Payload {
+  const isTold = chat?.type === 'supergroup' || chat?.type === 'channel';
+  return { origin, ...(isTold ? { chat, message_id: messageId } : {}), ...shows };
 }
 
 function withEntities(field: string, entitiesField: string, text: string): Payload {

@@ -4,7 +4,8 @@
  */
 import type { Payload } from './telegram-body.js';
 import type { FakeBot } from './telegram-bots.js';
-import { type Chat, chatOf, messageOf, type Saying } from './telegram-chats.js';
+import { type Chat, chatOf, type Forwarded, messageOf, type Person, type Saying } from './telegram-chats.js';
+import { origins } from './telegram-kinds.js';
 
 /** One message, whoever wrote it. */
 interface Told {
@@ -58,6 +59,19 @@ export function createTalk(main: () => FakeBot): Talk {
     );
   }
 
+  /**
+   * What a forward has beside who forwards it (`MessageOrigin`): whose words it holds, and these, with their entities and
+   * files. What is forwarded once more is still the first one's.
+   */
+  function forwarded(forwards: Forwarded, bot: FakeBot): Payload {
+    if ('origin' in forwards) return { forward_origin: forwards.origin };
+    const original = find(main(), forwards.chatId, forwards.messageId)?.as(bot);
+    if (original === undefined) throw new Error(`there is no message ${forwards.messageId} to forward`);
+    const { message_id, from, sender_chat, chat: there, date, ...content } = original;
+    for (const field of OF_ITS_PLACE) delete content[field];
+    return { forward_origin: originOf(original, forwards.hides === true), ...content };
+  }
+
   return {
     chat,
     next,
@@ -84,10 +98,26 @@ export function createTalk(main: () => FakeBot): Talk {
         as: (bot) => ({
           ...messageOf(saying, numberFor(message, bot), replied?.as(bot)),
           ...brought.get(bot),
+          ...(saying.forwards === undefined ? {} : forwarded(saying.forwards, bot)),
         }),
       };
       told.push(message);
       return new Map(bots.map((bot) => [bot, message.as(bot)]));
     },
   };
+}
+
+/** What a message has where it stands, and a forward of it has not. */
+const OF_ITS_PLACE = [
+  ...['reply_to_message', 'external_reply', 'quote', 'message_thread_id', 'is_topic_message'],
+  ...['media_group_id', 'edit_date', 'reply_markup'],
+];
+
+function originOf({ from, sender_chat, chat, date }: Payload, hides: boolean): Payload {
+  const person = from as Person;
+  const group = sender_chat as Chat | undefined;
+  if (group !== undefined) return origins.chat(group, Number(date));
+  if ((chat as Chat).type === 'channel') return origins.channel(chat as Chat, 1, Number(date));
+  const name = [person.first_name, person.last_name].filter(Boolean).join(' ');
+  return hides ? origins.hiddenUser(name, Number(date)) : origins.user(person, Number(date));
 }

@@ -85,6 +85,8 @@ export interface FakeTelegram {
   /** How many updates were not confirmed yet. */
   pending(): number;
   say(saying: Saying): Said;
+  /** Several files at once: to Telegram as many messages, each in an update of its own, with nothing that ends them. */
+  album(items: Saying[]): Said[];
   /** What was said before, by its chat and id. */
   said(chatId: number, messageId: number): Said;
   edit(said: Said, text: string): void;
@@ -157,6 +159,7 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
   let faults: Scripted[] = [];
   const { look, until } = createWatch('the fake Telegram');
   let connections = 0;
+  let albums = 0;
 
   function write(response: ServerResponse, status: number, body: string, type = 'application/json'): void {
     if (response.destroyed || response.writableEnded) return;
@@ -490,6 +493,12 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       const said: Said = { updateId, messageId, message, chatId: chat.id, copies };
       sayings.set(`${chat.id}/${messageId}`, said);
       return said;
+    },
+
+    album(this: FakeTelegram, items) {
+      albums += 1;
+      const mediaGroup = `1337900${albums}`;
+      return items.map((item) => this.say({ ...item, mediaGroup }));
     },
 
     said(chatId, messageId) {

@@ -4,7 +4,7 @@ import { invocationOf } from '../fakes/discord-commands.js';
 import { isPayload } from '../fakes/discord-form.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
 import type { FakeDiscord, User } from '../fakes/discord-words.js';
-import type { Person, Place, Platform } from './platform.js';
+import type { Image, Person, Place, Platform, Saying } from './platform.js';
 
 const GUILD = '400000000000000000';
 
@@ -43,6 +43,17 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     return id;
   }
 
+  function say({ from, in: place, text, mention, replyTo }: Saying, images: Image[]): string {
+    const { id } = discord.say({
+      from: userOf(from),
+      channelId: enter(place),
+      content: mention ? `<@${discord.bot.id}> ${text}` : text,
+      ...(replyTo === undefined ? {} : { replyTo }),
+      ...(images.length === 0 ? {} : { attachments: images.map((image) => attached(discord, image)) }),
+    });
+    return id;
+  }
+
   discord.onEvent((event) => {
     tell(event === 'sent' ? 'sent' : 'intake');
   });
@@ -61,17 +72,8 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     },
     connected: () => discord.until(() => discord.sessions().connected > 0, 'the gateway is connected'),
 
-    say({ from, in: place, text, mention, replyTo, image }) {
-      const channelId = enter(place);
-      const { id } = discord.say({
-        from: userOf(from),
-        channelId,
-        content: mention ? `<@${discord.bot.id}> ${text}` : text,
-        ...(replyTo === undefined ? {} : { replyTo }),
-        ...(image === undefined ? {} : { attachments: [attached(discord, image)] }),
-      });
-      return id;
-    },
+    say: (saying) => say(saying, saying.image === undefined ? [] : [saying.image]),
+    album: (saying, images) => [say(saying, images)],
     edit: (place, id, text) => discord.edit(channelOf(place), id, text),
     react(from, place, id, sign) {
       const channel_id = channelOf(place);
@@ -132,7 +134,7 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
   };
 }
 
-function attached(discord: FakeDiscord, { bytes, mimeType }: { bytes: Buffer; mimeType: string }) {
+function attached(discord: FakeDiscord, { bytes, mimeType }: Image) {
   return discord.attachment(`picture.${mimeType.split('/')[1]}`, bytes, mimeType);
 }
 

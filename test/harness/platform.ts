@@ -23,7 +23,12 @@ export interface Saying {
   mention?: boolean;
   /** Answers a message, of a person or of ours, by its id. */
   replyTo?: string;
-  image?: { bytes: Buffer; mimeType: string };
+  image?: Image;
+}
+
+export interface Image {
+  bytes: Buffer;
+  mimeType: string;
 }
 
 /** One message of ours, as people see it. */
@@ -70,6 +75,13 @@ export interface Platform {
   connected(): Promise<void>;
   /** Returns the message's id. While no gateway is connected it waits, as it would on the platform. */
   say(saying: Saying): string;
+  /**
+   * Says it with several pictures at once. The ids of what comes of it: a message for each, or one for all. Left out where
+   * the fake has no albums.
+   */
+  album?(saying: Saying, images: Image[]): string[];
+  /** Passes on what somebody said elsewhere; the message's id. Left out where the fake has no forwards. */
+  forward?(saying: Saying, author: string): string;
   edit(place: Place, id: string, text: string): void;
   /** A person puts a sign to one of our messages. */
   react(from: Person, place: Place, id: string, sign: string): void;

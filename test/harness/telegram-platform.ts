@@ -4,8 +4,9 @@
  */
 import { startFakeTelegram } from '../fakes/telegram.js';
 import type { Payload } from '../fakes/telegram-body.js';
-import { type Chat, group } from '../fakes/telegram-chats.js';
-import type { Person, Place, Platform } from './platform.js';
+import { type Chat, group, type Saying as TelegramSaying } from '../fakes/telegram-chats.js';
+import { origins } from '../fakes/telegram-kinds.js';
+import type { Image, Person, Place, Platform, Saying } from './platform.js';
 
 const LOOK_EVERY_MS = 1;
 
@@ -48,6 +49,16 @@ export async function telegramPlatform({
     return group(chatIdOf(place), `Group ${place.number}`);
   }
 
+  function sayingOf({ from, in: place, text, mention, replyTo }: Saying, image?: Image): TelegramSaying {
+    const words = mention ? `@${telegram.bot.username} ${text}` : text;
+    return {
+      from: { id: idOf(from), first_name: from.name },
+      ...(place.kind === 'group' ? { chat: groupOf(place) } : {}),
+      ...(replyTo === undefined ? {} : { replyTo: Number(replyTo) }),
+      ...(image === undefined ? { text: words } : { caption: words, photo: image }),
+    };
+  }
+
   return {
     name: 'telegram',
     recognisesResends: false,
@@ -65,15 +76,16 @@ export async function telegramPlatform({
         () => [telegram, ...bots.map(({ bot }) => bot)].every(({ polls: { count } }) => count > 0),
         'the gateway asks for updates',
       ),
-    say({ from, in: place, text, mention, replyTo, image }) {
-      const words = mention ? `@${telegram.bot.username} ${text}` : text;
-      const said = telegram.say({
-        from: { id: idOf(from), first_name: from.name },
-        ...(place.kind === 'group' ? { chat: groupOf(place) } : {}),
-        ...(replyTo === undefined ? {} : { replyTo: Number(replyTo) }),
-        ...(image === undefined ? { text: words } : { caption: words, photo: image }),
-      });
-      return String(said.messageId);
+    say: (saying) => String(telegram.say(sayingOf(saying, saying.image)).messageId),
+    album(saying, images) {
+      const [first, ...others] = images.map((image) => sayingOf(saying, image));
+      if (first === undefined) throw new Error('an album of no pictures');
+      const items = [first, ...others.map(({ caption: _below, ...item }) => item)];
+      return telegram.album(items).map(({ messageId }) => String(messageId));
+    },
+    forward(saying, author) {
+      const origin = origins.hiddenUser(author);
+      return String(telegram.say({ ...sayingOf(saying), forwards: { origin } }).messageId);
     },
     edit(place, id, text) {
       const said = telegram.said(chatIdOf(place), Number(id));

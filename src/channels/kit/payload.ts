@@ -9,6 +9,7 @@ type Fields = Record<string, z.ZodType>;
 export const text = z.string();
 export const flag = z.boolean();
 export const whole = z.int();
+export const decimal = z.number();
 /** An object of any form. */
 export const nested = z.custom<object>((value) => typeof value === 'object' && value !== null);
 
@@ -26,6 +27,15 @@ export function record<Needed extends Fields, Other extends Fields>(needed: Need
     ...needed,
     ...(Object.fromEntries(lenient) as { [Key in keyof Other]: z.ZodCatch<z.ZodOptional<Other[Key]>> }),
   });
+}
+
+/** Adds `holds`: the names of all fields with something in them, also of those that we do not know. */
+export function naming<Schema extends z.ZodType>(schema: Schema) {
+  return z.preprocess((value) => {
+    if (typeof value !== 'object' || value === null) return value;
+    const held = Object.entries(value).filter(([, each]) => typeof each === 'object' && each !== null);
+    return { ...value, holds: held.map(([name]) => name) };
+  }, schema);
 }
 
 /** Undefined for what has another form. Never throws. */

@@ -25,6 +25,8 @@ export interface Bot {
   readonly personaId: PersonaId | null;
   readonly api: BotApi;
   our(): OurBot;
+  /** The name that people see; empty until it has logged in. */
+  name(): string;
   /** Logs in, once; rejects when it cannot. */
   identity(signal: AbortSignal): Promise<OurBot>;
 }
@@ -131,10 +133,12 @@ function createBot(
   const whose = personaId === null ? {} : { personaId };
   // A bot's id stands in its token.
   let our: OurBot = { id: Number(token.split(':', 1)[0]), username: '', ...whose };
+  let name = '';
   let loggedIn: Promise<OurBot> | null = null;
 
   async function logIn(signal: AbortSignal): Promise<OurBot> {
-    const { id, username } = await api.call((raw, ended) => raw.getMe(ended), { signal });
+    const { id, username, first_name } = await api.call((raw, ended) => raw.getMe(ended), { signal });
+    name = first_name;
     our = { id, username: username ?? '', ...whose };
     const fields = { bot: `@${username}`, mode: personaId === null ? mode : 'polling' };
     log.info({ ...logFields(personaId), ...fields }, 'logged in');
@@ -145,6 +149,7 @@ function createBot(
     personaId,
     api,
     our: () => our,
+    name: () => name,
     identity(signal) {
       loggedIn ??= logIn(signal).catch((error: unknown) => {
         loggedIn = null;

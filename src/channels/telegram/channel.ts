@@ -25,6 +25,7 @@ type Capability =
   | 'preview'
   | 'setTyping'
   | 'fetch'
+  | 'names'
   | 'isAdministrator'
   | 'announceCommands'
   | 'check';
@@ -94,6 +95,9 @@ export function createTelegram(
       await receiving;
       bots.close();
     },
+
+    // A persona's bot goes by the persona's name, which calls the persona.
+    names: () => [main.name()].filter((name) => name !== ''),
 
     isAdministrator: (chat, sender) =>
       orFault(`Telegram could not be asked who manages the group ${chat}`, () =>

@@ -2,11 +2,13 @@
  * Telegram's updates in our words. Pure, and total: whatever an update holds, it becomes events or nothing.
  * Messages of bots, service messages and kinds we do not know are nothing.
  */
-import type { InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
+import type { InboundEvent, InboundMessage } from '../../core/message.js';
+import { nameOf, senderOf } from './author.js';
 import type { OurBot } from './bots.js';
-import { mediaLabel, saidIn, wordsOf } from './content.js';
-import { copyKeyOf, isShared, messageIdOf } from './message-id.js';
-import { type Author, type Message, type Reaction, readUpdate, type Stopped, type User } from './update.js';
+import { saidIn } from './content.js';
+import { copyKeyOf, idOf, isShared, messageIdOf } from './message-id.js';
+import { repliedFilesOf, replyOf } from './reply.js';
+import { type Message, type Reaction, readUpdate, type Stopped } from './update.js';
 
 interface Receiver {
   /** The bot that got the update. */
@@ -47,7 +49,7 @@ function messageOf(message: Message, receiver: Receiver): InboundMessage | null 
   const { chat } = message;
   const direct = isPrivate(chat);
   const sender = senderOf(message, receiver);
-  const said = saidIn(message, { ...receiver, direct });
+  const said = saidIn(message, repliedFilesOf(message), { ...receiver, direct });
   if (sender === null || said === null || chat.type === 'channel') return null;
   const hasCopies = !direct && receiver.ours.length > 1 && !isShared(chat.id);
   return {
@@ -58,17 +60,20 @@ function messageOf(message: Message, receiver: Receiver): InboundMessage | null 
     sender,
     ...said,
     sentAt: (message.date ?? 0) * 1000,
-    ...(hasCopies ? { twin: copyKeyOf(message, sender.address) } : {}),
+    ...(hasCopies ? { twin: copyKeyOf(message, said.text, sender.address) } : {}),
     replyTo: replyOf(message, receiver),
+    ...(message.media_group_id ? { album: message.media_group_id } : {}),
   };
 }
 
 function editOf(message: Message, receiver: Receiver): InboundEvent | null {
   const { chat } = message;
   const sender = senderOf(message, receiver);
-  const said = saidIn(message, { ...receiver, direct: isPrivate(chat) });
+  const said = saidIn(message, repliedFilesOf(message), { ...receiver, direct: isPrivate(chat) });
   if (said === null || sender === null || chat.type === 'channel') return null;
-  const { addresses: _addresses, ...words } = said;
+  // Where somebody goes is told every few seconds, for hours: what was asked about it was asked of the beginning.
+  if (message.location !== undefined) return null;
+  const { addresses: _addresses, forwardedFrom: _from, ...words } = said;
   return {
     kind: 'edit',
     chat: addressOf(chat),
@@ -132,33 +137,6 @@ function threadOf(message: Message): string | null {
   return is_topic_message && message_thread_id !== undefined ? String(message_thread_id) : null;
 }
 
-/**
- * Who speaks; null for bots. For who posts as a chat (an anonymous administrator as the group itself, a channel in its
- * discussion group) Telegram names a bot of its own as the sender, and the chat beside it.
- */
-function senderOf(
-  message: Author & Pick<Message, 'chat'>,
-  { ours }: Receiver,
-): InboundMessage['sender'] | null {
-  const { from, sender_chat: as, chat } = message;
-  if (as !== undefined) {
-    const administrator = as.id === chat.id;
-    const signature = administrator ? message.author_signature : undefined;
-    return {
-      address: String(as.id),
-      name: signature || as.title || as.username || String(as.id),
-      administrator,
-    };
-  }
-  if (from === undefined || from.is_bot || ours.some(({ id }) => id === from.id)) return null;
-  return { address: String(from.id), name: nameOf(from), administrator: false };
-}
-
-function nameOf(user: Pick<User, 'id' | 'first_name' | 'last_name' | 'username'>): string {
-  const name = [user.first_name, user.last_name].filter(Boolean).join(' ').trim();
-  return name || user.username || String(user.id);
-}
-
 function addressOf(chat: Message['chat']): { address: string; kind: 'direct' | 'group' } {
   return { address: String(chat.id), kind: isPrivate(chat) ? 'direct' : 'group' };
 }
@@ -166,26 +144,4 @@ function addressOf(chat: Message['chat']): { address: string; kind: 'direct' | '
 /** A person's id is positive, a group's is not. */
 function isPrivate(chat: Pick<Message['chat'], 'id' | 'type'>): boolean {
   return chat.type === undefined ? chat.id > 0 : chat.type === 'private';
-}
-
-function idOf(number: number, chat: Message['chat'], bot: OurBot): string {
-  return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
-}
-
-/** In a topic, Telegram calls every message a reply to the service message that opened the topic: that is none. */
-function replyOf(message: Message, receiver: Receiver): ReplyTo | null {
-  const { chat, reply_to_message: replied } = message;
-  if (replied === undefined || replied.forum_topic_created !== undefined) return null;
-  if (message.is_topic_message && replied.message_id === message.message_thread_id) return null;
-  const author = receiver.ours.find(({ id }) => id === replied.from?.id);
-  const sender = senderOf({ ...replied, chat }, receiver);
-  // What one of our bots sent is stored under the id that this bot gave it when it was sent.
-  const ownId = author !== undefined && isShared(chat.id) ? messageIdOf(author, replied.message_id) : null;
-  return {
-    platformMessageId: ownId ?? idOf(replied.message_id, chat, receiver.bot),
-    senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
-    text: message.quote?.text || wordsOf(replied) || mediaLabel(replied) || '',
-    ours: author !== undefined,
-    ...(author?.personaId === undefined ? {} : { personaId: author.personaId }),
-  };
 }

@@ -40,6 +40,11 @@ export function isShared(chat: Address | number): boolean {
   return Number.isNaN(id) || id < SHARED_BELOW;
 }
 
+/** The id of a message that a bot was told of by that number. */
+export function idOf(number: number, chat: { id: number }, bot: OurBot): string {
+  return isShared(chat.id) ? String(number) : messageIdOf(bot, number);
+}
+
 /** The message's number to one bot in a chat; null where that bot does not know it. */
 export function numberFor(
   { id, personaId }: Pick<OurBot, 'id' | 'personaId'>,
@@ -58,16 +63,19 @@ export function readFileId(source: string): { bot: number | null; file: string }
   return bot === undefined || file === undefined ? { bot: null, file: source } : { bot: Number(bot), file };
 }
 
-/** The same for all copies of a message, and for two messages that nothing but their numbers tells apart. */
-export function copyKeyOf(message: Message, sender: string): string {
+/**
+ * The same for all copies of a message, and for two messages that nothing but their numbers tells apart. `words`: what
+ * it shows, whatever it is.
+ */
+export function copyKeyOf(message: Message, words: string, sender: string): string {
   const { chat, date, reply_to_message: replied, quote } = message;
-  const { photo = [], voice, video, video_note, animation, audio, document } = message;
+  const { photo = [], voice, video, video_note, animation, audio, document, live_photo } = message;
   // The id of a file is another one for each bot, but not this one.
-  const files = [...photo, voice, video, video_note, animation, audio, document]
+  const files = [...photo, voice, video, video_note, animation, audio, document, live_photo]
     .map((file) => file?.file_unique_id)
     .filter((id) => id !== undefined);
   const reply = replied && [replied.from?.id, replied.date, replied.text ?? replied.caption];
-  const said = [message.text ?? message.caption, files, quote?.text];
+  const said = [words, files, quote?.text];
   return createHash('sha256')
     .update(JSON.stringify([chat.id, sender, date, said, reply ?? null]))
     .digest('base64url');

@@ -7,7 +7,15 @@ import type { StoredAttachment } from '../../core/media.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { presentIn } from '../participants.js';
-import { type Called, calledAloud, calledOf, calledPlainly, calledTogether, named } from './addressing.js';
+import {
+  type Called,
+  calledAloud,
+  calledOf,
+  calledPlainly,
+  calledTogether,
+  named,
+  turnedTo,
+} from './addressing.js';
 
 export interface Admission {
   /** null when every waiting message is only noted. */
@@ -85,7 +93,8 @@ function addressedBy(
   const byName = calledIn(message, here, { present, kind: rules.kind });
   if (byName.length > 0) return { to: byName, open: null };
 
-  const repliedTo = message.replyTo?.ours ? message.replyTo.personaId : null;
+  const isReply = message.replyTo?.ours && !callsNobodysAccount(message);
+  const repliedTo = isReply ? message.replyTo?.personaId : null;
   if (repliedTo && here.some(({ id }) => id === repliedTo)) return { to: [repliedTo], open: null };
 
   const active = present.slice(0, 1);
@@ -113,7 +122,18 @@ function calledIn(
   // In a direct chat the account is only where the message was sent, so explicit names in the text override it.
   const called = plainly.length > 0 && kind === 'direct' ? plainly : [...own, ...plainly];
   if (called.length > 0) return [...new Set(called)];
+  if (callsNobodysAccount(message)) return turnedTo(text.replace(OPENING_MENTION, ''), there);
   return [text, ...spoken].map((words) => named(words, there)).find(({ length }) => length > 0) ?? [];
+}
+
+const OPENING_MENTION = /^[^@]{0,40}@\S+\s*/u;
+
+/**
+ * Whether the account was called that is no persona's, where personas have accounts of their own. Then whoever is talked
+ * about, or whose words are answered, has not been called, unless somebody turns to them.
+ */
+function callsNobodysAccount({ author, addresses }: StoredMessage): boolean {
+  return author.kind === 'person' && addresses?.length === 0;
 }
 
 function spokenIn({ kind, outcome }: StoredAttachment): string[] {
