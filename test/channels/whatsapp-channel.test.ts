@@ -416,9 +416,11 @@ describe('what goes wrong on the way out', () => {
   test('refused for good, or only now, as WhatsApp says', async () => {
     const anna = somebody();
     fake.faults.errorAck(463);
-    expect(await gateway.send(anna.pn, 'x', { key: '20' })).toMatchObject({
-      kind: 'refused',
-      reason: expect.stringContaining('has to write first'),
+    const ben = somebody();
+    expect(await gateway.send(ben.pn, 'x', { key: '20' })).toMatchObject({
+      kind: 'unreachable',
+      reason: expect.stringContaining('463'),
+      retryAfterMs: expect.any(Number),
     });
     fake.faults.errorAck(479);
     expect(await gateway.send(anna.pn, 'x', { key: '21' })).toMatchObject({

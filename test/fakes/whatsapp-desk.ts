@@ -10,6 +10,7 @@ import { answer, child, children, seconds, stanza } from './whatsapp-nodes.js';
 import { type Companion, makePairing, type Pairing } from './whatsapp-pairing.js';
 import { isOwn, type People } from './whatsapp-people.js';
 import type { Post } from './whatsapp-post.js';
+import { type Gate, RESTRICTED } from './whatsapp-tokens.js';
 import type { Trouble } from './whatsapp-trouble.js';
 import type { Versions } from './whatsapp-versions.js';
 import type { Wire, WireHandlers } from './whatsapp-wire.js';
@@ -21,6 +22,7 @@ export interface Backroom {
   post: Post;
   trouble: Trouble;
   versions: Versions;
+  gate: Gate;
   complain(what: string): void;
   /** A message of ours was taken. */
   taken(): void;
@@ -36,10 +38,11 @@ export interface Desk extends WireHandlers {
   endAll(code: CloseCode): void;
   receipts: Receipt[];
   presences: Presence[];
+  online(): boolean;
 }
 
 export function makeDesk(backroom: Backroom): Desk {
-  const { people, ledger, post, trouble, versions, look } = backroom;
+  const { people, ledger, post, trouble, versions, gate, look } = backroom;
   const receipts: Receipt[] = [];
   const presences: Presence[] = [];
   const wires = new Set<Wire>();
@@ -48,6 +51,8 @@ export function makeDesk(backroom: Backroom): Desk {
   let companion: Companion | null = null;
   /** Whom stanzas are for: the last that logged in. */
   let current: Wire | null = null;
+  /** A login alone does not count as online; a presence without a type does (#299, #2553). */
+  let online = false;
 
   const pairing = makePairing(people.own, (linked) => {
     if (current !== null) endWith(current, REMOVED);
@@ -110,7 +115,8 @@ export function makeDesk(backroom: Backroom): Desk {
     const met = trouble.meetsMessage();
     const { id = '', to = '' } = node.attrs;
     const outside = people.circle(to)?.includesUs === false ? 403 : null;
-    const refused = met !== null && typeof met === 'object' ? met.error : outside;
+    const restricted = gate.refuses(node) ? RESTRICTED : null;
+    const refused = met !== null && typeof met === 'object' ? met.error : (outside ?? restricted);
     if (met === 'drop before') {
       wire.destroy();
     } else if (refused !== null) {
@@ -118,6 +124,7 @@ export function makeDesk(backroom: Backroom): Desk {
     } else {
       owed.set(id, wire);
       const taken = await ledger.take(node);
+      for (const person of taken?.readers ?? []) person.met = true;
       if (taken !== null) backroom.taken();
       if (met === 'drop after') wire.destroy();
       trouble.whenAcksFlow(() => acknowledge(wire, node, taken));
@@ -154,6 +161,7 @@ export function makeDesk(backroom: Backroom): Desk {
     pairing,
     receipts,
     presences,
+    online: () => online,
     companion: () => companion,
 
     opened(wire) {
@@ -172,6 +180,7 @@ export function makeDesk(backroom: Backroom): Desk {
       else if (node.tag === 'presence' || node.tag === 'chatstate') {
         const state = node.attrs.type ?? children(node)[0]?.tag ?? 'available';
         presences.push({ to: node.attrs.to ?? null, state, at: Date.now() });
+        if (node.attrs.to === undefined) online = state === 'available';
       }
       look();
     },

@@ -1,8 +1,10 @@
 /** What people do on the fake WhatsApp: say, change, take back, react, read; the owner too, on the phone itself. */
 import { randomBytes } from 'node:crypto';
-import type { proto } from '@whiskeysockets/baileys';
+import { deflateSync } from 'node:zlib';
+import { proto } from '@whiskeysockets/baileys';
 import { contentOf, MESSAGE_EDIT, type Quotable, REVOKE } from './whatsapp-contents.js';
 import { sealedEdit } from './whatsapp-edits.js';
+import { sealFile } from './whatsapp-files.js';
 import {
   type Chat,
   isGroup,
@@ -14,7 +16,10 @@ import {
 import type { Companion } from './whatsapp-pairing.js';
 import { addressOf, type People, type Person } from './whatsapp-people.js';
 import type { Letter, Post } from './whatsapp-post.js';
+import { historyOf, restrictionLetter, tokenLetter } from './whatsapp-tokens.js';
 import type { FakeWhatsApp, Group, Peer, Said, Saying, SentMessage } from './whatsapp-words.js';
+
+const { HISTORY_SYNC_NOTIFICATION: HISTORY_SYNC } = proto.Message.ProtocolMessage.Type;
 
 export interface Stagehands {
   people: People;
@@ -40,7 +45,9 @@ type Doings = Pick<
   | 'read'
   | 'removeFromGroup'
   | 'addToGroup'
-> & { requestRetry(sent: SentMessage, by?: Peer): void };
+  | 'giveToken'
+  | 'syncHistory'
+> & { requestRetry(sent: SentMessage, by?: Peer): void; tellRestriction(until: number | null): void };
 
 interface Place {
   key: proto.IMessageKey;
@@ -81,6 +88,8 @@ export function makeDoings(hands: Stagehands): Doings {
       return made;
     };
     chats.set(id, { chat, from, secret });
+    if (!isGroup(chat)) from.met = true;
+    if (chat !== 'self' && !isGroup(chat)) chat.met = true;
     const spoilt = from.spoils !== 'never';
     if (from.spoils === 'once') from.spoils = 'never';
     const at = saying.at ?? Date.now();
@@ -137,12 +146,14 @@ export function makeDoings(hands: Stagehands): Doings {
     ownPhoneSays: ({ to, ...saying }) =>
       utter(people.own, to === 'self' ? to : 'members' in to ? to : people.of(to), saying),
 
-    sayAlbum({ images, text, ...where }) {
-      const person = people.of(where.from);
+    sayAlbum({ images, text, mention, from, in: group, ...said }) {
+      const person = people.of(from);
+      const chat = group ?? person;
       const albumMessage = { expectedImageCount: images.length, expectedVideoCount: 0 };
-      const parent = utter(person, where.in ?? person, { content: { albumMessage } });
+      const parent = utter(person, chat, { content: { albumMessage } });
+      const first = { ...(text ? { text } : {}), ...(mention ? { mention } : {}), ...said };
       return images.map((image, at) =>
-        utter(person, where.in ?? person, { image, album: parent.id, ...(at === 0 && text ? { text } : {}) }),
+        utter(person, chat, { image, album: parent.id, ...(at === 0 ? first : {}) }),
       );
     },
     edit: (said, text, how) =>
@@ -194,6 +205,27 @@ export function makeDoings(hands: Stagehands): Doings {
       const { person, group } = readerOf(sent, by);
       const count = hands.askedAgain(sent.id);
       dispatch(retryLetter({ id: sent.id, chat: sent.to, count, at: Date.now() }, person, group));
+    },
+
+    giveToken: (peer) => dispatch(tokenLetter(people.of(peer), newId())),
+    tellRestriction: (until) => dispatch(restrictionLetter(until, newId())),
+    syncHistory(told) {
+      const content = async (): Promise<proto.IMessage> => {
+        const history = proto.HistorySync.encode(historyOf(told, people)).finish();
+        const { bytes, ...keys } = await sealFile(deflateSync(history), 'md-msg-hist');
+        const { INITIAL_BOOTSTRAP: syncType } = proto.Message.HistorySyncType;
+        const historySyncNotification = { ...keys, directPath: hands.put(bytes), syncType, chunkOrder: 1 };
+        return { protocolMessage: { type: HISTORY_SYNC, historySyncNotification } };
+      };
+      const mailing = {
+        id: newId(),
+        from: people.own,
+        chat: 'self' as const,
+        content,
+        at: Date.now(),
+        toDevice: true,
+      };
+      dispatch(messageLetter(mailing, people, hands.companion));
     },
 
     removeFromGroup: (group, peer) => membership(group, 'remove', peer ? people.of(peer) : people.own),

@@ -24,6 +24,8 @@ export interface Mailing {
   spoilt?: boolean;
   /** To be seen once: a linked device gets `<unavailable type="view_once"/>` instead (rc14, decode-wa-message.js). */
   unseen?: boolean;
+  /** From the own phone to its linked devices, and nowhere in a chat. */
+  toDevice?: boolean;
   /** It says something for which the library's protocol has no field. */
   later?: boolean;
 }
@@ -59,7 +61,7 @@ export function messageLetter(mailing: Mailing, people: People, companion: () =>
       ? await sealForGroup(chat, from, content, bundle, again)
       : [
           await from.phone.seal(
-            from === people.own ? ownContent(chat, content) : content,
+            from === people.own && !mailing.toDevice ? ownContent(chat, content) : content,
             bundle,
             mailing.later ? LATER : undefined,
           ),
@@ -104,8 +106,9 @@ async function sealForGroup(
 }
 
 /** From whom it is and where it stands, with the other form of address where that is not a secret. */
-function envelope({ from, chat }: Mailing, people: People): Record<string, string | undefined> {
+function envelope({ from, chat, toDevice }: Mailing, people: People): Record<string, string | undefined> {
   const { pn, lid } = from.peer;
+  if (toDevice) return { from: pn, category: 'peer', push_priority: 'high' };
   if (isGroup(chat)) {
     const participant = addressOf(from, chat.addressing);
     return {

@@ -177,6 +177,16 @@ export interface Faults {
   dropBeforeTake(times?: number): void;
   /** The next messages of ours are refused with that code (463, 479, …): nobody gets them. */
   errorAck(code: number, times?: number): void;
+  /**
+   * While on, what we send to one person without their token is refused with 463 (WhiskeySockets/Baileys#2441, #2698). Not
+   * so in groups and in the chat with ourselves.
+   */
+  demandTokens(on: boolean): void;
+  /**
+   * WhatsApp restricts the account until then (ms; null: no more): it may not begin chats, and those that exist go on
+   * (WhiskeySockets/Baileys#2442, #2707). The account is told, as `NotificationUserReachoutTimelockUpdate`.
+   */
+  restrict(until: number | null): void;
   /** While on, messages of ours are taken, and no ack comes; what was held back follows when it ends. */
   stallAcks(on: boolean): void;
   /** A person's phone lost its session with us: what we send next it asks for again. */
@@ -240,7 +250,7 @@ export interface FakeWhatsApp {
   /** Reaches the gateway at once, or when it next logs in. */
   say(saying: Saying): Said;
   /** Pictures of one album: the message that announces it, then each picture; the first has the words. */
-  sayAlbum(album: Pick<Saying, 'from' | 'in' | 'text'> & { images: Enclosure[] }): Said[];
+  sayAlbum(album: Omit<Saying, 'image'> & { images: Enclosure[] }): Said[];
   /**
    * By its id. As phones send it since May 2026, encrypted with the message's own secret; `plain`: as before. `forms`: in
    * which form of address the author and the editor stand in the key; as in the chat unless set.
@@ -252,6 +262,10 @@ export interface FakeWhatsApp {
   react(peer: Peer, on: Said | SentMessage, emoji: string): void;
   /** What the owner types on the phone itself; `to: 'self'` is the chat with oneself. */
   ownPhoneSays(saying: { to: Peer | Group | 'self' } & Omit<Saying, 'from' | 'in'>): Said;
+  /** A person's phone tells us the token without which we may not write to them, as it does when they write to us first. */
+  giveToken(peer: Peer): void;
+  /** What the own phone sends after linking: its chats, with their last words and the tokens of these people. */
+  syncHistory(chats: { with: Peer; text: string; token: boolean }[]): void;
   /** A person opened the chat: a read receipt for a message of ours. */
   read(sent: SentMessage, by?: Peer): void;
   /** A person, or our account if nobody is named, is taken out of a group or into it; our account is told so. */
@@ -265,6 +279,8 @@ export interface FakeWhatsApp {
   sentTo(chat: Peer | Group): SentMessage[];
   receipts: Receipt[];
   presences: Presence[];
+  /** Whether people see our account as online, and the owner's phone does not ring. */
+  online(): boolean;
   reactions: Reaction[];
   /** What could not be understood of what we sent; empty in a good run. */
   complaints: string[];

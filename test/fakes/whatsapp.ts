@@ -16,6 +16,7 @@ import { makeLedger } from './whatsapp-ledger.js';
 import { makeServerKeys } from './whatsapp-noise.js';
 import { makePeople } from './whatsapp-people.js';
 import { makePost } from './whatsapp-post.js';
+import { makeGate } from './whatsapp-tokens.js';
 import { makeTrouble } from './whatsapp-trouble.js';
 import { makeVersions } from './whatsapp-versions.js';
 import { speakOver } from './whatsapp-wire.js';
@@ -51,7 +52,8 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
   );
   const taken = () => tell('sent');
   const versions = makeVersions(look);
-  const desk = makeDesk({ people, ledger, post, trouble, versions, complain, taken, look });
+  const gate = makeGate(people);
+  const desk = makeDesk({ people, ledger, post, trouble, versions, gate, complain, taken, look });
   const doings = makeDoings({
     people,
     post,
@@ -97,7 +99,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
   await listenAt(server, 0);
   const { port } = server.address() as AddressInfo;
   const { pn, lid } = people.own.peer;
-  const { requestRetry, ...said } = doings;
+  const { requestRetry, tellRestriction, ...said } = doings;
 
   return {
     url: `ws://127.0.0.1:${port}/ws/chat`,
@@ -129,6 +131,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
     sentTo: (chat) => ledger.sent.filter((sent) => sent.chat === chat),
     receipts: desk.receipts,
     presences: desk.presences,
+    online: desk.online,
     reactions: ledger.reactions,
     complaints,
     cdn,
@@ -148,6 +151,11 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
       retireBelow: versions.retireBelow,
       breakLookUp: versions.breakLookUp,
       hangUp,
+      demandTokens: gate.demandTokens,
+      restrict(until) {
+        gate.restrict(until);
+        tellRestriction(until);
+      },
       closeWith: desk.endAll,
       replaced: () => desk.endAll(440),
       logOut: desk.unlink,

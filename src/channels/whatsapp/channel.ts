@@ -10,7 +10,7 @@ import { onAbort } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { named } from '../kit/named.js';
 import { createState } from '../kit/state.js';
-import { check } from './account.js';
+import { check, meIn } from './account.js';
 import { createCache } from './cache.js';
 import { isEndOfConnection, isOfLibrary } from './closing.js';
 import type { Connection } from './connection.js';
@@ -19,6 +19,7 @@ import { forgetLink, openCredentials } from './credentials.js';
 import { fetchFile } from './download.js';
 import { createGroups } from './groups.js';
 import { createHandIn } from './hand-in.js';
+import { createHolds } from './holds.js';
 import { createIntake } from './intake.js';
 import { type LoginParts, logIn } from './login.js';
 import type { WhatsAppOptions } from './options.js';
@@ -37,7 +38,7 @@ type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
   onQr(text: string): void;
 };
 
-type Members = 'setTyping' | 'fetch' | 'isAdministrator' | 'survives' | 'check';
+type Members = 'setTyping' | 'fetch' | 'isAdministrator' | 'survives' | 'check' | 'names';
 export type WhatsApp = Channel & Required<Pick<Channel, Members>>;
 
 /** How much of what was sent is remembered, beside what the store keeps. */
@@ -49,9 +50,12 @@ export function createWhatsApp(host: Host): WhatsApp {
   const stopping = new AbortController();
   const cache = createCache();
   const sent = bounded<string, proto.IMessage>(MOST_SENT);
-  const sender = { cache, sent, clock, log };
+  const holds = createHolds({ clock, log, trouble: createTrouble('restriction', state, log) });
+  const sender = { cache, sent, holds, clock, log };
   const handIn = createHandIn('whatsapp');
   let takesIn = true;
+  /** What the account calls itself, as far as it was known at the newest login. */
+  let name: string | null = null;
   let running = Promise.resolve();
   let unsilence = () => {};
 
@@ -86,6 +90,7 @@ export function createWhatsApp(host: Host): WhatsApp {
     resends: { sent, sentPart, log, signal: stopping.signal },
     takesIn: () => takesIn,
     cursor,
+    onRestriction: holds.restricted,
     onQr(text) {
       status.down('not linked yet: scan the QR code with the phone, under Linked devices');
       host.onQr(text);
@@ -97,7 +102,7 @@ export function createWhatsApp(host: Host): WhatsApp {
     forget: () => forgetLink(state),
     renewVersion: versions.refused,
     state: status,
-    trouble: createTrouble(state, log),
+    trouble: createTrouble('trouble', state, log),
     clock,
     log,
     signal: stopping.signal,
@@ -118,7 +123,16 @@ export function createWhatsApp(host: Host): WhatsApp {
       perChatPerSecond: { direct: 1, group: 1 },
     },
     compose,
-    status: status.status,
+    status() {
+      const now = status.status();
+      return now.connected ? { ...now, lastError: holds.reason() ?? now.lastError } : now;
+    },
+
+    names() {
+      const connection = connections.open();
+      if (connection !== null) name = meIn(connection.credentials.auth.creds)?.name ?? null;
+      return name === null ? [] : [name];
+    },
 
     async start(receive, signal) {
       handIn.begin(receive);

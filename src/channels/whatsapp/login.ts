@@ -27,6 +27,7 @@ export interface LoginParts {
   /** The time of the newest message that was stored, ms; null before the first. */
   cursor(account: string): Promise<string | null>;
   onQr(text: string): void;
+  onRestriction(until: number | null): void;
 }
 
 export async function logIn(
@@ -57,6 +58,7 @@ export async function logIn(
       getMessage: resending(parts.resends, login.mark, () => connection.socket),
     },
     onQr: parts.onQr,
+    onRestriction: parts.onRestriction,
     onPaired() {
       credentials.linked(clock.now());
       log.info({ channel: 'whatsapp' }, 'linked to the phone');

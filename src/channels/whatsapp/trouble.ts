@@ -6,7 +6,8 @@ import type { ChannelState } from '../../core/channel-host.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 
-const TROUBLE = 'trouble';
+/** What keeps the gateway from WhatsApp, and what WhatsApp does not let it do. */
+const NAMES = ['trouble', 'restriction'] as const;
 
 export interface Trouble {
   met(reason: string): void;
@@ -15,7 +16,7 @@ export interface Trouble {
   settled(): Promise<void>;
 }
 
-export function createTrouble(state: ChannelState, log: Log): Trouble {
+export function createTrouble(name: (typeof NAMES)[number], state: ChannelState, log: Log): Trouble {
   let told: string | null | undefined;
   let writing = Promise.resolve();
 
@@ -23,7 +24,7 @@ export function createTrouble(state: ChannelState, log: Log): Trouble {
     if (told === reason) return;
     told = reason;
     writing = writing
-      .then(() => state.set(new Map([[TROUBLE, reason]])))
+      .then(() => state.set(new Map([[name, reason]])))
       // The log has it as well.
       .catch((error) =>
         log.debug({ channel: 'whatsapp', reason: describe(error) }, 'doctor will not know of it'),
@@ -33,7 +34,7 @@ export function createTrouble(state: ChannelState, log: Log): Trouble {
   return { met: tell, over: () => tell(null), settled: () => writing };
 }
 
-/** null where there is none. */
-export async function troubleIn(state: ChannelState): Promise<string | null> {
-  return (await state.get([TROUBLE])).get(TROUBLE) ?? null;
+export async function troublesIn(state: ChannelState): Promise<string[]> {
+  const kept = await state.get([...NAMES]);
+  return NAMES.flatMap((name) => kept.get(name) ?? []);
 }
