@@ -146,7 +146,18 @@ export async function compose({
         : null,
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
   };
-  const deliver = createDeliver({ store, owner, channels, chatFiles, settings, clock, log, metrics });
+  const rulesFor = (channel: string) => optionsOf(config, channel).access;
+  const deliver = createDeliver({
+    store,
+    owner,
+    channels,
+    chatFiles,
+    rulesFor,
+    settings,
+    clock,
+    log,
+    metrics,
+  });
   const conversation = createConversation({
     store,
     owner,
@@ -168,7 +179,7 @@ export async function compose({
       }),
     ]),
     settings,
-    rulesFor: (channel) => optionsOf(config, channel).access,
+    rulesFor,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
     streams: (channel) => optionsOf(config, channel).streaming,
     zone,

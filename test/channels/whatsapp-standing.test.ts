@@ -40,7 +40,10 @@ describe('online', () => {
     expect(gateway.channel.names()).toEqual([]);
     const anna = somebody();
     fake.ownPhoneSays({ to: anna, text: 'by hand' });
-    await fake.until(() => fake.presences.some(({ to, state }) => to === null && state === 'available'), 'the name');
+    await fake.until(
+      () => fake.presences.some(({ to, state }) => to === null && state === 'available'),
+      'the name',
+    );
     await fake.until(() => !fake.online(), 'unseen again');
     expect(gateway.channel.names()).toEqual(['Own']);
   });
@@ -70,7 +73,10 @@ describe('tokens', () => {
     expect(await send(ben, 'and you')).toMatchObject({ kind: 'unreachable' });
     expect(gateway.batches.slice(batches)).toEqual([]);
     fake.say({ from: anna, text: 'there you are' });
-    await eventually(() => messages(gateway).some(({ text }) => text === 'there you are'), 'what is said now');
+    await eventually(
+      () => messages(gateway).some(({ text }) => text === 'there you are'),
+      'what is said now',
+    );
     expect(messages(gateway).map(({ text }) => text)).not.toContain('from long ago');
     fake.faults.demandTokens(false);
   });
@@ -96,8 +102,18 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
     fake.giveToken(ben);
     await eventually(() => [...gateway.state.values.keys()].includes(`tctoken-${ben.lid}`), 'the token');
     const refused = await send(anna, 'hello');
-    expect(refused).toMatchObject({ kind: 'unreachable', taken: 'no', reason: expect.stringContaining('463') });
+    expect(refused).toMatchObject({
+      kind: 'unreachable',
+      taken: 'no',
+      reason: expect.stringContaining('463'),
+    });
     expect(refused).toMatchObject({ retryAfterMs: expect.closeTo(hour / 6, -4) });
+    expect(refused).toMatchObject({
+      notice: {
+        key: expect.stringMatching(/^whatsapp\.restricted\.\d{4}-\d\d-\d\d$/),
+        text: expect.stringContaining('(463)'),
+      },
+    });
     // WhatsApp would count every further try against the account: it hears of none.
     fake.faults.demandTokens(false);
     expect(await send(anna, 'hello?')).toMatchObject({ kind: 'unreachable', taken: 'no' });
@@ -129,7 +145,11 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
     const time = { now: 1_779_000_000_000 };
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const said: (string | null)[] = [];
-    const trouble = { met: (reason: string) => void said.push(reason), over: () => void said.push(null), settled: async () => {} };
+    const trouble = {
+      met: (reason: string) => void said.push(reason),
+      over: () => void said.push(null),
+      settled: async () => {},
+    };
     const holds = createHolds({ clock: { ...testClock(), now: () => time.now }, log, trouble });
     const pauses = Array.from({ length: 6 }, () => {
       const pause = holds.refused('a');

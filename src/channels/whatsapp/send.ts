@@ -57,7 +57,7 @@ export async function send(
   const { id, signal } = options;
   if (signal.aborted) return unreachable('the gateway stops');
   const rest = sender.holds.leftFor(to.address);
-  if (rest > 0) return resting(rest);
+  if (rest > 0) return resting(sender, rest);
   let bytes: Buffer | null = null;
   if (part.file !== undefined) {
     const read = await readOutgoing(part.file, UPLOADS, signal);
@@ -79,9 +79,9 @@ export async function send(
     // the same id it is the same message.
     const work = Promise.race([write(), answered]);
     const outcome = await within(sender.clock, patience, signal, work);
-    return settled(sender.holds, to, resultOf(outcome, id));
+    return settled(sender, to, resultOf(outcome, id));
   } catch (error) {
-    return settled(sender.holds, to, failure(error));
+    return settled(sender, to, failure(error));
   } finally {
     forget();
   }
@@ -143,15 +143,21 @@ async function within(
 /** `restricted` is ours: WhatsApp does not let this account write into this chat. */
 type Result = SendResult | { kind: 'restricted' };
 
-function settled(holds: Holds, { address }: Recipient, result: Result): SendResult {
-  if (result.kind === 'restricted') return resting(holds.refused(address));
-  if (result.kind === 'sent') holds.taken(address);
+function settled(sender: Sender, { address }: Recipient, result: Result): SendResult {
+  if (result.kind === 'restricted') return resting(sender, sender.holds.refused(address));
+  if (result.kind === 'sent') sender.holds.taken(address);
   return result;
 }
 
-function resting(retryAfterMs: number): SendResult {
-  const reason = `WhatsApp does not let this account write into this chat just now (${RESTRICTED})`;
-  return { ...unreachable(reason), retryAfterMs };
+/** The owners hear of it once a day. */
+function resting({ holds, clock }: Sender, retryAfterMs: number): SendResult {
+  const text = holds.reason();
+  const key = `whatsapp.restricted.${new Date(clock.now()).toISOString().slice(0, 10)}`;
+  return {
+    ...unreachable(`WhatsApp does not let this account write into this chat just now (${RESTRICTED})`),
+    retryAfterMs,
+    ...(text === null ? {} : { notice: { key, text } }),
+  };
 }
 
 function resultOf(outcome: Outcome, id: string): Result {

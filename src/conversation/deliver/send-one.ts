@@ -7,10 +7,12 @@ import type { Delivery } from '../../core/delivery.js';
 import { platformId } from '../../core/ids.js';
 import { linkChat } from '../identity.js';
 import type { Services } from '../services.js';
+import type { News } from './news.js';
 import { type Showing, toldOf } from './showing.js';
 
 export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' | 'log' | 'metrics'> {
   showing: Pick<Showing, 'forget'>;
+  tellOwners: News;
   /** Aborted at shutdown, to cut off sends in flight. */
   cuttingOff: AbortSignal;
 }
@@ -153,6 +155,7 @@ async function settle(sender: Sender, delivery: Delivery, result: SendResult): P
         'a message could not be sent; it will be retried',
       );
       await store.retry(id, { notBefore, uncertain: result.taken === 'unknown', error: result.reason });
+      if (result.notice) await sender.tellOwners(result.notice);
       return false;
     }
   }
