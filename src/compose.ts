@@ -153,8 +153,12 @@ export async function compose({
         : null,
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
   };
+  const rulesFor = (channel: string) => optionsOf(config, channel).access;
   const speech = await createSpeechOf(config, log);
-  const deliver = createDeliver({ store, owner, channels, chatFiles, speech, settings, clock, log, metrics });
+  const deliver = createDeliver({
+    ...{ store, owner, channels, chatFiles, speech },
+    ...{ rulesFor, settings, clock, log, metrics },
+  });
   const reaction = react({
     post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
     emojiOn: (channel) => channels.get(channel)?.reactions,
@@ -190,7 +194,7 @@ export async function compose({
       mayReact,
     ),
     settings,
-    rulesFor: (channel) => optionsOf(config, channel).access,
+    rulesFor,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
     streams: (channel) => optionsOf(config, channel).streaming !== 'off',
     zone,

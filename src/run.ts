@@ -72,9 +72,8 @@ async function open(configFile: string | undefined) {
   const lendTo: TerminalWishes['lendTo'] = (lent) => {
     interject = lent;
   };
-  const show = (picture: string) => {
-    if (process.stderr.isTTY) interject(() => stderr.write(`\n${picture}\n`));
-  };
+  // Also where nobody is at a terminal: the log of a container is read, too.
+  const show = (picture: string) => interject(() => stderr.write(`\n${picture}\n`));
   return { config, log, lendTo, show };
 }
 

@@ -21,7 +21,7 @@ export interface ChannelHost<Options> {
   sentPart(key: string): Promise<Part | null>;
   /** The names of the personas in a chat. */
   personaNames(chat: Address): Promise<string[]>;
-  /** Prints text art (a QR code) to the terminal. */
+  /** Prints text art (a QR code) to the terminal, or beside the log where there is none. */
   show(picture: string): void;
   clock: Clock;
   newId(): string;

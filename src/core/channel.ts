@@ -139,9 +139,15 @@ export type SendResult =
   /**
    * A temporary failure. `taken` says whether a retry may show the message twice: `no` if the platform refused it, was
    * never reached, or recognises the message by its key; `unknown` if the connection broke after the request was
-   * written.
+   * written. `notice` is something that an owner should hear, once for each key.
    */
-  | { kind: 'unreachable'; reason: string; taken: 'no' | 'unknown'; retryAfterMs?: number }
+  | {
+      kind: 'unreachable';
+      reason: string;
+      taken: 'no' | 'unknown';
+      retryAfterMs?: number;
+      notice?: { key: string; text: string };
+    }
   /** The chat has a new address: record it and send again there. */
   | { kind: 'moved'; address: Address };
 

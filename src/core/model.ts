@@ -79,7 +79,7 @@ export interface Usage {
 
 /**
  * Something that an owner should hear in words, once: tools were dropped, the server cuts its window. `key` is the same
- * for the same news about the same model of the same server.
+ * for the same news about the same model of the same server, or the same platform.
  */
 export interface Notice {
   key: string;

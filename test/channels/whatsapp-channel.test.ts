@@ -32,6 +32,11 @@ async function heardFrom(peer: Peer, count: number): Promise<InboundMessage[]> {
   return theirs();
 }
 
+const editsOf = (peer: Peer) =>
+  gateway
+    .events()
+    .flatMap((event) => (event.kind === 'edit' && event.sender.address === peer.pn ? [event] : []));
+
 const textsFrom = async (peer: Peer, count: number) => (await heardFrom(peer, count)).map(({ text }) => text);
 
 describe('with one person', () => {
@@ -99,7 +104,7 @@ describe('with one person', () => {
     const anna = somebody();
     const said = fake.say({ from: anna, text: 'helo' });
     await heardFrom(anna, 1);
-    fake.edit(said, 'hello');
+    fake.edit(said, 'hello', 'plain');
     fake.revoke(said);
     const changes = () => gateway.events().filter(({ kind }) => kind === 'edit' || kind === 'deleted');
     await eventually(() => changes().length === 2, 'both changes');
@@ -113,6 +118,40 @@ describe('with one person', () => {
       },
       { kind: 'deleted', chat: { address: anna.pn }, platformMessageIds: [said.id] },
     ]);
+  });
+
+  test.each([
+    ['lid', 'lid'],
+    ['pn', 'pn'],
+    ['lid', 'pn'],
+    ['pn', 'lid'],
+  ] as const)('an edit that is encrypted with its message (addresses %s and %s)', async (author, editor) => {
+    const anna = somebody();
+    const said = fake.say({ from: anna, text: 'helo' });
+    await heardFrom(anna, 1);
+    fake.edit(said, 'hello', { forms: [author, editor] });
+    await eventually(() => editsOf(anna).length === 1, 'the edit');
+    expect(editsOf(anna)).toMatchObject([
+      { chat: { address: anna.pn }, platformMessageId: said.id, text: 'hello', mentionsBot: false },
+    ]);
+    expect(editsOf(anna)[0]?.editedAt).toBeGreaterThan(1_700_000_000_000);
+  });
+
+  test("an edit that cannot be read, and one of somebody else's message: dropped, and said in the log", async () => {
+    const [anna, ben] = [somebody(), somebody()];
+    const group = fake.group(701, { members: [anna, ben] });
+    const said = fake.say({ from: anna, in: group, text: 'mine' });
+    await heardFrom(anna, 1);
+    const dropped = () =>
+      gateway.lines.filter(({ message }) => message.startsWith('an edit could not be read'));
+    const before = dropped().length;
+    fake.say({ from: ben, in: group, content: fake.sealedEdit(said, 'not mine', ben) });
+    fake.say({ from: anna, in: group, content: fake.sealedEdit({ ...said, id: 'NOBODYS' }, 'x', anna) });
+    fake.say({ from: ben, in: group, text: 'and on' });
+    expect(await textsFrom(ben, 1)).toEqual(['and on']);
+    expect(dropped().slice(before)).toMatchObject([{ level: 'debug' }, { level: 'debug' }]);
+    expect(editsOf(anna)).toEqual([]);
+    expect(editsOf(ben)).toEqual([]);
   });
 
   test('a reaction is handed in, with what it was put to', async () => {
@@ -216,6 +255,28 @@ describe('in a group', () => {
     expect(await gateway.channel.isAdministrator(group.id, fake.own.pn)).toBe(false);
   });
 
+  test('an encrypted edit of what the owner typed, and in a group', async () => {
+    const anna = somebody();
+    const group = fake.group(700, { members: [anna] });
+    const [typed, said] = [
+      fake.ownPhoneSays({ to: anna, text: 'on my wy' }),
+      fake.say({ from: anna, in: group, text: 'wht?' }),
+    ];
+    await heardFrom(anna, 1);
+    fake.edit(typed, 'on my way');
+    fake.edit(said, 'what?');
+    const ids = [typed.id, said.id];
+    const edits = () =>
+      gateway
+        .events()
+        .flatMap((event) => (event.kind === 'edit' && ids.includes(event.platformMessageId) ? [event] : []));
+    await eventually(() => edits().length === 2, 'both');
+    expect(edits()).toMatchObject([
+      { platformMessageId: typed.id, sender: { self: true }, text: 'on my way' },
+      { platformMessageId: said.id, chat: { address: group.id }, text: 'what?' },
+    ]);
+  });
+
   test('an answer in a group quotes what it answers', async () => {
     const anna = somebody();
     const group = fake.group(2, { members: [anna] });
@@ -236,6 +297,41 @@ describe('in a group', () => {
     const result = await gateway.send(group.id, 'three', { key: '15' });
     expect(result).toMatchObject({ kind: 'refused', reason: expect.stringContaining('403') });
     await expect(gateway.channel.isAdministrator(group.id, anna.pn)).rejects.toThrow(/who manages the group/);
+  });
+});
+
+describe('what is more than words', () => {
+  test('an album: each picture is told, with what they have in common', async () => {
+    const anna = somebody();
+    const image = { bytes: Buffer.from('not really a picture'), mimeType: 'image/jpeg' };
+    const [first] = fake.sayAlbum({ from: anna, text: 'the garden', images: [image, image, image] });
+    const told = await heardFrom(anna, 3);
+    expect(told.map(({ text, attachments }) => [text, attachments?.length])).toEqual([
+      ['the garden', 1],
+      ['', 1],
+      ['', 1],
+    ]);
+    expect(told[0]?.platformMessageId).toBe(first?.id);
+    expect(new Set(told.map(({ album }) => album)).size).toBe(1);
+    expect(told[0]?.album).not.toBe(first?.id);
+  });
+
+  test('a forward says so', async () => {
+    const anna = somebody();
+    fake.say({ from: anna, text: '/reset', forwarded: true });
+    expect(await heardFrom(anna, 1)).toMatchObject([{ text: '/reset', forwardedFrom: '' }]);
+  });
+
+  test('what is to be viewed once, and what is newer than the library, is at least a line', async () => {
+    const anna = somebody();
+    fake.say({ from: anna, viewOnce: true });
+    fake.say({ from: anna, later: true });
+    fake.say({ from: anna, text: 'well' });
+    expect(await textsFrom(anna, 3)).toEqual([
+      '[message to be viewed once: only the phone can open it]',
+      '[message of a kind that I cannot read]',
+      'well',
+    ]);
   });
 });
 
@@ -320,9 +416,11 @@ describe('what goes wrong on the way out', () => {
   test('refused for good, or only now, as WhatsApp says', async () => {
     const anna = somebody();
     fake.faults.errorAck(463);
-    expect(await gateway.send(anna.pn, 'x', { key: '20' })).toMatchObject({
-      kind: 'refused',
-      reason: expect.stringContaining('has to write first'),
+    const ben = somebody();
+    expect(await gateway.send(ben.pn, 'x', { key: '20' })).toMatchObject({
+      kind: 'unreachable',
+      reason: expect.stringContaining('463'),
+      retryAfterMs: expect.any(Number),
     });
     fake.faults.errorAck(479);
     expect(await gateway.send(anna.pn, 'x', { key: '21' })).toMatchObject({

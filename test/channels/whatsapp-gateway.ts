@@ -116,8 +116,14 @@ export interface GatewayWishes {
   /** What an earlier process stored. */
   before?: Gateway;
   sentPart?: (key: string) => Promise<Part | null>;
+  /** `channels.whatsapp.version` */
+  version?: string;
   /** Does not scan the QR code. */
   unscanned?: boolean;
+}
+
+export function optionsFor({ url }: FakeWhatsApp, version: string | null = null) {
+  return { enabled: true, webSocketUrl: url, version, messagesPerSecond: 5, perChatBurst: 10 };
 }
 
 export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {}): Promise<Gateway> {
@@ -134,7 +140,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
     (fields, message) =>
       void lines.push({ level, fields, message });
   const channel = createWhatsApp({
-    options: { enabled: true, webSocketUrl: fake.url, messagesPerSecond: 5, perChatBurst: 10 },
+    options: optionsFor(fake, wishes.version),
     log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
     clock,
     state,

@@ -7,6 +7,7 @@ import type { Known } from '../../src/channels/whatsapp/origin.js';
 import { isOwnId, keyOf, markOf, messageId } from '../../src/channels/whatsapp/own-ids.js';
 import { readSource } from '../../src/channels/whatsapp/source.js';
 import type { InboundMessage } from '../../src/core/message.js';
+import { album, files, replyTo, secondFiles, things, unseen, words } from './whatsapp-payloads.js';
 
 const MARK = 'AB12CD34';
 const ANNA = '491701111@s.whatsapp.net';
@@ -275,6 +276,102 @@ describe('what was said', () => {
       ours: true,
     });
     expect(reply('3EB0FFFFFFFFFFFFFFFFFF', '2002@lid')).toMatchObject({ ours: false, senderName: 'Ben' });
+  });
+});
+
+describe('forwards', () => {
+  test('say so; whoever passes them on mentions nobody with them, and answers nothing', () => {
+    expect(read(from(inGroup, words.forwarded))).toMatchObject({
+      text: '/reset is what they told me, @Olga',
+      forwardedFrom: '',
+      mentionsBot: false,
+      replyTo: null,
+    });
+    expect(read(from({}, words.forwardedPhoto))).toMatchObject({
+      text: 'seen this?',
+      forwardedFrom: '',
+      attachments: [{ kind: 'image' }],
+    });
+    expect(read(from({}, words.text))).not.toHaveProperty('forwardedFrom');
+  });
+});
+
+describe('albums', () => {
+  test('what announces one says nothing; each picture says which it stands in', () => {
+    expect(inbound(from({}, album.parent), known)).toBeNull();
+    expect(read(from({}, album.first))).toMatchObject({ text: 'the garden', album: '3AALBUM' });
+    expect(read(from({}, album.second))).toMatchObject({
+      text: '',
+      album: '3AALBUM',
+      attachments: [{ kind: 'image', bytes: 184_213 }],
+    });
+    expect(read(from({}, files.photo))).not.toHaveProperty('album');
+  });
+
+  test.each(Object.entries(secondFiles))(
+    '%s of a picture that is there already is nothing',
+    (_what, content) => {
+      expect(inbound(from({}, content), known)).toBeNull();
+    },
+  );
+});
+
+describe('files of a message that is replied to', () => {
+  test('come along, with what is needed to fetch them', () => {
+    const message = read(from(inGroup, replyTo('Q1', BEN, files.photo)));
+    expect(message).toMatchObject({
+      text: 'what is this?',
+      attachments: [{ kind: 'image', mimeType: 'image/jpeg', bytes: 184_213, ofReply: true }],
+      replyTo: { platformMessageId: 'Q1', senderName: 'Ben', text: 'look', ours: false },
+    });
+    expect(readSource(message.attachments?.[0]?.source ?? '')).toMatchObject({
+      key: Buffer.alloc(32, 7).toString('base64'),
+      message: { remoteJid: GROUP, id: 'Q1', fromMe: false, participant: BEN },
+    });
+    const voice = read(from({}, replyTo('Q2', ANNA, files.voiceNote)));
+    expect(voice.attachments).toMatchObject([{ kind: 'voice', seconds: 4, ofReply: true }]);
+    expect(voice.replyTo?.text).toBe('[voice message]');
+  });
+
+  test('also of one that we sent; without a key there is nothing to fetch', () => {
+    const ours = read(from({}, replyTo(messageId(MARK, '5'), '9000@lid', files.photo)));
+    expect(readSource(ours.attachments?.[0]?.source ?? '')?.message).toMatchObject({ fromMe: true });
+    expect(read(from({}, replyTo('Q1', ANNA, files.sticker)))).not.toHaveProperty('attachments');
+    expect(read(from({}, replyTo('Q1', ANNA, { imageMessage: {} })))).not.toHaveProperty('attachments');
+  });
+
+  test('what we sent is known as ours by its id alone, as after a restart', () => {
+    const bare = read(from(inGroup, replyTo(messageId(MARK, '5'), null, null)));
+    expect(bare.replyTo).toEqual({
+      platformMessageId: messageId(MARK, '5'),
+      senderName: '',
+      text: '',
+      ours: true,
+    });
+    expect(read(from(inGroup, replyTo('3A01', null, null))).replyTo).toMatchObject({ ours: false });
+  });
+});
+
+describe('everything else that people send', () => {
+  test.each(Object.entries(things))('%s is at least a line', (_what, [content, line]) => {
+    const message = read(from({}, content));
+    expect(message.text).toBe(line);
+    expect(message).not.toHaveProperty('attachments');
+  });
+
+  test.each(Object.entries(unseen))('%s is nothing', (_what, content) => {
+    expect(inbound(from({}, content), known)).toBeNull();
+  });
+});
+
+describe('a mention that is typed as it is', () => {
+  test.each([
+    ['of our number', words.typedMention, 'what do you say, @Olga?', true],
+    ['of our other number', words.typedLid, '@Olga are you there', true],
+    ['with a plus', words.typedWithPlus, 'ask @Olga', true],
+    ['of others', words.typedOther, 'ask @49157001 or a@9000.example', false],
+  ])('%s', (_what, content, text, mentionsBot) => {
+    expect(read(from(inGroup, content))).toMatchObject({ text, mentionsBot });
   });
 });
 

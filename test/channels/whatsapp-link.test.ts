@@ -11,6 +11,7 @@ import {
   linked,
   memoryState,
   messages,
+  optionsFor,
   startGateway,
   testClock,
 } from './whatsapp-gateway.js';
@@ -122,7 +123,7 @@ describe('linking', () => {
 
   const pairing = (parts: Partial<PairParts>) => {
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const options = { enabled: true, webSocketUrl: fake.url, messagesPerSecond: 5, perChatBurst: 10 };
+    const options = optionsFor(fake);
     const { signal } = new AbortController();
     const given = { options, log, signal, state: memoryState(), clock: testClock(), show() {} };
     return pairByPhone({ ...given, phone: `+${fake.own.number}`, ...parts });
@@ -247,6 +248,7 @@ describe('what is said while it is away', () => {
     const anna = somebody();
     fake.say({ from: anna, text: 'one' });
     await heardFrom(anna, 1);
+    await fake.until(() => fake.pending() === 0, 'a receipt for it');
     await gateway.stop();
     const before = gateway.batches.length;
     const old = fake.say({ from: anna, text: 'long before', at: Date.now() - 3_600_000 });
@@ -364,6 +366,19 @@ describe('the end of the process', () => {
     await restarted();
     expect(await textsFrom(anna, 2)).toEqual(['one', 'two']);
   });
+});
+
+test('an edit after a restart is read with the secret that was kept', async () => {
+  const anna = somebody();
+  const said = fake.say({ from: anna, text: 'helo' });
+  await heardFrom(anna, 1);
+  await fake.until(() => fake.pending() === 0, 'a receipt for it');
+  await gateway.stop();
+  fake.edit(said, 'hello');
+  await link({ before: gateway });
+  const edits = () => gateway.events().flatMap((event) => (event.kind === 'edit' ? [event] : []));
+  await eventually(() => edits().some(({ platformMessageId }) => platformMessageId === said.id), 'the edit');
+  expect(edits().at(-1)).toMatchObject({ text: 'hello', sender: { address: anna.pn } });
 });
 
 describe('sending across a cut', () => {

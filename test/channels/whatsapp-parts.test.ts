@@ -7,12 +7,16 @@ import { whatsappText } from '../../src/channels/markdown/whatsapp.js';
 import { createAcks } from '../../src/channels/whatsapp/acks.js';
 import { closingOf, pauseAfter } from '../../src/channels/whatsapp/closing.js';
 import { silenceLibsignal } from '../../src/channels/whatsapp/console-filter.js';
+import { contentOf } from '../../src/channels/whatsapp/content.js';
 import { isLinked, openCredentials } from '../../src/channels/whatsapp/credentials.js';
+import { openEdit, type Sealed } from '../../src/channels/whatsapp/edits.js';
 import { libraryLog } from '../../src/channels/whatsapp/library-log.js';
 import { whatsappOptions } from '../../src/channels/whatsapp/options.js';
 import { compose, messageContent } from '../../src/channels/whatsapp/outbound.js';
+import { createSecrets } from '../../src/channels/whatsapp/secrets.js';
 import type { Log } from '../../src/core/log.js';
-import { memoryState } from './whatsapp-gateway.js';
+import { sealedEdit } from '../fakes/whatsapp-edits.js';
+import { memoryState, testClock } from './whatsapp-gateway.js';
 
 function writtenLog() {
   const lines: { fields: object; message: string }[] = [];
@@ -25,6 +29,7 @@ describe('options', () => {
     expect(whatsappOptions.parse({})).toEqual({
       enabled: false,
       web_socket_url: null,
+      version: null,
       messages_per_second: 5,
       per_chat_burst: 10,
     });
@@ -40,6 +45,7 @@ describe('options', () => {
       { web_socket_url: 'http://x' },
       'expected the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat',
     ],
+    [{ version: 'the newest' }, 'expected a version of WhatsApp Web, like 2.3000.1043857760'],
     [{ messages_per_second: 0 }, 'expected a number of messages above 0'],
     [7, 'expected keys and values'],
   ])('%j is said to be wrong', (options, words) => {
@@ -192,15 +198,93 @@ describe('credentials', () => {
   });
 });
 
+describe('secrets of messages', () => {
+  const secretsAt = (time: { now: number }, state = memoryState()) => {
+    const clock = { ...testClock(), now: () => time.now };
+    return { secrets: createSecrets(state, clock), state };
+  };
+  const author = '4917@s.whatsapp.net';
+
+  test('are kept for an hour, also over a restart', async () => {
+    const time = { now: 1_779_000_000_000 };
+    const { secrets, state } = secretsAt(time);
+    const bytes = Buffer.alloc(32, 1);
+    await secrets.keep('A', { author, bytes });
+    const after = secretsAt(time, memoryState(state.values)).secrets;
+    time.now += 3_600_000;
+    expect(await after.of('A')).toEqual([{ author, bytes }]);
+    expect(await after.of('B')).toEqual([]);
+    time.now += 1;
+    expect(await after.of('A')).toEqual([]);
+  });
+
+  test('of which there are never more than a few thousand, the newest', async () => {
+    const { secrets, state } = secretsAt({ now: 1_779_000_000_000 });
+    const ids = Array.from({ length: 6_000 }, (_, n) => `3A${n}`);
+    for (const id of ids) await secrets.keep(id, { author, bytes: Buffer.alloc(32) });
+    const kept = [...state.values.values()].flatMap((shelf) => JSON.parse(shelf));
+    expect(state.values.size).toBeLessThanOrEqual(256);
+    expect(kept.length).toBeLessThanOrEqual(4_096);
+    for (const id of ids.slice(-500)) expect(await secrets.of(id)).toHaveLength(1);
+  });
+
+  test('open an edit of who wrote the message, in whichever forms of address; of nobody else', () => {
+    const [anna, ben] = [
+      { phone: '491@s.whatsapp.net', lid: '21@lid' },
+      { phone: '492@s.whatsapp.net', lid: '22@lid' },
+    ];
+    const form = fc.constantFrom('phone' as const, 'lid' as const);
+    const secret = fc.uint8Array({ minLength: 32, maxLength: 32 });
+    const name = fc.stringMatching(/^3A[0-9A-F]{4,18}$/);
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme' }),
+        name,
+        secret,
+        form,
+        form,
+        (text, id, bytes, one, other) => {
+          const sealed = (by: typeof anna) =>
+            contentOf(
+              sealedEdit({
+                ...{
+                  key: { id, fromMe: true },
+                  secret: bytes,
+                  author: by[one],
+                  editor: by[other],
+                  text,
+                  at: 17,
+                },
+              }),
+            )?.secretEncryptedMessage as Sealed;
+          const kept = [{ author: anna.phone, bytes: Buffer.from(bytes) }];
+          const edit = openEdit(sealed(anna), anna, kept)?.protocolMessage;
+          expect(edit).toMatchObject({ key: { id }, type: 14, timestampMs: 17 });
+          expect(edit?.editedMessage?.conversation ?? '').toBe(text);
+          // Ben knows the secret, as everybody in the group does.
+          expect(openEdit(sealed(ben), ben, kept)).toBeNull();
+          expect(openEdit(sealed(anna), ben, kept)).toBeNull();
+          expect(
+            openEdit(sealed(anna), anna, [{ author: anna.phone, bytes: Buffer.alloc(32, 255) }]),
+          ).toBeNull();
+          expect(openEdit({ ...sealed(anna), secretEncType: 1 }, anna, kept)).toBeNull();
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});
+
 describe('closings', () => {
   const boom = (statusCode: number, message = 'x') =>
     Object.assign(new Error(message), { output: { statusCode } });
 
   test.each([
     [boom(515), 'restart'],
-    [boom(408, 'QR refs attempts ended'), 'unscanned'],
+    [boom(408, 'QR refs attempts ended'), 'unlinked'],
     [boom(401), 'logged out'],
     [boom(440), 'replaced'],
+    [boom(405), 'outdated'],
     [boom(403), 'refused'],
     [boom(411), 'refused'],
     [boom(428), 'interrupted'],

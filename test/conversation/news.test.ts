@@ -71,6 +71,19 @@ describe('news', () => {
     expect(told()).toEqual(['1']);
   });
 
+  it('come from a platform that holds a chat, too, while that chat waits', async () => {
+    await open({ rules: { owners: ['test_7'] } });
+    on.answer(() => 'fine');
+    await say('hi', '7');
+    on.results.push({ kind: 'unreachable', reason: 'held', taken: 'no', retryAfterMs: 50, notice: NEWS });
+    await say('hi', '1');
+    await say('hi', '1');
+    expect(told()).toEqual(['7']);
+    expect(on.sent.filter(({ to }) => to.address === '1').map(({ part }) => part.text)).toEqual([
+      ...['fine', 'fine', 'fine'],
+    ]);
+  });
+
   it('come with failures, flushes and summaries, too', async () => {
     await open({
       rules: { owners: ['test_1'] },

@@ -218,6 +218,10 @@ export async function scene(options: ScreenOptions = {}): Promise<Scene> {
     return createDeliver({
       ...{ store: lives, owner: 'me', channels: new Map([['test', screen.channel]]), clock },
       ...{ log: quietLog, metrics, speech: null, settings: SETTINGS },
+      rulesFor: () => ({
+        ...{ direct: 'open', groups: 'open', requireMention: true },
+        ...{ chats: [], owners: [], controlChats: [] },
+      }),
       chatFiles: {
         setTitle: async () => {},
         addAlias: async () => {},

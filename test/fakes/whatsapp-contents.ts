@@ -13,6 +13,10 @@ export interface Quotable {
 }
 
 export interface Writing {
+  /** What edits of it, votes and the like are encrypted with. */
+  secret: Uint8Array;
+  /** The album it stands in. */
+  album: proto.IMessageKey | null;
   /** Uploads a file; where it lies. */
   put(bytes: Buffer): string;
   quotable(id: string): Quotable | undefined;
@@ -27,8 +31,19 @@ export function wordsOf(text: string, mentioned: string[]): string {
   return [...mentioned.map((jid) => `@${jid.split('@')[0]}`), text].filter(Boolean).join(' ');
 }
 
+/** What stands in every message of today's phones, beside what it says. */
 export async function contentOf(said: Said, writing: Writing): Promise<proto.IMessage> {
-  if (said.content !== undefined) return said.content;
+  const { secret, album } = writing;
+  const content = said.content ?? (await wordsAndFiles(said, writing));
+  const messageContextInfo: proto.IMessageContextInfo = { messageSecret: secret };
+  if (album === null)
+    return { ...content, messageContextInfo: { ...messageContextInfo, ...content.messageContextInfo } };
+  const associationType = proto.MessageAssociation.AssociationType.MEDIA_ALBUM;
+  const messageAssociation = { associationType, parentMessageKey: album };
+  return { ...content, messageContextInfo: { ...messageContextInfo, messageAssociation } };
+}
+
+async function wordsAndFiles(said: Said, writing: Writing): Promise<proto.IMessage> {
   const text = wordsOf(said.text ?? '', writing.mentioned);
   const contextInfo = contextOf(said, writing);
   const below = text === '' ? {} : { caption: text };
@@ -58,12 +73,14 @@ export async function contentOf(said: Said, writing: Writing): Promise<proto.IMe
       locationMessage: { degreesLatitude: latitude, degreesLongitude: longitude, ...named, contextInfo },
     };
   }
+  if (said.later) return {};
   return contextInfo === null ? { conversation: text } : { extendedTextMessage: { text, contextInfo } };
 }
 
 function contextOf(said: Said, { mentioned, quotable }: Writing): proto.IContextInfo | null {
   const context: proto.IContextInfo = {};
   if (mentioned.length > 0) context.mentionedJid = mentioned;
+  if (said.forwarded) Object.assign(context, { isForwarded: true, forwardingScore: 1 });
   if (said.replyTo !== undefined) {
     const quoted = quotable(said.replyTo);
     context.stanzaId = said.replyTo;

@@ -10,7 +10,9 @@ import { answer, child, children, seconds, stanza } from './whatsapp-nodes.js';
 import { type Companion, makePairing, type Pairing } from './whatsapp-pairing.js';
 import { isOwn, type People } from './whatsapp-people.js';
 import type { Post } from './whatsapp-post.js';
+import { type Gate, RESTRICTED } from './whatsapp-tokens.js';
 import type { Trouble } from './whatsapp-trouble.js';
+import type { Versions } from './whatsapp-versions.js';
 import type { Wire, WireHandlers } from './whatsapp-wire.js';
 import type { CloseCode, Presence, Receipt } from './whatsapp-words.js';
 
@@ -19,6 +21,8 @@ export interface Backroom {
   ledger: Ledger;
   post: Post;
   trouble: Trouble;
+  versions: Versions;
+  gate: Gate;
   complain(what: string): void;
   /** A message of ours was taken. */
   taken(): void;
@@ -34,10 +38,11 @@ export interface Desk extends WireHandlers {
   endAll(code: CloseCode): void;
   receipts: Receipt[];
   presences: Presence[];
+  online(): boolean;
 }
 
 export function makeDesk(backroom: Backroom): Desk {
-  const { people, ledger, post, trouble, look } = backroom;
+  const { people, ledger, post, trouble, versions, gate, look } = backroom;
   const receipts: Receipt[] = [];
   const presences: Presence[] = [];
   const wires = new Set<Wire>();
@@ -46,6 +51,8 @@ export function makeDesk(backroom: Backroom): Desk {
   let companion: Companion | null = null;
   /** Whom stanzas are for: the last that logged in. */
   let current: Wire | null = null;
+  /** A login alone does not count as online; a presence without a type does (#299, #2553). */
+  let online = false;
 
   const pairing = makePairing(people.own, (linked) => {
     if (current !== null) endWith(current, REMOVED);
@@ -76,7 +83,7 @@ export function makeDesk(backroom: Backroom): Desk {
       wire.clientKey.equals(companion.clientKey);
     const refused = trouble.meetsLogin() ?? (known ? null : 401);
     if (refused !== null) {
-      endWith(wire, stanza('failure', { reason: String(refused), location: 'fake' }));
+      endWith(wire, failure(refused));
       return;
     }
     if (current !== null) endWith(current, REPLACED);
@@ -108,7 +115,8 @@ export function makeDesk(backroom: Backroom): Desk {
     const met = trouble.meetsMessage();
     const { id = '', to = '' } = node.attrs;
     const outside = people.circle(to)?.includesUs === false ? 403 : null;
-    const refused = met !== null && typeof met === 'object' ? met.error : outside;
+    const restricted = gate.refuses(node) ? RESTRICTED : null;
+    const refused = met !== null && typeof met === 'object' ? met.error : (outside ?? restricted);
     if (met === 'drop before') {
       wire.destroy();
     } else if (refused !== null) {
@@ -116,6 +124,7 @@ export function makeDesk(backroom: Backroom): Desk {
     } else {
       owed.set(id, wire);
       const taken = await ledger.take(node);
+      for (const person of taken?.readers ?? []) person.met = true;
       if (taken !== null) backroom.taken();
       if (met === 'drop after') wire.destroy();
       trouble.whenAcksFlow(() => acknowledge(wire, node, taken));
@@ -152,11 +161,13 @@ export function makeDesk(backroom: Backroom): Desk {
     pairing,
     receipts,
     presences,
+    online: () => online,
     companion: () => companion,
 
     opened(wire) {
       wires.add(wire);
-      if (wire.payload.devicePairingData) pairing.begin(wire);
+      if (versions.isRetired(wire.payload)) endWith(wire, failure(405));
+      else if (wire.payload.devicePairingData) pairing.begin(wire);
       else logIn(wire);
       look();
     },
@@ -169,6 +180,7 @@ export function makeDesk(backroom: Backroom): Desk {
       else if (node.tag === 'presence' || node.tag === 'chatstate') {
         const state = node.attrs.type ?? children(node)[0]?.tag ?? 'available';
         presences.push({ to: node.attrs.to ?? null, state, at: Date.now() });
+        if (node.attrs.to === undefined) online = state === 'available';
       }
       look();
     },
@@ -196,6 +208,10 @@ export function makeDesk(backroom: Backroom): Desk {
 
 const REPLACED = stanza('stream:error', {}, [stanza('conflict', { type: 'replaced' })]);
 const REMOVED = stanza('stream:error', { code: '401' }, [stanza('conflict', { type: 'device_removed' })]);
+
+function failure(reason: number): BinaryNode {
+  return stanza('failure', { reason: String(reason), location: 'fake' });
+}
 
 function ackOf(message: BinaryNode, error?: string): BinaryNode {
   const { id, to } = message.attrs;

@@ -1,7 +1,10 @@
 /** What people do on the fake WhatsApp: say, change, take back, react, read; the owner too, on the phone itself. */
 import { randomBytes } from 'node:crypto';
-import type { proto } from '@whiskeysockets/baileys';
+import { deflateSync } from 'node:zlib';
+import { proto } from '@whiskeysockets/baileys';
 import { contentOf, MESSAGE_EDIT, type Quotable, REVOKE } from './whatsapp-contents.js';
+import { sealedEdit } from './whatsapp-edits.js';
+import { sealFile } from './whatsapp-files.js';
 import {
   type Chat,
   isGroup,
@@ -13,7 +16,10 @@ import {
 import type { Companion } from './whatsapp-pairing.js';
 import { addressOf, type People, type Person } from './whatsapp-people.js';
 import type { Letter, Post } from './whatsapp-post.js';
+import { historyOf, restrictionLetter, tokenLetter } from './whatsapp-tokens.js';
 import type { FakeWhatsApp, Group, Peer, Said, Saying, SentMessage } from './whatsapp-words.js';
+
+const { HISTORY_SYNC_NOTIFICATION: HISTORY_SYNC } = proto.Message.ProtocolMessage.Type;
 
 export interface Stagehands {
   people: People;
@@ -29,13 +35,31 @@ export interface Stagehands {
 
 type Doings = Pick<
   FakeWhatsApp,
-  'say' | 'edit' | 'revoke' | 'react' | 'ownPhoneSays' | 'read' | 'removeFromGroup' | 'addToGroup'
-> & { requestRetry(sent: SentMessage, by?: Peer): void };
+  | 'say'
+  | 'sayAlbum'
+  | 'edit'
+  | 'sealedEdit'
+  | 'revoke'
+  | 'react'
+  | 'ownPhoneSays'
+  | 'read'
+  | 'removeFromGroup'
+  | 'addToGroup'
+  | 'giveToken'
+  | 'syncHistory'
+> & { requestRetry(sent: SentMessage, by?: Peer): void; tellRestriction(until: number | null): void };
+
+interface Place {
+  key: proto.IMessageKey;
+  chat: Chat;
+  from: Person;
+  secret: Uint8Array;
+}
 
 export function makeDoings(hands: Stagehands): Doings {
   const { people, post } = hands;
   const quotables = new Map<string, Quotable>();
-  const chats = new Map<string, { chat: Chat; from: Person }>();
+  const chats = new Map<string, { chat: Chat; from: Person; secret: Uint8Array }>();
 
   const newId = () => `3A${randomBytes(9).toString('hex').toUpperCase()}`;
   const formIn = (chat: Chat) => (chat === 'self' ? 'lid' : isGroup(chat) ? chat.addressing : chat.form);
@@ -48,8 +72,11 @@ export function makeDoings(hands: Stagehands): Doings {
     const id = saying.id ?? newId();
     const form = formIn(chat);
     const mentioned = saying.mention === true ? [people.own] : (saying.mention ?? []).map(people.of);
+    const secret = randomBytes(32);
     const content = async () => {
       const made = await contentOf(saying, {
+        secret,
+        album: saying.album === undefined ? null : keyIn(chat, saying.album),
         put: hands.put,
         quotable(quoted) {
           const ours = hands.ours(quoted);
@@ -60,24 +87,32 @@ export function makeDoings(hands: Stagehands): Doings {
       quotables.set(id, { author: addressOf(from, form), content: made });
       return made;
     };
-    chats.set(id, { chat, from });
+    chats.set(id, { chat, from, secret });
+    if (!isGroup(chat)) from.met = true;
+    if (chat !== 'self' && !isGroup(chat)) chat.met = true;
     const spoilt = from.spoils !== 'never';
     if (from.spoils === 'once') from.spoils = 'never';
     const at = saying.at ?? Date.now();
-    const letter = () => messageLetter({ id, from, chat, content, at, spoilt }, people, hands.companion);
+    const { viewOnce: unseen = false, later = false } = saying;
+    const mailing = { id, from, chat, content, at, spoilt, unseen, later };
+    const letter = () => messageLetter(mailing, people, hands.companion);
     const doubling = hands.takeDoubling();
     dispatch(doubling === 'ciphertext' ? { ...letter(), doubled: true } : letter(), saying);
     if (doubling === 'id') dispatch(letter(), saying);
     return { id, from: from.peer, in: isGroup(chat) ? chat : null, text: saying.text ?? '' };
   }
 
+  /** As its writer's phone knows it. */
+  function keyIn(chat: Chat, id: string): proto.IMessageKey {
+    return { remoteJid: isGroup(chat) ? chat.id : addressOf(people.own, formIn(chat)), fromMe: true, id };
+  }
+
   /** A change of what was said: one more message, that says so. */
-  function change(id: string, edit: '1' | '7', content: (key: proto.IMessageKey) => proto.IMessage): void {
-    const place = chats.get(id);
-    if (place === undefined) throw new Error(`nobody said ${id}`);
-    const { chat, from } = place;
-    const remoteJid = isGroup(chat) ? chat.id : addressOf(people.own, formIn(chat));
-    const made = content({ remoteJid, fromMe: true, id });
+  function change(id: string, edit: '1' | '7', content: (place: Place) => proto.IMessage): void {
+    const said = chats.get(id);
+    if (said === undefined) throw new Error(`nobody said ${id}`);
+    const { chat, from } = said;
+    const made = content({ ...said, key: keyIn(chat, id) });
     const mailing = { id: newId(), from, chat, content: async () => made, at: Date.now(), edit };
     dispatch(messageLetter(mailing, people, hands.companion));
   }
@@ -111,17 +146,38 @@ export function makeDoings(hands: Stagehands): Doings {
     ownPhoneSays: ({ to, ...saying }) =>
       utter(people.own, to === 'self' ? to : 'members' in to ? to : people.of(to), saying),
 
-    edit: (said, text) =>
-      change(said.id, '1', (key) => {
-        const timestampMs = Date.now();
-        const editedMessage = { conversation: text };
-        return {
-          editedMessage: {
-            message: { protocolMessage: { key, type: MESSAGE_EDIT, editedMessage, timestampMs } },
-          },
-        };
+    sayAlbum({ images, text, mention, from, in: group, ...said }) {
+      const person = people.of(from);
+      const chat = group ?? person;
+      const albumMessage = { expectedImageCount: images.length, expectedVideoCount: 0 };
+      const parent = utter(person, chat, { content: { albumMessage } });
+      const first = { ...(text ? { text } : {}), ...(mention ? { mention } : {}), ...said };
+      return images.map((image, at) =>
+        utter(person, chat, { image, album: parent.id, ...(at === 0 ? first : {}) }),
+      );
+    },
+    edit: (said, text, how) =>
+      change(said.id, '1', ({ key, from, chat, secret }) => {
+        const at = Date.now();
+        if (how === 'plain') {
+          const protocolMessage = {
+            ...{ key, type: MESSAGE_EDIT, timestampMs: at },
+            editedMessage: { conversation: text },
+          };
+          return { editedMessage: { message: { protocolMessage } } };
+        }
+        const [author, editor] = (how?.forms ?? [formIn(chat), formIn(chat)]).map((form) =>
+          addressOf(from, form),
+        );
+        return sealedEdit({ key, secret, author: author ?? '', editor: editor ?? '', text, at });
       }),
-    revoke: (said) => change(said.id, '7', (key) => ({ protocolMessage: { key, type: REVOKE } })),
+    sealedEdit(said, text, by) {
+      const { chat, secret } = chats.get(said.id) ?? { chat: people.of(by), secret: randomBytes(32) };
+      const address = addressOf(people.of(by), formIn(chat));
+      const key = keyIn(chat, said.id);
+      return sealedEdit({ key, secret, author: address, editor: address, text, at: Date.now() });
+    },
+    revoke: (said) => change(said.id, '7', ({ key }) => ({ protocolMessage: { key, type: REVOKE } })),
 
     react(peer, on, emoji) {
       const person = people.of(peer);
@@ -149,6 +205,27 @@ export function makeDoings(hands: Stagehands): Doings {
       const { person, group } = readerOf(sent, by);
       const count = hands.askedAgain(sent.id);
       dispatch(retryLetter({ id: sent.id, chat: sent.to, count, at: Date.now() }, person, group));
+    },
+
+    giveToken: (peer) => dispatch(tokenLetter(people.of(peer), newId())),
+    tellRestriction: (until) => dispatch(restrictionLetter(until, newId())),
+    syncHistory(told) {
+      const content = async (): Promise<proto.IMessage> => {
+        const history = proto.HistorySync.encode(historyOf(told, people)).finish();
+        const { bytes, ...keys } = await sealFile(deflateSync(history), 'md-msg-hist');
+        const { INITIAL_BOOTSTRAP: syncType } = proto.Message.HistorySyncType;
+        const historySyncNotification = { ...keys, directPath: hands.put(bytes), syncType, chunkOrder: 1 };
+        return { protocolMessage: { type: HISTORY_SYNC, historySyncNotification } };
+      };
+      const mailing = {
+        id: newId(),
+        from: people.own,
+        chat: 'self' as const,
+        content,
+        at: Date.now(),
+        toDevice: true,
+      };
+      dispatch(messageLetter(mailing, people, hands.companion));
     },
 
     removeFromGroup: (group, peer) => membership(group, 'remove', peer ? people.of(peer) : people.own),

@@ -22,7 +22,16 @@ export interface Mailing {
   edit?: '1' | '7' | undefined;
   /** It arrives unreadable. */
   spoilt?: boolean;
+  /** To be seen once: a linked device gets `<unavailable type="view_once"/>` instead (rc14, decode-wa-message.js). */
+  unseen?: boolean;
+  /** From the own phone to its linked devices, and nowhere in a chat. */
+  toDevice?: boolean;
+  /** It says something for which the library's protocol has no field. */
+  later?: boolean;
 }
+
+/** A message in field 2000. */
+const LATER = Buffer.from('827d020801', 'hex');
 
 export function isGroup(chat: Chat): chat is Group {
   return chat !== 'self' && 'members' in chat;
@@ -41,12 +50,22 @@ export function messageLetter(mailing: Mailing, people: People, companion: () =>
   };
 
   async function seal(again: number): Promise<BinaryNode> {
+    if (mailing.unseen) {
+      const attributes = { ...address, id, type: 'media', t: seconds(at), notify: from.peer.name };
+      return stanza('message', attributes, [stanza('unavailable', { type: 'view_once' })]);
+    }
     content ??= await mailing.content();
     if (again > 0) await from.phone.forget();
     const count = again > 0 ? String(again) : undefined;
     const sealed = isGroup(chat)
       ? await sealForGroup(chat, from, content, bundle, again)
-      : [await from.phone.seal(from === people.own ? ownContent(chat, content) : content, bundle)];
+      : [
+          await from.phone.seal(
+            from === people.own && !mailing.toDevice ? ownContent(chat, content) : content,
+            bundle,
+            mailing.later ? LATER : undefined,
+          ),
+        ];
     const unreadable = spoilt && (again === 0 || from.spoils === 'always');
     const encrypted = sealed.map(({ type, bytes }) =>
       stanza('enc', { v: '2', type, count }, unreadable ? spoil(bytes) : bytes),
@@ -87,8 +106,9 @@ async function sealForGroup(
 }
 
 /** From whom it is and where it stands, with the other form of address where that is not a secret. */
-function envelope({ from, chat }: Mailing, people: People): Record<string, string | undefined> {
+function envelope({ from, chat, toDevice }: Mailing, people: People): Record<string, string | undefined> {
   const { pn, lid } = from.peer;
+  if (toDevice) return { from: pn, category: 'peer', push_priority: 'high' };
   if (isGroup(chat)) {
     const participant = addressOf(from, chat.addressing);
     return {
@@ -125,6 +145,7 @@ function kindOf(content: proto.IMessage): string {
     'extendedTextMessage',
     'protocolMessage',
     'editedMessage',
+    'secretEncryptedMessage',
     'locationMessage',
   ];
   return texts.some((field) => field in content) ? 'text' : 'media';

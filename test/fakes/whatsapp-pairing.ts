@@ -14,10 +14,11 @@ import {
   proto,
   S_WHATSAPP_NET,
 } from '@whiskeysockets/baileys';
-import { answer, bytesOf, child, needed, numberIn, seconds, stanza } from './whatsapp-nodes.js';
+import { answer, bytesOf, child, needed, numberIn, refusal, seconds, stanza } from './whatsapp-nodes.js';
 import type { Person } from './whatsapp-people.js';
 import type { KeyBundle } from './whatsapp-signal.js';
 import type { Wire } from './whatsapp-wire.js';
+import type { Faults } from './whatsapp-words.js';
 
 /** The gateway, once it is linked. */
 export interface Companion {
@@ -36,6 +37,8 @@ interface Applicant {
   wire: Wire;
   refs: string[];
   registration: proto.ClientPayload.IDevicePairingRegistrationData;
+  /** The QR code whose secret was retired. */
+  retired: string | null;
   /** By code: what it sent first. */
   wrapped: { key: Buffer; jid: string } | null;
   /** What waits for its next word. */
@@ -53,6 +56,7 @@ export interface Pairing {
   asked(): boolean;
   scan(qr: string): Promise<void>;
   enterCode(code: string): Promise<void>;
+  meets: Pick<Faults, 'askPasskey' | 'refuseCode' | 'tooManyDevices' | 'refreshRegistration' | 'codesRunOut'>;
 }
 
 const REFS = 6;
@@ -67,6 +71,9 @@ export function makePairing(own: Person, linked: (companion: Companion) => void)
   const lidUser = own.peer.lid.split('@')[0] ?? '';
   let devices = 0;
   let queries = 0;
+  let wantsPasskey = false;
+  let hasTooMany = false;
+  const codeRefusals: number[] = [];
 
   /** Resolves with its next stanza of that kind. */
   function next(applicant: Applicant, what: 'companion_finish' | 'pair-device-sign'): Promise<BinaryNode> {
@@ -109,11 +116,17 @@ export function makePairing(own: Person, linked: (companion: Companion) => void)
       ]),
     );
     await done;
+    applicants.delete(wire);
+    if (hasTooMany) restart(wire);
+    else take(applicant, device);
+  }
+
+  function take({ wire, registration }: Applicant, device: number): void {
     linked({
       device,
       clientKey: wire.clientKey,
       registrationId: numberIn(Buffer.from(registration.eRegid ?? [])),
-      identity,
+      identity: Buffer.from(registration.eIdent ?? []),
       signed: {
         id: numberIn(Buffer.from(registration.eSkeyId ?? [])),
         key: registration.eSkeyVal ?? new Uint8Array(),
@@ -121,25 +134,38 @@ export function makePairing(own: Person, linked: (companion: Companion) => void)
       },
       once: [],
     });
-    applicants.delete(wire);
+    restart(wire);
+  }
+
+  function restart(wire: Wire): void {
     wire.send(stanza('stream:error', { code: '515' }));
     wire.end();
+  }
+
+  function notify(wire: Wire, type: string, content: BinaryNode): void {
+    const id = String(queries++);
+    wire.send(stanza('notification', { from: S_WHATSAPP_NET, type, id, t: seconds(Date.now()) }, [content]));
+  }
+
+  function showCodes(wire: Wire, refs: string[]): void {
+    wire.send(
+      stanza('iq', { from: S_WHATSAPP_NET, type: 'set', id: `pair-${queries++}` }, [
+        stanza(
+          'pair-device',
+          {},
+          refs.map((ref) => stanza('ref', {}, Buffer.from(ref))),
+        ),
+      ]),
+    );
   }
 
   return {
     begin(wire) {
       const refs = Array.from({ length: REFS }, () => `2@${randomBytes(24).toString('base64')}`);
       const registration = wire.payload.devicePairingData ?? {};
-      applicants.set(wire, { wire, refs, registration, wrapped: null, expects: null, gone: [] });
-      wire.send(
-        stanza('iq', { from: S_WHATSAPP_NET, type: 'set', id: `pair-${queries++}` }, [
-          stanza(
-            'pair-device',
-            {},
-            refs.map((ref) => stanza('ref', {}, Buffer.from(ref))),
-          ),
-        ]),
-      );
+      const applicant = { wire, refs, registration, retired: null, wrapped: null, expects: null, gone: [] };
+      applicants.set(wire, applicant);
+      showCodes(wire, refs);
     },
 
     received(wire, node) {
@@ -147,6 +173,11 @@ export function makePairing(own: Person, linked: (companion: Companion) => void)
       if (applicant === undefined) return false;
       const link = child(node, 'link_code_companion_reg');
       if (link?.attrs.stage === 'companion_hello') {
+        const refused = codeRefusals.shift();
+        if (refused !== undefined) {
+          wire.send(refusal(node, refused, 'bad-request'));
+          return true;
+        }
         applicant.wrapped = {
           key: needed(link, 'link_code_pairing_wrapped_companion_ephemeral_pub'),
           jid: link.attrs.jid ?? '',
@@ -185,41 +216,60 @@ export function makePairing(own: Person, linked: (companion: Companion) => void)
         Buffer.from(noise ?? '', 'base64').equals(applicant.wire.clientKey),
         Buffer.from(identity ?? '', 'base64').equals(applicant.registration.eIdent ?? Buffer.alloc(0)),
       ];
+      if (applicant.retired === qr) throw new Error('the secret in this QR code was retired');
       if (shown.includes(false)) throw new Error('the keys in the QR code are not those of the connection');
-      await admit(applicant, Buffer.from(adv, 'base64'));
+      if (!wantsPasskey) await admit(applicant, Buffer.from(adv, 'base64'));
     },
 
     async enterCode(code) {
       const applicant = asking();
       if (!applicant?.wrapped) throw new Error(`no gateway asked for a code for ${own.peer.pn}`);
+      if (wantsPasskey) {
+        const hello = stanza('link_code_companion_reg', { stage: 'primary_hello' });
+        notify(applicant.wire, 'link_code_companion_reg', hello);
+        return;
+      }
       const letters = code.replace(/[^0-9A-Z]/gi, '').toUpperCase();
       const companionKey = await unwrapKey(applicant.wrapped.key, letters);
       const ephemeral = Curve.generateKeyPair();
       const finished = next(applicant, 'companion_finish');
-      applicant.wire.send(
-        stanza(
-          'notification',
-          {
-            from: S_WHATSAPP_NET,
-            type: 'link_code_companion_reg',
-            id: String(queries++),
-            t: seconds(Date.now()),
-          },
-          [
-            stanza('link_code_companion_reg', { stage: 'primary_hello' }, [
-              stanza(
-                'link_code_pairing_wrapped_primary_ephemeral_pub',
-                {},
-                await wrapKey(ephemeral.public, letters),
-              ),
-              stanza('primary_identity_pub', {}, account.public),
-              stanza('link_code_pairing_ref', {}, Buffer.from(applicant.refs[0] ?? '')),
-            ]),
-          ],
-        ),
+      notify(
+        applicant.wire,
+        'link_code_companion_reg',
+        stanza('link_code_companion_reg', { stage: 'primary_hello' }, [
+          stanza(
+            'link_code_pairing_wrapped_primary_ephemeral_pub',
+            {},
+            await wrapKey(ephemeral.public, letters),
+          ),
+          stanza('primary_identity_pub', {}, account.public),
+          stanza('link_code_pairing_ref', {}, Buffer.from(applicant.refs[0] ?? '')),
+        ]),
       );
       const last = child(await finished, 'link_code_companion_reg');
       await admit(applicant, secretOf(last, ephemeral, companionKey));
+    },
+
+    meets: {
+      askPasskey(on) {
+        wantsPasskey = on;
+      },
+      refuseCode(code) {
+        codeRefusals.push(code);
+      },
+      tooManyDevices(on) {
+        hasTooMany = on;
+      },
+      refreshRegistration(qr) {
+        for (const applicant of applicants.values()) {
+          applicant.retired = qr;
+          notify(applicant.wire, 'companion_reg_refresh', stanza('companion_reg_refresh'));
+        }
+      },
+      codesRunOut() {
+        // Six codes live for minutes; a client that is given none has none left.
+        for (const { wire } of applicants.values()) showCodes(wire, []);
+      },
     },
   };
 

@@ -1,4 +1,5 @@
 /** Who and what there is on the fake WhatsApp: phones with their owners, groups, and how either is addressed. */
+import { randomBytes } from 'node:crypto';
 import { jidDecode } from '@whiskeysockets/baileys';
 import { makeSignalPhone, type SignalPhone } from './whatsapp-signal.js';
 import type { Group, Peer } from './whatsapp-words.js';
@@ -10,6 +11,10 @@ export interface Person {
   form: 'lid' | 'pn';
   /** Their phone number is not told. */
   hidden: boolean;
+  /** What we have to show to write to them: their phone gives it to whom they trust. */
+  token: Buffer;
+  /** They wrote to us, or something of ours reached them. */
+  met: boolean;
   /** What they say next arrives unreadable: at first, or however often it is asked for again. */
   spoils: 'never' | 'once' | 'always';
 }
@@ -49,7 +54,9 @@ export function makePeople(ownNumber: string): People {
   const circles = new Map<number, Circle>();
 
   function add(peer: Peer): Person {
-    const person: Person = { peer, phone: makeSignalPhone(), form: 'lid', hidden: false, spoils: 'never' };
+    const phone = makeSignalPhone();
+    const token = randomBytes(20);
+    const person: Person = { peer, phone, form: 'lid', hidden: false, token, met: false, spoils: 'never' };
     byUser.set(userOf(peer.pn), person);
     byUser.set(userOf(peer.lid), person);
     return person;

@@ -13,6 +13,7 @@ import {
   type SignalDataTypeMap,
   type SignalKeyStoreWithTransaction,
   unpadRandomMax16,
+  writeRandomPadMax16,
 } from '@whiskeysockets/baileys';
 import { restoreUnused } from '../../src/channels/whatsapp/restore-sessions.js';
 
@@ -36,7 +37,8 @@ export interface SignalPhone {
   /** With a one-time key that was not given away before. */
   bundle(): Promise<KeyBundle>;
   /** For the gateway's device; without a session one is begun with the bundle, which is fetched then. */
-  seal(content: proto.IMessage, bundle: () => KeyBundle): Promise<Sealed>;
+  /** `more`: fields that the library's protocol does not know. */
+  seal(content: proto.IMessage, bundle: () => KeyBundle, more?: Uint8Array): Promise<Sealed>;
   unseal(sealed: Sealed): Promise<proto.IMessage>;
   /** For a group; with what the gateway needs in order to read it, if it was not given that yet, or `anew`. */
   sealForGroup(
@@ -112,11 +114,12 @@ export function makeSignalPhone(): SignalPhone {
       };
     },
 
-    seal: (content, bundle) =>
+    seal: (content, bundle, more = new Uint8Array()) =>
       inTurn(async () => {
         const { exists } = await repository.validateSession(GATEWAY);
         if (!exists) await repository.injectE2ESession({ jid: GATEWAY, session: sessionWith(bundle()) });
-        const data = encodeWAMessage(content);
+        const encoded = proto.Message.encode(content).finish();
+        const data = writeRandomPadMax16(Buffer.concat([encoded, more]));
         const { type, ciphertext } = await repository.encryptMessage({ jid: GATEWAY, data });
         return { type, bytes: Buffer.from(ciphertext) };
       }),

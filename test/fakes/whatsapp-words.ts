@@ -49,6 +49,14 @@ export interface Saying {
   document?: Enclosure;
   sticker?: Enclosure;
   location?: { latitude: number; longitude: number; name?: string; address?: string };
+  /** Somebody else's words, passed on. */
+  forwarded?: true;
+  /** The id of the message that this picture or film stands in an album of. */
+  album?: string;
+  /** The phone alone may open it: other devices hear that there is something. */
+  viewOnce?: true;
+  /** A content that the library's protocol does not know yet. */
+  later?: true;
   /** Any other content, as it is encrypted. */
   content?: proto.IMessage;
   /** When it was sent, ms since 1970; now if left out. */
@@ -138,6 +146,23 @@ export interface Faults {
   replaced(): void;
   /** The phone's owner removed the device: it is told so, now or when it comes; only pairing helps. */
   logOut(): void;
+  /**
+   * The account has to prove a passkey before it links: who scans a code sees "Continue on WhatsApp Web", and the gateway
+   * hears nothing; of a code that is typed it hears half (WhiskeySockets/Baileys#2672, #2694).
+   */
+  askPasskey(on: boolean): void;
+  /** The next request for a pairing code is refused, after the library has handed one out (WhiskeySockets/Baileys#2737). */
+  refuseCode(code: number): void;
+  /** A device that is linked is not let in (WhiskeySockets/Baileys#2381). */
+  tooManyDevices(on: boolean): void;
+  /** The secret in the QR code that is shown is retired; a browser draws it anew (WhiskeySockets/Baileys#2765). */
+  refreshRegistration(qr: string): void;
+  /** The minutes are over for which QR codes are shown. */
+  codesRunOut(): void;
+  /** Versions below 2.3000.<revision> are refused with 405 from now on, before any QR code; sw.js tells that one. */
+  retireBelow(revision: number): void;
+  /** How sw.js, where the newest version stands, is answered instead. */
+  breakLookUp(how: 'stall' | 'garbage' | number | null): void;
   /** The next logins are refused with that reason. */
   refuseLogin(reason: number, times?: number): void;
   /** The next message of a person arrives with a wrong MAC; asked for it again, their phone sends it whole. */
@@ -154,6 +179,16 @@ export interface Faults {
   dropBeforeTake(times?: number): void;
   /** The next messages of ours are refused with that code (463, 479, …): nobody gets them. */
   errorAck(code: number, times?: number): void;
+  /**
+   * While on, what we send to one person without their token is refused with 463 (WhiskeySockets/Baileys#2441, #2698). Not
+   * so in groups and in the chat with ourselves.
+   */
+  demandTokens(on: boolean): void;
+  /**
+   * WhatsApp restricts the account until then (ms; null: no more): it may not begin chats, and those that exist go on
+   * (WhiskeySockets/Baileys#2442, #2707). The account is told, as `NotificationUserReachoutTimelockUpdate`.
+   */
+  restrict(until: number | null): void;
   /** While on, messages of ours are taken, and no ack comes; what was held back follows when it ends. */
   stallAcks(on: boolean): void;
   /** A person's phone lost its session with us: what we send next it asks for again. */
@@ -200,6 +235,8 @@ export interface FakeWhatsApp {
   connections(): number;
   /** Logins so far that went through. */
   logins(): number;
+  /** How often the newest version was looked up. */
+  lookUps(): number;
   /** A gateway is logged in and was given what had waited for it. */
   loggedIn(): boolean;
 
@@ -214,12 +251,23 @@ export interface FakeWhatsApp {
 
   /** Reaches the gateway at once, or when it next logs in. */
   say(saying: Saying): Said;
-  /** By its id. */
-  edit(said: Pick<Said, 'id'>, text: string): void;
+  /** Pictures of one album: the message that announces it, then each picture; the first has the words. */
+  sayAlbum(album: Omit<Saying, 'image'> & { images: Enclosure[] }): Said[];
+  /**
+   * By its id. As phones send it since May 2026, encrypted with the message's own secret; `plain`: as before. `forms`: in
+   * which form of address the author and the editor stand in the key; as in the chat unless set.
+   */
+  edit(said: Pick<Said, 'id'>, text: string, how?: 'plain' | { forms: ['lid' | 'pn', 'lid' | 'pn'] }): void;
+  /** An edit as it is sent, with the message's secret, as if that person had written it and edited it now. */
+  sealedEdit(said: Pick<Said, 'id'>, text: string, by: Peer): proto.IMessage;
   revoke(said: Pick<Said, 'id'>): void;
   react(peer: Peer, on: Said | SentMessage, emoji: string): void;
   /** What the owner types on the phone itself; `to: 'self'` is the chat with oneself. */
   ownPhoneSays(saying: { to: Peer | Group | 'self' } & Omit<Saying, 'from' | 'in'>): Said;
+  /** A person's phone tells us the token without which we may not write to them, as it does when they write to us first. */
+  giveToken(peer: Peer): void;
+  /** What the own phone sends after linking: its chats, with their last words and the tokens of these people. */
+  syncHistory(chats: { with: Peer; text: string; token: boolean }[]): void;
   /** A person opened the chat: a read receipt for a message of ours. */
   read(sent: SentMessage, by?: Peer): void;
   /** A person, or our account if nobody is named, is taken out of a group or into it; our account is told so. */
@@ -233,6 +281,8 @@ export interface FakeWhatsApp {
   sentTo(chat: Peer | Group): SentMessage[];
   receipts: Receipt[];
   presences: Presence[];
+  /** Whether people see our account as online, and the owner's phone does not ring. */
+  online(): boolean;
   reactions: Reaction[];
   /** What could not be understood of what we sent; empty in a good run. */
   complaints: string[];

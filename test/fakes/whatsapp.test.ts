@@ -111,7 +111,7 @@ describe('a linked device', () => {
   it('changes and takes back, on both sides', async () => {
     const anna = fake.peer(1);
     const said = fake.say({ from: anna, text: 'helo' });
-    fake.edit(said, 'hello');
+    fake.edit(said, 'hello', 'plain');
     fake.revoke(said);
     await device.saw(() => device.updates.length >= 2, 'both changes');
     expect(device.updates).toMatchObject([
@@ -129,6 +129,21 @@ describe('a linked device', () => {
     await fake.until(() => fake.sent[0]?.revoked === true, 'taken back');
     expect(fake.sent).toMatchObject([{ text: 'world', edited: true, revoked: true }]);
     expect(fake.reactions).toEqual([{ to: anna.pn, on: said.id, emoji: '👍' }]);
+  });
+
+  it('edits as phones do since May 2026: a message of its own, which the library hands out as it is', async () => {
+    const anna = fake.peer(1);
+    const said = fake.say({ from: anna, text: 'helo' });
+    fake.edit(said, 'hello');
+    await device.saw(() => device.upserts.length === 2, 'both');
+    const [original, edit] = device.upserts;
+    expect(original?.message.message?.messageContextInfo?.messageSecret).toHaveLength(32);
+    expect(edit?.message.key.id).not.toBe(said.id);
+    expect(edit?.message.message?.secretEncryptedMessage).toMatchObject({
+      targetMessageKey: { id: said.id, fromMe: true },
+      secretEncType: 2,
+    });
+    expect(device.updates).toEqual([]);
   });
 
   it('talks in a group', async () => {

@@ -16,7 +16,9 @@ import { makeLedger } from './whatsapp-ledger.js';
 import { makeServerKeys } from './whatsapp-noise.js';
 import { makePeople } from './whatsapp-people.js';
 import { makePost } from './whatsapp-post.js';
+import { makeGate } from './whatsapp-tokens.js';
 import { makeTrouble } from './whatsapp-trouble.js';
+import { makeVersions } from './whatsapp-versions.js';
 import { speakOver } from './whatsapp-wire.js';
 import type { FakeWhatsApp, FakeWhatsAppOptions } from './whatsapp-words.js';
 
@@ -49,7 +51,9 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
     complain,
   );
   const taken = () => tell('sent');
-  const desk = makeDesk({ people, ledger, post, trouble, complain, taken, look });
+  const versions = makeVersions(look);
+  const gate = makeGate(people);
+  const desk = makeDesk({ people, ledger, post, trouble, versions, gate, complain, taken, look });
   const doings = makeDoings({
     people,
     post,
@@ -70,7 +74,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
   }
 
   const upgrades = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024 * 1024 });
-  const server = createServer((_request, response) => response.writeHead(426).end());
+  const server = createServer(versions.serve);
   server.on('upgrade', (request, socket, head) => {
     upgrades.handleUpgrade(request, socket, head, (opened) => {
       connections += 1;
@@ -95,7 +99,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
   await listenAt(server, 0);
   const { port } = server.address() as AddressInfo;
   const { pn, lid } = people.own.peer;
-  const { requestRetry, ...said } = doings;
+  const { requestRetry, tellRestriction, ...said } = doings;
 
   return {
     url: `ws://127.0.0.1:${port}/ws/chat`,
@@ -127,6 +131,7 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
     sentTo: (chat) => ledger.sent.filter((sent) => sent.chat === chat),
     receipts: desk.receipts,
     presences: desk.presences,
+    online: desk.online,
     reactions: ledger.reactions,
     complaints,
     cdn,
@@ -139,9 +144,18 @@ export async function startFakeWhatsApp(options: FakeWhatsAppOptions = {}): Prom
       COTERIE_FAKE_MEDIA_PORT: String(cdn.port),
       COTERIE_FAKE_MEDIA_CA: cdn.ca,
     },
+    lookUps: versions.lookUps,
     faults: {
       ...trouble,
+      ...desk.pairing.meets,
+      retireBelow: versions.retireBelow,
+      breakLookUp: versions.breakLookUp,
       hangUp,
+      demandTokens: gate.demandTokens,
+      restrict(until) {
+        gate.restrict(until);
+        tellRestriction(until);
+      },
       closeWith: desk.endAll,
       replaced: () => desk.endAll(440),
       logOut: desk.unlink,

@@ -240,7 +240,16 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const log = options.log ?? quietLog;
   const metrics = options.metrics ?? quietMetrics;
   const speech = options.speech ?? null;
-  const common = { store, owner, channels, chatFiles, speech, settings, clock, log, metrics };
+  const rulesFor = (): AccessRules => ({
+    direct: 'open',
+    groups: 'open',
+    chats: [],
+    owners: [],
+    controlChats: [],
+    requireMention: true,
+    ...options.rules,
+  });
+  const common = { store, owner, channels, chatFiles, rulesFor, speech, settings, clock, log, metrics };
   const deliver = createDeliver(common);
   const conversation = createConversation({
     ...common,
@@ -252,15 +261,6 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     media: options.media ?? NO_MEDIA,
     model,
     toolsFor: options.toolsFor ?? (({ draft }) => (draft ? toolSet(draftTools(draft)) : tools)),
-    rulesFor: () => ({
-      direct: 'open',
-      groups: 'open',
-      chats: [],
-      owners: [],
-      controlChats: [],
-      requireMention: true,
-      ...options.rules,
-    }),
     labelOf: (name) => name,
     streams: () => true,
     zone,

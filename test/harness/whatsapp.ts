@@ -5,7 +5,7 @@
  */
 import type { FakeWhatsApp, Group, SentMessage } from '../fakes/whatsapp.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
-import { type Person, type Place, type Platform, voiceNoteOf } from './platform.js';
+import { type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
 const LOOK_EVERY_MS = 10;
 /** Linking makes some hundred keys on both sides. */
@@ -41,15 +41,19 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
     return group;
   }
 
-  function say({ from, in: place, ...saying }: Parameters<Platform['say']>[0]): string {
+  function wordsOf({ from, in: place, text, mention, replyTo }: Saying) {
     const group = groupOf(place, from);
-    const { mention, ...said } = saying;
-    return whatsapp.say({
+    return {
       from: peerOf(from),
+      text,
       ...(group === null ? {} : { in: group }),
-      ...said,
       ...(mention === true ? { mention } : {}),
-    }).id;
+      ...(replyTo === undefined ? {} : { replyTo }),
+    };
+  }
+
+  function say({ image, ...saying }: Saying): string {
+    return whatsapp.say({ ...wordsOf(saying), ...(image === undefined ? {} : { image }) }).id;
   }
 
   return {
@@ -68,6 +72,8 @@ export async function whatsappPlatform(): Promise<Platform & { whatsapp: FakeWha
     },
     connected: () => whatsapp.until(whatsapp.loggedIn, 'the gateway is logged in', CONNECT_WITHIN_MS),
     say,
+    album: (saying, images) => whatsapp.sayAlbum({ ...wordsOf(saying), images }).map(({ id }) => id),
+    forward: (saying) => whatsapp.say({ ...wordsOf(saying), forwarded: true }).id,
     edit: (_place, id, text) => whatsapp.edit({ id }, text),
     react(from, place, id, sign) {
       const sent = whatsapp.sentTo(chatOf(place)).find((each) => each.id === id);

@@ -4,6 +4,7 @@ import type { ChannelState } from '../../core/channel-host.js';
 import { isLinked, readCredentials } from './credentials.js';
 import { numberOf, personOf, userOf } from './jid.js';
 import type { Me } from './origin.js';
+import { troublesIn } from './trouble.js';
 
 /** What the library calls somebody whose name it does not know. */
 const NO_NAME = '~';
@@ -25,11 +26,12 @@ export function accountOf({ phone }: Me): string {
 export async function check(state: ChannelState): Promise<{ identity: string; warnings: string[] }> {
   const creds = await readCredentials(state);
   const me = creds && meIn(creds);
+  const known = await troublesIn(state);
   if (!me) {
     const how =
       'start the gateway and scan the QR code that it shows (on the phone: Linked devices), or run "coterie pair whatsapp --phone NUMBER"';
-    return { identity: 'not linked', warnings: [`not linked to a phone yet: ${how}`] };
+    return { identity: 'not linked', warnings: [`not linked to a phone yet: ${how}`, ...known] };
   }
   const number = numberOf({ ...me, lid: null });
-  return { identity: me.name === null ? number : `${number} (${me.name})`, warnings: [] };
+  return { identity: me.name === null ? number : `${number} (${me.name})`, warnings: known };
 }

@@ -10,15 +10,16 @@ import { onAbort } from '../kit/abort.js';
 import { bounded } from '../kit/bounded.js';
 import { named } from '../kit/named.js';
 import { createState } from '../kit/state.js';
-import { check } from './account.js';
+import { check, meIn } from './account.js';
 import { createCache } from './cache.js';
 import { isEndOfConnection, isOfLibrary } from './closing.js';
 import type { Connection } from './connection.js';
 import { silenceLibsignal } from './console-filter.js';
-import { openCredentials } from './credentials.js';
+import { forgetLink, openCredentials } from './credentials.js';
 import { fetchFile } from './download.js';
 import { createGroups } from './groups.js';
 import { createHandIn } from './hand-in.js';
+import { createHolds } from './holds.js';
 import { createIntake } from './intake.js';
 import { type LoginParts, logIn } from './login.js';
 import type { WhatsAppOptions } from './options.js';
@@ -27,7 +28,10 @@ import { markOf, messageId } from './own-ids.js';
 import { reactionTo } from './react.js';
 import { createReadReceipts } from './receipts.js';
 import { createReconnecting } from './reconnect.js';
+import { createSecrets } from './secrets.js';
 import { send } from './send.js';
+import { createTrouble } from './trouble.js';
+import { createVersions } from './versions.js';
 
 type Lent = 'options' | 'state' | 'cursor' | 'sentPart' | 'clock' | 'log';
 type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
@@ -35,7 +39,7 @@ type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
   onQr(text: string): void;
 };
 
-type Members = 'react' | 'setTyping' | 'fetch' | 'isAdministrator' | 'survives' | 'check';
+type Members = 'react' | 'setTyping' | 'fetch' | 'isAdministrator' | 'survives' | 'check' | 'names';
 export type WhatsApp = Channel & Required<Pick<Channel, Members>>;
 
 /** How much of what was sent is remembered, beside what the store keeps. */
@@ -47,9 +51,12 @@ export function createWhatsApp(host: Host): WhatsApp {
   const stopping = new AbortController();
   const cache = createCache();
   const sent = bounded<string, proto.IMessage>(MOST_SENT);
-  const sender = { cache, sent, clock, log };
+  const holds = createHolds({ clock, log, trouble: createTrouble('restriction', state, log) });
+  const sender = { cache, sent, holds, clock, log };
   const handIn = createHandIn('whatsapp');
   let takesIn = true;
+  /** What the account calls itself, as far as it was known at the newest login. */
+  let name: string | null = null;
   let running = Promise.resolve();
   let unsilence = () => {};
 
@@ -69,10 +76,14 @@ export function createWhatsApp(host: Host): WhatsApp {
     groups,
     receipts,
     handIn,
+    secrets: createSecrets(state, clock),
     clock,
+    log,
   });
+  const versions = createVersions({ options, state, clock, log, signal: stopping.signal });
   const login: LoginParts = {
     options,
+    version: versions.current,
     clock,
     log,
     intake,
@@ -80,6 +91,7 @@ export function createWhatsApp(host: Host): WhatsApp {
     resends: { sent, sentPart, log, signal: stopping.signal },
     takesIn: () => takesIn,
     cursor,
+    onRestriction: holds.restricted,
     onQr(text) {
       status.down('not linked yet: scan the QR code with the phone, under Linked devices');
       host.onQr(text);
@@ -88,8 +100,10 @@ export function createWhatsApp(host: Host): WhatsApp {
   const connections = createReconnecting({
     credentials: () => openCredentials(state),
     connect: (credentials, isOpen) => logIn(login, credentials, isOpen),
-    forget: () => state.clear(),
+    forget: () => forgetLink(state),
+    renewVersion: versions.refused,
     state: status,
+    trouble: createTrouble('trouble', state, log),
     clock,
     log,
     signal: stopping.signal,
@@ -126,7 +140,16 @@ export function createWhatsApp(host: Host): WhatsApp {
       perChatPerSecond: { direct: 1, group: 1 },
     },
     compose,
-    status: status.status,
+    status() {
+      const now = status.status();
+      return now.connected ? { ...now, lastError: holds.reason() ?? now.lastError } : now;
+    },
+
+    names() {
+      const connection = connections.open();
+      if (connection !== null) name = meIn(connection.credentials.auth.creds)?.name ?? null;
+      return name === null ? [] : [name];
+    },
 
     async start(receive, signal) {
       handIn.begin(receive);
@@ -153,7 +176,7 @@ export function createWhatsApp(host: Host): WhatsApp {
       stopping.abort();
       receipts.stop();
       await running;
-      await handIn.idle();
+      await intake.idle();
       unsilence();
     },
 

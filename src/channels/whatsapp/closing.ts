@@ -1,16 +1,19 @@
 /** Why a connection ended, when there may be another, and whose error one is that nobody caught. Pure. */
 import { describe } from '../../core/errors.js';
 import { backoffMs } from '../kit/supervise.js';
+import { UNLINKED } from './linking.js';
 
 export type Closing =
   /** WhatsApp asks for a new connection, as it does after each linking. */
   | { kind: 'restart'; reason: string }
-  /** Nobody scanned the code in time; there are new ones. */
-  | { kind: 'unscanned'; reason: string }
+  /** Codes were shown, and no link came of them. */
+  | { kind: 'unlinked'; reason: string }
   /** The owner took the gateway out of the linked devices: its credentials are worth nothing any more. */
   | { kind: 'logged out'; reason: string }
   /** Another program is logged in with the same credentials. */
   | { kind: 'replaced'; reason: string }
+  /** WhatsApp has retired the version of WhatsApp Web that we say we are. */
+  | { kind: 'outdated'; reason: string }
   /** WhatsApp does not let this account, or this client, in. */
   | { kind: 'refused'; reason: string }
   | { kind: 'interrupted'; reason: string };
@@ -18,7 +21,6 @@ export type Closing =
 const REFUSALS: Record<number, string> = {
   402: 'WhatsApp has banned this account for some time; the phone says until when',
   403: 'WhatsApp refuses this account: it may be banned, or the phone has left it. See what WhatsApp says on the phone; if it works there, remove the gateway under Linked devices, and it shows a new code to link it with',
-  405: 'WhatsApp refuses this version of its client as too old; a newer version of the gateway is needed',
   409: 'WhatsApp refuses this version of its client; a newer version of the gateway is needed',
   411: 'the phone does not take part in linked devices (multi-device mismatch): update WhatsApp on it, remove the gateway under Linked devices, and link it anew',
 };
@@ -33,9 +35,11 @@ const INTERRUPTIONS: Record<number, string> = {
 const MINUTE = 60_000;
 const PAUSES: Record<Exclude<Closing['kind'], 'interrupted'>, number[]> = {
   restart: [0, 0, 1_000, 10_000, MINUTE],
-  unscanned: [0],
+  // Who comes later to scan one starts the gateway again.
+  unlinked: [MINUTE, 5 * MINUTE, 10 * MINUTE],
   'logged out': [0, 5_000, MINUTE],
   replaced: [MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE],
+  outdated: [MINUTE, 10 * MINUTE, 60 * MINUTE],
   refused: [MINUTE, 10 * MINUTE, 60 * MINUTE],
 };
 
@@ -50,7 +54,7 @@ export function closingOf(error: unknown): Closing {
   const code = statusOf(error);
   const words = error instanceof Error ? describe(error) : 'the connection ended';
   if (words.includes('QR refs attempts ended')) {
-    return { kind: 'unscanned', reason: 'not linked yet: nobody scanned the code in time' };
+    return { kind: 'unlinked', reason: UNLINKED.unscanned };
   }
   const said = (sentence: string) => `${sentence} (${code ?? words})`;
   switch (code) {
@@ -58,6 +62,8 @@ export function closingOf(error: unknown): Closing {
       return { kind: 'restart', reason: 'WhatsApp asked for a new connection' };
     case 401:
       return { kind: 'logged out', reason: 'this gateway was removed from the linked devices of the phone' };
+    case 405:
+      return { kind: 'outdated', reason: 'WhatsApp refuses this version of its client as too old (405)' };
     case 440:
       return {
         kind: 'replaced',

@@ -1,11 +1,21 @@
 /** One connection to WhatsApp, from beginning to end; after it a new one is made. */
-import { makeWASocket, type SocketConfig, type WASocket } from '@whiskeysockets/baileys';
+import {
+  makeWASocket,
+  proto,
+  type SocketConfig,
+  type WASocket,
+  type WAVersion,
+} from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import { type Acks, createAcks } from './acks.js';
 import type { Credentials } from './credentials.js';
 import { libraryLog } from './library-log.js';
+import { withCurrentSecret } from './linking.js';
 import type { WhatsAppOptions } from './options.js';
+
+const { INITIAL_BOOTSTRAP } = proto.Message.HistorySyncType;
 
 /** How long the server may take to close its side. */
 const CLOSE_WITHIN_MS = 1_000;
@@ -20,7 +30,9 @@ export interface Connection {
 }
 
 export interface ConnectionParts {
-  options: WhatsAppOptions;
+  options: Pick<WhatsAppOptions, 'webSocketUrl'>;
+  /** Of WhatsApp Web, as which it logs in. */
+  version: WAVersion;
   credentials: Credentials;
   clock: Clock;
   log: Log;
@@ -32,6 +44,8 @@ export interface ConnectionParts {
   onPaired(): void;
   /** Logged in. */
   onOpen(): void;
+  /** WhatsApp lets the account begin no chats until then (ms); null: it may again. */
+  onRestriction?(until: number | null): void;
 }
 
 export function connect(parts: ConnectionParts): Connection {
@@ -41,11 +55,13 @@ export function connect(parts: ConnectionParts): Connection {
   const socket = makeWASocket({
     auth: credentials.auth,
     logger: libraryLog(log),
+    version: parts.version,
     ...(options.webSocketUrl === null ? {} : { waWebSocketUrl: options.webSocketUrl }),
     ...parts.hooks,
     syncFullHistory: false,
-    shouldSyncHistoryMessage: () => false,
-    // While a linked device counts as online, the owner's phone does not ring.
+    // What was said before is nobody's business here. But with the first part of it come the tokens without which
+    // WhatsApp refuses what is written into old chats (463); the library keeps these, and hands out the rest to nobody.
+    shouldSyncHistoryMessage: ({ syncType }) => syncType === INITIAL_BOOTSTRAP,
     markOnlineOnConnect: false,
     emitOwnEvents: false,
     shouldIgnoreJid: (jid) => /@(broadcast|newsletter|bot)$/.test(jid),
@@ -59,13 +75,19 @@ export function connect(parts: ConnectionParts): Connection {
     };
   });
 
+  stayUnseen(socket, log);
+  const showQr = withCurrentSecret(socket, credentials.auth.creds, parts.onQr);
   socket.ev.on('creds.update', credentials.save);
-  socket.ev.on('connection.update', ({ connection, lastDisconnect, qr, isNewLogin }) => {
-    if (qr !== undefined) parts.onQr(qr);
-    if (isNewLogin) parts.onPaired();
-    if (connection === 'open') parts.onOpen();
-    if (connection === 'close') finish(lastDisconnect?.error);
-  });
+  socket.ev.on(
+    'connection.update',
+    ({ connection, lastDisconnect, qr, isNewLogin, reachoutTimeLock: lock }) => {
+      if (qr !== undefined) showQr(qr);
+      if (isNewLogin) parts.onPaired();
+      if (connection === 'open') parts.onOpen();
+      if (lock) parts.onRestriction?.(lock.isActive ? (lock.timeEnforcementEnds?.getTime() ?? 0) : null);
+      if (connection === 'close') finish(lastDisconnect?.error);
+    },
+  );
   socket.ws.on('CB:ack,class:message', ({ attrs }: { attrs: Record<string, string> }) => {
     if (attrs.id) acks.came(attrs.id, attrs.error === undefined ? null : Number(attrs.error) || 500);
   });
@@ -86,4 +108,25 @@ export function connect(parts: ConnectionParts): Connection {
         .finally(cancel);
     },
   };
+}
+
+/**
+ * While a linked device counts as online, the owner's phone does not ring. At login the library says that it is not, but
+ * only where it knows the account's name; it learns the name soon after linking, and tells it in a way that counts as
+ * being online (WhiskeySockets/Baileys#299, #2553).
+ */
+function stayUnseen(socket: WASocket, log: Log): void {
+  let isOpen = false;
+  const hide = () =>
+    void socket
+      .sendPresenceUpdate('unavailable')
+      .catch((error) =>
+        log.debug({ channel: 'whatsapp', reason: describe(error) }, 'it may be seen as online'),
+      );
+  socket.ev.on('connection.update', ({ connection }) => {
+    if (connection === 'open') isOpen = true;
+  });
+  socket.ev.on('creds.update', ({ me }) => {
+    if (isOpen && me?.name) hide();
+  });
 }

@@ -2,8 +2,83 @@
  * A message's content as words and files; what is neither becomes a label in brackets. Pure, and total: whatever the
  * content holds, nothing throws.
  */
-import { normalizeMessageContent } from '@whiskeysockets/baileys';
-import { type Contact, type Content, type Context, type Media, type Place, readContent } from './payload.js';
+import { normalizeMessageContent, proto } from '@whiskeysockets/baileys';
+import {
+  type Contact,
+  type Content,
+  type Context,
+  type Media,
+  type Place,
+  READ_KINDS,
+  readContent,
+} from './payload.js';
+
+const { AssociationType } = proto.MessageAssociation;
+const { MEDIA_ALBUM } = AssociationType;
+const SECOND_FILES: ReadonlySet<number> = new Set([
+  AssociationType.HD_VIDEO_DUAL_UPLOAD,
+  AssociationType.HD_IMAGE_DUAL_UPLOAD,
+  AssociationType.HEVC_VIDEO_DUAL_UPLOAD,
+  AssociationType.MOTION_PHOTO,
+]);
+
+/** Kinds of content that stand in no chat, or change what stands there. */
+const UNSEEN_KINDS: ReadonlySet<string> = new Set([
+  'albumMessage',
+  'bcallMessage',
+  'botInvokeMessage',
+  'botTaskMessage',
+  'call',
+  'callLogMesssage',
+  'chat',
+  'deviceSentMessage',
+  'encCommentMessage',
+  'encEventResponseMessage',
+  'encReactionMessage',
+  'eventCoverImage',
+  'fastRatchetKeySenderKeyDistributionMessage',
+  'groupStatusMentionMessage',
+  'keepInChatMessage',
+  'limitSharingMessage',
+  'messageHistoryBundle',
+  'messageHistoryNotice',
+  'pinInChatMessage',
+  'placeholderMessage',
+  'pollCreationOptionImageMessage',
+  'pollUpdateMessage',
+  'scheduledCallEditMessage',
+  'senderKeyDistributionMessage',
+  'statusAddYours',
+  'statusMentionMessage',
+  'statusNotificationMessage',
+  'statusQuestionAnswerMessage',
+  'statusQuotedMessage',
+  'statusStickerInteractionMessage',
+  'stickerSyncRmrMessage',
+]);
+
+/** Kinds of which no more is told than what they are. */
+const OTHERS: Record<string, string> = {
+  cancelPaymentRequestMessage: 'payment request, cancelled',
+  commentMessage: 'comment',
+  declinePaymentRequestMessage: 'payment request, declined',
+  highlyStructuredMessage: 'message of a business',
+  invoiceMessage: 'invoice',
+  newsletterAdminInviteMessage: 'invitation to a channel',
+  newsletterFollowerInviteMessageV2: 'invitation to a channel',
+  paymentInviteMessage: 'invitation to payments',
+  pollResultSnapshotMessage: 'result of a poll',
+  pollResultSnapshotMessageV3: 'result of a poll',
+  requestPaymentMessage: 'payment request',
+  requestPhoneNumberMessage: 'request for the phone number',
+  scheduledCallCreationMessage: 'planned call',
+  sendPaymentMessage: 'payment',
+  stickerPackMessage: 'pack of stickers',
+};
+/** So that whoever wrote it is not left without any answer. */
+const UNKNOWN = 'message of a kind that I cannot read';
+/** Linked devices are told only that there is something. */
+const VIEW_ONCE = '[message to be viewed once: only the phone can open it]';
 
 export interface Said {
   words: string;
@@ -16,24 +91,54 @@ export interface File {
   media: Media;
 }
 
+/** What somebody said, and what there is beside it; `other` names a kind of content that is not read. */
+export type Whole = Content & { other?: string };
+
 /** The content, without the wrappers that make it disappear or be seen only once. null where there is none. */
-export function contentOf(message: unknown): Content | null {
+export function contentOf(message: unknown): Whole | null {
   if (typeof message !== 'object' || message === null) return null;
-  const content = readContent(normalizeMessageContent(message)) ?? null;
-  const wrapped = content?.groupMentionedMessage ?? content?.botForwardedMessage ?? content?.questionMessage;
-  return wrapped ? (readContent(normalizeMessageContent(wrapped.message)) ?? null) : content;
+  const outside = readContent(message)?.messageContextInfo;
+  const content = unwrapped(message);
+  const wrapped =
+    content?.groupMentionedMessage ??
+    content?.botForwardedMessage ??
+    content?.questionMessage ??
+    content?.pollCreationMessageV4;
+  const inside = wrapped ? unwrapped(wrapped.message) : content;
+  return inside && { ...inside, messageContextInfo: inside.messageContextInfo ?? outside };
 }
 
-/** null for what a persona cannot read: reactions, votes, calls, messages between devices. */
-export function saidIn(content: Content): Said | null {
+function unwrapped(message: object): Whole | null {
+  const inner = normalizeMessageContent(message);
+  const content = readContent(inner);
+  if (content === undefined) return null;
+  const other = Object.entries(inner ?? {}).find(
+    ([kind, value]) => value && !READ_KINDS.has(kind) && !UNSEEN_KINDS.has(kind),
+  );
+  return other === undefined ? content : { ...content, other: other[0] };
+}
+
+/** null for what nobody sees: reactions, votes, calls, messages between devices. */
+export function saidIn(content: Whole): Said | null {
   const file = fileIn(content);
   const words = file === null ? wordsOf(content) : (file.media.caption ?? '');
   if (file === null && words.trim() === '') return null;
   return { words, files: file === null ? [] : [file], context: contextOf(content) };
 }
 
+/** The id of the message that announced the album of this one; null if it stands in none. */
+export function albumOf({ messageContextInfo }: Content): string | null {
+  const { associationType, parentMessageKey } = messageContextInfo?.messageAssociation ?? {};
+  return associationType === MEDIA_ALBUM ? (parentMessageKey?.id ?? null) : null;
+}
+
+/** A second file of a message that is there already: the same picture or film in a better form. */
+export function isSecondFile({ messageContextInfo }: Content): boolean {
+  return SECOND_FILES.has(messageContextInfo?.messageAssociation?.associationType ?? 0);
+}
+
 /** For a quotation: its words, else a label. */
-export function labelOf(content: Content): string {
+export function labelOf(content: Whole): string {
   const said = saidIn(content);
   if (said === null) return '';
   const [file] = said.files;
@@ -41,6 +146,15 @@ export function labelOf(content: Content): string {
 }
 
 function fileIn(content: Content): File | null {
+  const file = anyFileIn(content);
+  return file !== null && isWithheld(file.media) ? null : file;
+}
+
+function isWithheld({ viewOnce, mediaKey }: Media): boolean {
+  return viewOnce === true && mediaKey === undefined;
+}
+
+function anyFileIn(content: Content): File | null {
   const { imageMessage, videoMessage, ptvMessage, audioMessage, documentMessage } = content;
   const video = videoMessage ?? ptvMessage;
   if (imageMessage) return { kind: 'image', media: imageMessage };
@@ -50,8 +164,11 @@ function fileIn(content: Content): File | null {
   return null;
 }
 
-function wordsOf(content: Content): string {
-  return content.conversation || content.extendedTextMessage?.text || answerIn(content) || thingIn(content);
+function wordsOf(content: Whole): string {
+  const { conversation, extendedTextMessage, other } = content;
+  const words = conversation || extendedTextMessage?.text || answerIn(content) || thingIn(content);
+  if (words || other === undefined) return words;
+  return bracketed(OTHERS[other] ?? UNKNOWN, undefined);
 }
 
 /** A button or a line of a list that somebody chose, and what a business wrote beside its buttons. */
@@ -71,6 +188,7 @@ function answerIn(content: Content): string {
 
 function thingIn(content: Content): string {
   const { contactMessage, contactsArrayMessage, eventMessage, groupInviteMessage } = content;
+  if (anyFileIn(content) !== null) return VIEW_ONCE;
   if (content.stickerMessage || content.lottieStickerMessage) return '[sticker]';
   if (content.liveLocationMessage) return placeIn('live location', content.liveLocationMessage);
   if (content.locationMessage) return placeIn('location', content.locationMessage);

@@ -13,6 +13,7 @@ import {
   type SignalDataTypeMap,
 } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel-host.js';
+import { VERSION } from './versions.js';
 
 export interface Credentials {
   auth: AuthenticationState;
@@ -98,6 +99,18 @@ export async function openCredentials(state: ChannelState): Promise<Credentials>
 /** Whether somebody has linked this gateway: a pairing that was only begun leaves a number, but no account. */
 export function isLinked(creds: AuthenticationCreds): boolean {
   return creds.account !== undefined && creds.me !== undefined;
+}
+
+/** A pairing is through, but nobody has logged in with it: only then keys are handed to WhatsApp. */
+export function isUnused(creds: AuthenticationCreds): boolean {
+  return isLinked(creds) && creds.nextPreKeyId === 1;
+}
+
+/** Forgets the link, with all that belongs to it. */
+export async function forgetLink(state: ChannelState): Promise<void> {
+  const kept = await state.get([VERSION]);
+  await state.clear();
+  if (kept.size > 0) await state.set(kept);
 }
 
 /** The credentials as they are kept; null where there are none. */

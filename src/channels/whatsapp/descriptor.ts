@@ -24,8 +24,8 @@ async function showQr(
 ): Promise<void> {
   log.info({ channel: 'whatsapp' }, `whatsapp qr: ${text}`);
   try {
-    const { default: qrcode } = await import('qrcode');
-    show(await qrcode.toString(text, { type: 'terminal', small: true }));
+    const { drawQr } = await import('./qr.js');
+    show(await drawQr(text, process.stderr.isTTY === true));
   } catch (error) {
     log.warn({ err: error }, 'the QR code could not be drawn');
   }

@@ -3,7 +3,7 @@
  * Service messages, what we sent ourselves, and everything that is no chat with people are nothing.
  */
 import type { Attachment, InboundEvent, InboundMessage, ReplyTo } from '../../core/message.js';
-import { contentOf, type File, labelOf, type Said, saidIn } from './content.js';
+import { albumOf, contentOf, type File, isSecondFile, labelOf, type Said, saidIn } from './content.js';
 import { isSamePerson, numberOf, type Person, plainJid, userOf } from './jid.js';
 import { type Known, nameOf, type Origin, originOf, titleOf, whoIs } from './origin.js';
 import { type Content, type Context, type Envelope, readMessage } from './payload.js';
@@ -21,13 +21,21 @@ export function inbound(message: unknown, known: Known): InboundEvent | null {
   if (origin === null) return null;
   if (content.protocolMessage) return changeIn(content.protocolMessage, origin, known);
   if (content.reactionMessage) return reactionOf(content.reactionMessage, origin);
-  const said = saidIn(content);
-  return said === null ? null : messageOf(said, envelope, origin, known);
+  const said = isSecondFile(content) ? null : saidIn(content);
+  if (said === null) return null;
+  const album = albumOf(content);
+  const event = messageOf(said, envelope, origin, known);
+  return album === null ? event : { ...event, album };
 }
 
 function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known): InboundMessage {
   const { chat, sender, person, sentAt } = origin;
-  const attachments = said.files.map((file) => attachmentOf(file, envelope));
+  const { isForwarded, forwardingScore = 0 } = said.context;
+  const isForward = isForwarded === true || forwardingScore > 0;
+  const attachments = [
+    ...said.files.map((file) => attachmentOf(file, envelope.key)),
+    ...(isForward ? [] : quotedFiles(said.context, envelope, known)),
+  ];
   return {
     kind: 'message',
     chat: { ...chat, title: titleOf(origin, known) },
@@ -37,9 +45,23 @@ function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known)
     text: withNames(said, known),
     ...(attachments.length > 0 ? { attachments } : {}),
     sentAt,
-    mentionsBot: namesUs(said.context, known),
-    replyTo: replyOf(said.context, person, known),
+    mentionsBot: !isForward && namesUs(said, known),
+    replyTo: isForward ? null : replyOf(said.context, person, known),
+    // WhatsApp does not say whose words they were.
+    ...(isForward ? { forwardedFrom: '' } : {}),
   };
+}
+
+/** The files of the message that this one replies to; it holds all that is needed to fetch them. */
+function quotedFiles({ stanzaId, participant, quotedMessage }: Context, { key }: Envelope, known: Known) {
+  const quoted = contentOf(quotedMessage);
+  if (!stanzaId || quoted === null) return [];
+  const author = plainJid(participant);
+  const fromMe = known.sentByUs(stanzaId) || (author !== null && isSamePerson(known.me, author));
+  const quotedKey = { remoteJid: key.remoteJid, id: stanzaId, fromMe, participant };
+  return (saidIn(quoted)?.files ?? [])
+    .filter(({ media }) => media.mediaKey !== undefined)
+    .map((file): Attachment => ({ ...attachmentOf(file, quotedKey), ofReply: true }));
 }
 
 type Change = NonNullable<Content['protocolMessage']>;
@@ -69,7 +91,7 @@ function changeIn(
     sender: who,
     platformMessageId: key.id,
     text: withNames(said, known),
-    mentionsBot: namesUs(said.context, known),
+    mentionsBot: namesUs(said, known),
     editedAt: protocol.timestampMs ?? sentAt,
   };
 }
@@ -91,27 +113,40 @@ function reactionOf(
   };
 }
 
-function namesUs({ mentionedJid = [] }: Context, { me }: Known): boolean {
-  return mentionedJid.map(plainJid).some((jid) => jid !== null && isSamePerson(me, jid));
+/** By the platform's mention, or by `@` and one of our two numbers, typed as it is. */
+function namesUs({ words, context }: Said, { me }: Known): boolean {
+  const mentioned = (context.mentionedJid ?? []).map(plainJid);
+  if (mentioned.some((jid) => jid !== null && isSamePerson(me, jid))) return true;
+  const own = numbersOf(me);
+  return [...words.matchAll(MENTION)].some(([, number = '']) => own.includes(number));
+}
+
+const MENTION = /(?<!\w)@\+?(\d+)/g;
+
+function numbersOf({ phone, lid }: Person): string[] {
+  return [phone, lid].flatMap((jid) => (jid === null ? [] : [userOf(jid)]));
 }
 
 /** WhatsApp writes `@` and a number where people see a name. */
 function withNames({ words, context }: Said, known: Known): string {
-  const names = new Map<string, string>();
+  const names = new Map(numbersOf(known.me).map((number) => [number, ownName(known)]));
   for (const mentioned of context.mentionedJid ?? []) {
     const jid = plainJid(mentioned);
     const name = jid && nameFor(jid, known);
     if (jid && name) names.set(userOf(jid), name);
   }
-  if (names.size === 0) return words;
-  return words.replace(/@(\d+)/g, (written, number: string) => {
+  return words.replace(MENTION, (written, number: string) => {
     const name = names.get(number);
     return name === undefined ? written : `@${name}`;
   });
 }
 
+function ownName({ me }: Known): string {
+  return me.name || 'me';
+}
+
 function nameFor(jid: string, known: Known): string | null {
-  if (isSamePerson(known.me, jid)) return known.me.name || 'me';
+  if (isSamePerson(known.me, jid)) return ownName(known);
   return nameOf(whoIs(jid, undefined, known), known);
 }
 
@@ -136,7 +171,7 @@ function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null
   };
 }
 
-function attachmentOf({ kind, media }: File, { key }: Envelope): Attachment {
+function attachmentOf({ kind, media }: File, key: Envelope['key']): Attachment {
   return {
     kind,
     source: sourceOf(kind, media, key),

@@ -10,19 +10,22 @@ import {
   type WAMessage,
 } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
+import type { Log } from '../../core/log.js';
 import type { InboundEvent } from '../../core/message.js';
 import { bounded } from '../kit/bounded.js';
 import { accountOf } from './account.js';
 import type { Cache } from './cache.js';
 import { contentOf, labelOf, saidIn } from './content.js';
+import { openEdit } from './edits.js';
 import type { Groups } from './groups.js';
 import type { HandIn } from './hand-in.js';
 import { inbound } from './inbound.js';
 import { isGroup, personOf, plainJid, userOf } from './jid.js';
-import type { Me } from './origin.js';
+import { type Known, type Me, originOf } from './origin.js';
 import { isOwnId } from './own-ids.js';
 import { type Context, readMessage } from './payload.js';
 import type { ReadReceipts } from './receipts.js';
+import type { Secrets } from './secrets.js';
 
 /** How many messages are remembered as taken in. */
 const MOST_TAKEN = 2_000;
@@ -37,7 +40,9 @@ export interface IntakeParts {
   groups: Groups;
   receipts: ReadReceipts;
   handIn: HandIn;
+  secrets: Secrets;
   clock: Clock;
+  log: Log;
 }
 
 /** The account that one connection is logged in with. */
@@ -54,20 +59,36 @@ type Lookup = (names: string[]) => Promise<Record<string, string>>;
 export interface Intake {
   /** A message as it was decrypted, in the stanza it came in. */
   decrypted(stanza: BinaryNode, plaintext: Uint8Array, to: Login, lookup: Lookup): Promise<void>;
+  /** A message that is to be viewed once, of which linked devices hear only that there is one. */
+  withheld(stanza: BinaryNode, to: Login): Promise<void>;
   /** A message as the library hands it out. */
   handedOut(message: WAMessage, late: boolean, to: Login): Promise<void>;
+  /** Resolves when nothing is being stored. */
+  idle(): Promise<void>;
 }
 
-export function createIntake({ cache, groups, receipts, handIn, clock }: IntakeParts): Intake {
+export function createIntake({ cache, groups, receipts, handIn, secrets, clock, log }: IntakeParts): Intake {
   const taken = bounded<string, true>(MOST_TAKEN);
+  const taking = new Set<Promise<void>>();
   let newest = 0;
+  let unreadableEdits = 0;
 
   async function take(message: WAMessage, late: boolean, to: Login): Promise<void> {
+    const done = takeIn(message, late, to);
+    taking.add(done);
+    try {
+      await done;
+    } finally {
+      taking.delete(done);
+    }
+  }
+
+  async function takeIn(message: WAMessage, late: boolean, to: Login): Promise<void> {
     const me = to.me();
     if (me === null) return;
     const sentAt = (readMessage(message)?.messageTimestamp ?? 0) * 1000;
     if (late && sentAt < to.since - LATE_BY_MS) return;
-    const event = inbound(message, {
+    const known: Known = {
       me,
       sentByUs: (id) => isOwnId(to.mark, id),
       otherForm: cache.otherForm,
@@ -75,7 +96,8 @@ export function createIntake({ cache, groups, receipts, handIn, clock }: IntakeP
       titleOf: groups.titleOf,
       authorOf: cache.authorOf,
       manages: groups.manages,
-    });
+    };
+    const event = inbound(await readable(message, known), known);
     if (event === null) return;
     remember(event, message);
     // A sender's clock must not move the cursor into the future: what comes late until then would count as history.
@@ -87,11 +109,28 @@ export function createIntake({ cache, groups, receipts, handIn, clock }: IntakeP
       ...(late ? { piledUp: true } : {}),
     });
     newest = cursor;
-    if (event.kind !== 'message' || event.sender.self) return;
-    const isTurnedAway = reception.turnedAway.some(
-      ({ platformMessageId }) => platformMessageId === event.platformMessageId,
+    if (event.kind !== 'message') return;
+    const { platformMessageId: id, sender } = event;
+    if (reception.turnedAway.some(({ platformMessageId }) => platformMessageId === id)) return;
+    const bytes = contentOf(message.message)?.messageContextInfo?.messageSecret;
+    if (bytes !== undefined) await secrets.keep(id, { author: sender.address, bytes });
+    if (!sender.self) receipts.add(message.key);
+  }
+
+  /** An edit that is encrypted with the secret of what it changes becomes one that is not; nothing, if that fails. */
+  async function readable(message: WAMessage, known: Known): Promise<WAMessage> {
+    const sealed = contentOf(message.message)?.secretEncryptedMessage;
+    const envelope = sealed && readMessage(message);
+    const origin = envelope && originOf(envelope, known);
+    if (!sealed || !origin) return message;
+    const edit = openEdit(sealed, origin.person, await secrets.of(sealed.targetMessageKey.id));
+    if (edit !== null) return { ...message, message: edit };
+    unreadableEdits += 1;
+    log.debug(
+      { channel: 'whatsapp', chat: origin.chat.address, soFar: unreadableEdits },
+      'an edit could not be read: its message came more than an hour ago, or never',
     );
-    if (!isTurnedAway) receipts.add(message.key);
+    return message;
   }
 
   function remember(event: InboundEvent, message: WAMessage): void {
@@ -131,9 +170,21 @@ export function createIntake({ cache, groups, receipts, handIn, clock }: IntakeP
       taken.set(nameOf(message), true);
     },
 
+    async withheld(stanza, to) {
+      const me = to.me();
+      if (me === null) return;
+      const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');
+      const message = { ...fullMessage, message: { viewOnceMessage: { message: WITHHELD } } };
+      await take(message, Boolean(stanza.attrs.offline), to);
+    },
+
     async handedOut(message, late, to) {
       if (taken.get(nameOf(message))) return;
       await take(message, late, to);
+    },
+
+    async idle() {
+      await Promise.allSettled(taking);
     },
   };
 }
@@ -149,16 +200,30 @@ function nameOf({ key }: WAMessage): string {
 function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage | null {
   try {
     const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');
-    const content = proto.Message.decode(unpadRandomMax16(plaintext));
+    const bytes = unpadRandomMax16(plaintext);
+    const content = proto.Message.decode(bytes);
+    const said: proto.IMessage = content.deviceSentMessage?.message ?? content;
     return {
       ...fullMessage,
       key: { ...fullMessage.key, ...otherAddressOf(stanza, fullMessage) },
       // What our own phone sent is in one more wrapper.
-      message: content.deviceSentMessage?.message ?? content,
+      message: isOfLaterKind(said, bytes, stanza) ? { ...said, ...OF_LATER_KIND } : said,
     };
   } catch {
     return null;
   }
+}
+
+const WITHHELD: proto.IMessage = { imageMessage: { viewOnce: true } };
+
+/** Stands in the place of a content that is newer than the library. */
+const OF_LATER_KIND = { messageOfLaterKind: {} };
+
+/** Whether people see something of which the library knows nothing: all that it could read is empty. */
+function isOfLaterKind(said: proto.IMessage, bytes: Uint8Array, { attrs }: BinaryNode): boolean {
+  const isSeen = attrs.category !== 'peer' && attrs.type !== 'reaction';
+  const isEmpty = Object.keys(said).every((kind) => kind === 'messageContextInfo');
+  return isSeen && isEmpty && proto.Message.encode(said).finish().length < bytes.length;
 }
 
 /** In what our own account sent, the library mistakes the sender's other address for that of the chat. */

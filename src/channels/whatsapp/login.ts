@@ -1,5 +1,5 @@
 /** One login: a connection, with its messages handed to the intake and the library's questions answered. */
-import type { BinaryNode, WAMessage, WASocket } from '@whiskeysockets/baileys';
+import type { BinaryNode, WASocket, WAVersion } from '@whiskeysockets/baileys';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
@@ -16,6 +16,7 @@ import { type BeforeUse, storingFirst } from './signal.js';
 
 export interface LoginParts {
   options: WhatsAppOptions;
+  version(): Promise<WAVersion>;
   clock: Clock;
   log: Log;
   intake: Intake;
@@ -26,6 +27,7 @@ export interface LoginParts {
   /** The time of the newest message that was stored, ms; null before the first. */
   cursor(account: string): Promise<string | null>;
   onQr(text: string): void;
+  onRestriction(until: number | null): void;
 }
 
 export async function logIn(
@@ -33,7 +35,7 @@ export async function logIn(
   credentials: Credentials,
   isOpen: () => void,
 ): Promise<Connection> {
-  const { options, clock, log, groups } = parts;
+  const { options, clock, log, groups, intake } = parts;
   const { creds } = credentials.auth;
   const me = meIn(creds);
   const stored = me === null ? null : await parts.cursor(accountOf(me));
@@ -46,6 +48,7 @@ export async function logIn(
   const stanzas = new WeakMap<Uint8Array, BinaryNode>();
   const connection = connect({
     options,
+    version: await parts.version(),
     credentials,
     clock,
     log,
@@ -55,6 +58,7 @@ export async function logIn(
       getMessage: resending(parts.resends, login.mark, () => connection.socket),
     },
     onQr: parts.onQr,
+    onRestriction: parts.onRestriction,
     onPaired() {
       credentials.linked(clock.now());
       log.info({ channel: 'whatsapp' }, 'linked to the phone');
@@ -77,9 +81,7 @@ export async function logIn(
         const stanza = stanzas.get(ciphertext);
         if (stanza === undefined) return;
         try {
-          await parts.intake.decrypted(stanza, plaintext, login, async (names) =>
-            keys.get('lid-mapping', names),
-          );
+          await intake.decrypted(stanza, plaintext, login, async (names) => keys.get('lid-mapping', names));
         } catch (error) {
           // It is still with WhatsApp, which gives it to the next connection.
           connection.end(new Error(`what came from WhatsApp could not be stored: ${describe(error)}`));
@@ -91,23 +93,34 @@ export async function logIn(
 
   function listen({ ws, ev }: WASocket): void {
     ws.on('CB:message', (stanza: BinaryNode) => {
-      for (const { content } of Array.isArray(stanza.content) ? stanza.content : []) {
+      const parts = Array.isArray(stanza.content) ? stanza.content : [];
+      for (const { content } of parts) {
         if (content instanceof Uint8Array) stanzas.set(content, stanza);
       }
+      if (isWithheld(parts)) void store(() => intake.withheld(stanza, login));
     });
     ev.on('messages.upsert', ({ messages, type }) => {
-      for (const message of parts.takesIn() ? messages : []) void take(message, type !== 'notify');
+      for (const message of messages) void store(() => intake.handedOut(message, type !== 'notify', login));
     });
     ev.on('groups.upsert', groups.changed);
     ev.on('groups.update', groups.changed);
     ev.on('group-participants.update', ({ id }) => groups.membersChanged(id));
   }
 
-  async function take(message: WAMessage, late: boolean): Promise<void> {
+  async function store(work: () => Promise<void>): Promise<void> {
+    if (!parts.takesIn()) return;
     try {
-      await parts.intake.handedOut(message, late, login);
+      await work();
     } catch (error) {
       log.error({ channel: 'whatsapp', reason: describe(error) }, 'a message could not be stored');
     }
   }
+}
+
+/** A message to be viewed once comes without what it says. */
+function isWithheld(parts: BinaryNode[]): boolean {
+  const isUnavailable = parts.some(
+    ({ tag, attrs }) => tag === 'unavailable' && attrs.type?.startsWith('view_once'),
+  );
+  return isUnavailable && parts.every(({ tag }) => tag !== 'enc');
 }

@@ -2,11 +2,20 @@
 import * as z from 'zod';
 import { address, type Camel, expected, rate, truth } from '../kit/options.js';
 
+const version = expected('a version of WhatsApp Web, like 2.3000.1043857760');
+
 export const whatsappOptions = z.object(
   {
     enabled: truth().default(false),
     // null: WhatsApp's own.
     web_socket_url: address('the address of a WhatsApp server, like wss://web.whatsapp.com/ws/chat', /^wss?$/)
+      .nullable()
+      .default(null),
+    // null: the library's, and once WhatsApp has retired that, the newest, which is looked up.
+    version: z
+      .string(version)
+      .trim()
+      .regex(/^\d{1,9}\.\d{1,9}\.\d{1,12}$/, version)
       .nullable()
       .default(null),
     messages_per_second: rate().default(5),

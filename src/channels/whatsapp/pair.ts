@@ -2,6 +2,7 @@
  * Linking by a code that is typed on the phone, while the gateway does not run. What was linked before stays until
  * the new link is there.
  */
+import type { WAVersion } from '@whiskeysockets/baileys';
 import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
@@ -11,10 +12,12 @@ import { meIn } from './account.js';
 import { closingOf } from './closing.js';
 import { type Connection, connect } from './connection.js';
 import { silenceLibsignal } from './console-filter.js';
-import { type Credentials, openCredentials } from './credentials.js';
+import { type Credentials, forgetLink, openCredentials } from './credentials.js';
 import { numberOf } from './jid.js';
+import { askForCode, onCodeTyped, UNLINKED, Unlinkable } from './linking.js';
 import type { WhatsAppOptions } from './options.js';
 import { storingFirst } from './signal.js';
+import { createVersions } from './versions.js';
 
 /** A connection that fails is tried again; so often, if nothing comes of it. */
 const TRIES = 10;
@@ -49,42 +52,60 @@ export async function pairByPhone(parts: PairParts): Promise<{ number: string }>
 async function untilLinked(parts: PairParts, digits: string): Promise<{ number: string }> {
   const { clock, signal, state } = parts;
   const staged = staging(state);
+  const versions = createVersions(parts);
   let reason = '';
   for (let failures = 0; failures < TRIES && !signal.aborted; ) {
     const credentials = await openCredentials(staged.state);
-    const outcome = await connectOnce(parts, credentials, staged.commit, digits);
+    const version = await versions.current();
+    const outcome = await connectOnce(parts, credentials, { version, digits, commit: staged.commit });
     await credentials.settled();
     // The store is closed soon, and the next connection begins with what is in it now.
     credentials.retire();
     if (outcome.kind === 'linked') return { number: outcome.number };
-    const closing = closingOf(outcome.reason);
-    ({ reason } = closing);
+    if (outcome.kind === 'unlinkable') throw notLinked(outcome.reason);
+    let closing = closingOf(outcome.reason);
+    if (closing.kind === 'outdated') closing = await versions.refused();
+    if (closing.kind === 'refused') throw notLinked(closing.reason);
+    reason = closing.kind === 'unlinked' ? UNLINKED.untyped : closing.reason;
     // The code that was shown is worth nothing any more, and what was begun with it neither.
     if (!staged.committed() && closing.kind !== 'restart') staged.clear();
-    if (staged.committed() && closing.kind === 'logged out') break;
-    if (closing.kind === 'restart' || closing.kind === 'unscanned') continue;
+    if (closing.kind === 'logged out') {
+      if (!staged.committed()) throw notLinked(UNLINKED.refused);
+      await forgetLink(state);
+      throw notLinked(UNLINKED.takenBack);
+    }
+    if (closing.kind === 'restart' || closing.kind === 'unlinked') continue;
     failures += 1;
     await clock.sleep(PAUSE_MS, signal);
   }
-  if (signal.aborted) throw new Fault('internal', 'WhatsApp was not linked: given up');
-  throw new Fault('internal', `WhatsApp was not linked: ${reason}`);
+  throw notLinked(signal.aborted ? 'given up' : reason);
 }
 
-type Outcome = { kind: 'linked'; number: string } | { kind: 'ended'; reason: unknown };
+function notLinked(reason: string): Fault {
+  return new Fault('internal', `WhatsApp was not linked: ${reason}`);
+}
+
+type Outcome =
+  | { kind: 'linked'; number: string }
+  | { kind: 'ended'; reason: unknown }
+  /** Another try would end in the same way. */
+  | { kind: 'unlinkable'; reason: string };
 
 async function connectOnce(
   { options, clock, log, show, signal }: PairParts,
   credentials: Credentials,
-  commit: () => Promise<void>,
-  digits: string,
+  { version, digits, commit }: { version: WAVersion; digits: string; commit(): Promise<void> },
 ): Promise<Outcome> {
   let asked = false;
+  let typed = false;
   let opened: () => void = () => {};
   const open = new Promise<void>((resolve) => {
     opened = resolve;
   });
+  const end = (error: unknown) => connection.end(error instanceof Error ? error : new Error(String(error)));
   const connection: Connection = connect({
     options,
+    version,
     credentials,
     clock,
     log,
@@ -98,24 +119,27 @@ async function connectOnce(
     onQr() {
       if (asked) return;
       asked = true;
-      connection.socket.requestPairingCode(digits).then(
-        (code) => show(`${code.slice(0, 4)}-${code.slice(4)}`),
-        (error) => connection.end(error instanceof Error ? error : new Error(String(error))),
-      );
+      askForCode(connection.socket, digits).then((code) => show(`${code.slice(0, 4)}-${code.slice(4)}`), end);
     },
     onPaired() {
       credentials.linked(clock.now());
-      credentials
-        .settled()
-        .then(commit)
-        .catch((error) => connection.end(error));
+      credentials.settled().then(commit).catch(end);
     },
     onOpen: opened,
+  });
+  onCodeTyped(connection.socket, {
+    taken() {
+      typed = true;
+    },
+    refused: end,
   });
   const unlisten = onAbort(signal, () => connection.end(new Error('given up')));
   try {
     const reason = await Promise.race([connection.ended, open.then(() => null)]);
     const me = meIn(credentials.auth.creds);
+    if (reason instanceof Unlinkable) return { kind: 'unlinkable', reason: reason.message };
+    if (typed && closingOf(reason).kind === 'unlinked')
+      return { kind: 'unlinkable', reason: UNLINKED.stalled };
     if (reason !== null || me === null) return { kind: 'ended', reason };
     connection.end(new Error('linked'));
     return { kind: 'linked', number: numberOf({ ...me, lid: null }) };
@@ -149,7 +173,7 @@ function staging(state: ChannelState) {
     committed: () => committing !== null,
     clear: () => held.clear(),
     commit() {
-      committing ??= state.clear().then(() => state.set(held));
+      committing ??= forgetLink(state).then(() => state.set(held));
       return committing;
     },
   };

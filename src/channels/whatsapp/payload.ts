@@ -23,6 +23,8 @@ const context = record(
     quotedMessage: nested,
     mentionedJid: list(text),
     expiration: count,
+    isForwarded: flag,
+    forwardingScore: count,
   },
 );
 
@@ -39,6 +41,7 @@ const media = record(
     fileLength: count,
     seconds: count,
     ptt: flag,
+    viewOnce: flag,
     directPath: text,
     url: text,
     mediaKey: bytes,
@@ -53,6 +56,13 @@ const place = record(
 const contact = record({}, { ...about, displayName: text, vcard: text });
 const poll = record({}, { ...about, name: text, options: list(record({}, { optionName: text })) });
 const messageKey = record({ id: text }, { fromMe: flag, participant: text });
+const beside = record(
+  {},
+  {
+    messageSecret: bytes,
+    messageAssociation: record({ associationType: count }, { parentMessageKey: messageKey }),
+  },
+);
 
 // `nested` is read later, with the same reader: messages hold messages.
 const content = record(
@@ -71,6 +81,7 @@ const content = record(
     groupMentionedMessage: record({ message: nested }, {}),
     botForwardedMessage: record({ message: nested }, {}),
     questionMessage: record({ message: nested }, {}),
+    pollCreationMessageV4: record({ message: nested }, {}),
     locationMessage: place,
     liveLocationMessage: place,
     contactMessage: contact,
@@ -92,6 +103,11 @@ const content = record(
     listMessage: record({}, { ...about, title: text, description: text }),
     interactiveMessage: record({}, { ...about, body: record({}, { text }) }),
     reactionMessage: record({ key: messageKey }, { text, senderTimestampMs: count }),
+    messageContextInfo: beside,
+    secretEncryptedMessage: record(
+      { targetMessageKey: messageKey, encPayload: bytes, encIv: bytes },
+      { secretEncType: count },
+    ),
     protocolMessage: record({}, { type: count, key: messageKey, editedMessage: nested, timestampMs: count }),
   },
 );
@@ -107,8 +123,10 @@ const envelope = record(
   { messageTimestamp: count, pushName: text, verifiedBizName: text },
 );
 
-/** A message's content, out of its wrappers. What is not in it is nothing to us. */
+/** A message's content, out of its wrappers. */
 export const readContent = reader(content);
+/** The kinds of content that are read. */
+export const READ_KINDS: ReadonlySet<string> = new Set(Object.keys(content.shape));
 /** A message with what stands on its envelope. */
 export const readMessage = reader(envelope);
 

@@ -10,12 +10,22 @@ import type { State } from '../kit/state.js';
 import { type Setback, supervise } from '../kit/supervise.js';
 import { type Closing, closingOf, pauseAfter } from './closing.js';
 import type { Connection } from './connection.js';
-import { type Credentials, isLinked } from './credentials.js';
+import { type Credentials, isLinked, isUnused } from './credentials.js';
+import { UNLINKED } from './linking.js';
+import type { Trouble } from './trouble.js';
 
-/** A connection that lasted so long was a good one. */
-const GOOD_AFTER_MS = 60_000;
-/** Another client that took the link away comes back as soon as we do. */
-const UNDISPUTED_AFTER_MS = 600_000;
+/** A connection that lasted so long before it ended in that way was a good one. */
+const GOOD_AFTER_MS: Record<Closing['kind'], number> = {
+  restart: 60_000,
+  // Codes are shown for minutes, however often nobody scans them.
+  unlinked: Number.POSITIVE_INFINITY,
+  'logged out': 60_000,
+  // Another client that took the link away comes back as soon as we do.
+  replaced: 600_000,
+  outdated: 60_000,
+  refused: 60_000,
+  interrupted: 60_000,
+};
 /** Credentials that cannot be saved are the only copy. */
 const SAVE_AGAIN_MS = 5_000;
 
@@ -25,7 +35,10 @@ interface Parts {
   connect(credentials: Credentials, opened: () => void): Promise<Connection>;
   /** Forgets the credentials, which are worth nothing any more. */
   forget(): Promise<void>;
+  /** What is to be done when WhatsApp has retired our version. */
+  renewVersion(): Promise<Closing>;
   state: State;
+  trouble: Trouble;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
@@ -41,7 +54,7 @@ export interface Reconnecting {
 }
 
 export function createReconnecting(parts: Parts): Reconnecting {
-  const { state, clock, log, signal } = parts;
+  const { state, trouble, clock, log, signal } = parts;
   let current: Connection | null = null;
   let isOpen = false;
   let last: Closing['kind'] | null = null;
@@ -52,8 +65,7 @@ export function createReconnecting(parts: Parts): Reconnecting {
     isOpen = false;
     current = null;
     const lasted = clock.now() - beganAt;
-    const wasGood = lasted >= (closing.kind === 'replaced' ? UNDISPUTED_AFTER_MS : GOOD_AFTER_MS);
-    const first = wasGood || closing.kind !== last;
+    const first = closing.kind !== last || lasted >= GOOD_AFTER_MS[closing.kind];
     last = closing.kind;
     return { ...closing, first, pauseMs: (failures) => pauseAfter(closing, failures) };
   }
@@ -65,6 +77,7 @@ export function createReconnecting(parts: Parts): Reconnecting {
       const connection = await parts.connect(credentials, () => {
         isOpen = true;
         state.up();
+        trouble.over();
       });
       current = connection;
       const unlisten = onAbort(signal, () => connection.end(new Error('the gateway stops')));
@@ -72,12 +85,12 @@ export function createReconnecting(parts: Parts): Reconnecting {
       isOpen = false;
       current = null;
       unlisten();
-      const closing = closingOfLink(error, credentials);
-      if (closing.kind !== 'logged out') await save(credentials);
+      const { closing, isLost } = closingOfLink(error, credentials);
+      if (!isLost) await save(credentials);
       // What the library still does for this connection must not undo what the next one writes.
       credentials.retire();
-      if (closing.kind === 'logged out') await parts.forget();
-      return closing;
+      if (isLost) await parts.forget();
+      return closing.kind === 'outdated' ? await parts.renewVersion() : closing;
     } catch (error) {
       return { kind: 'interrupted', reason: describe(error) };
     }
@@ -101,8 +114,14 @@ export function createReconnecting(parts: Parts): Reconnecting {
 
   function tell({ kind }: Closing, { reason, pauseMs }: { reason: string; pauseMs: number }): void {
     const fields = { channel: 'whatsapp', reason, pauseMs };
-    if (kind === 'restart' || kind === 'unscanned') log.debug(fields, 'a new connection to WhatsApp is due');
-    else if (kind === 'logged out') {
+    if (kind !== 'restart' && kind !== 'interrupted') trouble.met(reason);
+    if (kind === 'restart') log.debug(fields, 'a new connection to WhatsApp is due');
+    else if (kind === 'unlinked') {
+      log.warn(
+        fields,
+        'WhatsApp is not linked; new QR codes follow after the pause, or at once when the gateway is started again',
+      );
+    } else if (kind === 'logged out') {
       log.error(
         fields,
         'WhatsApp: this gateway was removed from the linked devices; its credentials are forgotten. To link it again, scan the QR code that follows',
@@ -117,14 +136,19 @@ export function createReconnecting(parts: Parts): Reconnecting {
     renew: (reason) => current?.end(reason),
     async run() {
       await supervise({ round, log: tell, state, clock, signal });
+      await trouble.settled();
       state.down('the gateway stops');
     },
   };
 }
 
-/** "Logged out" before anybody has linked us means that WhatsApp refuses to link us now. */
-function closingOfLink(error: unknown, { auth }: Credentials): Closing {
+/** "Logged out" may also mean that WhatsApp refuses to link us, or that it took a link back before it was used. */
+function closingOfLink(error: unknown, { auth }: Credentials): { closing: Closing; isLost: boolean } {
   const closing = closingOf(error);
-  if (closing.kind !== 'logged out' || isLinked(auth.creds)) return closing;
-  return { kind: 'interrupted', reason: 'WhatsApp refuses to link this gateway just now (401)' };
+  if (closing.kind !== 'logged out') return { closing, isLost: false };
+  if (!isLinked(auth.creds))
+    return { closing: { kind: 'unlinked', reason: UNLINKED.refused }, isLost: false };
+  if (isUnused(auth.creds))
+    return { closing: { kind: 'unlinked', reason: UNLINKED.takenBack }, isLost: true };
+  return { closing, isLost: true };
 }

@@ -20,6 +20,7 @@ import type { Ack } from './acks.js';
 import type { Cache } from './cache.js';
 import { statusOf } from './closing.js';
 import type { Connection } from './connection.js';
+import type { Holds } from './holds.js';
 import { libraryLog } from './library-log.js';
 import { messageContent } from './outbound.js';
 
@@ -39,6 +40,7 @@ export interface Sender {
   cache: Cache;
   /** What was sent lately, by id: a peer that could not read it asks for it again. */
   sent: Bounded<string, proto.IMessage>;
+  holds: Holds;
   clock: Clock;
   log: Log;
 }
@@ -60,6 +62,8 @@ export async function send(
 ): Promise<SendResult> {
   const { id, content: given, signal } = options;
   if (signal.aborted) return unreachable('the gateway stops');
+  const rest = sender.holds.leftFor(to.address);
+  if (rest > 0) return resting(sender, rest);
   let bytes: Buffer | null = null;
   if (part.file !== undefined) {
     const read = await readOutgoing(part.file, UPLOADS, signal);
@@ -84,9 +88,9 @@ export async function send(
     // the same id it is the same message.
     const work = Promise.race([write(), answered]);
     const outcome = await within(sender.clock, patience, signal, work);
-    return resultOf(outcome, id);
+    return settled(sender, to, resultOf(outcome, id));
   } catch (error) {
-    return failure(error);
+    return settled(sender, to, failure(error));
   } finally {
     forget();
   }
@@ -145,7 +149,27 @@ async function within(
   }
 }
 
-function resultOf(outcome: Outcome, id: string): SendResult {
+/** `restricted` is ours: WhatsApp does not let this account write into this chat. */
+type Result = SendResult | { kind: 'restricted' };
+
+function settled(sender: Sender, { address }: Recipient, result: Result): SendResult {
+  if (result.kind === 'restricted') return resting(sender, sender.holds.refused(address));
+  if (result.kind === 'sent') sender.holds.taken(address);
+  return result;
+}
+
+/** The owners hear of it once a day. */
+function resting({ holds, clock }: Sender, retryAfterMs: number): SendResult {
+  const text = holds.reason();
+  const key = `whatsapp.restricted.${new Date(clock.now()).toISOString().slice(0, 10)}`;
+  return {
+    ...unreachable(`WhatsApp does not let this account write into this chat just now (${RESTRICTED})`),
+    retryAfterMs,
+    ...(text === null ? {} : { notice: { key, text } }),
+  };
+}
+
+function resultOf(outcome: Outcome, id: string): Result {
   if (outcome.kind === 'cancelled') return unreachable('the gateway stops');
   if (outcome.kind === 'late') return unreachable('WhatsApp did not say in time that it took the message');
   const { ack } = outcome;
@@ -154,7 +178,7 @@ function resultOf(outcome: Outcome, id: string): SendResult {
   return ofCode(ack.code, `WhatsApp did not take the message (${ack.code})`);
 }
 
-function failure(error: unknown): SendResult {
+function failure(error: unknown): Result {
   // The code of a refused request is in `data`.
   const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
   const code = typeof data === 'number' ? data : null;
@@ -162,15 +186,12 @@ function failure(error: unknown): SendResult {
   return code === null || statusOf(error) === 428 ? unreachable(words) : ofCode(code, `${words} (${code})`);
 }
 
-function ofCode(code: number, words: string): SendResult {
-  if (code === RESTRICTED) {
-    const reason = `${words}: it does not let this account begin chats just now; the person has to write first`;
-    return { kind: 'refused', reason };
-  }
+function ofCode(code: number, words: string): Result {
+  if (code === RESTRICTED) return { kind: 'restricted' };
   return FINAL.has(code) ? { kind: 'refused', reason: words } : unreachable(words);
 }
 
 /** `taken: 'no'`, because a resend is never shown twice: WhatsApp recognises it by its id. */
-function unreachable(reason: string): SendResult {
+function unreachable(reason: string): Extract<SendResult, { kind: 'unreachable' }> {
   return { kind: 'unreachable', reason, taken: 'no' };
 }

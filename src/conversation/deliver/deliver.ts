@@ -13,6 +13,7 @@ import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
 import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
 import { type Budget, createBudget } from './budget.js';
+import { createNews } from './news.js';
 import { attemptOf, isBlank, noteShown, recipientOf, type Sender, sendOne } from './send-one.js';
 import { createShowing, type Showing } from './showing.js';
 import { type Looked, lookFor } from './uncertain.js';
@@ -20,7 +21,16 @@ import { discardVoiceNote, withVoiceNote } from './voice-note.js';
 
 type DeliverServices = Pick<
   Services,
-  'store' | 'owner' | 'channels' | 'chatFiles' | 'speech' | 'settings' | 'clock' | 'log' | 'metrics'
+  | 'store'
+  | 'owner'
+  | 'channels'
+  | 'chatFiles'
+  | 'rulesFor'
+  | 'speech'
+  | 'settings'
+  | 'clock'
+  | 'log'
+  | 'metrics'
 >;
 
 export interface Deliver {
@@ -83,7 +93,8 @@ export function createDeliver(services: DeliverServices): Deliver {
     cuttingOff: cuttingOff.signal,
     ended: idle.changed,
   });
-  const sender: Sender = { ...services, showing, cuttingOff: cuttingOff.signal };
+  const tellOwners = createNews({ ...services, deliver: { wake } });
+  const sender: Sender = { ...services, showing, tellOwners, cuttingOff: cuttingOff.signal };
 
   /** One lane per chat keeps its messages in order. */
   function takeLane(chatId: ChatId): (() => void) | null {

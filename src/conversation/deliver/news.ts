@@ -1,6 +1,6 @@
 /**
- * Step 7 of the route: news for whoever runs the gateway: what a model client noticed (tools dropped, a window cut) stands
- * once in the control chats, or where there are none with the owners. It goes through the outbox like everything else.
+ * Step 7 of the route: news for whoever runs the gateway: what a model client noticed (tools dropped, a window cut) or a
+ * platform refuses for now stands once in the control chats, or where there are none with the owners. It goes through the outbox like everything else.
  */
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { ChatId } from '../../core/ids.js';
@@ -12,8 +12,10 @@ type NewsServices = Pick<Services, 'store' | 'channels' | 'rulesFor' | 'clock' |
   deliver: { wake(chatId: ChatId): void };
 };
 
-/** The same model; what it has to say to an owner is passed on, whoever asked it: a turn, a flush, a summary. */
-export function withNews(model: ModelClient, services: NewsServices): ModelClient {
+/** Tells a thing once, however often it is told. Never rejects: nothing fails because of news. */
+export type News = (notice: Notice) => Promise<void>;
+
+export function createNews(services: NewsServices): News {
   const { store, log, clock } = services;
   /** In the log once in each life of the process. */
   const logged = new Set<string>();
@@ -34,15 +36,20 @@ export function withNews(model: ModelClient, services: NewsServices): ModelClien
     told.add(key);
   }
 
+  return (notice) =>
+    tell(notice).catch((error) =>
+      log.error({ err: error, notice: notice.key }, 'news for the owner could not be passed on'),
+    );
+}
+
+/** The same model; what it has to say to an owner is passed on, whoever asked it: a turn, a flush, a summary. */
+export function withNews(model: ModelClient, services: NewsServices): ModelClient {
+  const tell = createNews(services);
+
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     for await (const event of model.stream(request, signal)) {
       const notices = event.kind === 'done' || event.kind === 'failed' ? (event.notices ?? []) : [];
-      for (const notice of notices) {
-        // No answer fails because of news.
-        await tell(notice).catch((error) =>
-          log.error({ err: error, notice: notice.key }, 'news for the owner could not be passed on'),
-        );
-      }
+      for (const notice of notices) await tell(notice);
       yield event;
     }
   }

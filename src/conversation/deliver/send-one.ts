@@ -8,10 +8,12 @@ import { platformId } from '../../core/ids.js';
 import type { Attempt } from '../../core/route-store.js';
 import { linkChat } from '../identity.js';
 import { leaseOf, type Services } from '../services.js';
+import type { News } from './news.js';
 import { type Showing, toldOf } from './showing.js';
 
 export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' | 'log' | 'metrics'> {
   showing: Pick<Showing, 'forget'>;
+  tellOwners: News;
   /** Aborted at shutdown, to cut off sends in flight. */
   cuttingOff: AbortSignal;
 }
@@ -192,6 +194,7 @@ async function settle(sender: Sender, delivery: Delivery, result: SendResult): P
         'a message could not be sent; it will be retried',
       );
       await store.retry(id, { notBefore, uncertain: result.taken === 'unknown', error: result.reason });
+      if (result.notice) await sender.tellOwners(result.notice);
       return false;
     }
   }
