@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/channel.js';
 import { CHAT } from '../contract/store/words.js';
-import { type Scene, scene } from './screen.js';
+import { type Scene, type ScreenOptions, scene } from './screen.js';
 
 let on: Scene;
 afterEach(() => on.close());
@@ -62,6 +62,24 @@ describe('a message whose send was cut off', () => {
     await on.settle();
     expect(on.screen.texts()).toEqual(['one', 'two', 'three', 'four']);
   });
+
+  it('is not taken for one that was given up before it, and may stand there', async () => {
+    const options: ScreenOptions = { askable: 'in vain' };
+    on = await scene(options);
+    on.screen.trouble.send.push({ result: cut }, { result: cut, taken: true }, { result: cut });
+    await on.post('one');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one']);
+    options.askable = true;
+    await on.post('two');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one', 'two']);
+    // What is known now is newer than what nobody knows.
+    on.screen.trouble.send.push({ result: cut, taken: true });
+    await on.post('three');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one', 'two', 'three']);
+  });
 });
 
 describe('an end of the process', () => {
@@ -106,6 +124,19 @@ describe('an end of the process', () => {
     await on.settle();
     // Before, what was found of the reply counted as the other message, which was then never said.
     expect(on.screen.texts()).toEqual(['one and two', 'beside']);
+  });
+
+  it('while a reset drops what is being sent: the next message is not taken for it', async () => {
+    on = await scene({ askable: true });
+    const turn = await on.begin('t1');
+    on.screen.trouble.send.push({ slowMs: 60_000, taken: true }, { result: cut });
+    await turn.finish('one');
+    await on.clock.advance(100);
+    await turn.command('reset');
+    await on.crash();
+    await on.post('two');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one', 'two']);
   });
 
   it('leaves no half text where the reply has no use for it', async () => {
