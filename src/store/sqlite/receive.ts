@@ -3,7 +3,7 @@ import type { ChoiceOutcome } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
-import { reactionText, type StoredReply } from '../../core/transcript.js';
+import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
 import type { Questions } from './access.js';
 import { asSaid } from './as-said.js';
 import { storeFault } from './busy.js';
@@ -61,6 +61,7 @@ const NOBODY_TYPED = {
   album: null,
 };
 
+type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom'>;
 type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
 
 /** Whether the other table has the same platform message: under its id, or as another copy of it. */
@@ -97,11 +98,13 @@ export function receiveStore(
   const findSent = raw.prepare<[ChatId, string], SentRow>(`
     select ${columns('personaId face origin speaker threadId body')}
     from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`);
-  /** The newest wording of what somebody else said. */
-  const findHeard = raw.prepare<[object], { authorName: string; text: string }>(`
-    select author_name as authorName, text from message
-    where chat_id = @chatId and account = @account and platform_message_id = @platformMessageId
-    order by id desc limit 1`);
+  /** What somebody else said; `edited`: the edit of it that became a message of its own. */
+  const findHeard = (edited: 0 | 1) =>
+    raw.prepare<[object], HeardRow>(`
+      select ${columns('authorName text forwardedFrom')} from message
+      where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null order by id desc limit 1`);
+  const findEdited = findHeard(1);
+  const findFirst = findHeard(0);
   /** The turn that said it, if a reset has forgotten what it answered. */
   const findForgotten = raw.prepare<[object]>(`
     select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
@@ -267,8 +270,11 @@ export function receiveStore(
       const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
       return { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
     }
-    const heard = findHeard.get({ chatId, account, platformMessageId });
-    return { senderName: heard?.authorName ?? '', text: heard?.text ?? '', ours: false, personaId: null };
+    const moves = chats.find(chatId)?.moves ?? 0;
+    const which = { chatId, account, moves, platformMessageId };
+    const heard = findEdited.get(which) ?? findFirst.get(which);
+    const senderName = heard === undefined ? '' : whoseWords(heard.authorName, heard.forwardedFrom);
+    return { senderName, text: heard?.text ?? '', ours: false, personaId: null };
   }
 
   /** A reaction that is added, removed and added again is heard once. */
