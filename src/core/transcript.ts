@@ -67,7 +67,9 @@ export function wordsBy(
 
 /** `forwardedFrom` as in `StoredMessage`; null for words of their own. */
 export function whoseWords(name: string, forwardedFrom: string | null = null): string {
-  return forwardedFrom === null ? name : `${name}, forwarding ${forwardedFrom || 'somebody'}`;
+  return forwardedFrom === null || forwardedFrom === name
+    ? name
+    : `${name}, forwarding ${forwardedFrom || 'somebody'}`;
 }
 
 /** Whether it is a message that a person wrote on the platform; to it others can react. */

@@ -257,7 +257,11 @@ export function receiveStore(
   ): StoredReply {
     const { platformMessageId, senderName, text, ours } = replyTo;
     if (!ours && senderName === '' && text === '') return replyTold(chatId, platformMessageId, account);
-    const sent = ours ? findSent.get(chatId, platformMessageId) : undefined;
+    if (!ours) {
+      const from = replyTo.forwardedFrom ?? heard(chatId, platformMessageId, account)?.forwardedFrom;
+      return { senderName: whoseWords(senderName, from), text, ours, personaId: replyTo.personaId ?? null };
+    }
+    const sent = findSent.get(chatId, platformMessageId);
     const personaId = sent?.personaId || replyTo.personaId || null;
     return { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
   }
@@ -270,11 +274,15 @@ export function receiveStore(
       const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
       return { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
     }
+    const found = heard(chatId, platformMessageId, account);
+    const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
+    return { senderName, text: found?.text ?? '', ours: false, personaId: null };
+  }
+
+  function heard(chatId: ChatId, platformMessageId: string, account: string): HeardRow | undefined {
     const moves = chats.find(chatId)?.moves ?? 0;
     const which = { chatId, account, moves, platformMessageId };
-    const heard = findEdited.get(which) ?? findFirst.get(which);
-    const senderName = heard === undefined ? '' : whoseWords(heard.authorName, heard.forwardedFrom);
-    return { senderName, text: heard?.text ?? '', ours: false, personaId: null };
+    return findEdited.get(which) ?? findFirst.get(which);
   }
 
   /** A reaction that is added, removed and added again is heard once. */
