@@ -160,7 +160,8 @@ export function createDeliver(services: DeliverServices): Deliver {
     const { id } = delivery;
     const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
     const looked = isSeen ? 'untold' : await lookFor(sender, delivery, channel, budget, stopping.signal);
-    if (looked === 'stored') return true;
+    if (looked === 'arrived') await discardVoiceNote(services, delivery);
+    if (looked === 'arrived' || looked === 'stored') return true;
     if (isBlank(delivery.body) && !isSeen) {
       await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
       return true;
@@ -171,6 +172,7 @@ export function createDeliver(services: DeliverServices): Deliver {
         'it is unknown whether a message arrived; it is not sent again',
       );
       await store.giveUp(id, 'unconfirmed', 'uncertain too often', clock.now());
+      await discardVoiceNote(services, delivery);
       return true;
     }
     if (isSeen && showing.isShown(delivery)) {
