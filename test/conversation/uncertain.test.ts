@@ -1,6 +1,7 @@
 /** A message of which nobody knows whether it arrived, on a platform that can be asked: it stands once. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/channel.js';
+import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import { CHAT } from '../contract/store/words.js';
 import { type Scene, type ScreenOptions, scene } from './screen.js';
 
@@ -61,6 +62,16 @@ describe('a message whose send was cut off', () => {
     for (const text of ['one', 'two', 'three', 'four']) await on.post(text);
     await on.settle();
     expect(on.screen.texts()).toEqual(['one', 'two', 'three', 'four']);
+  });
+
+  it('is sent as it is when its time has come, not as it was when it failed', async () => {
+    on = await scene({ askable: true });
+    on.screen.trouble.send.push({ result: { ...cut, taken: 'no', retryAfterMs: 30_000 } });
+    await on.post('swordfish');
+    await on.clock.advance(1_000);
+    await on.store.eraseWords(CHAT, phraseOf('swordfish'), FORGOTTEN);
+    await on.settle();
+    expect(on.screen.texts()).toEqual([FORGOTTEN]);
   });
 
   it('is not taken for one that was given up before it, and may stand there', async () => {

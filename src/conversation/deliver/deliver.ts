@@ -154,8 +154,11 @@ export function createDeliver(services: DeliverServices): Deliver {
   async function deliverNext(chatId: ChatId, channel: Channel, budget: Budget): Promise<boolean> {
     const delivery = await store.next(chatId, owner, clock.now());
     if (!delivery) return false;
-    await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
-    if (draining.signal.aborted && delivery.notBefore > clock.now()) return false;
+    if (delivery.notBefore > clock.now()) {
+      await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
+      // Meanwhile it may have been dropped, or words of it erased: it is read again.
+      return !draining.signal.aborted || delivery.notBefore <= clock.now();
+    }
     await showing.rest(delivery.origin);
     const { id } = delivery;
     const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
