@@ -86,6 +86,8 @@ export interface ReplyTo {
   platformMessageId: string;
   senderName: string;
   text: string;
+  /** As in `InboundMessage`. */
+  forwardedFrom?: string;
   /** Sent by our own account: a reply to it counts as a mention and addresses the persona that wrote it. */
   ours: boolean;
   /** The persona that wrote it, if the sending account reveals that. */

@@ -62,8 +62,14 @@ export function wordsBy(
   { author, forwardedFrom }: Pick<StoredMessage, 'author' | 'forwardedFrom'>,
   nameOf?: (personaId: PersonaId) => string,
 ): string {
-  const name = authorName(author, nameOf);
-  return forwardedFrom === undefined ? name : `${name}, forwarding ${forwardedFrom || 'somebody'}`;
+  return whoseWords(authorName(author, nameOf), forwardedFrom);
+}
+
+/** `forwardedFrom` as in `StoredMessage`; null for words of their own. */
+export function whoseWords(name: string, forwardedFrom: string | null = null): string {
+  return forwardedFrom === null || forwardedFrom === name
+    ? name
+    : `${name}, forwarding ${forwardedFrom || 'somebody'}`;
 }
 
 /** Whether it is a message that a person wrote on the platform; to it others can react. */

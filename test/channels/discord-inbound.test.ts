@@ -382,7 +382,7 @@ describe('what is not words', () => {
         { kind: 'image', ofReply: true, source: expect.stringContaining('"message":"8","attachment":"9"') },
         { kind: 'image', ofReply: true, source: expect.stringContaining('"message":"8","attachment":"10"') },
       ],
-      replyTo: { text: expect.stringMatching(/^this one\n\[file .*\]\nlook\n/) },
+      replyTo: { text: expect.stringMatching(/^this one\n\[file .*\]\nlook\n/), forwardedFrom: '' },
     });
   });
   test('a poll with its answers; a voice message that came without its file', () => {

@@ -162,6 +162,26 @@ describe('what somebody forwards', () => {
     expect(message).not.toHaveProperty('addresses');
   });
 
+  test('is told from the words of whoever forwards it, also where it is answered', () => {
+    const chat = { id: -1001234567890, type: 'supergroup', title: 'A group' };
+    const replied = {
+      message_id: 6,
+      date: 1,
+      from: { id: 100002, first_name: 'Ben' },
+      text: 'hm',
+      forward_origin,
+    };
+    const message = { message_id: 7, date: 1, chat, from, text: 'well?', reply_to_message: replied };
+    const hidden = { type: 'hidden_user', date: 1 };
+    const reply_to_message = { ...replied, forward_origin: hidden };
+    expect(inbound([{ update_id: 1, message }], ME)).toMatchObject([
+      { replyTo: { senderName: 'Ben', text: 'hm', forwardedFrom: 'Cara' } },
+    ]);
+    expect(inbound([{ update_id: 1, message: { ...message, reply_to_message } }], ME)).toMatchObject([
+      { replyTo: { forwardedFrom: '' } },
+    ]);
+  });
+
   test("to a persona's own bot is still for that persona", () => {
     expect(heardBy(LUNA, { id: 100001, type: 'private', first_name: 'Anna' })).toMatchObject([
       { text, mentionsBot: false, addresses: ['luna'], forwardedFrom: 'Cara' },

@@ -133,6 +133,15 @@ describe('who writes where', () => {
 });
 
 describe('what was said', () => {
+  test('a forward that is answered is told from the words of whoever forwarded it', () => {
+    const text = { text: 'quoted', contextInfo: { isForwarded: true } };
+    const quotedMessage = { extendedTextMessage: text };
+    const contextInfo = { stanzaId: 'Q1', participant: ANNA, quotedMessage };
+    expect(inbound(from({}, { extendedTextMessage: { text: 'well?', contextInfo } }), known)).toMatchObject({
+      replyTo: { text: 'quoted', forwardedFrom: '' },
+    });
+  });
+
   const context = { stanzaId: 'Q1', participant: ANNA, quotedMessage: { conversation: 'quoted' } };
   test.each<[string, proto.IMessage, string]>([
     ['a long text', { extendedTextMessage: { text: 'long' } }, 'long'],

@@ -1,8 +1,9 @@
 /** A message of which nobody knows whether it arrived, on a platform that can be asked: it stands once. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/channel.js';
+import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import { CHAT } from '../contract/store/words.js';
-import { type Scene, scene } from './screen.js';
+import { type Scene, type ScreenOptions, scene } from './screen.js';
 
 let on: Scene;
 afterEach(() => on.close());
@@ -62,6 +63,34 @@ describe('a message whose send was cut off', () => {
     await on.settle();
     expect(on.screen.texts()).toEqual(['one', 'two', 'three', 'four']);
   });
+
+  it('is sent as it is when its time has come, not as it was when it failed', async () => {
+    on = await scene({ askable: true });
+    on.screen.trouble.send.push({ result: { ...cut, taken: 'no', retryAfterMs: 30_000 } });
+    await on.post('swordfish');
+    await on.clock.advance(1_000);
+    await on.store.eraseWords(CHAT, phraseOf('swordfish'), FORGOTTEN);
+    await on.settle();
+    expect(on.screen.texts()).toEqual([FORGOTTEN]);
+  });
+
+  it('is not taken for one that was given up before it, and may stand there', async () => {
+    const options: ScreenOptions = { askable: 'in vain' };
+    on = await scene(options);
+    on.screen.trouble.send.push({ result: cut }, { result: cut, taken: true }, { result: cut });
+    await on.post('one');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one']);
+    options.askable = true;
+    await on.post('two');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one', 'two']);
+    // What is known now is newer than what nobody knows.
+    on.screen.trouble.send.push({ result: cut, taken: true });
+    await on.post('three');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one', 'two', 'three']);
+  });
 });
 
 describe('an end of the process', () => {
@@ -106,6 +135,19 @@ describe('an end of the process', () => {
     await on.settle();
     // Before, what was found of the reply counted as the other message, which was then never said.
     expect(on.screen.texts()).toEqual(['one and two', 'beside']);
+  });
+
+  it('while a reset drops what is being sent: the next message is not taken for it', async () => {
+    on = await scene({ askable: true });
+    const turn = await on.begin('t1');
+    on.screen.trouble.send.push({ slowMs: 60_000, taken: true }, { result: cut });
+    await turn.finish('one');
+    await on.clock.advance(100);
+    await turn.command('reset');
+    await on.crash();
+    await on.post('two');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['one', 'two']);
   });
 
   it('leaves no half text where the reply has no use for it', async () => {

@@ -225,6 +225,54 @@ describe('a voice note', () => {
     expect(await readdir(join(files[0] ?? '', '../..'))).toEqual([]);
   });
 
+  it('leaves no file behind where nobody can tell whether it arrived', async () => {
+    await begin();
+    await say('/voice on');
+    const cut = { kind: 'unreachable', reason: 'cut', taken: 'unknown', retryAfterMs: 1_000 } as const;
+    on.results.push({ kind: 'sent', platformMessageId: 't' }, cut, cut);
+    await on.say('hello');
+    for (let n = 0; n < 2; n++) {
+      await clock.asleep(1_000);
+      await clock.advance(1_000);
+    }
+    await on.settled();
+    const [path = ''] = on.sent.flatMap(({ part }) => part.file?.path ?? []);
+    expect(await readdir(join(path, '../..'))).toEqual([]);
+  });
+
+  it('leaves no file behind that was found to have arrived', async () => {
+    const findSent = async () => ({ kind: 'found', platformMessageId: 'v' }) as const;
+    await begin({ can: { voiceNotes: true, mark: () => '1', findSent } });
+    await say('/voice on');
+    const cut = { kind: 'unreachable', reason: 'cut', taken: 'unknown', retryAfterMs: 1_000 } as const;
+    on.results.push({ kind: 'sent', platformMessageId: 't' }, cut);
+    await on.say('hello');
+    await clock.asleep(1_000);
+    await clock.advance(1_000);
+    await on.settled();
+    const paths = on.sent.flatMap(({ part }) => part.file?.path ?? []);
+    expect(paths).toHaveLength(1);
+    expect(await readdir(join(paths[0] ?? '', '../..'))).toEqual([]);
+  });
+
+  it('leaves no file behind where another could not be made', async () => {
+    await begin();
+    await say('/voice on');
+    const down = { kind: 'unreachable', reason: 'down', taken: 'no', retryAfterMs: 1_000 } as const;
+    on.results.push({ kind: 'sent', platformMessageId: 't' }, down);
+    on.answer(() => ({ text: 'the word is swordfish' }));
+    await on.say('hello');
+    await fake.until(() => fake.asked.length === 1);
+    await clock.asleep(1_000);
+    const [path = ''] = on.sent.flatMap(({ part }) => part.file?.path ?? []);
+    await writeFile(path, 'broken');
+    fake.voices = ['echo'];
+    await clock.advance(1_000);
+    await on.settled();
+    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    expect(await readdir(join(path, '../..'))).toEqual([]);
+  });
+
   it('that a crash has interrupted is made by the next process', async () => {
     await begin();
     await say('/voice on');

@@ -50,6 +50,8 @@ export function replyOf(message: Message, around: Around): ReplyTo | null {
     platformMessageId,
     senderName: author === undefined ? '' : nameOf(author),
     text: replied === undefined ? '' : repliedText(replied, around),
+    // Discord does not say whose words they were.
+    ...(replied && forwardedIn(replied).length > 0 ? { forwardedFrom: '' } : {}),
     ours: replied !== undefined && isOurs(replied, around),
   };
 }

@@ -41,6 +41,7 @@ function here(message: Message, receiver: Receiver): ReplyTo | null {
   return {
     senderName: sender?.name ?? (replied.from ? nameOf(replied.from) : ''),
     text: chosen || itemOf(message) || wordsOf(replied) || labelOf(replied) || quote?.text || '',
+    ...(replied.forward_origin && { forwardedFrom: originName(replied.forward_origin) }),
     ...sentBy(replied.from?.id, replied.message_id, chat, receiver),
   };
 }

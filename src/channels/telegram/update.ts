@@ -94,7 +94,10 @@ const message = naming(
       message_thread_id: whole,
       is_topic_message: flag,
       reply_to_message: naming(
-        record({ message_id: whole }, { date: whole, ...author, ...content, forum_topic_created: nested }),
+        record(
+          { message_id: whole },
+          { date: whole, ...author, ...content, forward_origin: origin, forum_topic_created: nested },
+        ),
       ),
       reply_to_checklist_task_id: whole,
       reply_to_poll_option_id: text,

@@ -30,8 +30,7 @@ export function inbound(message: unknown, known: Known): InboundEvent | null {
 
 function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known): InboundMessage {
   const { chat, sender, person, sentAt } = origin;
-  const { isForwarded, forwardingScore = 0 } = said.context;
-  const isForward = isForwarded === true || forwardingScore > 0;
+  const isForward = isForwardIn(said.context);
   const attachments = [
     ...said.files.map((file) => attachmentOf(file, envelope.key)),
     ...(isForward ? [] : quotedFiles(said.context, envelope, known)),
@@ -50,6 +49,10 @@ function messageOf(said: Said, envelope: Envelope, origin: Origin, known: Known)
     // WhatsApp does not say whose words they were.
     ...(isForward ? { forwardedFrom: '' } : {}),
   };
+}
+
+function isForwardIn({ isForwarded, forwardingScore = 0 }: Context): boolean {
+  return isForwarded === true || forwardingScore > 0;
 }
 
 /** The files of the message that this one replies to; it holds all that is needed to fetch them. */
@@ -167,6 +170,7 @@ function replyOf(context: Context, writer: Person, known: Known): ReplyTo | null
     platformMessageId: stanzaId,
     senderName: name ?? '',
     text: quoted === null ? '' : labelOf(quoted),
+    ...(quoted !== null && isForwardIn(saidIn(quoted)?.context ?? {}) ? { forwardedFrom: '' } : {}),
     ours: known.sentByUs(stanzaId) || (ofAccount && !ofThemselves && stanzaId.startsWith('3EB0')),
   };
 }

@@ -154,13 +154,17 @@ export function createDeliver(services: DeliverServices): Deliver {
   async function deliverNext(chatId: ChatId, channel: Channel, budget: Budget): Promise<boolean> {
     const delivery = await store.next(chatId, owner, clock.now());
     if (!delivery) return false;
-    await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
-    if (draining.signal.aborted && delivery.notBefore > clock.now()) return false;
+    if (delivery.notBefore > clock.now()) {
+      await clock.sleep(delivery.notBefore - clock.now(), draining.signal);
+      // Meanwhile it may have been dropped, or words of it erased: it is read again.
+      return !draining.signal.aborted || delivery.notBefore <= clock.now();
+    }
     await showing.rest(delivery.origin);
     const { id } = delivery;
     const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
     const looked = isSeen ? 'untold' : await lookFor(sender, delivery, channel, budget, stopping.signal);
-    if (looked === 'stored') return true;
+    if (looked === 'arrived') await discardVoiceNote(services, delivery);
+    if (looked === 'arrived' || looked === 'stored') return true;
     if (isBlank(delivery.body) && !isSeen) {
       await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
       return true;
@@ -171,6 +175,7 @@ export function createDeliver(services: DeliverServices): Deliver {
         'it is unknown whether a message arrived; it is not sent again',
       );
       await store.giveUp(id, 'unconfirmed', 'uncertain too often', clock.now());
+      await discardVoiceNote(services, delivery);
       return true;
     }
     if (isSeen && showing.isShown(delivery)) {

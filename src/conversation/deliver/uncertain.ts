@@ -9,6 +9,8 @@ import type { Budget } from './budget.js';
 import { noteFound, optionsOf, recipientOf, type Sender } from './send-one.js';
 
 export type Looked =
+  /** It has arrived, and this is stored. */
+  | 'arrived'
   /** The outcome is stored: nothing is to be sent now. */
   | 'stored'
   /** It has not arrived. */
@@ -66,5 +68,5 @@ async function arrived(sender: Sender, delivery: Delivery, platformMessageId: st
   // Its text was not final: the next look at the entry edits it.
   if (delivery.shown) await sender.store.found(delivery.id, platformMessageId);
   else await noteFound(sender, delivery, platformMessageId);
-  return 'stored';
+  return 'arrived';
 }

@@ -44,10 +44,11 @@ export function spokenReply(
  * is.
  */
 export async function withVoiceNote(
-  { store, speech, clock, log, metrics }: Voices,
+  voices: Voices,
   delivery: Delivery,
   signal: AbortSignal,
 ): Promise<Delivery | null> {
+  const { store, speech, clock, log, metrics } = voices;
   const { speech: spoken, ...body } = delivery.body;
   if (spoken === undefined) return delivery;
   try {
@@ -62,6 +63,8 @@ export async function withVoiceNote(
     log.warn({ chat: delivery.chatId, delivery: delivery.id, reason }, 'a reply could not be spoken');
     metrics.count('voice_notes_total', { outcome: 'failed' });
     await store.giveUp(delivery.id, 'dropped', reason, clock.now());
+    // An earlier try may have left one.
+    await discardVoiceNote(voices, delivery);
     return null;
   }
 }

@@ -12,7 +12,7 @@ import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Greet } from './greetings.js';
 import type { Offers } from './offers.js';
-import { type Deliver, turnOf } from './outbox.js';
+import { type Deliver, turnOf, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import type { command, turn } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
 import { beganBefore, REVISE_ROOM, type Views } from './views.js';
@@ -174,7 +174,7 @@ function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords, views
         where message.id = heard.message_id and author_kind = 'persona' and ${beganBefore('@upTo')})`);
   // What is already visible of a reply is completed instead of being left unfinished.
   const dropReplies = raw.prepare<[object]>(`
-    update outbox set state = 'dropped', finished_at = @now
+    update outbox set state = 'dropped', finished_at = @now, platform_message_id = ${UNKNOWN_IF_IN_DOUBT}
     where chat_id = @chatId and finished_at is null and platform_message_id is null and thread_id is @threadId
       and exists (
         select 1 from turn

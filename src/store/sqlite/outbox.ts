@@ -24,8 +24,12 @@ export interface Standing {
   precedes?: number | undefined;
 }
 
-/** Stored as the platform's id when a part may be shown and its id is unknown. */
+/** Stored as the platform's id when a part may be shown and its id is unknown; also of what is not tried any more. */
 export const UNKNOWN = '';
+
+/** The platform's id of an entry that ends without one. */
+export const UNKNOWN_IF_IN_DOUBT = `case when mark is null then platform_message_id
+  else coalesce(platform_message_id, '${UNKNOWN}') end`;
 
 /** The body of an entry whose text was forgotten. */
 export const NO_WORDS = '{"text":"","marks":[]}';
@@ -219,7 +223,8 @@ export function outboxStore(
       error = @error, lease_owner = null, mark = coalesce(@mark, case when @cuts > 0 then mark end)
     where id = @id and finished_at is null`);
   const giveUp = raw.prepare<[object]>(`
-    update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null
+    update outbox set state = @end, error = @error, finished_at = @now, lease_owner = null,
+      platform_message_id = case @end when 'refused' then platform_message_id else ${UNKNOWN_IF_IN_DOUBT} end
     where id = @id and finished_at is null`);
   const found = raw.prepare<[object]>(`
     update outbox set platform_message_id = @platformMessageId, error = null, mark = null
@@ -229,6 +234,14 @@ export function outboxStore(
       select platform_message_id from outbox where chat_id = @chatId and platform_message_id > '${UNKNOWN}'
       union all
       select null from outbox where chat_id = @chatId and finished_at is null and mark is not null
+      union all
+      -- Given up or dropped, and nothing newer of the same speaker is known.
+      select null from outbox
+      where chat_id = @chatId and platform_message_id = '${UNKNOWN}' and finished_at is not null and mark is not null
+        and not exists (
+          select 1 from outbox as newer
+          where newer.chat_id = @chatId and newer.platform_message_id > '${UNKNOWN}'
+            and newer.persona_id = outbox.persona_id and newer.finished_at > outbox.finished_at)
       union all
       select value->>'platformMessageId'
       from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id, json_each(shown.parts)

@@ -3,7 +3,7 @@ import type { ChoiceOutcome } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
-import { reactionText, type StoredReply } from '../../core/transcript.js';
+import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
 import type { Questions } from './access.js';
 import { asSaid } from './as-said.js';
 import { storeFault } from './busy.js';
@@ -61,6 +61,7 @@ const NOBODY_TYPED = {
   album: null,
 };
 
+type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom'>;
 type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
 
 /** Whether the other table has the same platform message: under its id, or as another copy of it. */
@@ -97,14 +98,13 @@ export function receiveStore(
   const findSent = raw.prepare<[ChatId, string], SentRow>(`
     select ${columns('personaId face origin speaker threadId body')}
     from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`);
-  /** What somebody else said: the newest wording, where it was edited while it was answered, and the first. */
-  const [findReworded, findHeard] = [1, 0].map((edited) =>
-    raw.prepare<[object], { authorName: string; text: string }>(`
-      select author_name as authorName, text from message
-      where chat_id = @chatId and account = @account and moves = @moves
-        and platform_message_id = @platformMessageId and edited = ${edited}
-      order by id desc limit 1`),
-  );
+  /** What somebody else said; `edited`: the edit of it that became a message of its own. */
+  const findHeard = (edited: 0 | 1) =>
+    raw.prepare<[object], HeardRow>(`
+      select ${columns('authorName text forwardedFrom')} from message
+      where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null order by id desc limit 1`);
+  const findEdited = findHeard(1);
+  const findFirst = findHeard(0);
   /** The turn that said it, if a reset has forgotten what it answered. */
   const findForgotten = raw.prepare<[object]>(`
     select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
@@ -142,7 +142,7 @@ export function receiveStore(
       receivedAt: said.receivedAt ?? batch.now,
       platformMessageId,
       mentionsBot,
-      replyTo: replyTo && storedReply(replyTo, { chatId: chat.id, account: batch.account, moves }),
+      replyTo: replyTo && storedReply(chat.id, replyTo, batch.account),
       attachments: filesOf(said, batch.account, moves),
       words: said.words,
       quiet: said.quiet ?? false,
@@ -251,29 +251,38 @@ export function receiveStore(
   }
 
   function storedReply(
-    { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<Of<'message'>['replyTo']>,
-    there: { chatId: ChatId; account: string; moves: number },
+    chatId: ChatId,
+    replyTo: NonNullable<Of<'message'>['replyTo']>,
+    account: string,
   ): StoredReply {
-    if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
-    const sent = ours ? findSent.get(there.chatId, platformMessageId) : undefined;
+    const { platformMessageId, senderName, text, ours } = replyTo;
+    if (!ours && senderName === '' && text === '') return replyTold(chatId, platformMessageId, account);
+    if (!ours) {
+      const from = replyTo.forwardedFrom ?? heard(chatId, platformMessageId, account)?.forwardedFrom;
+      return { senderName: whoseWords(senderName, from), text, ours, personaId: replyTo.personaId ?? null };
+    }
+    const sent = findSent.get(chatId, platformMessageId);
     const personaId = sent?.personaId || replyTo.personaId || null;
     return { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
   }
 
   /** The platform only said which message is answered. */
-  function replyTold(
-    platformMessageId: string,
-    there: { chatId: ChatId; account: string; moves: number },
-  ): StoredReply {
-    const sent = findSent.get(there.chatId, platformMessageId);
+  function replyTold(chatId: ChatId, platformMessageId: string, account: string): StoredReply {
+    const sent = findSent.get(chatId, platformMessageId);
     if (sent !== undefined) {
       const isForgotten = findForgotten.get({ origin: sent.origin }) !== undefined;
       const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
       return { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
     }
-    const which = { ...there, platformMessageId };
-    const heard = findReworded?.get(which) ?? findHeard?.get(which);
-    return { senderName: heard?.authorName ?? '', text: heard?.text ?? '', ours: false, personaId: null };
+    const found = heard(chatId, platformMessageId, account);
+    const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
+    return { senderName, text: found?.text ?? '', ours: false, personaId: null };
+  }
+
+  function heard(chatId: ChatId, platformMessageId: string, account: string): HeardRow | undefined {
+    const moves = chats.find(chatId)?.moves ?? 0;
+    const which = { chatId, account, moves, platformMessageId };
+    return findEdited.get(which) ?? findFirst.get(which);
   }
 
   /** A reaction that is added, removed and added again is heard once. */

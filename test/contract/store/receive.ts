@@ -199,6 +199,44 @@ export function receiveContract(under: StoreUnderTest): void {
         { ...replyTo, personaId: null },
       ]);
     });
+
+    it('to what somebody only forwarded says whose words it quotes', async () => {
+      await receive(under.store, [
+        message('1', 'we meet at noon', { sender: BEN, forwardedFrom: 'Bob' }),
+        answering('2', '1'),
+      ]);
+      const { waiting } = await claimed(under.store);
+      expect(waiting[1]?.replyTo).toMatchObject({
+        senderName: 'Ben, forwarding Bob',
+        text: 'we meet at noon',
+      });
+    });
+
+    it('with the quote says so, too, whether the platform tells or the store knows', async () => {
+      const quoting = { senderName: 'Ben', text: 'we meet at noon', ours: false };
+      const reply = (id: string, more: { platformMessageId: string; forwardedFrom?: string }) =>
+        message(id, 'and?', { replyTo: { ...quoting, ...more } });
+      await receive(under.store, [
+        message('1', 'we meet at noon', { sender: BEN, forwardedFrom: 'Bob' }),
+        reply('2', { platformMessageId: '1' }),
+        reply('3', { platformMessageId: '70', forwardedFrom: '' }),
+        reply('4', { platformMessageId: '71' }),
+        reply('5', { platformMessageId: '72', forwardedFrom: 'Ben' }),
+      ]);
+      const { waiting } = await claimed(under.store);
+      const names = ['Ben, forwarding Bob', 'Ben, forwarding somebody', 'Ben', 'Ben'];
+      expect(waiting.slice(1).map((said) => said.replyTo?.senderName)).toEqual(names);
+    });
+
+    it('to what was edited quotes the newest wording', async () => {
+      await receive(under.store, [message('1', 'we meet at noon')]);
+      const turn = await begun(under.store, 't1');
+      await receive(under.store, [edit('1', 'we meet at one')]);
+      await receive(under.store, [answering('2', '1')]);
+      await finish(under.store, turn, 't1');
+      const { waiting } = await claimed(under.store);
+      expect(waiting.at(-1)?.replyTo?.text).toBe('we meet at one');
+    });
   });
 
   describe('a sign that somebody puts to a message', () => {
