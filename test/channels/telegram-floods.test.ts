@@ -88,6 +88,21 @@ describe('a wait that Telegram asks for', () => {
     expect(on.fake.drafts).toMatchObject([{ text: 'Let me say' }]);
   });
 
+  test('is one of reactions, too', async () => {
+    const { messageId } = on.fake.say({ text: 'hi' });
+    const react = () => on.channel.react(TO_ANNA, String(messageId), '👍', sendOptions());
+    on.fake.fail('sendMessage', flood(30));
+    await send('hello');
+    await on.clock.advance(1_000);
+    expect(await react()).toMatchObject({ kind: 'unreachable', retryAfterMs: 29_000 });
+    expect(on.fake.callsOf('setMessageReaction')).toEqual([]);
+    await on.clock.advance(29_000);
+    on.fake.fail('setMessageReaction', flood(30));
+    expect(await react()).toMatchObject({ kind: 'unreachable', retryAfterMs: 30_000 });
+    await on.clock.advance(1_000);
+    expect(await send('more')).toMatchObject({ kind: 'unreachable', retryAfterMs: 29_000 });
+  });
+
   test('in one chat is none of the others', async () => {
     on.fake.fail('sendMessage', flood(30));
     await send('one', inChat(1));
