@@ -124,6 +124,11 @@ export function isReplyRefused({ code, description }: Failure): boolean {
   return code === 400 && /repl(y|ied)/i.test(description);
 }
 
+/** What is wrong is the buttons below it. */
+export function areButtonsRefused({ code, description }: Failure): boolean {
+  return code === 400 && /button|reply_markup|keyboard/i.test(description);
+}
+
 /** It is not taken as this kind of file; as a document it may be. */
 export function isKindRefused(failure: Failure): boolean {
   const { code, description, tooLarge } = failure;
