@@ -237,9 +237,10 @@ async function sendFile(
       (raw, each, ended) => raw.sendVoice(voiceRequest(each, bytes, file), ended),
       limits,
     );
-    const isDocument = 'failure' in spoken && isKindRefused(spoken.failure) && !isUnwanted(spoken.failure);
+    if (!('failure' in spoken)) return sentBy(bot, spoken);
     // A chat, or a person, that wants no voice notes wants them of no other bot either.
-    if (!isDocument) return { result: sentBy(bot, spoken).result };
+    if (isUnwanted(spoken.failure)) return { result: sendResult(spoken.failure) };
+    if (!isKindRefused(spoken.failure)) return sentBy(bot, spoken);
   } else if (isPhoto(bytes)) {
     const shown = await bot.api.send(
       request,
