@@ -192,3 +192,20 @@ describe('a webhook that Discord does not know any more', () => {
     expect(stage.fake.sent.slice(1)).toMatchObject([{ username: 'Luna' }, { username: 'Luna' }]);
   });
 });
+
+test('a person who takes messages again, and writes, is answered at once', async () => {
+  await stage.listen();
+  const dm = { address: stage.fake.dm(ANNA), threadId: null, kind: 'direct' as const };
+  const answer = (key: string) =>
+    stage.channel.send(dm, { text: 'hello', marks: [] }, sendOptions({ key, createdAt: stage.clock.now() }));
+  stage.fake.fail(
+    { path: /messages/ },
+    { status: 403, body: { code: 50007, message: 'Cannot send messages to this user' } },
+  );
+  expect(await answer('a')).toMatchObject({ kind: 'refused' });
+  expect(await answer('b')).toMatchObject({ kind: 'refused' });
+  expect(stage.fake.sent).toEqual([]);
+  stage.fake.say({ from: ANNA, channelId: dm.address, content: 'are you there?' });
+  await stage.until(() => stage.texts().length === 1);
+  expect(await answer('c')).toMatchObject({ kind: 'sent' });
+});
