@@ -121,6 +121,17 @@ describe('a wait that Telegram asks for', () => {
     for (const id of [1, 2, 3]) expect(await send('more', inChat(id))).toMatchObject({ kind: 'sent' });
   });
 
+  test('in two chats, of which one waits for hours, is no reason for all others to wait as long', async () => {
+    on.fake.fail('sendMessage', flood(3));
+    await send('one', inChat(1));
+    await on.clock.advance(5_000);
+    on.fake.fail('sendMessage', flood(10_000));
+    await send('two', inChat(2));
+    expect(await send('three', inChat(3))).toMatchObject({ kind: 'sent' });
+    expect(await send('four', inChat(1))).toMatchObject({ kind: 'sent' });
+    expect(await send('five', inChat(2))).toMatchObject({ kind: 'unreachable', retryAfterMs: 10_000_000 });
+  });
+
   test('in two chats with an hour between is one of each', async () => {
     on.fake.fail('sendMessage', flood(10_000));
     await send('one', inChat(1));
