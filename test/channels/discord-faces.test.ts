@@ -128,6 +128,13 @@ describe('what is answered', () => {
     expect(stage.fake.sent[0]?.pinged).toEqual([ANNA.id]);
   });
 
+  test('tells nothing of what was hidden in it', async () => {
+    const id = say('He dies ||in the ||last|| chapter||, and ||then|| so?');
+    await send('Oh.', { replyTo: id });
+    expect(stage.fake.sent[0]?.content).not.toMatch(/in the|chapter|then/);
+    expect(stage.fake.sent[0]?.content).toContain('He dies');
+  });
+
   test('is a real reply where the bot speaks, which is no quote', async () => {
     stage.fake.setRoles(GUILD, stage.fake.bot.id, []);
     const id = say('When?');
