@@ -238,8 +238,9 @@ async function sendFile(
       limits,
     );
     if (!('failure' in spoken)) return sentBy(bot, spoken);
-    // A chat, or a person, that wants no voice notes wants them of no other bot either.
-    if (isUnwanted(spoken.failure)) return { result: sendResult(spoken.failure) };
+    // Who wants no voice notes wants them of no other bot either; but the words below one are not lost with it.
+    const isWordless = request.text.trim() === '';
+    if (isUnwanted(spoken.failure) && isWordless) return { result: sendResult(spoken.failure) };
     if (!isKindRefused(spoken.failure)) return sentBy(bot, spoken);
   } else if (isPhoto(bytes)) {
     const shown = await bot.api.send(
