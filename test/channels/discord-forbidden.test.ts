@@ -1,7 +1,11 @@
 /** What Discord refuses is not asked for again and again: it bans whoever is refused too often. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Recipient, SendOptions } from '../../src/core/channel.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
+import { recording } from '../fakes/ogg.js';
 import { sendOptions } from '../harness/sending.js';
 import {
   ANNA,
@@ -57,6 +61,25 @@ describe('a day of a missing permission', () => {
     });
     expect(stage.fake.invalid()).toBeGreaterThan(0);
     expect(stage.fake.invalid()).toBeLessThan(100);
+  });
+
+  test('to send voice messages: every recording arrives as a file, and few calls are refused', async () => {
+    deny('sendVoiceMessages');
+    const folder = await mkdtemp(join(tmpdir(), 'coterie-forbidden-'));
+    const path = join(folder, 'voice.ogg');
+    await writeFile(path, recording(1));
+    const file = { path, name: 'voice.ogg', voiceSeconds: 1 };
+    let sent = 0;
+    await aDayOf(async () => {
+      const given = { key: `v${++sent}`, createdAt: stage.clock.now() };
+      const result = await stage.channel.send(GROUP, { text: '', marks: [], file }, sendOptions(given));
+      expect(result).toMatchObject({ kind: 'sent' });
+    });
+    await rm(folder, { recursive: true });
+    expect(stage.fake.sent).toHaveLength(sent);
+    expect(stage.fake.invalid()).toBeGreaterThan(0);
+    expect(stage.fake.invalid()).toBeLessThan(100);
+    expect(await send()).toMatchObject({ kind: 'sent' });
   });
 
   test('to see the channel, and to manage its webhooks: the same', async () => {

@@ -20,6 +20,7 @@ const LASTING = new Set<number | null>([
   CODE.missingPermissions,
   CODE.noDirectMessages,
   CODE.noHistoryToReplyTo,
+  CODE.noVoiceHere,
 ]);
 
 export type Forbidden = ReturnType<typeof createForbidden>;
