@@ -82,6 +82,19 @@ describe('a day of a missing permission', () => {
     expect(await send()).toMatchObject({ kind: 'sent' });
   });
 
+  test('to react, whatever the emoji: few calls are refused', async () => {
+    deny('addReactions');
+    const { id } = stage.fake.say({ from: ANNA, channelId: CHANNEL, content: 'hello' });
+    const emoji = ['👍', '🔥', '❤️', '🎉', '😂', '😢', '🤔', '👀', '🙏', '💯', '👏', '🚀'];
+    let reacted = 0;
+    await aDayOf(() => stage.channel.react(GROUP, id, emoji[++reacted % emoji.length] ?? '', sendOptions()));
+    expect(stage.fake.invalid()).toBeGreaterThan(0);
+    expect(stage.fake.invalid()).toBeLessThan(100);
+    stage.fake.permit(CHANNEL, []);
+    await stage.clock.advance(3_600_000);
+    expect(await stage.channel.react(GROUP, id, '👍', sendOptions())).toMatchObject({ kind: 'sent' });
+  });
+
   test('to see the channel, and to manage its webhooks: the same', async () => {
     deny('viewChannel', 'manageWebhooks');
     stage.fake.setRoles(GUILD, stage.fake.bot.id, []);

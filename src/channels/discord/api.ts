@@ -117,7 +117,9 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
 /** What the same permissions allow: messages in a channel, and typing there, whichever they are. */
 function kindOf({ method, path, files = [], body }: Call): string {
   const [, things, id, ...rest] = path.split('/');
-  const what = rest.map((word) => (/^\d+$/.test(word) ? ':id' : word)).join('/');
+  const what = rest
+    .map((word, at) => (/^\d+$/.test(word) || rest[at - 1] === 'reactions' ? ':id' : word))
+    .join('/');
   if (method === 'POST' && (what === 'messages' || what === 'typing')) {
     const needs = [
       files.length > 0 && 'with files',

@@ -126,7 +126,7 @@ export function isReplyRefused({ code, description }: Failure): boolean {
 
 /** What is wrong is the buttons below it. */
 export function areButtonsRefused({ code, description }: Failure): boolean {
-  return code === 400 && /button|reply_markup|keyboard/i.test(description);
+  return code === 400 && /button|reply.markup|keyboard/i.test(description);
 }
 
 /** It is not taken as this kind of file; as a document it may be. */
