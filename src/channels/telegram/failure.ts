@@ -138,7 +138,7 @@ export function isKindRefused(failure: Failure): boolean {
 
 /** Whoever is there takes nothing of this kind (VOICE_MESSAGES_FORBIDDEN). */
 export function isUnwanted({ code, description }: Failure): boolean {
-  return code === 400 && /voice_messages_forbidden/i.test(description);
+  return code === 400 && /voices?(_messages)?_forbidden/i.test(description);
 }
 
 /** This bot is not in the chat, or may not write there: another one of ours may. */
