@@ -50,6 +50,20 @@ describe('buttons', () => {
     expect(label.length).toBeLessThanOrEqual(80);
   });
 
+  test('that Discord does not take are left out: the words are there, once', async () => {
+    const refusal = {
+      code: 50035,
+      message: 'Invalid Form Body',
+      errors: {
+        components: { 0: { components: { 0: { custom_id: { _errors: [{ code: 'X', message: 'no' }] } } } } },
+      },
+    };
+    stage.fake.fail({ method: 'POST', path: /messages/ }, { status: 400, body: refusal });
+    const id = await ask();
+    expect(labels(id)).toEqual([]);
+    expect(stage.fake.sent).toMatchObject([{ content: 'Which?' }]);
+  });
+
   test('stand below what is said through a webhook, and below the answer to a native command', async () => {
     stage.fake.guild({
       id: GUILD,

@@ -128,6 +128,13 @@ describe('what is answered', () => {
     expect(stage.fake.sent[0]?.pinged).toEqual([ANNA.id]);
   });
 
+  test('tells nothing of what was hidden in it', async () => {
+    const id = say('He dies ||in the ||last|| chapter||, and ||then|| so?');
+    await send('Oh.', { replyTo: id });
+    expect(stage.fake.sent[0]?.content).not.toMatch(/in the|chapter|then/);
+    expect(stage.fake.sent[0]?.content).toContain('He dies');
+  });
+
   test('is a real reply where the bot speaks, which is no quote', async () => {
     stage.fake.setRoles(GUILD, stage.fake.bot.id, []);
     const id = say('When?');
@@ -143,5 +150,18 @@ describe('what is answered', () => {
     expect(first).toMatchObject({ kind: 'unreachable', taken: 'no' });
     expect(await send('Noon', { replyTo: id, earlierTries: 1 })).toMatchObject({ kind: 'sent' });
     expect(stage.fake.sent).toHaveLength(1);
+  });
+
+  test('of an answer that arrived before a restart: it is found again, though the quote would be another now', async () => {
+    await stage.listen();
+    const id = say(`<@${stage.fake.bot.id}> when?`);
+    await stage.until(() => stage.texts().length === 1);
+    stage.fake.fail({ path: /^\/webhooks\/\d+\/[^/]+$/ }, { drop: 'after' });
+    expect(await send('Noon', { replyTo: id })).toMatchObject({ kind: 'unreachable', taken: 'no' });
+    const next = await openStage({ apiRoot: stage.fake.url, token: stage.fake.token });
+    const again = options({ replyTo: id, earlierTries: 1 });
+    expect(await next.channel.send(GROUP, part('Noon'), again)).toMatchObject({ kind: 'sent' });
+    await next.close();
+    expect(stage.fake.sent.map(({ content }) => content)).toHaveLength(1);
   });
 });

@@ -1,7 +1,11 @@
 /** What Discord refuses is not asked for again and again: it bans whoever is refused too often. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Recipient, SendOptions } from '../../src/core/channel.js';
 import { PERMISSION } from '../fakes/discord-permissions.js';
+import { recording } from '../fakes/ogg.js';
 import { sendOptions } from '../harness/sending.js';
 import {
   ANNA,
@@ -57,6 +61,38 @@ describe('a day of a missing permission', () => {
     });
     expect(stage.fake.invalid()).toBeGreaterThan(0);
     expect(stage.fake.invalid()).toBeLessThan(100);
+  });
+
+  test('to send voice messages: every recording arrives as a file, and few calls are refused', async () => {
+    deny('sendVoiceMessages');
+    const folder = await mkdtemp(join(tmpdir(), 'coterie-forbidden-'));
+    const path = join(folder, 'voice.ogg');
+    await writeFile(path, recording(1));
+    const file = { path, name: 'voice.ogg', voiceSeconds: 1 };
+    let sent = 0;
+    await aDayOf(async () => {
+      const given = { key: `v${++sent}`, createdAt: stage.clock.now() };
+      const result = await stage.channel.send(GROUP, { text: '', marks: [], file }, sendOptions(given));
+      expect(result).toMatchObject({ kind: 'sent' });
+    });
+    await rm(folder, { recursive: true });
+    expect(stage.fake.sent).toHaveLength(sent);
+    expect(stage.fake.invalid()).toBeGreaterThan(0);
+    expect(stage.fake.invalid()).toBeLessThan(100);
+    expect(await send()).toMatchObject({ kind: 'sent' });
+  });
+
+  test('to react, whatever the emoji: few calls are refused', async () => {
+    deny('addReactions');
+    const { id } = stage.fake.say({ from: ANNA, channelId: CHANNEL, content: 'hello' });
+    const emoji = ['👍', '🔥', '❤️', '🎉', '😂', '😢', '🤔', '👀', '🙏', '💯', '👏', '🚀'];
+    let reacted = 0;
+    await aDayOf(() => stage.channel.react(GROUP, id, emoji[++reacted % emoji.length] ?? '', sendOptions()));
+    expect(stage.fake.invalid()).toBeGreaterThan(0);
+    expect(stage.fake.invalid()).toBeLessThan(100);
+    stage.fake.permit(CHANNEL, []);
+    await stage.clock.advance(3_600_000);
+    expect(await stage.channel.react(GROUP, id, '👍', sendOptions())).toMatchObject({ kind: 'sent' });
   });
 
   test('to see the channel, and to manage its webhooks: the same', async () => {
@@ -191,4 +227,21 @@ describe('a webhook that Discord does not know any more', () => {
     expect(stage.fake.callsTo('POST', isOf(webhookId))).toHaveLength(2);
     expect(stage.fake.sent.slice(1)).toMatchObject([{ username: 'Luna' }, { username: 'Luna' }]);
   });
+});
+
+test('a person who takes messages again, and writes, is answered at once', async () => {
+  await stage.listen();
+  const dm = { address: stage.fake.dm(ANNA), threadId: null, kind: 'direct' as const };
+  const answer = (key: string) =>
+    stage.channel.send(dm, { text: 'hello', marks: [] }, sendOptions({ key, createdAt: stage.clock.now() }));
+  stage.fake.fail(
+    { path: /messages/ },
+    { status: 403, body: { code: 50007, message: 'Cannot send messages to this user' } },
+  );
+  expect(await answer('a')).toMatchObject({ kind: 'refused' });
+  expect(await answer('b')).toMatchObject({ kind: 'refused' });
+  expect(stage.fake.sent).toEqual([]);
+  stage.fake.say({ from: ANNA, channelId: dm.address, content: 'are you there?' });
+  await stage.until(() => stage.texts().length === 1);
+  expect(await answer('c')).toMatchObject({ kind: 'sent' });
 });

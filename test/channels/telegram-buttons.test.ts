@@ -51,6 +51,15 @@ describe('buttons', () => {
     expect(buttonsOf(message)[0]?.data).toBe(`${KEY}.0`);
   });
 
+  test('that Telegram does not take are left out: the words are there, once', async () => {
+    on = await stage({ personaTokens: {} });
+    on.fake.fail('sendMessage', { status: 400, description: 'Bad Request: BUTTON_DATA_INVALID' });
+    const many = Array.from({ length: 120 }, (_, n) => ({ label: `Persona ${n}`, value: `k.${n}` }));
+    expect((await ask()).markup).toBeNull();
+    expect(labels(await ask(TO_ANNA, asking(many)))).toHaveLength(100);
+    expect(on.fake.sent).toMatchObject([{ text: 'Which?' }, { text: 'Which?' }]);
+  });
+
   test('stay in an edit that has them, and go in one that has none', async () => {
     on = await stage({ personaTokens: {} });
     const message = await ask();

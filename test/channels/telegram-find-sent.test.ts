@@ -225,6 +225,9 @@ describe('an uncertain message', () => {
   });
 
   test('goes on where a flood has ended the questions, and asks nothing meanwhile', async () => {
+    await on.close();
+    on = await stage({ personaTokens: {} }, { oneClock: true });
+    await on.start();
     await hear();
     const mark = on.channel.mark(TO_ANNA) as string;
     for (let n = 0; n < 4; n++) on.fake.say({ text: 'meanwhile', from: BEN });
@@ -237,7 +240,10 @@ describe('an uncertain message', () => {
     on.fake.fail('editMessageReplyMarkup', flood, { when: ({ message_id: number }) => number === 4 });
     const held = await find(TO_ANNA, mark);
     expect(held).toMatchObject({ kind: 'unreachable', retryAfterMs: 9_000 });
-    await on.clock.advance(9_000);
+    await on.clock.advance(8_999);
+    const early = await find(TO_ANNA, held.kind === 'unreachable' ? held.mark : '');
+    expect(early).toEqual({ ...held, reason: expect.stringContaining('wait'), retryAfterMs: 1 });
+    await on.clock.advance(1);
     expect(await find(TO_ANNA, held.kind === 'unreachable' ? held.mark : '')).toMatchObject({
       kind: 'found',
     });
@@ -281,6 +287,16 @@ describe('an uncertain message', () => {
     const mark = await uncertain(TO_ANNA);
     const part = { ...plain('x'.repeat(1_025)), file: { path: '/nowhere', name: 'a.txt' } };
     expect(await find(TO_ANNA, mark, { part })).toEqual({ kind: 'untold' });
+    expect(probes()).toEqual([]);
+  });
+
+  test('with a text that is too long only with the name before it, the same', async () => {
+    await hear();
+    const mark = await uncertain(TO_ANNA);
+    const part = { ...plain('x'.repeat(1_020)), file: { path: '/nowhere', name: 'a.txt' } };
+    const appearance = { personaId: 'max', name: 'Max Moritz', avatar: null };
+    const given = { part, speaker: 'max', appearance, leads: true };
+    expect(await find(TO_ANNA, mark, given)).toEqual({ kind: 'untold' });
     expect(probes()).toEqual([]);
   });
 

@@ -88,6 +88,21 @@ describe('a wait that Telegram asks for', () => {
     expect(on.fake.drafts).toMatchObject([{ text: 'Let me say' }]);
   });
 
+  test('is one of reactions, too', async () => {
+    const { messageId } = on.fake.say({ text: 'hi' });
+    const react = () => on.channel.react(TO_ANNA, String(messageId), '👍', sendOptions());
+    on.fake.fail('sendMessage', flood(30));
+    await send('hello');
+    await on.clock.advance(1_000);
+    expect(await react()).toMatchObject({ kind: 'unreachable', retryAfterMs: 29_000 });
+    expect(on.fake.callsOf('setMessageReaction')).toEqual([]);
+    await on.clock.advance(29_000);
+    on.fake.fail('setMessageReaction', flood(30));
+    expect(await react()).toMatchObject({ kind: 'unreachable', retryAfterMs: 30_000 });
+    await on.clock.advance(1_000);
+    expect(await send('more')).toMatchObject({ kind: 'unreachable', retryAfterMs: 29_000 });
+  });
+
   test('in one chat is none of the others', async () => {
     on.fake.fail('sendMessage', flood(30));
     await send('one', inChat(1));
@@ -104,6 +119,17 @@ describe('a wait that Telegram asks for', () => {
     expect(called()).toBe(before);
     await on.clock.advance(30_000);
     for (const id of [1, 2, 3]) expect(await send('more', inChat(id))).toMatchObject({ kind: 'sent' });
+  });
+
+  test('in two chats, of which one waits for hours, is no reason for all others to wait as long', async () => {
+    on.fake.fail('sendMessage', flood(3));
+    await send('one', inChat(1));
+    await on.clock.advance(5_000);
+    on.fake.fail('sendMessage', flood(10_000));
+    await send('two', inChat(2));
+    expect(await send('three', inChat(3))).toMatchObject({ kind: 'sent' });
+    expect(await send('four', inChat(1))).toMatchObject({ kind: 'sent' });
+    expect(await send('five', inChat(2))).toMatchObject({ kind: 'unreachable', retryAfterMs: 10_000_000 });
   });
 
   test('in two chats with an hour between is one of each', async () => {

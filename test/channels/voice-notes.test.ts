@@ -56,6 +56,18 @@ describe('on Telegram', () => {
     ]);
   });
 
+  test('where the bot of a persona is not, another one of ours sends it', async () => {
+    on.fake.join(on.fake.main, SUPER.id);
+    const appearance = { personaId: 'luna', name: 'Luna', avatar: null };
+    const sent = await on.channel.send(
+      to(SUPER),
+      note,
+      sendOptions({ speaker: 'luna', appearance, leads: true }),
+    );
+    expect(sent).toMatchObject({ kind: 'sent' });
+    expect(on.fake.sent).toMatchObject([{ bot: on.fake.bot.id, text: 'Luna', voice: { bytes: SOUND } }]);
+  });
+
   test('somebody who forbids voice notes gets none, and the bot still speaks there', async () => {
     on.fake.say({ text: 'hi' });
     on.fake.settings.noVoiceIn = [ANNA.id];
@@ -199,6 +211,9 @@ describe('on Discord', () => {
     const { id } = on.fake.say({ from: discord.ANNA, channelId: discord.CHANNEL, content: 'hello' });
     const put = (which: string) => on.channel.react(TO, which, '👍', sendOptions());
     expect(await put(id)).toMatchObject({ kind: 'refused', reason: expect.stringContaining('50013') });
+    on.fake.permit(discord.CHANNEL, []);
+    // What was not permitted is tried again after a minute at the latest.
+    await on.clock.advance(60_000);
     on.fake.remove(discord.CHANNEL, id);
     // What is forbidden rests for a while.
     await on.clock.advance(60_000);

@@ -333,6 +333,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
         return refuse('Bad Request: TOPIC_CLOSED');
       }
     }
+    if (method === 'sendVoice' && settings.noVoiceIn.includes(Number(payload.chat_id))) {
+      return refuse('Bad Request: VOICE_MESSAGES_FORBIDDEN');
+    }
     const unfitMarkup = refuse(markupRefusalOf(payload));
     switch (method) {
       case 'sendRichMessage':

@@ -9,6 +9,7 @@ import type { Log } from '../../core/log.js';
 import { Aborted, CallFailed, failureOf, withoutTokens } from './failure.js';
 import { createForbidden, type Forbidden } from './forbidden.js';
 import type { DiscordOptions } from './options.js';
+import { IS_VOICE_MESSAGE } from './voice-note.js';
 
 /** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
@@ -116,16 +117,27 @@ export function createApi({ token, apiRoot, messagesPerSecond }: DiscordOptions,
 /** What the same permissions allow: messages in a channel, and typing there, whichever they are. */
 function kindOf({ method, path, files = [], body }: Call): string {
   const [, things, id, ...rest] = path.split('/');
-  const what = rest.map((word) => (/^\d+$/.test(word) ? ':id' : word)).join('/');
+  const what = rest
+    .map((word, at) => (/^\d+$/.test(word) || rest[at - 1] === 'reactions' ? ':id' : word))
+    .join('/');
   if (method === 'POST' && (what === 'messages' || what === 'typing')) {
-    const needs = [files.length > 0 && 'with files', isReply(body) && 'in reply'].filter(Boolean).join(' ');
-    return `say in ${id} ${needs}`;
+    const needs = [
+      files.length > 0 && 'with files',
+      isSpoken(body) && 'as voice',
+      isReply(body) && 'in reply',
+    ];
+    return `say in ${id} ${needs.filter(Boolean).join(' ')}`;
   }
   return `${method} ${things}/${id}/${what}`;
 }
 
 function isReply(body: unknown): boolean {
   return typeof body === 'object' && body !== null && 'message_reference' in body;
+}
+
+function isSpoken(body: unknown): boolean {
+  const hasFlags = typeof body === 'object' && body !== null && 'flags' in body;
+  return hasFlags && (Number(body.flags) & IS_VOICE_MESSAGE) !== 0;
 }
 
 /** Whoever has the token of a webhook or of an interaction speaks through it. */

@@ -28,6 +28,7 @@ export const CODE = {
   tooLarge: 40005,
   tokenExpired: 50027,
   invalidForm: 50035,
+  noVoiceHere: 50173,
   missingPermissions: 50013,
   overloaded: 130000,
   tooManyWebhooks: 30007,

@@ -20,13 +20,16 @@ const LASTING = new Set<number | null>([
   CODE.missingPermissions,
   CODE.noDirectMessages,
   CODE.noHistoryToReplyTo,
+  CODE.noVoiceHere,
 ]);
 
 export type Forbidden = ReturnType<typeof createForbidden>;
 
 export function createForbidden(clock: Clock) {
   /** By kind of call. */
-  const barred = bounded<string, { until: number; pauseMs: number; failure: Failure }>(MOST_NOTED);
+  const barred = bounded<string, { kind: string; until: number; pauseMs: number; failure: Failure }>(
+    MOST_NOTED,
+  );
   let lifts = 0;
   let refused: number[] = [];
 
@@ -58,7 +61,7 @@ export function createForbidden(clock: Clock) {
     note(kind: string, failure: Failure): void {
       if (failure.status !== 403 || !LASTING.has(failure.code)) return;
       const pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * (barred.get(kind)?.pauseMs ?? FIRST_PAUSE_MS / 2));
-      barred.set(kind, { until: clock.now() + pauseMs, pauseMs, failure });
+      barred.set(kind, { kind, until: clock.now() + pauseMs, pauseMs, failure });
     },
     /** Such a call was not refused. */
     clear: (kind: string) => barred.delete(kind),
@@ -66,6 +69,10 @@ export function createForbidden(clock: Clock) {
     lift(): void {
       lifts += 1;
       for (const bar of barred.values()) bar.until = 0;
+    },
+    /** Somebody has written in a direct chat: whoever did not take messages there may take them now. */
+    liftIn(room: string): void {
+      for (const bar of barred.values()) if (bar.kind.includes(room)) bar.until = 0;
     },
     /** Grows with every change of roles and channels. */
     lifts: () => lifts,

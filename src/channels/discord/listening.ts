@@ -116,6 +116,7 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         return false;
       case 'MESSAGE_CREATE':
         if (read.message(payload)?.author?.id === identity.known()?.id) resends.noteEcho(payload);
+        else noteWriting(payload);
         return true;
       case 'MESSAGE_UPDATE':
       case 'MESSAGE_DELETE':
@@ -142,6 +143,11 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
   function maySayMore(kind: string, payload: unknown): boolean {
     if (kind === 'GUILD_MEMBER_UPDATE') return read.member(payload)?.user?.id === identity.known()?.id;
     return CHANGES_OF_RIGHTS.test(kind);
+  }
+
+  function noteWriting(payload: unknown): void {
+    const where = read.where(payload);
+    if (where !== undefined && where.guild_id === undefined) api.forbidden.liftIn(where.channel_id);
   }
 
   function noteLogin(payload: unknown): void {

@@ -135,6 +135,11 @@ export function withoutVoice({ flags = 0, attachments: _drawn, ...rest }: NewMes
   return others === 0 ? rest : { ...rest, flags: others };
 }
 
+/** For buttons that are refused: the words say what they are for. */
+export function withoutButtons({ components: _refused, ...rest }: NewMessage): NewMessage {
+  return rest;
+}
+
 /** For a message that is refused for what it answers. */
 export function withoutReference({ message_reference: _refused, ...rest }: NewMessage): NewMessage {
   return rest;

@@ -100,6 +100,8 @@ function quoteOf({ by, name, beginning }: Said, url: string | null): Quote {
 /** What a link's label may hold, on one line. */
 function beginningOf(text: string): string {
   const line = text
+    // Who opens it decides to read it.
+    .replace(/\|\|.+?\|\|/gs, '▒▒▒')
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .replaceAll('](', '] (')
     .trim();

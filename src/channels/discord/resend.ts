@@ -140,12 +140,13 @@ function mayBe(sent: Sent, { files, createdAt }: Outgoing): boolean {
 }
 
 function says(sent: Sent, words: Said, me: Me): boolean {
-  return shownOf(sent) === expected(sent, words, me)?.content.trim();
+  const wanted = expected(sent, words, me);
+  return wanted !== null && shownOf(sent, me) === wanted.content.trim();
 }
 
 /** Whether it is how these words looked while they were still being written. */
 function begins(sent: Sent, words: Said, me: Me): boolean {
-  const shown = shownOf(sent);
+  const shown = shownOf(sent, me);
   const wanted = expected(sent, words, me);
   if (wanted === null) return false;
   let same = 0;
@@ -154,8 +155,8 @@ function begins(sent: Sent, words: Said, me: Me): boolean {
 }
 
 /** Discord takes white space at the ends away. */
-function shownOf({ content = '' }: Sent): string {
-  return content.trim();
+function shownOf({ author, content = '' }: Sent, me: Me): string {
+  return (author.id === me.id ? content : unquoted({ content, heading: 0 }).content).trim();
 }
 
 /** What would be there, given whose name it is under; null where it would not be under that. */
@@ -163,6 +164,15 @@ function expected({ author }: Sent, { content, heading, authored }: Said, me: Me
   if (author.id === me.id) return { content, heading };
   if (authored === undefined) return null;
   const name = author.username ?? '';
-  if (readsAs(name, authored.username)) return authored.plain;
-  return readsAs(name, NEUTRAL_NAME) ? authored.named : null;
+  if (readsAs(name, authored.username)) return unquoted(authored.plain);
+  return readsAs(name, NEUTRAL_NAME) ? unquoted(authored.named) : null;
+}
+
+/**
+ * Without the line above it that quotes what it answers: before a restart it may have been another one, since what the
+ * gateway tells of a message is more than what one is told who asks (a name in a server), and the message may be gone.
+ */
+function unquoted({ content, heading }: Words): Words {
+  const [line = ''] = /^> .*(?:\n|$)/.exec(content) ?? [];
+  return { content: content.slice(line.length), heading: Math.max(0, heading - line.length) };
 }

@@ -22,6 +22,7 @@ import {
   type Outgoing,
   pieces,
   roomOf,
+  withoutButtons,
   withoutReference,
   withoutVoice,
   withVoice,
@@ -170,6 +171,15 @@ async function post(
       if (isVoice(body) && isRefusal(failure)) {
         log.debug({ channel: 'discord', reason: failure.reason }, 'a voice message is sent as a file');
         body = withoutVoice(body);
+        continue;
+      }
+      if (
+        body.components !== undefined &&
+        failure.code === CODE.invalidForm &&
+        failure.reason.includes('components')
+      ) {
+        log.warn({ channel: 'discord', reason: failure.reason }, 'a message is sent without its buttons');
+        body = withoutButtons(body);
         continue;
       }
       const isReference =

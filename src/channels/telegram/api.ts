@@ -12,6 +12,7 @@ import type { Log } from '../../core/log.js';
 import type { Address } from '../../core/message.js';
 import { withDeadline } from '../kit/abort.js';
 import {
+  areButtonsRefused,
   type Credentials,
   type Failure,
   failureOf,
@@ -22,7 +23,7 @@ import {
   TransportError,
 } from './failure.js';
 import { createFloods } from './floods.js';
-import { type SendRequest, withoutMarkup, withoutReply, withoutThread } from './outbound.js';
+import { type SendRequest, withoutButtons, withoutMarkup, withoutReply, withoutThread } from './outbound.js';
 
 /** A call that is not answered by then is given up. */
 const CALL_MS = 30_000;
@@ -94,7 +95,7 @@ export function createBotApi(
   async function send<
     Request extends Pick<
       SendRequest,
-      'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters'
+      'chat_id' | 'text' | 'entities' | 'message_thread_id' | 'reply_parameters' | 'reply_markup'
     >,
     Answer,
   >(
@@ -110,7 +111,10 @@ export function createBotApi(
       } catch (error) {
         const failure = failureOf(error, credentials);
         const fields = { channel: 'telegram', reason: failure.reason };
-        if (request.entities !== undefined && isMarkupRefused(failure)) {
+        if (request.reply_markup !== undefined && areButtonsRefused(failure)) {
+          log.warn(fields, 'the buttons of a message were refused; sending it without');
+          request = withoutButtons(request) as Request;
+        } else if (request.entities !== undefined && isMarkupRefused(failure)) {
           log.warn(fields, 'a message was refused for its markup; sending it plain');
           request = withoutMarkup(request, mostText) as Request;
         } else if (request.message_thread_id !== undefined && isThreadGone(failure)) {

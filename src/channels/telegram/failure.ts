@@ -124,6 +124,11 @@ export function isReplyRefused({ code, description }: Failure): boolean {
   return code === 400 && /repl(y|ied)/i.test(description);
 }
 
+/** What is wrong is the buttons below it. */
+export function areButtonsRefused({ code, description }: Failure): boolean {
+  return code === 400 && /button|reply.markup|keyboard/i.test(description);
+}
+
 /** It is not taken as this kind of file; as a document it may be. */
 export function isKindRefused(failure: Failure): boolean {
   const { code, description, tooLarge } = failure;
@@ -133,7 +138,7 @@ export function isKindRefused(failure: Failure): boolean {
 
 /** Whoever is there takes nothing of this kind (VOICE_MESSAGES_FORBIDDEN). */
 export function isUnwanted({ code, description }: Failure): boolean {
-  return code === 400 && /forbidden/i.test(description);
+  return code === 400 && /voices?(_messages)?_forbidden/i.test(description);
 }
 
 /** This bot is not in the chat, or may not write there: another one of ours may. */

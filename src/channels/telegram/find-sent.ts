@@ -7,6 +7,7 @@
 import type { Channel, FindOptions, FoundSent, Part, Recipient } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Address } from '../../core/message.js';
+import { named } from '../kit/named.js';
 import type { Bot, Bots } from './bots.js';
 import {
   type Failure,
@@ -106,7 +107,8 @@ export function createFinding({
     async findSent(to, part, options) {
       const mark: Mark = JSON.parse(options.mark);
       // A group that became a supergroup has left its numbers behind; a long text and a file are two messages.
-      const isTwo = part.file !== undefined && part.text.length > MAX_CAPTION;
+      // The longest text that it can have gone out with: another bot than the speaker's puts the name before it.
+      const isTwo = part.file !== undefined && named(part, options).text.length > MAX_CAPTION;
       if (mark.chat !== to.address || isTwo) return { kind: 'untold' };
       let { next = [], open = false } = mark.next === undefined ? begun(mark, to, options) : mark;
 

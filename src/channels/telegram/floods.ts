@@ -12,15 +12,15 @@ const SLOW_MS = 2_000;
 /** Telegram holds nothing back for longer; an answer that took longer was only lost. */
 const MOST_HELD_MS = 8_000;
 /**
- * Telegram does not tell a chat's limit from the bot's. When two chats are refused one soon after the other, it is taken
- * for the bot's, and all its chats wait.
+ * Telegram does not tell a chat's limit from the bot's. When two chats are refused one soon after the other, and until
+ * about the same time, it is taken for the bot's, and all its chats wait.
  */
 const TOGETHER_MS = 60_000;
 
 export function createFloods(clock: Clock) {
   const closedUntil = bounded<Address, number>(MOST_CHATS);
   let allUntil = 0;
-  let last: { chat: Address; at: number } | null = null;
+  let last: { chat: Address; at: number; until: number } | null = null;
 
   const close = (chat: Address, ms: number) => {
     closedUntil.set(chat, Math.max(closedUntil.get(chat) ?? 0, clock.now() + ms));
@@ -35,10 +35,12 @@ export function createFloods(clock: Clock) {
     refused(chat: Address, ms: number): void {
       const now = clock.now();
       close(chat, ms);
-      if (last !== null && last.chat !== chat && now - last.at < TOGETHER_MS) {
-        allUntil = Math.max(allUntil, now + ms);
+      const until = now + ms;
+      const isTogether = (one: number, other: number) => Math.abs(one - other) < TOGETHER_MS;
+      if (last !== null && last.chat !== chat && isTogether(now, last.at) && isTogether(until, last.until)) {
+        allUntil = Math.max(allUntil, until);
       }
-      last = { chat, at: now };
+      last = { chat, at: now, until };
     },
 
     /** A call was answered after so long. */

@@ -4,6 +4,7 @@ import { label } from '../kit/label.js';
 
 /** Longer ones are cut by the app, without a sign of it. */
 const MOST_LABEL = 60;
+const MOST = 100;
 const ROW = { most: 3, characters: 24 };
 
 /** The payload of a message's buttons. */
@@ -12,7 +13,9 @@ export interface Keyboard {
 }
 
 export function keyboardOf(choices: readonly Choice[]): Keyboard {
-  const shown = choices.map((choice) => ({ ...choice, label: label(choice.label, MOST_LABEL) }));
+  const shown = choices
+    .slice(0, MOST)
+    .map((choice) => ({ ...choice, label: label(choice.label, MOST_LABEL) }));
   return {
     inline_keyboard: rows(shown, ROW).map((row) =>
       row.map((button) => ({ text: button.label, callback_data: button.value })),

@@ -117,6 +117,12 @@ export function withoutReply<Request extends Pick<SendRequest, 'reply_parameters
   return rest;
 }
 
+/** For buttons that are not taken: the words say what they are for. */
+export function withoutButtons<Request extends Pick<SendRequest, 'reply_markup'>>(request: Request) {
+  const { reply_markup: _refused, ...rest } = request;
+  return rest;
+}
+
 /** For a topic that is gone: to the chat itself. */
 export function withoutThread<Request extends Pick<SendRequest, 'message_thread_id'>>(request: Request) {
   const { message_thread_id: _gone, ...rest } = request;

@@ -33,6 +33,7 @@ export function createReacting({ bots }: { bots: Bots }): Required<Pick<Channel,
         try {
           await bot.api.call((raw, ended) => raw.setMessageReaction({ ...request, reaction }, ended), {
             signal,
+            chat: to.address,
           });
           return { kind: 'sent', platformMessageId };
         } catch (error) {

@@ -237,9 +237,11 @@ async function sendFile(
       (raw, each, ended) => raw.sendVoice(voiceRequest(each, bytes, file), ended),
       limits,
     );
-    const isDocument = 'failure' in spoken && isKindRefused(spoken.failure) && !isUnwanted(spoken.failure);
-    // A chat, or a person, that wants no voice notes wants them of no other bot either.
-    if (!isDocument) return { result: sentBy(bot, spoken).result };
+    if (!('failure' in spoken)) return sentBy(bot, spoken);
+    // Who wants no voice notes wants them of no other bot either; but the words below one are not lost with it.
+    const isWordless = request.text.trim() === '';
+    if (isUnwanted(spoken.failure) && isWordless) return { result: sendResult(spoken.failure) };
+    if (!isKindRefused(spoken.failure)) return sentBy(bot, spoken);
   } else if (isPhoto(bytes)) {
     const shown = await bot.api.send(
       request,
