@@ -32,6 +32,10 @@ const send = (peer: Peer, text: string) => {
   keys += 1;
   return gateway.send(peer.pn, text, { key: String(keys) });
 };
+/** WhatsApp hears nothing of a try while the chat rests. */
+async function untilSent(peer: Peer, text: string): Promise<void> {
+  while ((await send(peer, text)).kind !== 'sent') await new Promise((resolve) => setTimeout(resolve, 20));
+}
 const hour = 3_600_000;
 
 describe('online', () => {
@@ -136,9 +140,25 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
     await eventually(() => /until 2/.test(gateway.channel.status().lastError ?? ''), 'news of it');
     expect(await send(known, 'hello, you')).toMatchObject({ kind: 'sent' });
     const refused = await send(stranger, 'hello');
-    expect(refused).toMatchObject({ kind: 'unreachable', retryAfterMs: expect.closeTo(9 * hour, -4) });
+    expect(refused).toMatchObject({ kind: 'unreachable', taken: 'no' });
     fake.faults.restrict(null);
     await eventually(() => !/until 2/.test(gateway.channel.status().lastError ?? ''), 'news of its end');
+  });
+
+  test('opens when the token comes that was missing, and when WhatsApp lets the account begin chats again', async () => {
+    const [anna, ben] = [somebody(), somebody()];
+    fake.faults.demandTokens(true);
+    expect(await send(anna, 'hello')).toMatchObject({ kind: 'unreachable' });
+    fake.giveToken(anna);
+    await untilSent(anna, 'hello again');
+    fake.faults.demandTokens(false);
+    fake.faults.restrict(Date.now() + 200 * hour);
+    await eventually(() => /until 2/.test(gateway.channel.status().lastError ?? ''), 'news of it');
+    // Whatever opens it, it is not asked for first after days.
+    expect(await send(ben, 'hello')).toMatchObject({ retryAfterMs: expect.closeTo(hour / 6, -4) });
+    fake.faults.restrict(null);
+    await eventually(() => !/until 2/.test(gateway.channel.status().lastError ?? ''), 'news of its end');
+    expect(await send(ben, 'hello again')).toMatchObject({ kind: 'sent' });
   });
 
   test('pauses grow to hours; what WhatsApp takes ends them', () => {

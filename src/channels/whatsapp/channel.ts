@@ -57,7 +57,7 @@ export function createWhatsApp(host: Host): WhatsApp {
   let takesIn = true;
   /** What the account calls itself, as far as it was known at the newest login. */
   let name: string | null = null;
-  let running = Promise.resolve();
+  let running: Promise<unknown> = Promise.resolve();
   let unsilence = () => {};
 
   const groups = createGroups({
@@ -71,15 +71,8 @@ export function createWhatsApp(host: Host): WhatsApp {
     clock,
     log,
   });
-  const intake = createIntake({
-    cache,
-    groups,
-    receipts,
-    handIn,
-    secrets: createSecrets(state, clock),
-    clock,
-    log,
-  });
+  const secrets = createSecrets(state, clock);
+  const intake = createIntake({ cache, groups, receipts, handIn, secrets, clock, log });
   const versions = createVersions({ options, state, clock, log, signal: stopping.signal });
   const login: LoginParts = {
     options,
@@ -92,6 +85,9 @@ export function createWhatsApp(host: Host): WhatsApp {
     takesIn: () => takesIn,
     cursor,
     onRestriction: holds.restricted,
+    onToken({ phone, lid }) {
+      for (const chat of [phone, lid]) if (chat !== null) holds.opened(chat);
+    },
     onQr(text) {
       status.down('not linked yet: scan the QR code with the phone, under Linked devices');
       host.onQr(text);
@@ -157,7 +153,7 @@ export function createWhatsApp(host: Host): WhatsApp {
         takesIn = false;
       });
       unsilence = silenceLibsignal(log);
-      running = connections.run();
+      running = Promise.all([connections.run(), secrets.forgetOld(log, stopping.signal)]);
     },
 
     voiceNotes: true,

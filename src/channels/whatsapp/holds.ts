@@ -1,7 +1,7 @@
 /**
  * Chats that WhatsApp does not let this account write into just now (463): the account may begin no chats for some time, or
  * the token is missing that the person's phone gives to whom they trust. Each further try counts against the account, so
- * such a chat rests, each time for longer; other chats go on.
+ * such a chat rests, each time for longer; other chats go on. It is tried at once when what it lacked is there.
  */
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
@@ -15,6 +15,8 @@ export interface Holds {
   leftFor(chat: string): number;
   /** WhatsApp refused a message to this chat. For how long it rests now, ms. */
   refused(chat: string): number;
+  /** What it lacked is there: it may be tried again. */
+  opened(chat: string): void;
   /** WhatsApp took one. */
   taken(chat: string): void;
   /** WhatsApp says that the account may begin no chats until then (ms); null: it may again. */
@@ -55,6 +57,11 @@ export function createHolds({ clock, log, trouble }: { clock: Clock; log: Log; t
       return until - clock.now();
     },
 
+    opened(chat) {
+      const hold = held.get(chat);
+      if (hold !== undefined) hold.until = 0;
+    },
+
     taken(chat) {
       held.delete(chat);
       note();
@@ -64,6 +71,7 @@ export function createHolds({ clock, log, trouble }: { clock: Clock; log: Log; t
       restrictedUntil = until ?? 0;
       note();
       if (until === null) {
+        for (const hold of held.values()) hold.until = 0;
         log.info({ channel: 'whatsapp' }, 'WhatsApp lets this account begin chats again');
       } else {
         const fields = { channel: 'whatsapp', until: new Date(until).toISOString() };
