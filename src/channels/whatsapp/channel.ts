@@ -51,7 +51,7 @@ export function createWhatsApp(host: Host): WhatsApp {
   const stopping = new AbortController();
   const cache = createCache();
   const sent = bounded<string, proto.IMessage>(MOST_SENT);
-  const holds = createHolds({ clock, log, trouble: createTrouble('restriction', state, log) });
+  const holds = createHolds({ state, clock, log, trouble: createTrouble('restriction', state, log) });
   const sender = { cache, sent, holds, clock, log };
   const handIn = createHandIn('whatsapp');
   let takesIn = true;
@@ -152,6 +152,7 @@ export function createWhatsApp(host: Host): WhatsApp {
       onAbort(signal, () => {
         takesIn = false;
       });
+      await holds.load();
       unsilence = silenceLibsignal(log);
       running = Promise.all([connections.run(), secrets.forgetOld(log, stopping.signal)]);
     },
@@ -173,6 +174,7 @@ export function createWhatsApp(host: Host): WhatsApp {
       receipts.stop();
       await running;
       await intake.idle();
+      await holds.settled();
       unsilence();
     },
 

@@ -37,13 +37,17 @@ export interface Secrets {
 export function createSecrets(state: ChannelState, clock: Clock): Secrets {
   const shelves = new Map<string, Entry[]>();
 
-  /** Loads a shelf when it is asked for first. */
-  async function load(name: string): Promise<void> {
-    if (shelves.has(name)) return;
-    const written = (await state.get([name])).get(name);
-    const read = shelfSchema.safeParse(written === undefined ? [] : JSON.parse(written));
-    // Somebody else may have asked meanwhile.
-    if (!shelves.has(name)) shelves.set(name, read.data ?? []);
+  /** Shelves are read when they are asked for first. */
+  async function load(names: readonly string[]): Promise<void> {
+    const unread = names.filter((name) => !shelves.has(name));
+    if (unread.length === 0) return;
+    const found = await state.get(unread);
+    for (const name of unread) {
+      const written = found.get(name);
+      const read = shelfSchema.safeParse(written === undefined ? [] : JSON.parse(written));
+      // Somebody else may have asked meanwhile.
+      if (!shelves.has(name)) shelves.set(name, read.data ?? []);
+    }
   }
 
   function youngOn(name: string): Entry[] {
@@ -57,8 +61,8 @@ export function createSecrets(state: ChannelState, clock: Clock): Secrets {
   }
 
   async function forget(): Promise<void> {
+    await load(ALL_SHELVES);
     for (const name of ALL_SHELVES) {
-      await load(name);
       const young = youngOn(name);
       if (young.length < (shelves.get(name)?.length ?? 0)) await put(name, young);
     }
@@ -67,7 +71,7 @@ export function createSecrets(state: ChannelState, clock: Clock): Secrets {
   return {
     async keep(id, { author, bytes }) {
       const name = shelfOf(id);
-      await load(name);
+      await load([name]);
       const secret = Buffer.from(bytes).toString('base64');
       const others = youngOn(name).filter((each) => each.id !== id || each.author !== author);
       await put(name, [...others, { id, author, secret, at: clock.now() }].slice(-MOST_ON_SHELF));
@@ -75,7 +79,7 @@ export function createSecrets(state: ChannelState, clock: Clock): Secrets {
 
     async of(id) {
       const name = shelfOf(id);
-      await load(name);
+      await load([name]);
       return youngOn(name)
         .filter((each) => each.id === id)
         .map(({ author, secret }) => ({ author, bytes: Buffer.from(secret, 'base64') }));
