@@ -218,7 +218,7 @@ describe('secrets of messages', () => {
     expect(await after.of('A')).toEqual([]);
   });
 
-  test('are gone after two hours at the latest, also where nobody writes any more', async () => {
+  test('are gone after an hour and a half at the latest, also where nobody writes any more', async () => {
     const time = { now: 1_779_000_000_000 };
     const { secrets, state } = secretsAt(time);
     await secrets.keep('A', { author, bytes: Buffer.alloc(32, 1) });

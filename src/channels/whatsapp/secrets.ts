@@ -1,6 +1,7 @@
 /**
  * The secrets of the messages that came lately: since May 2026 an edit is encrypted with that of the message it changes.
- * Kept for an hour (people may edit for a quarter of one), on the disk for two at most, also over a restart, and in a space that does not grow.
+ * Kept for an hour (people may edit for a quarter of one), on the disk for one and a half at most, also over a restart, and
+ * in a space that does not grow.
  */
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
@@ -10,6 +11,7 @@ import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 
 const KEPT_MS = 3_600_000;
+const FORGET_EVERY_MS = 1_800_000;
 /** By its id, a message has its secret in one of these; each is one value of the channel's state. */
 const SHELVES = 256;
 const MOST_ON_SHELF = 16;
@@ -30,7 +32,7 @@ export interface Secrets {
   keep(id: string, secret: { author: string; bytes: Uint8Array }): Promise<void>;
   /** Several, if messages in several chats have this id. */
   of(id: string): Promise<Secret[]>;
-  /** Takes what is too old from the disk, hourly, until the signal aborts. Never rejects. */
+  /** Takes what is too old from the disk, again and again, until the signal aborts. Never rejects. */
   forgetOld(log: Log, signal: AbortSignal): Promise<void>;
 }
 
@@ -90,10 +92,10 @@ export function createSecrets(state: ChannelState, clock: Clock): Secrets {
         await forget().catch((error) =>
           log.warn(
             { channel: 'whatsapp', reason: describe(error) },
-            'secrets of old messages were not removed; it is tried again in an hour',
+            'secrets of old messages were not removed; it is tried again in half an hour',
           ),
         );
-        await clock.sleep(KEPT_MS, signal);
+        await clock.sleep(FORGET_EVERY_MS, signal);
       }
     },
   };
