@@ -97,11 +97,14 @@ export function receiveStore(
   const findSent = raw.prepare<[ChatId, string], SentRow>(`
     select ${columns('personaId face origin speaker threadId body')}
     from outbox where chat_id = ? and platform_message_id = ? order by id desc limit 1`);
-  /** The newest wording of what somebody else said. */
-  const findHeard = raw.prepare<[object], { authorName: string; text: string }>(`
-    select author_name as authorName, text from message
-    where chat_id = @chatId and account = @account and platform_message_id = @platformMessageId
-    order by id desc limit 1`);
+  /** What somebody else said: the newest wording, where it was edited while it was answered, and the first. */
+  const [findReworded, findHeard] = [1, 0].map((edited) =>
+    raw.prepare<[object], { authorName: string; text: string }>(`
+      select author_name as authorName, text from message
+      where chat_id = @chatId and account = @account and moves = @moves
+        and platform_message_id = @platformMessageId and edited = ${edited}
+      order by id desc limit 1`),
+  );
   /** The turn that said it, if a reset has forgotten what it answered. */
   const findForgotten = raw.prepare<[object]>(`
     select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
@@ -139,7 +142,7 @@ export function receiveStore(
       receivedAt: said.receivedAt ?? batch.now,
       platformMessageId,
       mentionsBot,
-      replyTo: replyTo && storedReply(chat.id, replyTo, batch.account),
+      replyTo: replyTo && storedReply(replyTo, { chatId: chat.id, account: batch.account, moves }),
       attachments: filesOf(said, batch.account, moves),
       words: said.words,
       quiet: said.quiet ?? false,
@@ -248,26 +251,28 @@ export function receiveStore(
   }
 
   function storedReply(
-    chatId: ChatId,
-    replyTo: NonNullable<Of<'message'>['replyTo']>,
-    account: string,
+    { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<Of<'message'>['replyTo']>,
+    there: { chatId: ChatId; account: string; moves: number },
   ): StoredReply {
-    const { platformMessageId, senderName, text, ours } = replyTo;
-    if (!ours && senderName === '' && text === '') return replyTold(chatId, platformMessageId, account);
-    const sent = ours ? findSent.get(chatId, platformMessageId) : undefined;
+    if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
+    const sent = ours ? findSent.get(there.chatId, platformMessageId) : undefined;
     const personaId = sent?.personaId || replyTo.personaId || null;
     return { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
   }
 
   /** The platform only said which message is answered. */
-  function replyTold(chatId: ChatId, platformMessageId: string, account: string): StoredReply {
-    const sent = findSent.get(chatId, platformMessageId);
+  function replyTold(
+    platformMessageId: string,
+    there: { chatId: ChatId; account: string; moves: number },
+  ): StoredReply {
+    const sent = findSent.get(there.chatId, platformMessageId);
     if (sent !== undefined) {
       const isForgotten = findForgotten.get({ origin: sent.origin }) !== undefined;
       const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
       return { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
     }
-    const heard = findHeard.get({ chatId, account, platformMessageId });
+    const which = { ...there, platformMessageId };
+    const heard = findReworded?.get(which) ?? findHeard?.get(which);
     return { senderName: heard?.authorName ?? '', text: heard?.text ?? '', ours: false, personaId: null };
   }
 
