@@ -218,6 +218,27 @@ describe('secrets of messages', () => {
     expect(await after.of('A')).toEqual([]);
   });
 
+  test('are gone after an hour and a half at the latest, also where nobody writes any more', async () => {
+    const time = { now: 1_779_000_000_000 };
+    const { secrets, state } = secretsAt(time);
+    await secrets.keep('A', { author, bytes: Buffer.alloc(32, 1) });
+    time.now += 1_800_000;
+    await secrets.keep('B', { author, bytes: Buffer.alloc(32, 2) });
+    time.now += 1_800_001;
+    const stopping = new AbortController();
+    const after = memoryState(state.values);
+    const left: number[] = [];
+    async function sleep(ms: number) {
+      left.push(after.values.size);
+      time.now += ms;
+      if (left.length === 2) stopping.abort();
+    }
+    const clock = { ...testClock(), now: () => time.now, sleep };
+    await createSecrets(after, clock).forgetOld(writtenLog().log, stopping.signal);
+    // What is half an hour old at the start outlasts it.
+    expect(left).toEqual([1, 0]);
+  });
+
   test('of which there are never more than a few thousand, the newest', async () => {
     const { secrets, state } = secretsAt({ now: 1_779_000_000_000 });
     const ids = Array.from({ length: 6_000 }, (_, n) => `3A${n}`);

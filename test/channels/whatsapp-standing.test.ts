@@ -4,7 +4,7 @@ import { check } from '../../src/channels/whatsapp/account.js';
 import { createHolds } from '../../src/channels/whatsapp/holds.js';
 import { startFakeWhatsApp } from '../fakes/whatsapp.js';
 import type { FakeWhatsApp, Peer } from '../fakes/whatsapp-words.js';
-import { eventually, type Gateway, linked, messages, testClock } from './whatsapp-gateway.js';
+import { eventually, type Gateway, linked, memoryState, messages, testClock } from './whatsapp-gateway.js';
 
 let fake: FakeWhatsApp;
 let gateway: Gateway;
@@ -32,6 +32,10 @@ const send = (peer: Peer, text: string) => {
   keys += 1;
   return gateway.send(peer.pn, text, { key: String(keys) });
 };
+/** WhatsApp hears nothing of a try while the chat rests. */
+async function untilSent(peer: Peer, text: string): Promise<void> {
+  while ((await send(peer, text)).kind !== 'sent') await new Promise((resolve) => setTimeout(resolve, 20));
+}
 const hour = 3_600_000;
 
 describe('online', () => {
@@ -78,6 +82,8 @@ describe('tokens', () => {
       'what is said now',
     );
     expect(messages(gateway).map(({ text }) => text)).not.toContain('from long ago');
+    fake.giveToken(ben);
+    await untilSent(ben, 'and you, at last');
     fake.faults.demandTokens(false);
   });
 
@@ -127,6 +133,17 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
     });
   });
 
+  test('also rests after a restart', async () => {
+    const anna = somebody();
+    fake.faults.demandTokens(true);
+    expect(await send(anna, 'hello')).toMatchObject({ kind: 'unreachable' });
+    await gateway.stop();
+    gateway = await linked(fake, { before: gateway });
+    fake.faults.demandTokens(false);
+    expect(await send(anna, 'hello?')).toMatchObject({ kind: 'unreachable', taken: 'no' });
+    expect(fake.sentTo(anna)).toEqual([]);
+  });
+
   test('an account that may begin no chats goes on with those that there are', async () => {
     const [known, stranger] = [somebody(), somebody()];
     fake.say({ from: known, text: 'hello' });
@@ -136,9 +153,25 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
     await eventually(() => /until 2/.test(gateway.channel.status().lastError ?? ''), 'news of it');
     expect(await send(known, 'hello, you')).toMatchObject({ kind: 'sent' });
     const refused = await send(stranger, 'hello');
-    expect(refused).toMatchObject({ kind: 'unreachable', retryAfterMs: expect.closeTo(9 * hour, -4) });
+    expect(refused).toMatchObject({ kind: 'unreachable', taken: 'no' });
     fake.faults.restrict(null);
     await eventually(() => !/until 2/.test(gateway.channel.status().lastError ?? ''), 'news of its end');
+  });
+
+  test('opens when the token comes that was missing, and when WhatsApp lets the account begin chats again', async () => {
+    const [anna, ben] = [somebody(), somebody()];
+    fake.faults.demandTokens(true);
+    expect(await send(anna, 'hello')).toMatchObject({ kind: 'unreachable' });
+    fake.giveToken(anna);
+    await untilSent(anna, 'hello again');
+    fake.faults.demandTokens(false);
+    fake.faults.restrict(Date.now() + 200 * hour);
+    await eventually(() => /until 2/.test(gateway.channel.status().lastError ?? ''), 'news of it');
+    // Whatever opens it, it is not asked for first after days.
+    expect(await send(ben, 'hello')).toMatchObject({ retryAfterMs: expect.closeTo(hour / 6, -4) });
+    fake.faults.restrict(null);
+    await eventually(() => !/until 2/.test(gateway.channel.status().lastError ?? ''), 'news of its end');
+    expect(await send(ben, 'hello again')).toMatchObject({ kind: 'sent' });
   });
 
   test('pauses grow to hours; what WhatsApp takes ends them', () => {
@@ -150,7 +183,12 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
       over: () => void said.push(null),
       settled: async () => {},
     };
-    const holds = createHolds({ clock: { ...testClock(), now: () => time.now }, log, trouble });
+    const holds = createHolds({
+      state: memoryState(),
+      clock: { ...testClock(), now: () => time.now },
+      log,
+      trouble,
+    });
     const pauses = Array.from({ length: 6 }, () => {
       const pause = holds.refused('a');
       expect(holds.leftFor('a')).toBe(pause);
@@ -160,6 +198,10 @@ describe('a chat that WhatsApp does not let us write into (463)', () => {
     });
     expect(pauses.map((ms) => ms / 60_000)).toEqual([10, 60, 240, 720, 720, 720]);
     expect(holds.leftFor('b')).toBe(0);
+    expect(holds.reason()).toContain('one chat');
+    // Nobody wanted to write into it any more.
+    time.now += 3_600_001;
+    expect(holds.reason()).toBeNull();
     holds.taken('a');
     expect(holds.reason()).toBeNull();
     expect(said.at(-1)).toBeNull();

@@ -143,26 +143,27 @@ describe('a script', () => {
   });
 
   it('shows pictures, albums, questions about a picture, and what is passed on', async () => {
-    const { code, out, err } = await simulate([
-      '--platform',
-      'telegram',
-      ...HASTE,
-      '--script',
-      WHAT_PEOPLE_SEND,
-    ]);
+    const { code, out, err } = await simulate(['--platform', 'all', ...HASTE, '--script', WHAT_PEOPLE_SEND]);
     expect(err).toBe('');
     expect(code).toBe(0);
-    expect(out).toContain('[3] Anna: without her, and with her\n    [file: simulate/pictures/quay.png]\n');
-    expect(out).toMatch(/\[3\] Coterie to \[2\]: Anna, you said “what do you see\?[^\n]*image/);
-    expect(out).toContain('[4] Anna: (from Cara) @Coterie_bot the boat leaves at nine\n');
+    expect(
+      out.match(/^\[3\] Anna: without her, and with her\n {4}\[file: simulate\/pictures\/quay.png\]$/gm),
+    ).toHaveLength(3);
+    expect(out.match(/^\[3\] Coterie to \[2\]: Anna, you said “what do you see\?[^\n]*image/gm)).toHaveLength(
+      3,
+    );
+    expect(out.match(/^\[4\] Anna: \(from Cara\) @Coterie the boat leaves at nine$/gm)).toHaveLength(3);
+    expect(out.match(/^\[\d+\] Anna: \(from Cara\) \/reset$/gm)).toHaveLength(3);
   });
 
   it('shows each persona of a company under its name', async () => {
     const { code, out, err } = await simulate(['--platform', 'discord', ...HASTE, '--script', COMPANY]);
     expect(err).toBe('');
     expect(code).toBe(0);
-    expect(out).toMatch(/^\[\d+\] Luna: Anna, you said “Luna and Max, where shall we go on Sunday\?”/m);
-    expect(out).toMatch(/^\[\d+\] Max: Anna, you said .*Luna is for/m);
+    expect(out).toMatch(
+      /^\[12\] Luna to \[11\]: Anna, you said “Luna and Max, where shall we go on Sunday\?”/m,
+    );
+    expect(out).toMatch(/^\[13\] Max to \[11\]: Anna, you said .*Luna is for/m);
   });
 });
 

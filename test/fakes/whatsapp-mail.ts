@@ -78,10 +78,15 @@ export function messageLetter(mailing: Mailing, people: People, companion: () =>
     );
   }
 
+  /** What stands beside a message is read outside the wrapper (tulir/whatsmeow, `storeMessageSecret`). */
   function ownContent(where: Chat, said: proto.IMessage): proto.IMessage {
     const destinationJid =
       where === 'self' || isGroup(where) ? people.own.peer.lid : addressOf(where, where.form);
-    return { deviceSentMessage: { destinationJid, message: said } };
+    const { messageContextInfo, ...message } = said;
+    return {
+      deviceSentMessage: { destinationJid, message },
+      ...(messageContextInfo && { messageContextInfo }),
+    };
   }
 
   return { id, class: 'message', seal };

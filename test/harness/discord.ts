@@ -7,6 +7,8 @@ import type { FakeDiscord, Interaction, User } from '../fakes/discord-words.js';
 import { type Image, type Person, type Place, type Platform, type Saying, voiceNoteOf } from './platform.js';
 
 const GUILD = '400000000000000000';
+/** The kind of reference that a forwarded message has. */
+const FORWARD = 1;
 /** What stands above a message that answers one through a webhook. */
 const QUOTE =
   /^> (?:<@\d+>|\*\*.*?\*\*) \[.*\]\(<https:\/\/discord\.com\/channels\/\d+\/\d+\/(?<id>\d+)>\)\n/;
@@ -47,13 +49,18 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
     return id;
   }
 
-  function say({ from, in: place, text, mention, replyTo }: Saying, images: Image[]): string {
+  function say(
+    { from, in: place, text, mention, replyTo }: Saying,
+    images: Image[],
+    extra: Record<string, unknown> = {},
+  ): string {
     const { id } = discord.say({
       from: userOf(from),
       channelId: enter(place),
       content: mention ? `<@${discord.bot.id}> ${text}` : text,
       ...(replyTo === undefined ? {} : { replyTo }),
       ...(images.length === 0 ? {} : { attachments: images.map((image) => attached(discord, image)) }),
+      extra,
     });
     return id;
   }
@@ -78,6 +85,12 @@ export async function discordPlatform(): Promise<Platform & { discord: FakeDisco
 
     say: (saying) => say(saying, saying.image === undefined ? [] : [saying.image]),
     album: (saying, images) => [say(saying, images)],
+    // Discord does not say whose words they were: they stand in a snapshot beside an empty text.
+    forward: (saying) =>
+      say({ ...saying, text: '' }, [], {
+        message_reference: { type: FORWARD, message_id: '1' },
+        message_snapshots: [{ message: { content: saying.text } }],
+      }),
     edit: (place, id, text) => discord.edit(channelOf(place), id, text),
     react: (from, place, id, sign) => discord.react(userOf(from), channelOf(place), id, sign),
     press(from, _place, id, label) {

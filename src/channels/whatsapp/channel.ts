@@ -51,13 +51,13 @@ export function createWhatsApp(host: Host): WhatsApp {
   const stopping = new AbortController();
   const cache = createCache();
   const sent = bounded<string, proto.IMessage>(MOST_SENT);
-  const holds = createHolds({ clock, log, trouble: createTrouble('restriction', state, log) });
+  const holds = createHolds({ state, clock, log, trouble: createTrouble('restriction', state, log) });
   const sender = { cache, sent, holds, clock, log };
   const handIn = createHandIn('whatsapp');
   let takesIn = true;
   /** What the account calls itself, as far as it was known at the newest login. */
   let name: string | null = null;
-  let running = Promise.resolve();
+  let running: Promise<unknown> = Promise.resolve();
   let unsilence = () => {};
 
   const groups = createGroups({
@@ -71,15 +71,8 @@ export function createWhatsApp(host: Host): WhatsApp {
     clock,
     log,
   });
-  const intake = createIntake({
-    cache,
-    groups,
-    receipts,
-    handIn,
-    secrets: createSecrets(state, clock),
-    clock,
-    log,
-  });
+  const secrets = createSecrets(state, clock);
+  const intake = createIntake({ cache, groups, receipts, handIn, secrets, clock, log });
   const versions = createVersions({ options, state, clock, log, signal: stopping.signal });
   const login: LoginParts = {
     options,
@@ -92,6 +85,9 @@ export function createWhatsApp(host: Host): WhatsApp {
     takesIn: () => takesIn,
     cursor,
     onRestriction: holds.restricted,
+    onToken({ phone, lid }) {
+      for (const chat of [phone, lid]) if (chat !== null) holds.opened(chat);
+    },
     onQr(text) {
       status.down('not linked yet: scan the QR code with the phone, under Linked devices');
       host.onQr(text);
@@ -156,8 +152,9 @@ export function createWhatsApp(host: Host): WhatsApp {
       onAbort(signal, () => {
         takesIn = false;
       });
+      await holds.load();
       unsilence = silenceLibsignal(log);
-      running = connections.run();
+      running = Promise.all([connections.run(), secrets.forgetOld(log, stopping.signal)]);
     },
 
     voiceNotes: true,
@@ -177,6 +174,7 @@ export function createWhatsApp(host: Host): WhatsApp {
       receipts.stop();
       await running;
       await intake.idle();
+      await holds.settled();
       unsilence();
     },
 

@@ -1,20 +1,41 @@
 /**
  * Chats that WhatsApp does not let this account write into just now (463): the account may begin no chats for some time, or
  * the token is missing that the person's phone gives to whom they trust. Each further try counts against the account, so
- * such a chat rests, each time for longer; other chats go on.
+ * such a chat rests, each time for longer; other chats go on. It is tried at once when what it lacked is there. A restart is
+ * no reason to try: this is kept in the channel's state.
  */
+import * as z from 'zod';
+import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Trouble } from './trouble.js';
 
 const MINUTE = 60_000;
 const PAUSES = [10 * MINUTE, 60 * MINUTE, 4 * 60 * MINUTE, 12 * 60 * MINUTE];
 
+const NAME = 'holds';
+/** What waits for a chat is tried within this time after its rest; where nothing was, nothing waits. */
+const TRIED_WITHIN_MS = 60 * MINUTE;
+/** So long a chat's refusals are remembered when it may be tried again. */
+const FORGOTTEN_AFTER_MS = 7 * 24 * 60 * MINUTE;
+
+const keptSchema = z.object({
+  restrictedUntil: z.number(),
+  held: z.array(z.tuple([z.string(), z.object({ until: z.number(), refusals: z.number() })])),
+});
+
 export interface Holds {
+  /** What was so before the gateway was started. */
+  load(): Promise<void>;
+  /** Resolves when it is on the disk. */
+  settled(): Promise<void>;
   /** For how long nothing may go to this chat, ms; 0 if it may go. */
   leftFor(chat: string): number;
   /** WhatsApp refused a message to this chat. For how long it rests now, ms. */
   refused(chat: string): number;
+  /** What it lacked is there: it may be tried again. */
+  opened(chat: string): void;
   /** WhatsApp took one. */
   taken(chat: string): void;
   /** WhatsApp says that the account may begin no chats until then (ms); null: it may again. */
@@ -23,14 +44,37 @@ export interface Holds {
   reason(): string | null;
 }
 
-export function createHolds({ clock, log, trouble }: { clock: Clock; log: Log; trouble: Trouble }): Holds {
+interface Parts {
+  state: ChannelState;
+  clock: Clock;
+  log: Log;
+  trouble: Trouble;
+}
+
+export function createHolds({ state, clock, log, trouble }: Parts): Holds {
   const held = new Map<string, { until: number; refusals: number }>();
   let restrictedUntil = 0;
+  let writing = Promise.resolve();
+
+  function save(): void {
+    const remembered = [...held].filter(([, { until }]) => until + FORGOTTEN_AFTER_MS > clock.now());
+    const kept: z.output<typeof keptSchema> = { restrictedUntil, held: remembered };
+    const isEmpty = remembered.length === 0 && restrictedUntil <= clock.now();
+    writing = writing
+      .then(() => state.set(new Map([[NAME, isEmpty ? null : JSON.stringify(kept)]])))
+      .catch((error) =>
+        log.warn(
+          { channel: 'whatsapp', reason: describe(error) },
+          'which chats have to rest (463) could not be stored: a restart would forget it',
+        ),
+      );
+  }
 
   function reason(): string | null {
     const isRestricted = restrictedUntil > clock.now();
-    if (held.size === 0 && !isRestricted) return null;
-    const chats = held.size === 1 ? 'one chat' : `${held.size} chats`;
+    const waiting = [...held.values()].filter(({ until }) => until + TRIED_WITHIN_MS > clock.now()).length;
+    if (waiting === 0 && !isRestricted) return null;
+    const chats = waiting === 1 ? 'one chat' : `${waiting} chats`;
     const until = isRestricted ? ` until ${new Date(restrictedUntil).toISOString()}` : '';
     return `WhatsApp does not let this account write to some people (463)${until}; what is for them waits (${chats}). Others are answered as before. Have these people write first, and write to no strangers meanwhile: that makes it last longer, and may end in a ban`;
   }
@@ -41,7 +85,23 @@ export function createHolds({ clock, log, trouble }: { clock: Clock; log: Log; t
     else trouble.met(now);
   }
 
+  function changed(): void {
+    save();
+    note();
+  }
+
   return {
+    async load() {
+      const written = (await state.get([NAME])).get(NAME);
+      const read = keptSchema.safeParse(written === undefined ? null : JSON.parse(written));
+      if (!read.success) return;
+      restrictedUntil = read.data.restrictedUntil;
+      for (const [chat, hold] of read.data.held) held.set(chat, hold);
+      note();
+    },
+
+    settled: () => writing,
+
     leftFor: (chat) => Math.max(0, (held.get(chat)?.until ?? 0) - clock.now()),
 
     refused(chat) {
@@ -49,20 +109,28 @@ export function createHolds({ clock, log, trouble }: { clock: Clock; log: Log; t
       const pause = PAUSES[Math.min(refusals, PAUSES.length) - 1] ?? 0;
       const until = Math.max(clock.now() + pause, restrictedUntil);
       held.set(chat, { until, refusals });
-      note();
+      changed();
       const fields = { channel: 'whatsapp', chat, refusals, until: new Date(until).toISOString() };
       log.warn(fields, 'WhatsApp does not let this account write into this chat (463): what is for it waits');
       return until - clock.now();
     },
 
+    opened(chat) {
+      const hold = held.get(chat);
+      if (hold === undefined) return;
+      hold.until = clock.now();
+      save();
+    },
+
     taken(chat) {
-      held.delete(chat);
-      note();
+      if (held.delete(chat)) changed();
+      else note();
     },
 
     restricted(until) {
       restrictedUntil = until ?? 0;
-      note();
+      if (until === null) for (const hold of held.values()) hold.until = Math.min(hold.until, clock.now());
+      changed();
       if (until === null) {
         log.info({ channel: 'whatsapp' }, 'WhatsApp lets this account begin chats again');
       } else {

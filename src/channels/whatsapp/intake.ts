@@ -202,16 +202,23 @@ function messageIn(stanza: BinaryNode, plaintext: Uint8Array, me: Me): WAMessage
     const { fullMessage } = decodeMessageNode(stanza, me.phone, me.lid ?? '');
     const bytes = unpadRandomMax16(plaintext);
     const content = proto.Message.decode(bytes);
-    const said: proto.IMessage = content.deviceSentMessage?.message ?? content;
+    const said = outOfOwnWrapper(content);
     return {
       ...fullMessage,
       key: { ...fullMessage.key, ...otherAddressOf(stanza, fullMessage) },
-      // What our own phone sent is in one more wrapper.
       message: isOfLaterKind(said, bytes, stanza) ? { ...said, ...OF_LATER_KIND } : said,
     };
   } catch {
     return null;
   }
+}
+
+/** What our own phone sent is in one more wrapper; what stands beside it may be inside or outside. */
+function outOfOwnWrapper({ deviceSentMessage, ...outside }: proto.IMessage): proto.IMessage {
+  const said = deviceSentMessage?.message;
+  if (!said) return outside;
+  const messageContextInfo = said.messageContextInfo ?? outside.messageContextInfo;
+  return messageContextInfo ? { ...said, messageContextInfo } : said;
 }
 
 const WITHHELD: proto.IMessage = { imageMessage: { viewOnce: true } };

@@ -8,7 +8,7 @@ import { type Connection, connect } from './connection.js';
 import type { Credentials } from './credentials.js';
 import type { Groups } from './groups.js';
 import type { Intake, Login } from './intake.js';
-import { numberOf } from './jid.js';
+import { numberOf, type Person, personOf } from './jid.js';
 import type { WhatsAppOptions } from './options.js';
 import { markOf } from './own-ids.js';
 import { type Resending, resending } from './resend.js';
@@ -28,6 +28,8 @@ export interface LoginParts {
   cursor(account: string): Promise<string | null>;
   onQr(text: string): void;
   onRestriction(until: number | null): void;
+  /** Somebody gives the token without which WhatsApp may refuse what is written to them. */
+  onToken(from: Person): void;
 }
 
 export async function logIn(
@@ -99,12 +101,24 @@ export async function logIn(
       }
       if (isWithheld(parts)) void store(() => intake.withheld(stanza, login));
     });
+    ws.on('CB:notification,type:privacy_token', ({ attrs }: BinaryNode) => {
+      void whose(attrs.from).then(parts.onToken);
+    });
     ev.on('messages.upsert', ({ messages, type }) => {
       for (const message of messages) void store(() => intake.handedOut(message, type !== 'notify', login));
     });
     ev.on('groups.upsert', groups.changed);
     ev.on('groups.update', groups.changed);
     ev.on('group-participants.update', ({ id }) => groups.membersChanged(id));
+  }
+
+  async function whose(jid: string | undefined): Promise<Person> {
+    const person = personOf(jid);
+    if (person.phone !== null || person.lid === null) return person;
+    const phone = await connection.socket.signalRepository.lidMapping
+      .getPNForLID(person.lid)
+      .catch(() => null);
+    return personOf(person.lid, phone);
   }
 
   async function store(work: () => Promise<void>): Promise<void> {

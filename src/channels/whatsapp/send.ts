@@ -35,6 +35,8 @@ const UPLOAD_STALLED_MS = 60_000;
 /** Refusals that are final: we are not in the group, nobody has this number, it is not allowed. */
 const FINAL = new Set([400, 401, 403, 404, 405, 406, 410]);
 const RESTRICTED = 463;
+/** A chat that rests may be let go earlier. Until then a try ends here, and WhatsApp hears nothing of it. */
+const LOOK_AGAIN_MS = 600_000;
 
 export interface Sender {
   cache: Cache;
@@ -159,12 +161,12 @@ function settled(sender: Sender, { address }: Recipient, result: Result): SendRe
 }
 
 /** The owners hear of it once a day. */
-function resting({ holds, clock }: Sender, retryAfterMs: number): SendResult {
+function resting({ holds, clock }: Sender, rest: number): SendResult {
   const text = holds.reason();
   const key = `whatsapp.restricted.${new Date(clock.now()).toISOString().slice(0, 10)}`;
   return {
     ...unreachable(`WhatsApp does not let this account write into this chat just now (${RESTRICTED})`),
-    retryAfterMs,
+    retryAfterMs: Math.min(rest, LOOK_AGAIN_MS),
     ...(text === null ? {} : { notice: { key, text } }),
   };
 }
