@@ -61,7 +61,11 @@ describe('buttons', () => {
     stage.fake.fail({ method: 'POST', path: /messages/ }, { status: 400, body: refusal });
     const id = await ask();
     expect(labels(id)).toEqual([]);
-    expect(stage.fake.sent).toMatchObject([{ content: 'Which?' }]);
+    const command = stage.fake.command({ from: ANNA, channelId: CHANNEL, name: 'persona' });
+    await stage.until(() => stage.messages().length === 1);
+    stage.fake.fail({ method: 'POST', path: /callback/ }, { status: 400, body: refusal });
+    expect(labels(await ask(GROUP, part(), { replyTo: command.id, key: '2' }))).toEqual([]);
+    expect(stage.fake.sent).toMatchObject([{ content: 'Which?' }, { content: 'Which?', via: 'callback' }]);
   });
 
   test('stand below what is said through a webhook, and below the answer to a native command', async () => {

@@ -6,8 +6,8 @@
 import type { Reception, SendResult } from '../../core/channel.js';
 import type { ChatId } from '../../core/ids.js';
 import type { Base, Call } from './api.js';
-import { CODE, failureOf, sendResult } from './failure.js';
-import type { Content, Outgoing } from './outbound.js';
+import { areButtonsRefused, CODE, failureOf, sendResult } from './failure.js';
+import { type Content, type Outgoing, withoutButtons } from './outbound.js';
 import { read } from './payload.js';
 import { LOADING, type Resends } from './resend.js';
 
@@ -145,6 +145,10 @@ export function createAnswers({ api, clock, log }: Base, resends: Resends) {
       }
     } catch (error) {
       const failure = failed(command, error);
+      if (content.components !== undefined && areButtonsRefused(failure)) {
+        log.warn({ channel: 'discord', reason: failure.reason }, 'an answer is given without its buttons');
+        return answer(command, withoutButtons(content), message, signal);
+      }
       return failure.isLost ? null : sendResult(failure);
     }
     if (id === null) return null;

@@ -117,6 +117,11 @@ export function isRefusal({ code, status }: Failure): boolean {
   return status >= 400 && status < 500 && status !== 401 && status !== 429;
 }
 
+/** What is wrong with a message is the buttons below it. */
+export function areButtonsRefused({ code, reason }: Failure): boolean {
+  return code === CODE.invalidForm && reason.includes('components');
+}
+
 /** What Discord means by the code with which it closes the connection of the gateway. */
 const CLOSED: Record<number, string> = {
   4004: 'Discord refuses the token (is channels.discord.token the one that the developer portal gave?)',

@@ -136,7 +136,7 @@ export function withoutVoice({ flags = 0, attachments: _drawn, ...rest }: NewMes
 }
 
 /** For buttons that are refused: the words say what they are for. */
-export function withoutButtons({ components: _refused, ...rest }: NewMessage): NewMessage {
+export function withoutButtons<Said extends Content>({ components: _refused, ...rest }: Said) {
   return rest;
 }
 

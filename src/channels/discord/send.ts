@@ -8,7 +8,7 @@ import { readOutgoing, withEmptyNote } from '../kit/outgoing.js';
 import type { Answers } from './answers.js';
 import type { Base, Call } from './api.js';
 import { authorOf, withName } from './author.js';
-import { CODE, failureOf, isRefusal, sendResult } from './failure.js';
+import { areButtonsRefused, CODE, failureOf, isRefusal, sendResult } from './failure.js';
 import type { DiscordOptions } from './options.js';
 import {
   type Content,
@@ -173,11 +173,7 @@ async function post(
         body = withoutVoice(body);
         continue;
       }
-      if (
-        body.components !== undefined &&
-        failure.code === CODE.invalidForm &&
-        failure.reason.includes('components')
-      ) {
+      if (body.components !== undefined && areButtonsRefused(failure)) {
         log.warn({ channel: 'discord', reason: failure.reason }, 'a message is sent without its buttons');
         body = withoutButtons(body);
         continue;
