@@ -65,8 +65,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
     });
     say(`Restored what coterie ${done.madeBy} saved at ${done.madeAt}.`);
     say(`Parked, not sent: ${done.deliveries} replies. Counted as answered: ${done.messages} messages.`);
-    if (!done.logins && config.channels.whatsapp)
-      say('WhatsApp has to be linked again: the backup holds no logins.');
+    if (!done.logins) say('It held no logins: what was linked (a WhatsApp device) has to be linked again.');
     for (const kept of done.kept) say(`What was there before is kept as ${kept}`);
   } finally {
     for (const lock of locks) lock?.release();

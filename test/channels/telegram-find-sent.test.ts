@@ -20,7 +20,7 @@ const KEPT_MS = 10_000;
 
 let on: Stage;
 const begin = async (personaTokens?: Record<string, string>) => {
-  on = await stage(personaTokens === undefined ? {} : { personaTokens });
+  on = await stage(personaTokens === undefined ? {} : { personaTokens }, { oneClock: true });
 };
 beforeEach(() => begin({}));
 afterEach(() => on.close());
@@ -237,6 +237,7 @@ describe('an uncertain message', () => {
     on.fake.fail('editMessageReplyMarkup', flood, { when: ({ message_id: number }) => number === 4 });
     const held = await find(TO_ANNA, mark);
     expect(held).toMatchObject({ kind: 'unreachable', retryAfterMs: 9_000 });
+    await on.clock.advance(9_000);
     expect(await find(TO_ANNA, held.kind === 'unreachable' ? held.mark : '')).toMatchObject({
       kind: 'found',
     });

@@ -200,6 +200,9 @@ describe('on Discord', () => {
     const put = (which: string) => on.channel.react(TO, which, '👍', sendOptions());
     expect(await put(id)).toMatchObject({ kind: 'refused', reason: expect.stringContaining('50013') });
     on.fake.remove(discord.CHANNEL, id);
+    // What is forbidden rests for a while.
+    await on.clock.advance(60_000);
+    forbid(0n);
     expect(await put(id)).toMatchObject({ kind: 'refused', reason: expect.stringContaining('10008') });
     expect(await put('from elsewhere')).toMatchObject({ kind: 'refused' });
   });

@@ -347,6 +347,9 @@ export async function startFakeTelegram(options: FakeTelegramOptions = {}): Prom
       case 'sendDocument':
       case 'sendPhoto':
       case 'sendVoice':
+        if (method === 'sendVoice' && settings.noVoiceIn.includes(Number(payload.chat_id))) {
+          return refuse('Bad Request: VOICE_MESSAGES_FORBIDDEN');
+        }
         return uploadRefusalOf(UPLOADS[method] ?? 'document', payload) ?? unfitMarkup;
       case 'editMessageReplyMarkup':
         return unfitMarkup;
