@@ -19,7 +19,9 @@ export function knownFilesOf({ raw }: Connection) {
   const find = raw
     .prepare<[object], string | null>(`
       select attachments from message
-      where ${IS_MESSAGE} and edited = 0 and platform_message_id is not null`)
+      where ${IS_MESSAGE} and edited = 0 and platform_message_id is not null
+        -- The files of what a reset has forgotten go by night.
+        and id > coalesce((select max(reset_at) from view where view.room_id = message.room_id), 0)`)
     .pluck();
 
   /** The same attachments; what came of a file that the message replied to holds, too, comes with it. */

@@ -61,6 +61,8 @@ const NOBODY_TYPED = {
   album: null,
 };
 
+/** Within it, an id of the platform names one message. */
+type Place = { chatId: ChatId; account: string; moves: number };
 type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom'>;
 type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
 
@@ -142,7 +144,7 @@ export function receiveStore(
       receivedAt: said.receivedAt ?? batch.now,
       platformMessageId,
       mentionsBot,
-      replyTo: replyTo && storedReply(chat.id, replyTo, batch.account),
+      replyTo: replyTo && storedReply(replyTo, { chatId: chat.id, account: batch.account, moves }),
       attachments: filesOf(said, batch.account, moves),
       words: said.words,
       quiet: said.quiet ?? false,
@@ -251,37 +253,34 @@ export function receiveStore(
   }
 
   function storedReply(
-    chatId: ChatId,
-    replyTo: NonNullable<Of<'message'>['replyTo']>,
-    account: string,
+    { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<Of<'message'>['replyTo']>,
+    there: Place,
   ): StoredReply {
-    const { platformMessageId, senderName, text, ours } = replyTo;
-    if (!ours && senderName === '' && text === '') return replyTold(chatId, platformMessageId, account);
+    if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
     if (!ours) {
-      const from = replyTo.forwardedFrom ?? heard(chatId, platformMessageId, account)?.forwardedFrom;
+      const from = replyTo.forwardedFrom ?? heard(platformMessageId, there)?.forwardedFrom;
       return { senderName: whoseWords(senderName, from), text, ours, personaId: replyTo.personaId ?? null };
     }
-    const sent = findSent.get(chatId, platformMessageId);
+    const sent = findSent.get(there.chatId, platformMessageId);
     const personaId = sent?.personaId || replyTo.personaId || null;
     return { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
   }
 
   /** The platform only said which message is answered. */
-  function replyTold(chatId: ChatId, platformMessageId: string, account: string): StoredReply {
-    const sent = findSent.get(chatId, platformMessageId);
+  function replyTold(platformMessageId: string, there: Place): StoredReply {
+    const sent = findSent.get(there.chatId, platformMessageId);
     if (sent !== undefined) {
       const isForgotten = findForgotten.get({ origin: sent.origin }) !== undefined;
       const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
       return { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
     }
-    const found = heard(chatId, platformMessageId, account);
+    const found = heard(platformMessageId, there);
     const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
     return { senderName, text: found?.text ?? '', ours: false, personaId: null };
   }
 
-  function heard(chatId: ChatId, platformMessageId: string, account: string): HeardRow | undefined {
-    const moves = chats.find(chatId)?.moves ?? 0;
-    const which = { chatId, account, moves, platformMessageId };
+  function heard(platformMessageId: string, there: Place): HeardRow | undefined {
+    const which = { ...there, platformMessageId };
     return findEdited.get(which) ?? findFirst.get(which);
   }
 

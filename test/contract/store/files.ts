@@ -130,6 +130,21 @@ export function fileContract(under: StoreUnderTest): void {
       expect(waiting[1]?.attachments).toEqual([{ ...PHOTO, source: 'another', ofReply: true }]);
     });
 
+    it('are fetched anew where that message was before a reset: its own files go by night', async () => {
+      await receive(under.store, [withPhoto('1')]);
+      const turn = await begun(under.store, 't1');
+      const id = turn.waiting[0]?.id ?? 0;
+      await under.store.keepFiles(turn.claim, { id, text: 'look', attachments: [KEPT] });
+      await finish(under.store, turn, 't1');
+      const { commands } = await receive(under.store, [command('9', 'reset')]);
+      await under.store.finishCommand({
+        ...{ id: commands[0]?.id ?? 0, now: NOW, deliveries: [] },
+        effects: [{ kind: 'reset', room: CHAT, personaId: 'default', upTo: id }],
+      });
+      await receive(under.store, [reply('2', 'file-1')]);
+      expect((await looked(under.store)).waiting[0]?.attachments).toEqual([{ ...PHOTO, ofReply: true }]);
+    });
+
     it('wait where nothing came of them yet, and where that message is of another chat', async () => {
       await receive(under.store, [withPhoto('1')]);
       await receive(under.store, [reply('2', 'file-1')]);
