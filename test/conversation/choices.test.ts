@@ -379,18 +379,21 @@ describe('a stranger who gets a code', () => {
     expect(await presses('Let in', { chat: GROUP })).toBe('taken');
   });
 
-  it('is let in by a number where there are no buttons; a number of anybody else is none', async () => {
+  it('is let in by a number and their code where there are no buttons, and by a number alone never', async () => {
     const rules = { ...OWNED.rules, controlChats: ['test_-5'] };
     const { say, on, last } = await line({ rules });
     await say('hello', { chat: GROUP });
     await say('may I?', HERS);
-    expect(on.texts().some((text) => /\n\n1 Let in\n2 Refuse\n\nAnswer with a number\.$/.test(text))).toBe(
-      true,
+    expect(on.texts()).toContainEqual(
+      expect.stringMatching(/\n\n1 Let in\n2 Refuse\n\nAnswer with a number and the code: `?1 ABCDEFGH`?\.$/),
     );
-    await say('1', { chat: GROUP, sender: BEN });
-    expect((await on.store.standing({ chatId: 'x', senderId: 'test_eve' })).sender).toBe(false);
-    await say('1', { chat: GROUP });
-    expect((await on.store.standing({ chatId: 'x', senderId: 'test_eve' })).sender).toBe(true);
+    const isIn = async () => (await on.store.standing({ chatId: 'x', senderId: 'test_eve' })).sender;
+    await say('1 ABCDEFGH', { chat: GROUP, sender: BEN });
+    expect(await isIn(), 'by somebody who is no owner').toBe(false);
+    for (const text of ['1', '1 ABCDEFGX', 'ABCDEFGH', '3 ABCDEFGH']) await say(text, { chat: GROUP });
+    expect(await isIn(), 'without the code, or with another').toBe(false);
+    await say('1 abcdefgh', { chat: GROUP });
+    expect(await isIn()).toBe(true);
     expect(last()).toBeDefined();
   });
 

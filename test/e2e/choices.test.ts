@@ -43,8 +43,10 @@ function choose(from: Person, place: Place, asked: Shown, label: string): void {
     .split('\n')
     .find((line) => line.endsWith(` ${label}`))
     ?.split(' ')[0];
+  const code = /and the code: `*\d+ (\w+)/.exec(asked.text)?.[1];
+  const answer = [number ?? 'there is no such choice', ...(code === undefined ? [] : [code])].join(' ');
   if (on.platform.press) on.platform.press(from, place, asked.id, label);
-  else on.platform.say({ from, in: place, text: number ?? 'there is no such choice' });
+  else on.platform.say({ from, in: place, text: answer });
 }
 const chosen = (place: Place, asked: Shown, label: string) =>
   said(place, () => choose(ANNA, place, asked, label));

@@ -6,15 +6,25 @@ import type { Offer, OfferedOption } from '../../core/access.js';
 import type { Channel } from '../../core/channel.js';
 import type { NewDelivery } from '../../core/delivery.js';
 
-/** On a channel without buttons, the text says what to answer. */
+/**
+ * On a channel without buttons, the text says what to answer. A number alone may be meant for something else: for what
+ * whoever may can decide, the code stands behind it.
+ */
 export function withNumbers(
   channel: Pick<Channel, 'buttons'>,
   markdown: string,
-  options: readonly OfferedOption[],
+  { options, senderId }: Pick<Offer, 'options' | 'senderId'>,
 ): string {
   if (channel.buttons) return markdown;
+  const code = senderId === null && options[0] ? codeOf(options[0]) : '';
   const numbered = options.map(({ label }, n) => `${n + 1} ${label}`).join('\n');
-  return `${markdown}\n\n${numbered}\n\nAnswer with a number.`;
+  const how = code ? `Answer with a number and the code: \`1 ${code}\`.` : 'Answer with a number.';
+  return `${markdown}\n\n${numbered}\n\n${how}`;
+}
+
+/** What tells an option's command from others of its kind: the last word of its argument. */
+export function codeOf({ command }: OfferedOption): string {
+  return command?.argument.split(' ').at(-1) ?? '';
 }
 
 /** On a channel with buttons, these stand below the last message that is no file. */

@@ -9,6 +9,7 @@ import type { InboundChoice, InboundMessage } from '../../core/message.js';
 import type { Receipt } from '../../core/receipt.js';
 import { commandCalled } from '../commands/list.js';
 import { numberIn } from '../commands/parse.js';
+import { codeOf } from '../deliver/choices.js';
 import type { Services } from '../services.js';
 import { askAtTheDoor } from './entrance.js';
 import { type Giver, refusalOf, rightsOf } from './rights.js';
@@ -67,19 +68,37 @@ export async function chosenInWords(
   for (const each of await services.store.offers({ room: roomId(chatId, threadId), senderId, now })) {
     if (!ended.has(each.key) && (await mayTake(services, giver, each, each.options))) offers.push(each);
   }
-  const [newest] = offers;
-  if (newest === undefined) return null;
-  const number = isAnswer(message) ? numberIn(message.text, message.mentionsBot) : null;
-  if (number === null || newest.options[number - 1] === undefined) {
-    const keys = offers.map(({ key }) => key);
+  const taken = isAnswer(message) ? takenOf(offers, message) : null;
+  if (taken === null) {
+    const keys = offers.flatMap(({ key, senderId: forWhom }) => (forWhom === null ? [] : [key]));
     for (const key of keys) ended.add(key);
-    return { kind: 'ended', ends: keys };
+    return keys.length === 0 ? null : { kind: 'ended', ends: keys };
   }
-  ended.add(newest.key);
-  const value = `${newest.key}.${number - 1}`;
+  ended.add(taken.offer.key);
+  const value = `${taken.offer.key}.${taken.number - 1}`;
   const where = { id: chatId, address: chat.address };
   const copies = twin === undefined ? {} : { twin };
   return { kind: 'choice', chat: where, platformMessageId, sender: by, value, ...copies };
+}
+
+/** The newest offer to oneself is taken by its number alone, one for whoever may only with its code. */
+function takenOf(
+  offers: readonly Offer[],
+  { text, mentionsBot }: InboundMessage,
+): { offer: Offer; number: number } | null {
+  const [, before = '', word = ''] = /^(.*\S)\s+(\S+)\s*$/s.exec(text) ?? [];
+  const numbered = numberIn(before, mentionsBot);
+  for (const offer of offers.filter(({ senderId }) => senderId === null)) {
+    const option = numbered === null ? undefined : offer.options[numbered - 1];
+    const code = option && codeOf(option);
+    if (numbered !== null && code && code.toLowerCase() === word.toLowerCase()) {
+      return { offer, number: numbered };
+    }
+  }
+  const newest = offers.find(({ senderId }) => senderId !== null);
+  const number = numberIn(text, mentionsBot);
+  if (newest === undefined || number === null || newest.options[number - 1] === undefined) return null;
+  return { offer: newest, number };
 }
 
 /** What is for whoever may run the command can be taken only by them, so that nobody else ends it. */

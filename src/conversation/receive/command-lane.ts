@@ -199,7 +199,7 @@ async function deliveriesFor(
     replyTo: isReply ? platformMessageId : null,
   };
   const greeter = appears && greeterOf(channel, { ...appears, personas: all }, origin);
-  const words = offer === null ? text : withNumbers(channel, text, offer.options);
+  const words = offer === null ? text : withNumbers(channel, text, offer);
   const said = deliveriesOf(channel, words, from, files);
   return [
     ...(offer === null ? said : withButtons(channel, said, offer)),

@@ -136,7 +136,7 @@ function announcementTo(
   ];
   const offer = { key: services.newId(), room: chat.id, senderId: null, options, until };
   const who = `${quoted(oneLine(waits.name, NAME_CHARS))} (${waits.channel})`;
-  const text = withNumbers(channel, `${who} wants to talk. Their code is ${code}.`, options);
+  const text = withNumbers(channel, `${who} wants to talk. Their code is ${code}.`, offer);
   const post = postTo(services, chat, null, text, now);
   if (post === null) return null;
   const [delivery = post.delivery] = withButtons(channel, [post.delivery], offer);
