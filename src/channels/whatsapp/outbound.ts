@@ -35,10 +35,10 @@ const MIME_TYPES: Record<string, string> = {
   '.zip': 'application/zip',
 };
 
-/** With room for a name of `spare` characters, in bold, before each part. */
+/** With room for a name of `spare` characters, in bold, before each part: each of them may need an escape. */
 export function compose(markdown: string, spare = 0): Part[] {
   const styled = parse(markdown, { tableWidth: TABLE_WIDTH });
-  const limit = MAX_TEXT - (spare === 0 ? 0 : spare + BOLD_MARKERS);
+  const limit = MAX_TEXT - (spare === 0 ? 0 : 2 * spare + BOLD_MARKERS);
   return cut(styled, { limit, measure: (part) => whatsappText(part).length });
 }
 
