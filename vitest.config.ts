@@ -7,6 +7,7 @@ export default defineConfig({
     exclude: ['test/**/*.long.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    maxWorkers: 2,
+    // Many tests wait for processes and clocks.
+    maxWorkers: 3,
   },
 });

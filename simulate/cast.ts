@@ -27,7 +27,7 @@ function answerTo(body: ChatBody): string | ModelScript {
   const words = lastUserText(body);
   if (words.startsWith('Memory flush.')) return 'Nothing to store.';
   const me =
-    /(?:Your name here is|^You are) (\p{Lu}.*?)(?:\. You talk with|[:,.])/u.exec(system)?.[1] ??
+    /(?:Your name here is|^You are) (\p{Lu}.*?)(?:\. You talk with|[:,.])/mu.exec(system)?.[1] ??
     'the persona';
   const company = /Other personas are in this chat, too: (.+?)\. What/.exec(system)?.[1]?.split(', ') ?? [];
   const heard = linesIn(body);
@@ -120,10 +120,13 @@ const SHOWPIECE = [
 /** Who answers where nobody was named: somebody whose character shares a word with what was said, else the first. */
 function choice(system: string, body: ChatBody): string {
   const said = new Set(wordsIn(body.messages.at(-1)?.content ?? ''));
-  const present = Array.from(system.matchAll(/^- ([^:\n]+)(?:: (.*))?$/gm), (match) => ({
-    name: match[1] ?? '',
-    fits: wordsIn(`${match[1]} ${match[2] ?? ''}`).filter((word) => said.has(word)).length,
-  }));
+  const present = Array.from(
+    system.matchAll(/^<candidate name="([^"]*)"[^>]*>(.*)<\/candidate>$/gm),
+    (match) => ({
+      name: match[1] ?? '',
+      fits: wordsIn(`${match[1]} ${match[2] ?? ''}`).filter((word) => said.has(word)).length,
+    }),
+  );
   const [best] = present.sort((one, other) => other.fits - one.fits);
   return best?.name ?? 'nobody';
 }

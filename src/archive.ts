@@ -1,13 +1,27 @@
 /** `coterie backup` and `coterie restore`: database and groups in one file. */
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat, statfs } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { openAudit } from './audit.js';
 import { mediaFolderOf, openStore } from './compose.js';
 import { processConfig, secretsOf } from './config.js';
+import { OPERATOR } from './core/audit.js';
 import { Fault } from './core/errors.js';
+import { aloneInData, enterData } from './data-folder.js';
 import { backup } from './operating/backup.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { askPassphrase } from './operating/passphrase.js';
 import { restore } from './operating/restore.js';
+import { refuseForeign } from './store/sqlite/foreign.js';
+import { userName } from './terminal.js';
+
+/** What a restore leaves free: the database in it may grow when it is brought up to date. */
+const RESERVE_BYTES = 100_000_000;
+const MIGRATIONS = fileURLToPath(new URL('../migrations/sqlite', import.meta.url));
 
 export interface BackupWishes {
   withCredentials?: boolean;
@@ -22,12 +36,27 @@ export async function backUp(
   version: string,
 ): Promise<void> {
   const { config, log } = await open(configFile);
+  const audit = openAudit(config, log);
+  const entered = { who: OPERATOR, where: null, word: null };
   const secret = wishes.encrypt ? { passphrase: await askPassphrase(true) } : null;
+  const by = `to ${resolve(file)}, by the user ${userName()}`;
+  // Whoever has the logins can write as the account, so this is not done without an entry.
+  if (wishes.withCredentials) {
+    await audit.record({
+      ...entered,
+      kind: 'credentials',
+      what: `a backup with the logins of platforms ${by}`,
+    });
+  } else {
+    await audit.note({ ...entered, kind: 'backup', what: `a backup ${by}` });
+  }
+  const data = await enterData(config, log);
   const store = await openStore(config, log);
   try {
     const made = await backup({
       file,
       store,
+      dataDir: config.dataDir,
       groupsDir: config.groupsDir,
       mediaDir: wishes.withMedia ? mediaFolderOf(config) : null,
       logins: wishes.withCredentials === true,
@@ -41,6 +70,7 @@ export async function backUp(
     if (wishes.withCredentials) say('The logins of platforms are in it: whoever has the file can use them.');
   } finally {
     await store.close();
+    data.release();
   }
 }
 
@@ -54,13 +84,27 @@ export async function restoreFrom(configFile: string | undefined, file: string):
     if (locks.includes(null)) {
       throw new Fault('already_running', `A coterie runs on ${config.dataDir}; stop it before you restore.`);
     }
+    locks.push(await aloneInData(config, log));
+    const hash = await hashOfFile(file);
+    // What is no file, or cannot be read, is refused below.
+    if (hash !== null) {
+      const what = `a restore from ${resolve(file)} (sha256 ${hash}), by the user ${userName()}`;
+      await openAudit(config, log).record({ kind: 'restore', who: OPERATOR, where: null, what, word: null });
+    }
     const done = await restore({
       file,
       dataDir: config.dataDir,
       groupsDir: config.groupsDir,
       mediaDir: mediaFolderOf(config),
       passphrase: () => askPassphrase(false),
-      openStore: (database) => openStore(config, log, database),
+      openStore: async (database) => {
+        refuseForeign(database, MIGRATIONS);
+        return openStore(config, log, database);
+      },
+      roomOf: async (folder) => {
+        const { bavail, bsize } = await statfs(folder);
+        return bavail * bsize - RESERVE_BYTES;
+      },
       now: Date.now(),
     });
     say(`Restored what coterie ${done.madeBy} saved at ${done.madeAt}.`);
@@ -75,6 +119,16 @@ export async function restoreFrom(configFile: string | undefined, file: string):
 async function open(configFile: string | undefined) {
   const { config } = await processConfig(configFile);
   return { config, log: createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) }) };
+}
+
+/** null where it is no file (a pipe would keep us waiting), or cannot be read. */
+async function hashOfFile(file: string): Promise<string | null> {
+  if (!(await stat(file).catch(() => null))?.isFile()) return null;
+  const hash = createHash('sha256');
+  return pipeline(createReadStream(file), hash).then(
+    () => hash.digest('hex'),
+    () => null,
+  );
 }
 
 function say(line: string): void {

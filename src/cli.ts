@@ -5,7 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import type { BackupWishes } from './archive.js';
+import type { ShowWishes } from './audit.js';
 import { describe, Fault } from './core/errors.js';
+import type { DoctorWishes } from './doctor.js';
 
 const FAILED = 1;
 const WRONG_USAGE = 2;
@@ -32,18 +34,21 @@ withOptions(program.command('worker'), 'make vectors beside a GPU, for the queue
 );
 withOptions(program.command('doctor'), 'check the configuration and everything it names')
   .option('--message <chat-id/message-id>', 'say where one message went')
-  .action(async (options: { message?: string }, ...given) =>
-    (await import('./doctor.js')).doctor(configOf(given), options.message),
+  .option('--security', 'say only what the configuration leaves open')
+  .action(async (wishes: DoctorWishes, ...given) =>
+    (await import('./doctor.js')).doctor(configOf(given), wishes),
   );
 program.addCommand(withOptions(pair, 'let people and groups in'));
 withOptions(pair.command('list'), 'list who waits to be let in').action(async (...given) =>
   (await import('./pair.js')).list(configOf(given)),
 );
-withOptions(pair.command('approve'), 'let somebody in by code, or a group by its chat id')
+withOptions(pair.command('approve'), 'let somebody in by code, or a person or a group by id')
   .argument('<code-or-chat-id>')
-  .action(async (codeOrId: string, ...given) =>
-    (await import('./pair.js')).approve(configOf(given), codeOrId),
-  );
+  .option('--owner', 'as an owner, who may change everything and let others in')
+  .action(async (codeOrId: string, options: { owner?: true }, ...given) => {
+    const { approve, terminalAsk } = await import('./pair.js');
+    await approve(configOf(given), codeOrId, options.owner === true, terminalAsk());
+  });
 withOptions(pair.command('remove'), 'take an approval or a request back')
   .argument('<id>')
   .action(async (id: string, ...given) => (await import('./pair.js')).remove(configOf(given), id));
@@ -64,6 +69,21 @@ withOptions(program.command('restore'), 'put a backup back; the gateway must not
   .argument('<file>')
   .action(async (file: string, ...given) =>
     (await import('./archive.js')).restoreFrom(configOf(given), file),
+  );
+withOptions(
+  program.command('audit'),
+  'show who changed what, where, when and on whose word; or verify that log',
+)
+  .option('--kind <kind>', 'only these: start, configuration, approval, command, tool, restore, …')
+  .option('--who <id>', 'only what this one did, or what was done on their word')
+  .option('--chat <id>', 'only what concerns this chat')
+  .option('--since <time>', 'a date, a time, or how long ago: 2026-01-31, 2026-01-31T14:30, 7d, 12h, 30m')
+  .option('--until <time>', 'the same; a date counts to its end')
+  .option('--limit <number>', 'how many of the newest (default: 50, at most 10000)')
+  .option('--json', 'one JSON object a line')
+  .option('--verify', 'check the whole chain, over all its files; exit code 1 where it is broken')
+  .action(async (wishes: ShowWishes, ...given) =>
+    (await import('./audit.js')).audit(configOf(given), wishes),
   );
 
 /** Every command takes `--config`, `--version` and `--help`. */

@@ -29,6 +29,7 @@ const access = {
 };
 
 const TEMPERATURE = 'a number from 0 to 2';
+const MONEY = 'an amount of money in the unit of the prices, 0 or more';
 const PRICE = 'a price per million tokens, 0 or more';
 const DAYS = 'a whole number of 1 or more, or never';
 
@@ -74,11 +75,18 @@ const serverWishes = {
   headers: headers().optional(),
 };
 
+/** Per million tokens. */
+const prices = {
+  input_price: amount(PRICE, 0).optional(),
+  output_price: amount(PRICE, 0).optional(),
+};
+
 const modelServer = z.strictObject({
   base_url: webAddress(),
   api_key: text('a key').nullable().default(null),
   name: text('the name of a model'),
   context_tokens: whole(1000).optional(),
+  ...prices,
   ...serverWishes,
 });
 
@@ -89,8 +97,7 @@ const modelChoice = z.preprocess(
     {
       name: text('the name of a model'),
       context_tokens: whole(1000).optional(),
-      input_price: amount(PRICE, 0).optional(),
-      output_price: amount(PRICE, 0).optional(),
+      ...prices,
     },
     expected('the name of a model, or name, context_tokens, input_price and output_price'),
   ),
@@ -115,6 +122,7 @@ export const configKeys = z.strictObject({
       timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
       max_tool_rounds: whole(1).default(25),
       images: choice('auto', 'yes', 'no').default('auto'),
+      ...prices,
       ...serverWishes,
       choices: z.array(modelChoice, expected('a list of models')).default([]),
       fallbacks: z.array(modelServer, expected('a list of servers, each with base_url and name')).default([]),
@@ -201,8 +209,25 @@ export const configKeys = z.strictObject({
       .default(30),
     media_bytes: whole(1).default(2_000_000_000),
     media_bytes_per_chat: whole(1).default(500_000_000),
+    audit_bytes: whole(1).default(500_000_000),
   }),
-  limits: section({ answer_bytes: whole(1000).default(2_000_000) }),
+  limits: section({
+    messages_per_minute: whole(1).nullable().default(null),
+    tokens_per_chat: whole(1).nullable().default(null),
+    tokens_per_persona: whole(1).nullable().default(null),
+    tokens_per_person: whole(1).nullable().default(null),
+    tokens_per_day: whole(1).nullable().default(null),
+    money_per_chat: amount(MONEY, 0).nullable().default(null),
+    money_per_persona: amount(MONEY, 0).nullable().default(null),
+    money_per_person: amount(MONEY, 0).nullable().default(null),
+    money_per_day: amount(MONEY, 0).nullable().default(null),
+    answer_bytes: whole(1000).default(2_000_000),
+    calls_per_answer: whole(1).default(16),
+    sends_per_turn: whole(0).default(5),
+    same_calls_per_turn: whole(1).default(3),
+    tier_bytes: whole(1000).default(64_000),
+    personas_per_chat: whole(1).default(50),
+  }),
   delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }),
   memory: section({
     long_term_max_chars: whole(1).default(12_000),
@@ -210,6 +235,7 @@ export const configKeys = z.strictObject({
     daily_files: whole(0).default(2),
     daily_max_chars: whole(1).default(8000),
     announce: choice('off', 'quiet', 'full').optional(),
+    tier1_by: choice('anyone', 'administrators', 'owners').optional(),
     consolidate: z.boolean(expected('true or false')).default(false),
     consolidate_tokens: whole(1).default(200_000),
   }),

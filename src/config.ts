@@ -19,6 +19,12 @@ type Descriptor = (typeof CHANNELS)[number];
 /** Keys as in config.yaml, in camel case; paths are absolute, defaults filled in. */
 export type Config = ReturnType<typeof resolveConfig>;
 
+/** What a value was taken from by `${file:PATH}`, and its text. */
+interface SecretFile {
+  path: string;
+  text: string;
+}
+
 interface From {
   argumentPath?: string | undefined;
   environment: Record<string, string | undefined>;
@@ -29,6 +35,8 @@ interface From {
 
 export interface LoadedConfig {
   config: Config;
+  /** The same with the keys of config.yaml, its secrets included. */
+  keys: Keys;
   warnings: string[];
   /** Where it was read from; null when there is no file and everything is default. */
   file: string | null;
@@ -37,7 +45,9 @@ export interface LoadedConfig {
 export async function loadConfig(from: From): Promise<LoadedConfig> {
   const file = await findFile(from);
   if (file === null) {
-    return { config: resolveConfig(configKeys.parse({}), from.workingDirectory, from), warnings: [], file };
+    const keys = configKeys.parse({});
+    const config = resolveConfig(keys, from.workingDirectory, from, []);
+    return { config, keys, warnings: [], file };
   }
   const source = await readFile(file, 'utf8').catch((error: unknown) => {
     const message = `The configuration file ${file} cannot be read: ${describe(error)}`;
@@ -45,7 +55,17 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
   });
   // Only here, so that a start without a file does not pay for the parser.
   const { readYaml } = await import('./operating/yaml.js');
-  const yaml = readYaml(source, from.environment);
+  const { readSecretFile } = await import('./operating/secret-file.js');
+  const secretFiles: SecretFile[] = [];
+  const yaml = readYaml(source, {
+    environment: from.environment,
+    fileText(path) {
+      const whole = resolve(from.workingDirectory, dirname(file), path);
+      const text = readSecretFile(whole);
+      secretFiles.push({ path: whole, text });
+      return text;
+    },
+  });
   const { parsed, unknown } = parseKnown(configKeys, yaml.data);
   const say = (path: PropertyKey[], message: string, line = yaml.positionOf(path)?.line ?? null) =>
     [
@@ -77,15 +97,37 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
   if (model.name === null && (model.base_url !== null || model.api_key !== null)) {
     warnings.push(say(['model'], 'there is no model.name, so the built-in offline model answers'));
   }
-  return { config: resolveConfig(parsed.data, dirname(file), from), warnings, file };
+  const money = Object.entries(parsed.data.limits).find(
+    ([key, most]) => key.startsWith('money_') && Number(most) > 0,
+  );
+  const isPriced = [model, ...model.choices, ...model.fallbacks].some(
+    ({ input_price, output_price }) => input_price !== undefined || output_price !== undefined,
+  );
+  if (money && !isPriced) {
+    warnings.push(
+      say(['limits', money[0]], 'has no effect without model.input_price and model.output_price'),
+    );
+  }
+  const keys = parsed.data;
+  return { config: resolveConfig(keys, dirname(file), from, secretFiles), keys, warnings, file };
 }
 
 /** Options that are secrets wherever they are, and those that the channels name. */
 const SECRETS = new Set<string>(['apiKey', 'token', ...CHANNELS.flatMap(({ secrets }) => secrets)]);
 
-/** Everything that may never be seen in a log: the secret options, headers and fields, and passwords in addresses. */
+/** Whether a key of config.yaml is a secret: an option, or what stands below it or in headers and fields. */
+export function isSecretOption(name: string, [...above]: string[]): boolean {
+  const option = Object.keys(camel({ [name]: null }))[0] ?? '';
+  const isInRequest = above.some((each) => each === 'headers' || each === 'extra');
+  return SECRETS.has(option) || (isInRequest && isSecretName(name));
+}
+
+/**
+ * Everything that may never be seen in a log: the secret options, headers and fields, passwords in addresses, and what
+ * was taken from files.
+ */
 export function secretsOf(config: Config): string[] {
-  const found: string[] = [];
+  const found = config.secretFiles.map(({ text }) => text);
   collect(config, false);
   return found;
 
@@ -123,7 +165,12 @@ async function findFile({ argumentPath, environment, workingDirectory }: From): 
   throw new Fault('configuration', `There is no configuration file at ${file}, which ${source} names.`);
 }
 
-function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }: From) {
+function resolveConfig(
+  keys: Keys,
+  base: string,
+  { terminal, workingDirectory }: From,
+  secretFiles: SecretFile[],
+) {
   const { transcription, speech, channels, access } = keys;
   const { base_url, api_key, name, temperature, extra, headers, fallbacks, choices, ...model } = keys.model;
   const wishes = {
@@ -186,6 +233,7 @@ function resolveConfig(keys: Keys, base: string, { terminal, workingDirectory }:
       },
     },
     board: keys.board,
+    secretFiles,
   };
 }
 

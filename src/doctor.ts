@@ -2,20 +2,24 @@
 import { randomUUID } from 'node:crypto';
 import { access, constants, mkdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createEmbedder, createModel, createSpeechOf, openStore } from './compose.js';
+import { openStore } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
 import { refusalKey } from './conversation/announce.js';
 import { sizeInWords } from './core/bytes.js';
 import { systemClock } from './core/clock.js';
 import { describe } from './core/errors.js';
-import type { Fate } from './core/memory-history.js';
 import type { Store } from './core/store.js';
+import { securityFacts } from './doctor-facts.js';
+import { whereItWent } from './doctor-message.js';
+import { securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
 import { mediaBytes } from './media/retention.js';
+import { isHalfRestored } from './operating/exchange.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
+import { createEmbedder, createModel, createSpeechOf } from './servers.js';
 import {
   inspectSqlite,
   storedChannelState,
@@ -33,7 +37,15 @@ const SCARCE_BYTES = 1_000_000_000;
 const SCARCE_SHARE = 0.05;
 const MIGRATIONS = new URL('../migrations/sqlite', import.meta.url);
 
-export async function doctor(configFile: string | undefined, message?: string): Promise<void> {
+export interface DoctorWishes {
+  /** Where one message went, too: `telegram_123/45`. */
+  message?: string;
+  /** Nothing but what the configuration leaves open. */
+  security?: boolean;
+}
+
+export async function doctor(configFile: string | undefined, wishes: DoctorWishes): Promise<void> {
+  const { message, security } = wishes;
   const { config, warnings, file } = await processConfig(configFile);
   const clean = createRedactor(secretsOf(config));
   let failed = false;
@@ -46,13 +58,22 @@ export async function doctor(configFile: string | undefined, message?: string): 
     for (const finding of findings) report(what, finding);
   };
 
+  if (security) {
+    await check('security', () => checkSecurity(config, file));
+    if (failed) process.exitCode = 1;
+    return;
+  }
   report('configuration', ok(file ?? 'no file, everything is default'));
   for (const text of warnings) report('configuration', { state: 'warning', text });
   await check('folders', () => checkFolders(config));
+  await check('restore', () => checkRestore(config));
   await check('database', () => checkDatabase(config));
   await check('disk', () => checkDisk(config));
+  await check('security', () => checkSecurity(config, file));
   await check('memory', () => checkMemory(config));
-  if (message !== undefined) await check('message', () => findMessage(config, message));
+  if (message !== undefined) {
+    await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
+  }
   // Logins and models are asked with what the store remembers of them. What is learnt anew of a model is kept for the next
   // start; a running gateway knows better, and all else goes into a copy that is thrown away.
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
@@ -77,6 +98,12 @@ export async function doctor(configFile: string | undefined, message?: string): 
   if (failed) process.exitCode = 1;
 }
 
+async function checkSecurity(config: Config, file: string | null): Promise<Finding[]> {
+  const findings = securityFindings(await securityFacts(config, file, MIGRATIONS));
+  if (findings.length === 0) return [ok('nothing is open that could be closed')];
+  return findings.map((text) => ({ state: 'warning', text }));
+}
+
 async function checkFolders(config: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const folder of [config.dataDir, config.groupsDir]) {
@@ -96,6 +123,14 @@ async function checkFolders(config: Config): Promise<Finding[]> {
   if (!there)
     findings.push({ state: 'warning', text: `${principles} is not there: personas have no principles` });
   return findings;
+}
+
+/** Only where there is something to say: hardly anybody ever restores. */
+async function checkRestore({ dataDir }: Config): Promise<Finding[]> {
+  if (!(await isHalfRestored(dataDir))) return [];
+  const text =
+    'a restore was broken off, or is at work; if none is, coterie start brings it to its end, as all other commands do';
+  return [{ state: 'failed', text }];
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
@@ -154,44 +189,6 @@ async function checkMemory(config: Config): Promise<Finding[]> {
   return [{ state: 'warning', text: owed }];
 }
 
-/** `telegram_123/45`: a chat's id and the platform's id of a message in it. */
-async function findMessage(config: Config, wanted: string): Promise<Finding[]> {
-  const slash = wanted.indexOf('/');
-  if (slash < 0)
-    return [{ state: 'failed', text: `${wanted} should be CHAT_ID/MESSAGE_ID, like telegram_123/45` }];
-  const ask = {
-    chatId: wanted.slice(0, slash),
-    wanted: { platformMessageId: wanted.slice(slash + 1) },
-    most: 10,
-  };
-  const traces = await withTraces(databaseOf(config), (open) => open.trace(ask));
-  if (traces.length === 0) {
-    return [{ state: 'failed', text: `${wanted} is not in the store: it never came in, or was not let in` }];
-  }
-  return traces.map(({ message, personaId, fate }) => {
-    const at = new Date(message.sentAt).toISOString();
-    const whose = personaId === '' ? 'nobody' : personaId;
-    return ok(`${wanted} of ${at}, for ${whose}: ${wordsFor(fate)}`);
-  });
-}
-
-function wordsFor(fate: Fate): string {
-  switch (fate.kind) {
-    case 'waiting':
-      return 'waits to be answered';
-    case 'window':
-      return `in the window${fate.flushed ? ', seen by a memory flush' : ''}`;
-    case 'flushed':
-      return 'behind the window, after a memory flush had seen it';
-    case 'archived':
-      return `behind the window, in the archive ${fate.file}; a memory flush of it is owed`;
-    case 'overheard':
-      return 'overheard: said to somebody else';
-    case 'reset':
-      return 'forgotten by /reset, or never shown';
-  }
-}
-
 async function checkPlatform(
   name: (typeof PLATFORMS)[number],
   config: Config,
@@ -200,7 +197,13 @@ async function checkPlatform(
   if (!config.channels[name]) return [ok('not configured')];
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
   const personas = createPersonas({ groupsDir: config.groupsDir, clock: systemClock, log });
-  const channel = await createPlatform(name, config, { store, personas, log, show: () => {} });
+  const channel = await createPlatform(name, config, {
+    store,
+    personas,
+    audit: { note: async () => {} },
+    log,
+    show: () => {},
+  });
   if (!channel?.check) return [ok('cannot be checked')];
   try {
     const { identity, warnings } = await channel.check();

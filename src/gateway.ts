@@ -27,8 +27,8 @@ export interface Gateway {
   start(): Promise<void>;
   /** Handles an uncaught error: true if a channel recognises it as its library's; the channel then reconnects. */
   survives(error: unknown): boolean;
-  /** Ends within `shutdown_seconds` and a moment. May be called twice. */
-  stop(): Promise<void>;
+  /** Ends within `shutdown_seconds`, or the time given, and a moment. May be called twice. */
+  stop(withinMs?: number): Promise<void>;
 }
 
 /** By then, a channel has received the messages that were waiting while the gateway was away. */
@@ -79,12 +79,12 @@ export function createGateway(parts: GatewayParts): Gateway {
     stopLooking = clock.after(LOOK_EVERY_MS, lookAgain);
   }
 
-  async function stop(): Promise<void> {
+  async function stop(withinMs: number): Promise<void> {
     log.info({}, 'stopping; nothing that was accepted is lost');
     intake.abort();
     unwatchStore();
     stopLooking();
-    await conversation.stop(parts.shutdownMs);
+    await conversation.stop(withinMs);
     for (const channel of channels.values()) await tolerate(channel.name, channel.stop());
     for (const end of ending) await tolerate('a background part', end());
     await tolerate('the store', store.close());
@@ -101,8 +101,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       if (channel) log.warn({ channel: channel.name }, 'a channel reconnects after an error in its library');
       return channel !== undefined;
     },
-    stop() {
-      stopped ??= stop();
+    stop(withinMs = parts.shutdownMs) {
+      stopped ??= stop(withinMs);
       return stopped;
     },
   };

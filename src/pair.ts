@@ -1,52 +1,86 @@
 /** `coterie pair`: who may talk. Works on the store, also while the gateway runs; that one notices by itself. */
 import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { openAudit } from './audit.js';
+import { CHANNELS } from './channels/list.js';
 import { openStore } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
-import { WELCOME } from './conversation/commands/pairing.js';
-import type { PairingRequest } from './core/access.js';
+import { NAME_CHARS, WELCOME } from './conversation/commands/pairing.js';
+import { oneLine } from './conversation/quoting.js';
+import type { Applicant, ApprovedKind, PairingRequest } from './core/access.js';
+import { type Audit, OPERATOR } from './core/audit.js';
 import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import { channelOf } from './core/ids.js';
 import type { Store } from './core/store.js';
+import { enterData } from './data-folder.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { PLATFORMS, stateOf } from './platforms.js';
+import { userName } from './terminal.js';
+
+/** Asks whoever sits at the terminal; null where nobody does. */
+export type Ask = ((question: string) => Promise<string>) | null;
+
+const BY_OPERATOR = { who: OPERATOR, where: null, word: null };
 
 export async function list(configFile: string | undefined): Promise<void> {
   await withStore(configFile, async (store, config) => {
+    if (!(await hasOwner(store, config))) {
+      say(
+        'There is no owner yet: coterie pair approve CODE --owner lets somebody in as one; or list yours under access.owners.',
+      );
+    }
     const waiting = (await store.waiting(Date.now())).filter((each) => !isListed(config, each));
     if (waiting.length === 0) say('Nobody waits.');
     for (const { code, kind, id, name, expiresAt } of waiting) {
-      const until = expiresAt === null ? '' : `, until ${new Date(expiresAt).toISOString()}`;
-      say(`${kind === 'group' ? id : code}  ${name} (${kind} ${id}${until})`);
+      const until = new Date(expiresAt).toISOString();
+      say(`${kind === 'group' ? id : code}  ${shown(name)} (${kind} ${id}, until ${until})`);
     }
   });
 }
 
-export async function approve(configFile: string | undefined, codeOrId: string): Promise<void> {
-  await withStore(configFile, async (store) => {
-    const approved = await store.approve({
-      codeOrId,
-      now: Date.now(),
-      told: {
-        member: plain(WELCOME.member),
-        owner: plain(WELCOME.owner),
-      },
+/** `asOwner`: said on the command line; else it is asked, where nobody is an owner yet. */
+export async function approve(
+  configFile: string | undefined,
+  codeOrId: string,
+  asOwner: boolean,
+  ask: Ask,
+): Promise<void> {
+  await withStore(configFile, async (store, config, audit) => {
+    const wanted = () => ({ codeOrId, looksLike: looksLike(codeOrId), now: Date.now() });
+    const who = await store.applicant(wanted());
+    if (who === null) throw unknown(codeOrId);
+    if (asOwner) refuseAsOwner(config, who);
+    const needsOwner = who.kind === 'sender' && !(await hasOwner(store, config));
+    const owns = asOwner || (needsOwner && ask !== null && (await isToOwn(who, ask)));
+    await audit.record({
+      ...BY_OPERATOR,
+      kind: 'approval',
+      what: `${who.id} is let in, by the user ${userName()}`,
     });
-    if (!approved) {
-      throw new Fault(
-        'unauthorised',
-        `No code or chat ${codeOrId} waits; coterie pair list shows what does.`,
-      );
+    if (owns) await audit.record({ ...BY_OPERATOR, kind: 'owner', what: `${who.id} is made an owner` });
+    const told = { member: plain(WELCOME.member), owner: plain(WELCOME.owner) };
+    const approved = await store.approve({ ...wanted(), asOwner: owns, told });
+    if (approved === null) throw unknown(codeOrId);
+    const { id, kind, owner } = approved;
+    say(`${id} may talk now${owner ? ', and is the owner' : ''}.`);
+    if (needsOwner && !owner) {
+      say(`There is no owner yet; to make them the owner: coterie pair approve ${id} --owner`);
     }
-    say(`${approved.id} may talk now${approved.owner ? ', and is the owner' : ''}.`);
+    if (kind === 'unknown') {
+      say('Nobody has written under this id yet, and it does not tell what it is, so nobody was told.');
+    }
   });
 }
 
-export async function remove(configFile: string | undefined, id: string): Promise<void> {
-  await withStore(configFile, async (store) => {
+export async function remove(configFile: string | undefined, given: string): Promise<void> {
+  const { id } = partsOf(given);
+  await withStore(configFile, async (store, _config, audit) => {
+    const what = `the approval or request of ${id} is taken back, by the user ${userName()}`;
+    await audit.record({ ...BY_OPERATOR, kind: 'approval', what });
     if (!(await store.revoke(id)))
-      throw new Fault('unauthorised', `${id} was not approved and does not wait.`);
+      throw new Fault('unauthorised', `${shown(id)} was not approved and does not wait.`);
     say(`${id} may not talk any more.`);
   });
 }
@@ -70,6 +104,9 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
     throw new Fault('already_running', `A coterie runs on ${config.dataDir}; stop it to link WhatsApp.`);
   }
   const log = createLog({ ...config.log, secrets: secretsOf(config) });
+  const what = `WhatsApp is linked by phone to ${number}, by the user ${userName()}`;
+  await openAudit(config, log).record({ ...BY_OPERATOR, kind: 'link', what });
+  const data = await enterData(config, log);
   const store = await openStore(config, log);
   const ending = new AbortController();
   process.once('SIGINT', () => ending.abort());
@@ -88,6 +125,7 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
     say(`WhatsApp is linked as ${linked.number}.`);
   } finally {
     await store.close();
+    data.release();
     lock.release();
   }
   // A timer inside the library would keep a process that is done for half a minute.
@@ -96,18 +134,99 @@ export async function linkWhatsApp(configFile: string | undefined, phone: string
 
 async function withStore(
   configFile: string | undefined,
-  work: (store: Store, config: Config) => Promise<void>,
+  work: (store: Store, config: Config, audit: Audit) => Promise<void>,
 ): Promise<void> {
   const { config } = await processConfig(configFile);
-  const store = await openStore(
-    config,
-    createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) }),
-  );
+  const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
+  const data = await enterData(config, log);
+  const store = await openStore(config, log);
   try {
-    await work(store, config);
+    await work(store, config, openAudit(config, log));
   } finally {
     await store.close();
+    data.release();
   }
+}
+
+/** Somebody at the terminal is asked with this; null where nobody is. */
+export function terminalAsk(): Ask {
+  const { stdin: input, stdout: output } = process;
+  if (!input.isTTY || !output.isTTY) return null;
+  return async (question) => {
+    const ending = new AbortController();
+    const lines = createInterface({ input, output });
+    // Ctrl-C and Ctrl-D: the one who was asked has gone.
+    lines.once('close', () => ending.abort());
+    try {
+      return await lines.question(question, { signal: ending.signal });
+    } catch {
+      throw new Fault('configuration', 'That was not answered; nobody was let in.');
+    } finally {
+      lines.close();
+    }
+  };
+}
+
+async function isToOwn({ id, name }: Applicant, ask: NonNullable<Ask>): Promise<boolean> {
+  const who = name === null ? id : `${shown(name)} (${id})`;
+  const answer = await ask(
+    `${who} is about to be let in. There is no owner yet: an owner may change everything, and let others in.\n` +
+      'Shall they be the owner? (y/N) ',
+  );
+  return /^\s*y(es)?\s*$/i.test(answer);
+}
+
+function refuseAsOwner(config: Config, { id, kind }: Applicant): void {
+  const refusal =
+    listedOwners(config).length > 0
+      ? `The configuration lists the owners (access.owners), so nobody becomes one here: add ${id} there and start coterie again. Without --owner they are let in.`
+      : kind === 'group'
+        ? `${id} is a group, and only a person can be an owner. Without --owner it is let in.`
+        : kind === 'unknown'
+          ? `Whether ${id} is a person is not known before they write. Without --owner they are let in; once they have written, this makes them the owner.`
+          : null;
+  if (refusal !== null) throw new Fault('configuration', refusal);
+}
+
+async function hasOwner(store: Store, config: Config): Promise<boolean> {
+  return listedOwners(config).length > 0 || (await store.owners()).length > 0;
+}
+
+/** Without whoever sits at the terminal, who is an owner anyway. */
+function listedOwners({ channels }: Config): string[] {
+  const rules = [...PLATFORMS.map((name) => channels[name]?.access), channels.terminal.access];
+  return rules.flatMap((each) => each?.owners ?? []).filter((id) => id !== 'terminal_local');
+}
+
+/** What an id's form tells; null for a code, and for what is no id of any channel. */
+function looksLike(codeOrId: string): ApprovedKind | null {
+  const { channel, address } = partsOf(codeOrId);
+  return CHANNELS.find(({ name }) => name === channel)?.ids.kindOf(address) ?? null;
+}
+
+function unknown(codeOrId: string): Fault {
+  const { id, channel } = partsOf(codeOrId);
+  if (channel === null) {
+    return new Fault(
+      'unauthorised',
+      `No code or chat ${shown(id)} waits; coterie pair list shows what does.`,
+    );
+  }
+  const found = CHANNELS.find(({ name }) => name === channel);
+  const expected = found?.ids.expected ?? CHANNELS.map(({ name }) => `${name}_…`).join(', ');
+  const what = found === undefined ? 'is of no channel that there is' : `is no id of ${found.label}`;
+  return new Fault('unauthorised', `${shown(id)} ${what}; expected: ${expected}.`);
+}
+
+function partsOf(codeOrId: string): { id: string; channel: string | null; address: string } {
+  const id = codeOrId.replace(/\s+/g, '');
+  const [, channel = null, address = ''] = /^([^_]*)_(.*)$/s.exec(id) ?? [];
+  return { id, channel, address };
+}
+
+/** What strangers call themselves, so that it does nothing to a terminal. */
+function shown(name: string): string {
+  return oneLine(name, NAME_CHARS) || '?';
 }
 
 /** It may enter by the configuration by now, or what it is part of may. */

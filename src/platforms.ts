@@ -4,6 +4,7 @@ import type { ChannelDescriptor } from './channels/kit/descriptor.js';
 import { named } from './channels/kit/named.js';
 import { CHANNELS } from './channels/list.js';
 import type { Config } from './config.js';
+import { type Audit, GATEWAY } from './core/audit.js';
 import type { Channel } from './core/channel.js';
 import type { ChannelHost, ChannelState } from './core/channel-host.js';
 import { systemClock } from './core/clock.js';
@@ -15,6 +16,7 @@ import type { Store } from './core/store.js';
 interface Lent {
   store: Store;
   personas: Personas;
+  audit: Pick<Audit, 'note'>;
   log: Log;
   /** Shows a picture made of characters to whoever looks at the terminal. */
   show(picture: string): void;
@@ -50,7 +52,10 @@ export async function createPlatform(
   return descriptor.create({ ...hostFor(platform, lent), options });
 }
 
-function hostFor(channel: string, { store, personas, log, show }: Lent): Omit<ChannelHost<never>, 'options'> {
+function hostFor(
+  channel: string,
+  { store, personas, audit, log, show }: Lent,
+): Omit<ChannelHost<never>, 'options'> {
   return {
     state: stateOf(store, channel),
     cursor: (account) => store.cursor(channel, account),
@@ -65,6 +70,10 @@ function hostFor(channel: string, { store, personas, log, show }: Lent): Omit<Ch
     async personaNames(chat) {
       const present = await personas.list(platformId(channel, chat));
       return present.map(({ name }) => name);
+    },
+    noteLink(number) {
+      const what = `this gateway was linked to ${number} on ${channel}`;
+      void audit.note({ kind: 'link', who: GATEWAY, where: null, what, word: null });
     },
     show,
     clock: systemClock,

@@ -1,15 +1,20 @@
 /** `coterie start` and `coterie chat`: runs a gateway from its configuration to its end. */
 import { join } from 'node:path';
-import { compose, type TerminalWishes } from './compose.js';
-import { type Config, processConfig, secretsOf } from './config.js';
+import { openAudit } from './audit.js';
+import { enterStart } from './audit-start.js';
+import { compose } from './compose.js';
+import { type Config, type LoadedConfig, processConfig, secretsOf } from './config.js';
+import { systemClock } from './core/clock.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
-import { type DataLock, takeLock } from './operating/lock.js';
+import { enterData } from './data-folder.js';
+import { type DataLock, takeLock, watchLocks } from './operating/lock.js';
 import { createLog, standardError } from './operating/log.js';
 import { hasPlatforms } from './platforms.js';
+import type { TerminalWishes } from './terminal.js';
 
 export async function start(configFile: string | undefined, version: string): Promise<void> {
-  const { config, log, lendTo, show } = await open(configFile);
+  const { loaded, config, log, lendTo, show } = await open(configFile);
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   if (!lock) {
     throw new Fault(
@@ -17,16 +22,18 @@ export async function start(configFile: string | undefined, version: string): Pr
       `Another coterie runs on ${config.dataDir}; stop it, or set another data_dir.`,
     );
   }
+  const data = await enterData(config, log);
   const wantsTerminal = process.stdin.isTTY === true;
   const terminalLock = wantsTerminal ? await takeLock(join(config.dataDir, 'terminal.lock')) : null;
   if (wantsTerminal && !terminalLock) log.warn({}, 'the terminal chat is in use by another coterie chat');
   if (!config.model.server) log.info({}, 'no model.name is configured: the built-in offline model answers');
   await run({
+    loaded,
     config,
     log,
     version,
     show,
-    locks: [lock, terminalLock],
+    locks: [lock, terminalLock, data],
     owner: 'gateway',
     platforms: true,
     terminal: terminalLock && { interactive: true, lendTo },
@@ -36,7 +43,7 @@ export async function start(configFile: string | undefined, version: string): Pr
 }
 
 export async function chat(configFile: string | undefined, version: string): Promise<void> {
-  const { config, log, lendTo, show } = await open(configFile);
+  const { loaded, config, log, lendTo, show } = await open(configFile);
   const lock = await takeLock(join(config.dataDir, 'terminal.lock'));
   if (!lock) {
     throw new Fault(
@@ -46,11 +53,12 @@ export async function chat(configFile: string | undefined, version: string): Pro
   }
   const interactive = process.stdin.isTTY === true && process.stdout.isTTY === true;
   await run({
+    loaded,
     config,
     log,
     version,
     show,
-    locks: [lock],
+    locks: [lock, await enterData(config, log)],
     owner: 'terminal',
     platforms: false,
     terminal: { interactive, lendTo },
@@ -59,7 +67,8 @@ export async function chat(configFile: string | undefined, version: string): Pro
 }
 
 async function open(configFile: string | undefined) {
-  const { config, warnings } = await processConfig(configFile, process.stderr.isTTY === true);
+  const loaded = await processConfig(configFile, process.stderr.isTTY === true);
+  const { config, warnings } = loaded;
   // At a prompt, log lines go through it, so that they do not disturb what is being typed.
   const stderr = standardError();
   let interject = (write: () => void) => write();
@@ -74,10 +83,11 @@ async function open(configFile: string | undefined) {
   };
   // Also where nobody is at a terminal: the log of a container is read, too.
   const show = (picture: string) => interject(() => stderr.write(`\n${picture}\n`));
-  return { config, log, lendTo, show };
+  return { loaded, config, log, lendTo, show };
 }
 
 async function run(order: {
+  loaded: LoadedConfig;
   config: Config;
   log: Log;
   version: string;
@@ -115,7 +125,21 @@ async function run(order: {
     ...order.terminal,
     onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
   };
-  const gateway = await compose({ config, log, version, platforms, show, terminal, owner });
+  const locks = order.locks.filter((lock) => lock !== null);
+  // Nothing is acknowledged any more, and what was is saved: whoever starts it again opens what is there then.
+  let hasLost = false;
+  const lost = (reason: string) => {
+    hasLost = true;
+    log.error({ reason }, 'the files of this run were taken away under it; it ends');
+    end(1);
+  };
+  const onDisplaced = ({ message }: Fault) => lost(message);
+  const audit = openAudit(config, log);
+  await enterStart(audit, order.loaded, { version, owner });
+  const gateway = await compose({
+    ...{ config, audit, log, version, platforms, show, terminal, owner, onDisplaced },
+  });
+  const unwatchLocks = watchLocks(locks, { clock: systemClock, log, lost });
   survives = gateway.survives;
   try {
     await gateway.start();
@@ -125,7 +149,9 @@ async function run(order: {
     throw error;
   }
   const code = await ended;
-  await gateway.stop();
-  for (const lock of order.locks) lock?.release();
+  // What is under way could not be stored.
+  await gateway.stop(hasLost ? 0 : undefined);
+  unwatchLocks();
+  for (const lock of locks) lock.release();
   process.exit(code);
 }

@@ -8,6 +8,7 @@ import * as z from 'zod';
 import { loadConfig, secretsOf } from '../src/config.js';
 import { configKeys } from '../src/config-keys.js';
 import { Fault } from '../src/core/errors.js';
+import { createRedactor } from '../src/operating/redact.js';
 
 const BOT = '123456789:AAF-abcdefghijklmnopqrstuvwxyz_0123';
 
@@ -58,8 +59,29 @@ describe('where the configuration is', () => {
       speech: null,
       tools: { reactions: 'groups' },
       media: { maxBytes: 20_000_000 },
-      retention: { days: 30, mediaBytes: 2_000_000_000, mediaBytesPerChat: 500_000_000 },
-      limits: { answerBytes: 2_000_000 },
+      retention: {
+        days: 30,
+        mediaBytes: 2_000_000_000,
+        mediaBytesPerChat: 500_000_000,
+        auditBytes: 500_000_000,
+      },
+      limits: {
+        messagesPerMinute: null,
+        tokensPerChat: null,
+        tokensPerPersona: null,
+        tokensPerPerson: null,
+        tokensPerDay: null,
+        moneyPerChat: null,
+        moneyPerPersona: null,
+        moneyPerPerson: null,
+        moneyPerDay: null,
+        answerBytes: 2_000_000,
+        callsPerAnswer: 16,
+        sendsPerTurn: 5,
+        sameCallsPerTurn: 3,
+        tierBytes: 64_000,
+        personasPerChat: 50,
+      },
       conversation: {
         compactAfterMessages: 200,
         keepRecentMessages: 80,
@@ -94,6 +116,7 @@ describe('where the configuration is', () => {
         },
       },
       board: { host: '127.0.0.1', port: 8420, token: null },
+      secretFiles: [],
     });
   });
 
@@ -360,6 +383,61 @@ board:
   });
 });
 
+describe('values from files', () => {
+  const KEY = 'sk-from-a-file-0123456789';
+
+  it('are put in, relative to the configuration, without the line end, and count as secrets wherever they stand', async () => {
+    await mkdir(join(folder, 'secrets'));
+    await writeFile(join(folder, 'secrets/key'), `\ufeff${KEY}\r\n`);
+    await writeFile(join(folder, 'secrets/name'), `a: \${b} # c\n`);
+    await writeFile(join(folder, 'plain'), 'Europe/Berlin');
+    const { config } = await load(`
+timezone: "\${file:${join(folder, 'plain')}}"
+model: { base_url: "http://m/\${file:secrets/key}/v1", name: "\${file:secrets/name}", api_key: "x-\${file: secrets/key }" }
+board: { token: "$\${file:secrets/key}" }
+`);
+    expect(config.timezone).toBe('Europe/Berlin');
+    expect(config.model.server).toMatchObject({
+      baseUrl: `http://m/${KEY}/v1`,
+      name: `a: \${b} # c`,
+      apiKey: `x-${KEY}`,
+    });
+    expect(config.board.token).toBe(`\${file:secrets/key}`);
+    expect(secretsOf(config)).toEqual(expect.arrayContaining([KEY, `a: \${b} # c`, 'Europe/Berlin']));
+    const clean = createRedactor(secretsOf(config));
+    expect(clean(`asked http://m/${KEY}/v1`)).toBe('asked http://m/[redacted]/v1');
+  });
+
+  it('are faults where there is no such file, a folder, a device, too much, nothing or no text in it', async () => {
+    await mkdir(join(folder, 'folder'));
+    await writeFile(join(folder, 'large'), KEY.repeat(10_000));
+    await writeFile(join(folder, 'empty'), '\n');
+    await writeFile(join(folder, 'binary'), Buffer.from([0xff, 0xfe, 0x41]));
+    const names = ['nowhere', 'folder', '/dev/null', 'large', 'empty', 'binary', 'large/x', ''];
+    const faults = await faultsOf(
+      `model:\n  extra:\n${names.map((name, n) => `    k${n}: "\${file:${name}}"`).join('\n')}\n`,
+    );
+    const at = (name: string) => join(folder, name);
+    expect(faults).toEqual([
+      `line 3: model.extra.k0: expected a file at ${at('nowhere')} that can be read (it is not there)`,
+      `line 4: model.extra.k1: expected a file at ${at('folder')}, but it is none`,
+      `line 5: model.extra.k2: expected a file at /dev/null, but it is none`,
+      `line 6: model.extra.k3: expected at most 64 kB in the file ${at('large')}`,
+      `line 7: model.extra.k4: expected a value in the file ${at('empty')}, but it is empty`,
+      `line 8: model.extra.k5: expected text in the file ${at('binary')}`,
+      `line 9: model.extra.k6: expected a file at ${at('large/x')} that can be read (it is not there)`,
+      'line 10: model.extra.k7: expected a path behind file:',
+    ]);
+  });
+
+  it('are not quoted where they are wrong', async () => {
+    await writeFile(join(folder, 'key'), KEY);
+    const [fault] = await faultsOf(`board: { port: "\${file:key}" }`);
+    expect(fault).toMatch(/^line 1: board.port: expected a whole number/);
+    expect(fault).not.toContain(KEY);
+  });
+});
+
 describe('what is wrong with it', () => {
   it('is all told at once, with file, line, key and what was expected, and without the values', async () => {
     const faults = await faultsOf(`timezone: Mars/Olympus
@@ -538,6 +616,16 @@ redis: { url: "redis://x" }
     for (const warning of warnings) expect(warning).toContain('is not supported by this version yet');
   });
 
+  it('say that money cannot be counted without a price', async () => {
+    const limits = 'limits: { money_per_day: 5 }\n';
+    const { warnings } = await load(limits);
+    expect(warnings.map((warning) => warning.slice(warning.indexOf('line ')))).toEqual([
+      'line 1: limits.money_per_day: has no effect without model.input_price and model.output_price',
+    ]);
+    const choices = `${limits}model: { choices: [{ name: a, output_price: 5 }] }`;
+    expect((await load(choices)).warnings).toEqual([]);
+  });
+
   it('say that the offline model answers where only its server is set', async () => {
     const { warnings } = await load('model: { base_url: "http://x/v1" }');
     expect(warnings.join()).toContain('there is no model.name');
@@ -613,7 +701,10 @@ function has(data: unknown, [first, ...rest]: string[]): boolean {
 describe('retention', () => {
   it('is days or never, and bytes', async () => {
     const { config } = await load('retention: { days: never, media_bytes: 5 }');
-    expect(config.retention).toEqual({ days: 'never', mediaBytes: 5, mediaBytesPerChat: 500_000_000 });
+    expect(config.retention).toEqual({
+      ...{ days: 'never', mediaBytes: 5, mediaBytesPerChat: 500_000_000 },
+      auditBytes: 500_000_000,
+    });
     const given = await load(`retention: { days: "\${DAYS}" }`, { DAYS: '7' });
     expect(given.config.retention.days).toBe(7);
   });

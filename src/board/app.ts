@@ -1,13 +1,14 @@
 /**
  * What the HTTP listener answers: health, readiness and metrics, and the webhook of a channel that has one. It knows the
- * gateway only by the functions it is given. Loaded with the first request: until then nobody needs its library.
+ * gateway only by the functions it is given. Who may ask at all was decided at the door. Loaded with the first request that
+ * comes through it: until then nobody needs its library.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { getRequestListener } from '@hono/node-server';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import type { ChannelStatus, Webhook } from '../core/channel.js';
 import type { Log } from '../core/log.js';
+import { MOST_BODY_BYTES } from './door.js';
 import { allowed } from './guard.js';
 
 export interface AppOptions {
@@ -21,7 +22,7 @@ export interface AppOptions {
   log: Log;
 }
 
-const MOST_BYTES = 1_000_000;
+type Env = { Bindings: HttpBindings };
 
 export function createApp(
   options: AppOptions,
@@ -30,29 +31,22 @@ export function createApp(
   return getRequestListener(routes(options).fetch, { overrideGlobalObjects: false });
 }
 
-function routes(options: AppOptions): Hono {
+function routes(options: AppOptions): Hono<Env> {
   const { webhook, log } = options;
-  const app = new Hono();
-
-  app.use(async (context, next) => {
-    const open = ['/health', '/ready', webhook?.path].includes(context.req.path);
-    const verdict = allowed(options, open, {
-      host: context.req.header('host'),
-      origin: context.req.header('origin'),
-      authorization: context.req.header('authorization'),
-    });
-    if (verdict !== 'yes' && verdict.status === 401) context.header('WWW-Authenticate', 'Bearer');
-    if (verdict !== 'yes') return context.json({ error: verdict.error }, verdict.status);
-    await next();
-  });
+  const app = new Hono<Env>();
 
   app.get('/health', (context) => context.json({ status: 'ok' }));
 
   app.get('/ready', (context) => {
     const states = options.ready();
+    // Probes need no reason; in its words there may be addresses of this network.
+    const tellsWhy = allowed(options, false, context.env.incoming.headers) === 'yes';
     const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
       name,
-      { connected, since: new Date(since).toISOString(), last_error: lastError },
+      {
+        ...{ connected, since: new Date(since).toISOString() },
+        ...(tellsWhy && { last_error: lastError }),
+      },
     ]);
     const ready = Object.values(states).every(({ connected }) => connected);
     const body = { status: ready ? 'ready' : 'not ready', channels: Object.fromEntries(channels) };
@@ -65,13 +59,13 @@ function routes(options: AppOptions): Hono {
   });
 
   if (webhook) {
-    const tooLarge = bodyLimit({
-      maxSize: MOST_BYTES,
-      onError: (context) => context.json({ error: 'too large' }, 413),
-    });
-    app.post(webhook.path, tooLarge, async (context) => {
+    app.post(webhook.path, async (context) => {
       const secret = context.req.header(webhook.secretHeader) ?? null;
-      const body: unknown = await context.req.json().catch(() => undefined);
+      // The door has asked, too, but only under the path as it is written.
+      if (!webhook.admits(secret)) return context.json({ error: 'the secret is missing or wrong' }, 401);
+      const bytes = await bodyOf(context.env.incoming);
+      if (bytes === 'too large') return context.json({ error: 'too large' }, 413);
+      const body = parsed(bytes);
       if (body === undefined) return context.json({ error: 'not JSON' }, 400);
       return new Response(null, { status: await webhook.handle(body, secret) });
     });
@@ -83,4 +77,25 @@ function routes(options: AppOptions): Hono {
     return context.json({ error: 'internal error' }, 500);
   });
   return app;
+}
+
+/** No more of it than may be: counted, for what a client declares need not be so. Rejects when it breaks off. */
+async function bodyOf(request: IncomingMessage): Promise<string | 'too large'> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  // Where it is too much, its connection still has to bear the answer.
+  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > MOST_BODY_BYTES) return 'too large';
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
 }

@@ -3,6 +3,7 @@
  * token nobody under a foreign `Host`, by which a page could reach a loopback address under its own name.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { isLoopback } from './loopback.js';
 
 export type Verdict = 'yes' | { status: 401 | 403; error: string };
@@ -11,7 +12,7 @@ export type Verdict = 'yes' | { status: 401 | 403; error: string };
 export function allowed(
   listener: { host: string; token: string | null },
   open: boolean,
-  headers: { host: string | undefined; origin: string | undefined; authorization: string | undefined },
+  headers: Pick<IncomingHttpHeaders, 'host' | 'origin' | 'authorization'>,
 ): Verdict {
   const { host, origin, authorization } = headers;
   if (origin !== undefined && hostOf(origin) !== host?.toLowerCase()) {

@@ -1,12 +1,24 @@
-/** The HTTP listener: its port, its start and its end. What it answers is in app.ts, loaded with the first request. */
-import { createServer, type RequestListener, type Server } from 'node:http';
+/**
+ * The HTTP listener: its port, its start and its end, and what each request passes: how many there may be (connections.ts),
+ * whom it deals with (door.ts), and what it answers (app.ts, loaded with the first request).
+ */
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
+import { type ConnectionLimits, LIMITS, limitConnections } from './connections.js';
+import { type Refusal, refusalOf } from './door.js';
 
 export interface BoardOptions extends AppOptions {
   /** 0 takes a free one. */
   port: number;
+  limits?: ConnectionLimits;
 }
 
 export interface Board {
@@ -18,6 +30,10 @@ export interface Board {
 
 /** How long requests under way may take once the listener closes. */
 const CLOSE_MS = 2000;
+/** Of the head of a request. */
+const MOST_HEADER_BYTES = 16_384;
+/** How often connections are looked at that take too long. */
+const LOOK_EVERY_MS = 1_000;
 
 export async function startBoard(options: BoardOptions): Promise<Board> {
   const server = await listen(options);
@@ -53,17 +69,49 @@ function answering(options: BoardOptions): RequestListener {
 }
 
 function listen(options: BoardOptions): Promise<Server> {
-  const { host, port, log } = options;
+  const { host, port, log, limits = LIMITS } = options;
   return new Promise((resolve, reject) => {
-    const server = createServer(answering(options));
-    const refuse = (error: NodeJS.ErrnoException) => reject(cannotListen(host, port, error));
-    server.once('error', refuse);
+    const server = createServer({
+      maxHeaderSize: MOST_HEADER_BYTES,
+      connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, limits.headersMs),
+      insecureHTTPParser: false,
+    });
+    const noteAnswering = limitConnections(server, limits);
+    const answer = answering(options);
+    const take = (request: IncomingMessage, response: ServerResponse, begin: () => void) => {
+      noteAnswering(response);
+      // Nothing is read that nobody wanted: what is left of a request goes with its connection.
+      const { socket } = request;
+      response.once('finish', () => request.complete || socket.destroySoon());
+      const refusal = refusalOf(request, options);
+      if (refusal !== null) return refuse(request, response, refusal);
+      begin();
+      answer(request, response);
+    };
+    server.on('request', (request, response) => take(request, response, () => {}));
+    // A client that asks first whether it may send its body is told only once it may.
+    server.on('checkContinue', (request, response) =>
+      take(request, response, () => response.writeContinue()),
+    );
+    const fail = (error: NodeJS.ErrnoException) => reject(cannotListen(host, port, error));
+    server.once('error', fail);
     server.listen(port, host, () => {
-      server.off('error', refuse);
+      server.off('error', fail);
       server.on('error', (error) => log.error({ err: error }, 'the HTTP listener reports an error'));
       resolve(server);
     });
   });
+}
+
+/** A connection whose request has more to come is closed, so that it need not be read. */
+function refuse(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, error, headers }: Refusal,
+): void {
+  const closes = request.complete ? {} : { connection: 'close' };
+  response.writeHead(status, { 'content-type': 'application/json', ...headers, ...closes });
+  response.end(JSON.stringify({ error }));
 }
 
 function cannotListen(host: string, port: number, error: NodeJS.ErrnoException): Fault {

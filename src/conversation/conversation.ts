@@ -5,7 +5,7 @@
  * else.
  */
 import type { Receive } from '../core/channel.js';
-import type { ChatId, PersonaId, RoomId } from '../core/ids.js';
+import type { PersonaId, RoomId } from '../core/ids.js';
 import type { Receipt, Received } from '../core/receipt.js';
 import type { Alarm, Pending } from '../core/route-store.js';
 import { createWindows } from './compaction/windows.js';
@@ -13,9 +13,13 @@ import { consolidateNight } from './consolidation/nights.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
 import { withNews } from './deliver/news.js';
+import { createBudgets } from './purses.js';
 import { createCommandLane } from './receive/command-lane.js';
+import { createPace } from './receive/pace.js';
 import { receive } from './receive/receive.js';
+import { createStrangers } from './receive/strangers.js';
 import { createArbiter } from './rooms/arbiter.js';
+import { createRefusals } from './rooms/refusals.js';
 import { runRoom } from './rooms/room.js';
 import type { RoomServices } from './rooms/room-services.js';
 import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
@@ -58,13 +62,12 @@ export interface InsideEvent {
 
 /** After the deadline, aborted work gets this long to settle. */
 const REST_MS = 2_000;
-/** The longest delay that a Node timer accepts. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const NO_RESULT_IN_TIME = 'Nothing came of this in time, so it is over.';
 
-export function createConversation(given: Services & { deliver: Deliver }): Conversation {
-  const services = { ...given, model: withNews(given.model, given) };
-  const { store, channels, deliver, clock, log, settings } = services;
+export function createConversation(given: Omit<Services, 'budgets'> & { deliver: Deliver }): Conversation {
+  const { store, channels, deliver, clock, log, settings } = given;
+  const model = withNews(given.model, given);
+  const services = { ...given, model, budgets: createBudgets({ store, clock, log, model }, settings.limits) };
   const windowCopies = createWindowCopies(store);
   const windows = createWindows({ ...services, windowCopies });
   const rooms: RoomServices = {
@@ -72,11 +75,13 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
     windows,
     windowCopies,
     arbiter: settings.natural ? createArbiter(services) : null,
+    refusals: createRefusals(services),
   };
   const debounceMs = (channel: string) => channels.get(channel)?.limits.debounceMs ?? settings.debounceMs;
   const scheduler = createScheduler(services, debounceMs, run);
   const commands = createCommandLane({ ...services, windows, scheduler });
-  const strangers = new Set<ChatId>();
+  const strangers = createStrangers({ clock, log });
+  const pace = createPace(settings.limits.messagesPerMinute);
   const alarms = new Map<string, () => void>();
   let stopping = false;
 
@@ -122,7 +127,7 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
         setAlarm({ waitsFor, at: clock.now() + REST_MS });
       });
     };
-    alarms.set(waitsFor, clock.after(Math.min(Math.max(0, at - clock.now()), LONGEST_TIMER_MS), ring));
+    alarms.set(waitsFor, clock.after(Math.max(0, at - clock.now()), ring));
   }
 
   async function idle(channel: string): Promise<void> {
@@ -133,7 +138,12 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
 
   return {
     async receive(batch) {
-      const { posted, turnedAway, choices, albums, ...accepted } = await receive(services, strangers, batch);
+      const { posted, turnedAway, choices, albums, ...accepted } = await receive(
+        { ...services, windows },
+        strangers,
+        pace,
+        batch,
+      );
       for (const chat of posted) deliver.wake(chat);
       wake(accepted, albums);
       await store.durable();
@@ -155,6 +165,7 @@ export function createConversation(given: Services & { deliver: Deliver }): Conv
     async stop(withinMs) {
       stopping = true;
       for (const cancel of alarms.values()) cancel();
+      strangers.stop();
       const enough = new AbortController();
       const deadline = clock.sleep(withinMs, enough.signal);
       const turns = scheduler.stop();

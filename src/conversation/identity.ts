@@ -25,7 +25,7 @@ export function identifyChat(
   channel: string,
   addresses: Addresses,
 ): Promise<Identified> {
-  return identify(services, channel, addresses, [inStore, inFolder]);
+  return identify(services, channel, addresses, BY_ALL);
 }
 
 /** Identifies a person. Records no alias either. */
@@ -35,7 +35,7 @@ export function identifyPerson(
   addresses: Addresses,
 ): Promise<Identified> {
   // This runs for every message, so a person with a single address costs only one alias lookup.
-  const looks = addresses.otherAddress === undefined ? [asAlias] : [inStore, inFolder];
+  const looks = addresses.otherAddress === undefined ? [asAlias] : BY_ALL;
   return identify(services, channel, addresses, looks);
 }
 
@@ -71,6 +71,12 @@ const inFolder: Look = async ({ store, chatFiles, log }, id) => {
   await store.addAlias(id, found);
   return found;
 };
+
+/** Of two forms of somebody new, the one that an operator has let in. */
+const asApproved: Look = async ({ store }, id) =>
+  (await store.standing({ chatId: id, senderId: id })).sender ? id : null;
+
+const BY_ALL: Look[] = [inStore, inFolder, asApproved];
 
 /** Tries each lookup in order, for all of the ids. */
 async function identify(

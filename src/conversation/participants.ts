@@ -19,7 +19,13 @@ export function presentIn(chat: Chat, personas: readonly Pick<Persona, 'id'>[]):
  * themselves, and it stands in the system prompt: it is one short line.
  */
 export function userIn({ kind, title }: Pick<ChatRecord, 'kind' | 'title'>): string | null {
-  const name = cutAt(title.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim(), USER_CHARS);
+  const name = cutAt(
+    title
+      .replaceAll(/\p{Bidi_C}/gu, '')
+      .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+      .trim(),
+    USER_CHARS,
+  );
   return kind === 'direct' && name !== '' ? name : null;
 }
 

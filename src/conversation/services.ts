@@ -4,11 +4,12 @@
  */
 import type { Archives } from '../core/archive.js';
 import type { Media } from '../core/attachments.js';
+import type { Audit } from '../core/audit.js';
 import type { Channel } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log, Metrics } from '../core/log.js';
-import type { Memory } from '../core/memory.js';
+import type { Memory, Tier1By } from '../core/memory.js';
 import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.js';
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
@@ -17,6 +18,7 @@ import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor } from '../core/tool.js';
 import type { AccessRules } from './access.js';
+import type { Budgets, Limits } from './budgets.js';
 
 export interface Services {
   store: Store;
@@ -31,8 +33,12 @@ export interface Services {
   media: Media;
   /** What speaks replies; null: nothing is configured. */
   speech: Speech | null;
+  /** Asked by nobody directly, but through a purse. */
   model: ModelClient;
+  /** What may be used in a day, and the purses through which a model is asked. */
+  budgets: Budgets;
   toolsFor: ToolsFor;
+  audit: Audit;
   settings: Settings;
   /** Who may talk in a channel. */
   rulesFor(channel: string): AccessRules;
@@ -57,6 +63,7 @@ export interface Settings {
   /** The most tokens of an answer, for which room is kept in the model's context window. */
   maxOutputTokens: number;
   maxToolRounds: number;
+  callLimits: CallLimits;
   /** What `/persona model` may choose beside the configured model. */
   choices: readonly ModelChoice[];
   debounceMs: number;
@@ -65,6 +72,7 @@ export interface Settings {
   overheardMessages: number;
   /** What a chat sees of what a persona saves; null: `quiet` in direct chats, `off` in groups. */
   announce: 'off' | 'quiet' | 'full' | null;
+  tier1By: Tier1By;
   /** The tokens that a night's consolidation of memory may use, and what a prompt shows of MEMORY.md; null: there is none. */
   consolidation: { tokens: number; memoryChars: number } | null;
   /** `delivery.max_age_hours` in ms: an answer to a message that waited longer says that it is late. */
@@ -72,6 +80,16 @@ export interface Settings {
   /** Whether a model decides who answers when nobody was named; and the caps on personas talking among themselves. */
   natural: boolean;
   caps: { rounds: number; replies: number };
+  /** What may be used in a day, and how often a person is answered in a minute. */
+  limits: Limits;
+}
+
+/** What a turn may do with tools at once: the keys of `limits`. */
+export interface CallLimits {
+  callsPerAnswer: number;
+  /** For each tool whose calls people see at once. */
+  sendsPerTurn: number;
+  sameCallsPerTurn: number;
 }
 
 /** The tokens available for a request to a persona's model: its window, as known now, minus what is kept for the answer. */

@@ -5,6 +5,9 @@ import type { Post } from './delivery.js';
 import type { ChatId, RoomId } from './ids.js';
 import type { NewCommand } from './receipt.js';
 
+/** Whether somebody may do something; the platform may not say. */
+export type Permission = 'yes' | 'no' | 'unknown';
+
 /** A question that somebody has not answered yet. */
 export interface Question {
   id: number;
@@ -37,11 +40,24 @@ export interface Announcement {
   offer: Offer;
 }
 
+/** What an approved id is: `unknown` where its form does not tell, and nobody has been heard under it yet. */
+export type ApprovedKind = 'sender' | 'group' | 'unknown';
+
+/** Whom a code or an id stands for, before they are approved. */
+export interface Applicant {
+  id: ChatId;
+  kind: ApprovedKind;
+  /** null: nobody has been heard under this id. */
+  name: string | null;
+  approved: boolean;
+  owner: boolean;
+}
+
 export interface Approved {
   id: ChatId;
-  kind: 'sender' | 'group';
+  kind: ApprovedKind;
   owner: boolean;
-  /** The chat in which they are told; null if that is not known. */
+  /** The chat in which they are told; null if that is not known, or there is nothing new to tell. */
   toldIn: ChatId | null;
 }
 
@@ -51,9 +67,21 @@ export interface PairingRequest {
   /** The sender's or the group's id. */
   id: ChatId;
   name: string;
-  expiresAt: number | null;
+  expiresAt: number;
   /** Of a group that is part of another chat (a Discord server): that one. */
   within?: ChatId;
+}
+
+/** An unknown sender, and what bounds the answers to unknown senders of a channel. */
+export interface PairingAsk {
+  channel: string;
+  senderId: ChatId;
+  now: number;
+  /** How often the same sender is answered. */
+  answerEveryMs: number;
+  /** How many codes may be pending at once, and be given within an hour. */
+  most: number;
+  mostPerHour: number;
 }
 
 /** Who may talk, in addition to the configuration. */
@@ -70,37 +98,60 @@ export interface AccessStore {
   /** The open offers in a room to this sender, and to whoever may run their commands; newest first. */
   offers(ask: { room: RoomId; senderId: ChatId; now: number }): Promise<Offer[]>;
   /**
-   * Stores a pairing request of an unknown sender: at most `most` are pending per channel, a sender is answered at most
-   * once per `answerEveryMs`, a code is valid until `expiresAt`. 'asked' when the code was stored, its answer posted and
-   * those told who may let them in (one transaction); 'quiet' otherwise.
+   * Whether an unknown sender is to be given a code: decides as `requestPairing` will, and changes nothing. 'quiet': was
+   * answered lately, or refused; 'full': the channel has given as many as it may.
    */
-  requestPairing(request: {
-    channel: string;
-    senderId: ChatId;
-    name: string;
-    code: string;
+  mayAskToPair(ask: PairingAsk): Promise<'ask' | 'quiet' | 'full'>;
+  /**
+   * Stores a pairing request of an unknown sender, whose code is valid until `expiresAt`. 'asked' when the code was
+   * stored, its answer posted and those told who may let them in (one transaction).
+   */
+  requestPairing(
+    request: PairingAsk & {
+      name: string;
+      code: string;
+      expiresAt: number;
+      answer: Post;
+      /** Left out: nobody is told. */
+      announcements?: Announcement[];
+    },
+  ): Promise<'asked' | 'quiet' | 'full'>;
+  /**
+   * The bot was mentioned in an unlisted group, which then waits for `keepMs`, one of the `most` of its channel that were
+   * mentioned last. True when it did not wait before, so that it is logged once.
+   */
+  noteGroup(group: {
+    chatId: ChatId;
+    within?: ChatId;
+    title: string;
     now: number;
-    expiresAt: number;
-    answerEveryMs: number;
+    keepMs: number;
     most: number;
-    answer: Post;
-    /** Left out: nobody is told. */
-    announcements?: Announcement[];
-  }): Promise<'asked' | 'quiet'>;
-  /** The bot was mentioned in an unlisted group. True the first time, so that it is logged once. */
-  noteGroup(group: { chatId: ChatId; within?: ChatId; title: string; now: number }): Promise<boolean>;
+  }): Promise<boolean>;
   /** Pending requests, oldest first, without expired ones, and without groups of which the whole was approved. */
   waiting(now: number): Promise<PairingRequest[]>;
   /**
-   * Approves a code, the id of a pending group, or the id of any chat. A sender is told with `member` or `owner`; the
-   * first sender ever approved becomes owner, unless `asMember`. null when the code is unknown or expired.
+   * Whom a code, or the id of a chat or a person, stands for. `looksLike`: what the id's form tells, which counts where
+   * nothing is known of it; null for no form that there is. null when a code is unknown or expired.
+   */
+  applicant(ask: {
+    codeOrId: string;
+    looksLike: ApprovedKind | null;
+    now: number;
+  }): Promise<Applicant | null>;
+  /**
+   * Approves whom `applicant` finds, and tells a sender with `member` or `owner` if that is news. Only `asOwner` makes an
+   * owner, and only of a sender; without it, whoever is one already stays one.
    */
   approve(ask: {
     codeOrId: string;
+    looksLike: ApprovedKind | null;
+    asOwner: boolean;
     now: number;
     told: { member: Part; owner: Part };
-    asMember?: true;
   }): Promise<Approved | null>;
+  /** Those who were approved as owners. */
+  owners(): Promise<ChatId[]>;
   /**
    * Ends the request with this code; the sender is not answered again before `quietUntil`. Their name; null when the
    * code is unknown or expired.
@@ -108,7 +159,7 @@ export interface AccessStore {
   refuse(ask: { code: string; now: number; quietUntil: number }): Promise<string | null>;
   /** The direct chats of these people, and of those who were approved as owners. */
   ownerChats(listed: ChatId[]): Promise<ChatRecord[]>;
-  /** Revokes an approval or a request. False if there was none. */
+  /** Revokes an approval or a request, by whichever of a chat's ids. False if there was none. */
   revoke(id: ChatId): Promise<boolean>;
 }
 

@@ -50,6 +50,8 @@ export interface Archives {
   remove(chatId: ChatId, file: string): Promise<void>;
   /** The archives of one persona in one chat, oldest first. Other files are ignored. */
   list(chatId: ChatId, personaId: PersonaId): Promise<ArchiveFile[]>;
+  /** One of them; null if there is no archive of this name. */
+  find(chatId: ChatId, file: string): Promise<ArchiveFile | null>;
   /** The path as shown to people: relative where that is shorter. */
   shownPath(chatId: ChatId, file: string): string;
 }

@@ -191,6 +191,8 @@ export interface Webhook {
   path: string;
   /** The header that carries the call's secret. */
   secretHeader: string;
+  /** Whether a call with this secret may be read at all. Takes the same time for every wrong one. */
+  admits(secret: string | null): boolean;
   /** Handles one call if the secret is right. Resolves to the HTTP status of the response. */
   handle(body: unknown, secret: string | null): Promise<number>;
 }

@@ -16,21 +16,33 @@ export interface Clock {
  */
 export const OVER = 'over';
 
+/** Node's timers hold no more than this, 24.8 days, and fire at once when given more. The clock waits longer in pieces. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: Date.now,
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (ms <= 0 || signal?.aborted) return resolve();
-      const timer = setTimeout(done, ms);
+      const cancel = systemClock.after(ms, done);
       function done() {
-        clearTimeout(timer);
+        cancel();
         signal?.removeEventListener('abort', done);
         resolve();
       }
       signal?.addEventListener('abort', done, { once: true });
     }),
   after(ms, act) {
-    const timer = setTimeout(act, ms);
+    let left = ms;
+    const wait = () => {
+      const piece = Math.min(left, LONGEST_TIMER_MS);
+      left -= piece;
+      return setTimeout(left > 0 ? again : act, piece);
+    };
+    const again = () => {
+      timer = wait();
+    };
+    let timer = wait();
     return () => clearTimeout(timer);
   },
 };

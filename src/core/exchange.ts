@@ -2,7 +2,7 @@
  * An exchange: what follows a human message in a chat of several personas. Everybody it addresses speaks in turn, then
  * those they address, in further rounds, until nobody is addressed or the caps are reached.
  */
-import type { PersonaId } from './ids.js';
+import type { ChatId, PersonaId } from './ids.js';
 
 export interface Exchange {
   /** What was said in it, oldest first: message ids and the persona who spoke, null for people. */
@@ -17,4 +17,6 @@ export interface Exchange {
   replies: number;
   /** Everybody who was addressed in it: they hear what is said even if they are not present. */
   party: PersonaId[];
+  /** The person whose words it follows; left out if there is none. */
+  personId?: ChatId;
 }

@@ -29,7 +29,8 @@ export type CounterName =
   | 'archives_total'
   | 'embedding_jobs_total'
   | 'embedding_replies_total'
-  | 'voice_notes_total';
+  | 'voice_notes_total'
+  | 'limited_total';
 
 export type HistogramName =
   | 'turn_seconds'

@@ -62,6 +62,8 @@ export interface MemoryHistoryStore extends VersionKeeper {
   spokeSince(since: number): Promise<Spoke[]>;
   /** The messages that a turn answered; empty for an unknown turn. */
   turnMessages(turnId: string): Promise<StoredMessage[]>;
+  /** The messages with these ids, oldest first; unknown ones are left out. */
+  messages(ids: number[]): Promise<StoredMessage[]>;
   /** null before the first answer and after a reset. */
   promptMemory(room: RoomId, personaId: PersonaId): Promise<PromptMemory | null>;
 

@@ -8,6 +8,9 @@ import type { Phrase } from './phrase.js';
 
 export type Tier = 1 | 2 | 3;
 
+/** On whose word tier 1 changes: of anyone, of whoever may change things in the chat, or of owners. */
+export type Tier1By = 'anyone' | 'administrators' | 'owners';
+
 /** Identifies one MEMORY.md. */
 export interface MemoryOwner {
   chatId: ChatId;
@@ -25,13 +28,15 @@ export interface MemorySnapshot {
   seen: Record<Tier, SeenTier>;
 }
 
-/** How much of memory a prompt shows, in characters. */
+/** How much of memory a prompt shows, in characters, and how much of it a model may write. */
 export interface MemoryBudgets {
   longTermMaxChars: number;
   /** How many days of the daily log are shown. */
   dailyFiles: number;
   dailyPerDayMaxChars: number;
   dailyMaxChars: number;
+  /** What a model may write into one tier, in bytes of UTF-8. A file that an operator made larger is used as it is. */
+  tierBytes: number;
 }
 
 export type TierWrite =

@@ -153,13 +153,27 @@ export interface InboundMove {
   to: Address;
 }
 
+/**
+ * A thread turned out to have other members than its chat, so that it is a chat of its own; what is stored of it as a
+ * thread is not to be seen in the chat.
+ */
+export interface InboundApart {
+  kind: 'apart';
+  /** The chat that it counted to. */
+  from: Address;
+  threadId: string;
+  /** The chat that it is. */
+  to: Address;
+}
+
 export type InboundEvent =
   | InboundMessage
   | InboundEdit
   | InboundDeletion
   | InboundReaction
   | InboundChoice
-  | InboundMove;
+  | InboundMove
+  | InboundApart;
 
 /** What the platform delivered at once. Stored in one transaction, together with its cursor. */
 export interface InboundBatch {

@@ -75,6 +75,14 @@ export interface Usage {
   cachedTokens?: number;
   /** How many it wrote into its cache, where that costs more. */
   cacheWriteTokens?: number;
+  /** In millionths of the money in which prices are given; left out where no price is known. */
+  cost?: number;
+}
+
+/** What a model costs, per million tokens, in whatever money the operator thinks in. */
+export interface Prices {
+  input: number;
+  output: number;
 }
 
 /**
@@ -108,9 +116,11 @@ export type ModelEvent =
       cut?: true;
       echo?: Echo;
       notices?: Notice[];
+      /** Of the server and the model that answered; left out where none are known. */
+      prices?: Prices;
     }
-  /** Ends a failed stream, after all retries and fallbacks of the client. */
-  | { kind: 'failed'; fault: Fault; notices?: Notice[] };
+  /** Ends a failed stream, after all retries and fallbacks of the client. `prices`: of whoever was asked last. */
+  | { kind: 'failed'; fault: Fault; notices?: Notice[]; prices?: Prices };
 
 /**
  * Must end with exactly one `done` or `failed`, must never throw, and must stop soon after the signal aborts (the last

@@ -1,6 +1,7 @@
 /** Formats recalled pieces as lines for a model: in a turn's prompt and in answers of `search_memory`. */
 import { cutAt } from './cut.js';
 import type { Zone } from './dates.js';
+import { looksLike } from './likeness.js';
 import type { Recalled } from './recall.js';
 
 /** Limits one line, so that it cannot fill the whole answer. */
@@ -13,14 +14,22 @@ export function recalledLine({ text, at, source }: Recalled, zone: Zone): string
   const when = at === null ? '' : `${zone.time(at)}, `;
   switch (source.kind) {
     case 'message':
-      return `- ${when}${source.own ? 'you' : oneLine(source.author)}: ${words}`;
+      return `- ${when}${source.own ? OWN : authorIn(source.author)}: ${words}`;
     case 'archive':
-      return `- ${when}${oneLine(source.author)}: ${words} (${source.file})`;
+      return `- ${when}${authorIn(source.author)}: ${words} (${source.file})`;
     case 'file':
       return `- ${words} (${source.file}${source.tier === null ? '' : `, tier ${source.tier}`})`;
   }
 }
 
+const OWN = 'you';
+
+/** A name ends at the colon; nobody else is called as the persona is here, whatever they call themselves. */
+function authorIn(name: string): string {
+  const line = oneLine(name.replaceAll(':', ' '));
+  return looksLike(line, OWN) ? `somebody called “${line}”` : line;
+}
+
 function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, ' ').trim();
+  return text.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim();
 }

@@ -130,7 +130,9 @@ export type Receipt =
       sign: string;
       sentAt: number;
     }
-  | { kind: 'moved'; chatId: ChatId; address: Address };
+  | { kind: 'moved'; chatId: ChatId; address: Address }
+  /** The room is closed: every persona forgets it, and nothing in it waits any more. Ignored if it is unknown. */
+  | { kind: 'apart'; room: RoomId };
 
 /** Where and by whom something was said. */
 export interface Origin {

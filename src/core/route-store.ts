@@ -133,6 +133,7 @@ export interface RouteStore {
     exchange: Exchange | null;
     /** Whether all new messages are from bots: such turns are counted. Left out: there are no new messages. */
     forBots?: boolean;
+    /** What it cost to decide who speaks. */
     spent?: Spent;
   }): Promise<Claim | null>;
   /** As `begin`, but nothing is answered: `noted` are done. A claim on the room is released. */
@@ -199,6 +200,8 @@ export interface RouteStore {
     deliveries: NewDelivery[];
     send: Attempt | null;
     usage: Usage | null;
+    /** The person to whom the usage is charged beside the persona; left out: nobody. */
+    personId?: ChatId;
     /** The size of its last request, if a server counted it. */
     measured: Measured | null;
     /** The memory it was given; kept until the next answer. null: unchanged. */
@@ -300,9 +303,10 @@ export interface Claimed {
   batch: StoredMessage[];
 }
 
-/** What it cost to decide who speaks, and the persona to which it is charged. */
+/** What was used, and to whom it is charged: a persona, and the person whose words led to it (left out: nobody's). */
 export interface Spent {
   personaId: PersonaId;
+  personId?: ChatId;
   usage: Usage;
 }
 

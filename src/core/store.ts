@@ -11,20 +11,34 @@ import type { MemoryHistoryStore } from './memory-history.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { RecallFeed } from './recall.js';
-import type { RouteStore } from './route-store.js';
+import type { RouteStore, Spent } from './route-store.js';
 import type { ViewStore } from './view.js';
 
+/** What was used: tokens read and written, and their cost as in `Usage`. */
+export interface Amount {
+  tokens: number;
+  cost: number;
+}
+
+/** What was used is summed by day: the date of the zone with which the store was opened. */
 export interface UsageStore {
-  /** A chat's totals since a time, by persona. */
+  /** A chat's totals since the day of a time, by persona. */
   usage(chatId: ChatId, since: number): Promise<{ personaId: PersonaId; turns: number; usage: Usage }[]>;
-  /** Adds what was used outside of turns, flushes and summaries. */
-  spend(spent: { room: RoomId; personaId: PersonaId; usage: Usage; now: number }): Promise<void>;
+  /** Adds what was used outside of turns, flushes and summaries, or could not be stored with them. */
+  spend(spent: Spent & { room: RoomId; now: number }): Promise<void>;
+  /** What was used on the day of `now`: in a chat by each persona, by a person in all chats (null: nobody), by all. */
+  spentOn(ask: {
+    chatId: ChatId;
+    personId: ChatId | null;
+    now: number;
+  }): Promise<{ personas: ReadonlyMap<PersonaId, Amount>; person: Amount; all: Amount }>;
 }
 
 /** Small values that outlive a restart: the hash of the command set, what a model server rejects. */
 export interface SettingStore {
   setting(key: string): Promise<string | null>;
-  setSetting(key: string, value: string): Promise<void>;
+  /** null removes it. */
+  setSetting(key: string, value: string | null): Promise<void>;
 }
 
 /** What a channel needs when it starts, and values of its own by name (credentials, session keys). */

@@ -1,5 +1,6 @@
 /** The port of tools: what a model can do besides talking. Each call gets a context with everything it may use. */
 import type { ZodType } from 'zod';
+import type { Permission } from './access.js';
 import type { OutgoingFile } from './channel.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { Log } from './log.js';
@@ -12,8 +13,26 @@ export interface Authorisation {
   personaId: PersonaId;
   senderId: ChatId;
   channel: string;
-  /** Chats that may act on any other chat. */
+  /** Chats from which owners may act on any other chat. */
   controlChats: ChatId[];
+  asker: Asker;
+}
+
+/**
+ * Whose words led to a call, and what these people may do: a call does nothing that they could not do by a command. Of
+ * several people the one who may least counts; words from inside the gateway are nobody's. Found out when it is first
+ * asked, and then kept for the turn.
+ */
+export interface Asker {
+  /** Everybody whose words they are; empty if they are nobody's. */
+  senders(): Promise<ChatId[]>;
+  /** Whether all of them are owners; false if the words are nobody's. */
+  isOwner(): Promise<boolean>;
+  /**
+   * Whether each of them may change things in the call's chat, as a group's administrators may; may ask the platform. In
+   * a direct chat that is so whoever's the words are, in a group never if they are nobody's.
+   */
+  mayChange(): Promise<Permission>;
 }
 
 export interface ToolContext {
@@ -119,6 +138,8 @@ export interface Tool<Parameters> {
    * foreign code and needs a person's approval.
    */
   risk: 'low' | 'medium' | 'high';
+  /** Each call is seen by people at once, so a turn may make only a few (`limits.sends_per_turn`). */
+  isSend?: true;
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult | Wait>;
 }
 

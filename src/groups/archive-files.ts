@@ -17,7 +17,7 @@ import { readUnlessUnchanged } from './file-cache.js';
 import { withFrontMatterKey } from './front-matter.js';
 import type { Exclusive } from './locks.js';
 import { archivesOf } from './memory-files.js';
-import { archiveFolder, fromHere } from './paths.js';
+import { archiveFolder, fromHere, isChatId } from './paths.js';
 import { removeLeftOvers } from './temporary-files.js';
 import { fileUpdater } from './update-file.js';
 
@@ -99,6 +99,12 @@ export function createArchives({ groupsDir, zone, exclusive, log }: ArchivesOpti
         if (head?.personaId === personaId) found.push({ file, ...head });
       }
       return found;
+    },
+
+    async find(chatId, file) {
+      if (!isChatId(chatId) || parseArchiveName(file) === null) return null;
+      const head = await headOf(pathOf(chatId, file));
+      return head && { file, ...head };
     },
 
     shownPath: (chatId, file) => fromHere(pathOf(chatId, file)),

@@ -30,9 +30,12 @@ export function datesIn(fileNames: string[]): string[] {
     .reverse();
 }
 
+/** A line that looks like the heading of a day, which the text of a day must not hold. */
+const FORGED_DAY = /^(?=[^\S\n]*--- \d{4}-\d{2}-\d{2} ---[^\S\n]*$)/gm;
+
 /** The days as included in a prompt. `maxChars` includes headings and the markers of single days. */
 export function digest(days: Day[], maxChars: number): string {
-  const blocks = days.map(({ date, text }) => `--- ${date} ---\n${text}`);
+  const blocks = days.map(({ date, text }) => `--- ${date} ---\n${text.replace(FORGED_DAY, '\\')}`);
   return cut(blocks.join('\n\n'), maxChars, 'daily-max-chars').text;
 }
 

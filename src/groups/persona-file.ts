@@ -102,7 +102,9 @@ function isText(value: unknown): value is string | number {
 }
 
 function oneLine(value: string | number): string {
-  return String(value).replace(/\s+/g, ' ').trim();
+  return String(value)
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
 }
 
 /** A file that states only a name and leaves the rest to the library. */

@@ -7,6 +7,7 @@ import { namesIn, readIfThere, readOr } from './file-access.js';
 import { readUnlessUnchanged } from './file-cache.js';
 import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
+import { lookalikesAmong } from './persona-names.js';
 import { isPersonaId, slug } from './slug.js';
 
 export function personaReader(groupsDir: string, log: Log) {
@@ -20,6 +21,9 @@ export function personaReader(groupsDir: string, log: Log) {
     (await namesIn(folder)).filter((id) => id !== DEFAULT_PERSONA && isPersonaId(id)).sort(),
   );
 
+  /** What the personas of a chat were called when they were last compared. */
+  const compared = new Map<ChatId, string>();
+
   return { list, get, find, library, asInLibrary };
 
   async function list(chatId: ChatId): Promise<Persona[]> {
@@ -28,7 +32,19 @@ export function personaReader(groupsDir: string, log: Log) {
       const persona = await get(chatId, id);
       if (persona !== null) found.push(persona);
     }
+    warnOfLookalikes(chatId, found);
     return found;
+  }
+
+  /** Whoever makes the files by hand may call two personas alike; people and models will mistake them. */
+  function warnOfLookalikes(chatId: ChatId, personas: Persona[]): void {
+    const called = JSON.stringify(personas.map(({ id, name, aliases }) => [id, name, ...aliases]));
+    if (compared.get(chatId) === called) return;
+    compared.set(chatId, called);
+    for (const pair of lookalikesAmong(personas)) {
+      const message = 'two personas of a chat can be taken for one another; give one another name or aliases';
+      log.warn({ chat: chatId, personas: pair }, message);
+    }
   }
 
   async function get(chatId: ChatId, personaId: PersonaId): Promise<Persona | null> {

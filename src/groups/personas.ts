@@ -11,8 +11,9 @@ import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
 import { codeOf, isMissing, namesIn, unavailable } from './file-access.js';
 import { personaFolder } from './paths.js';
 import { freshPersonaFile, inherit, NO_FILE, withModel } from './persona-file.js';
+import { faultOf, lookalike, quoted, typedName } from './persona-names.js';
 import { personaReader } from './persona-reader.js';
-import { isPersonaId, isReserved, slug } from './slug.js';
+import { isPersonaId, slug } from './slug.js';
 import { NEW_MEMORY } from './tiers.js';
 import { fileUpdater } from './update-file.js';
 
@@ -20,6 +21,8 @@ export interface PersonasOptions {
   groupsDir: string;
   log: Log;
   clock: Pick<Clock, 'now'>;
+  /** How many a chat may have when another is asked for; left out: any number. */
+  mostInChat?: number;
 }
 
 /** The prefix of a PERSONA.md that was moved aside. */
@@ -27,7 +30,7 @@ const DELETED = 'PERSONA.deleted-';
 
 type Outcome = { ok: true; persona: Persona } | PersonaRefusal;
 
-export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Personas {
+export function createPersonas({ groupsDir, log, clock, mostInChat }: PersonasOptions): Personas {
   const update = fileUpdater();
   const { list, get, find, library, asInLibrary } = personaReader(groupsDir, log);
 
@@ -52,23 +55,33 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
     return made;
   }
 
-  async function create(chatId: ChatId, name: string, from: string | null): Promise<Outcome> {
+  async function create(chatId: ChatId, typed: string, from: string | null): Promise<Outcome> {
+    const name = typedName(typed);
+    const fault = faultOf(name);
+    if (fault !== null) return refuse(fault);
     const id = slug(name);
-    if (id === '') {
-      return refuse(
-        `${quoted(name)} has no letter or digit to name a persona by; please choose another name.`,
-      );
-    }
-    if (isReserved(id)) return refuse(`"${id}" is the name of a folder of mine; please choose another name.`);
     const source = from === null ? null : slug(from);
     if (source !== null && !(await library()).includes(source)) return notInLibrary(from ?? '');
-
-    const file = () => freshPersonaFile(oneLine(name), source);
-    if (id === DEFAULT_PERSONA || !(await writeIfMissing(fileOf(chatId, id, 'PERSONA.md'), file))) {
-      return refuse(`There is a persona named "${id}" here already; please choose another name.`);
+    const here = await list(chatId);
+    if (here.some((persona) => persona.id === id)) return taken(id);
+    const alike = lookalike(name, here) ?? lookalike(name, await othersInLibrary(id));
+    if (alike !== null) {
+      return refuse(`${quoted(name)} reads like the name ${quoted(alike)}; please choose another name.`);
     }
+    if (mostInChat !== undefined && here.length >= mostInChat) {
+      return refuse(
+        `There are ${here.length} personas here, which is as many as a chat may have; /persona delete NAME makes room.`,
+      );
+    }
+    const file = () => freshPersonaFile(name, source);
+    if (!(await writeIfMissing(fileOf(chatId, id, 'PERSONA.md'), file))) return taken(id);
     await ensure(chatId, id);
     return accept(chatId, id);
+  }
+
+  /** A new persona may be called as the one of the library that it becomes. */
+  async function othersInLibrary(id: PersonaId): Promise<Persona[]> {
+    return Promise.all((await library()).filter((other) => other !== id).map(asInLibrary));
   }
 
   async function remove(chatId: ChatId, name: string): Promise<Outcome> {
@@ -91,7 +104,7 @@ export function createPersonas({ groupsDir, log, clock }: PersonasOptions): Pers
   async function setModel(chatId: ChatId, name: string, model: string): Promise<Outcome> {
     const persona = await find(chatId, name);
     if (persona === null) return unknown(name);
-    const wanted = oneLine(model);
+    const wanted = typedName(model);
     if (wanted === '') return refuse('Please name the model, too.');
 
     let editable = false;
@@ -154,15 +167,10 @@ function refuse(reason: string): PersonaRefusal {
   return { ok: false, reason };
 }
 
+function taken(id: PersonaId): PersonaRefusal {
+  return refuse(`There is a persona named "${id}" here already; please choose another name.`);
+}
+
 function unknown(name: string): PersonaRefusal {
   return refuse(`There is no persona named ${quoted(name)} here; /persona lists those there are.`);
-}
-
-function oneLine(text: string): string {
-  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
-}
-
-function quoted(text: string): string {
-  const characters = Array.from(oneLine(text));
-  return `"${characters.slice(0, 60).join('')}${characters.length > 60 ? '…' : ''}"`;
 }

@@ -11,9 +11,14 @@ export type Prepared = { kind: 'image'; image: ModelImage } | { kind: 'unreadabl
 
 type SharpFactory = (bytes: Buffer, options: SharpOptions) => Sharp;
 
-const MOST_BYTES = 4_000_000;
+/** What is larger is made lighter: ten of them go with a request, each a third larger there, and in memory twice. */
+const MOST_BYTES = 1_000_000;
+/** Without the library nothing can be made lighter; more than this no model takes. */
+const MOST_BYTES_UNCHANGED = 4_000_000;
 const LONGEST_SIDE = 2_048;
 const QUALITY = 85;
+/** For what is nothing but noise: no photograph needs them. */
+const LOWER_QUALITIES = [60, 30];
 
 const MILLION = 1_000_000;
 /**
@@ -42,7 +47,7 @@ export async function decode(sharp: SharpFactory, bytes: Buffer, type: string): 
 /** Where the library cannot be loaded. */
 export function unchanged(bytes: Buffer, type: string): Prepared {
   if (!isModelType(type)) return unreadable(`${type} cannot be made into another form without sharp`);
-  if (bytes.length > MOST_BYTES) {
+  if (bytes.length > MOST_BYTES_UNCHANGED) {
     return unreadable('it is too large to be shown, and cannot be made smaller without sharp');
   }
   return { kind: 'image', image: { mimeType: type, bytes } };
@@ -60,12 +65,15 @@ async function prepared(sharp: SharpFactory, bytes: Buffer, type: string): Promi
     await open().raw().toBuffer();
     return { mimeType: type, bytes };
   }
-  const jpeg = await open()
-    .autoOrient()
-    .resize({ width: LONGEST_SIDE, height: LONGEST_SIDE, fit: 'inside', withoutEnlargement: true })
-    .flatten({ background: '#ffffff' })
-    .jpeg({ quality: QUALITY })
-    .toBuffer();
+  const asJpeg = (quality: number) =>
+    open()
+      .autoOrient()
+      .resize({ width: LONGEST_SIDE, height: LONGEST_SIDE, fit: 'inside', withoutEnlargement: true })
+      .flatten({ background: '#ffffff' })
+      .jpeg({ quality })
+      .toBuffer();
+  let jpeg = await asJpeg(QUALITY);
+  for (const lower of LOWER_QUALITIES) if (jpeg.length > MOST_BYTES) jpeg = await asJpeg(lower);
   return { mimeType: 'image/jpeg', bytes: jpeg };
 }
 

@@ -1,17 +1,23 @@
 /** Files that came with messages: how they read in words, are taken in time, and go to a model. Between steps 2 and 4. */
 import type { Media, TakeAsk, Taken } from '../core/attachments.js';
 import type { StoredAttachment } from '../core/media.js';
+import { createByteGate } from './byte-gate.js';
 import { createModelImages } from './model-images.js';
 import { type TakeOptions, takeOne } from './take.js';
 import { textWithAttachments } from './words.js';
 
+const MOST_BYTES_AT_ONCE = 48_000_000;
+
 export interface MediaOptions extends TakeOptions {
+  /** Hears how much memory large files gave back. */
+  freed(bytes: number): void;
   /** How long all files of a message may take together; a minute. */
   deadlineMs?: number;
 }
 
 export function createMedia(options: MediaOptions): Media {
-  const { transcriber, clock, deadlineMs = 60_000 } = options;
+  const { transcriber, clock, freed, deadlineMs = 60_000 } = options;
+  const gate = createByteGate(MOST_BYTES_AT_ONCE, freed);
 
   const isWaiting = ({ outcome }: StoredAttachment) => outcome === undefined;
   const mayAddress = (attachments: StoredAttachment[]) =>
@@ -31,7 +37,11 @@ export function createMedia(options: MediaOptions): Media {
         const isAsked = ask.only === undefined || (attachment.kind === ask.only && !attachment.ofReply);
         const wanted = isAsked && isWaiting(attachment);
         const taken = wanted
-          ? await takeOne(options, attachment, { chatId: ask.chatId, fetch: ask.fetch, signal: over.signal })
+          ? await takeOne(options, gate, attachment, {
+              chatId: ask.chatId,
+              fetch: ask.fetch,
+              signal: over.signal,
+            })
           : { attachment, notice: null };
         attachments.push(taken.attachment);
         // Of somebody else's file, the persona itself says what came of it.

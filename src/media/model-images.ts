@@ -8,7 +8,7 @@ import type { MediaFiles, StoredAttachment } from '../core/media.js';
 import type { ModelImage } from '../core/model.js';
 import type { Images } from './images.js';
 
-const MOST_BYTES_IN_MEMORY = 16_000_000;
+const MOST_BYTES_IN_MEMORY = 8_000_000;
 
 export function createModelImages(files: MediaFiles, images: Images, log: Log) {
   /** By file; what was asked for last stands last. */

@@ -10,6 +10,7 @@ import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { MediaFiles, StoredAttachment, Transcriber } from '../core/media.js';
 import type { Attachment } from '../core/message.js';
+import { type ByteGate, SMALL_BYTES } from './byte-gate.js';
 import { readDocument } from './documents.js';
 import type { Images } from './images.js';
 import {
@@ -67,11 +68,39 @@ const MOST_TRANSCRIBED_BYTES = 25_000_000;
 const MOST_TRANSCRIPT_CHARS = 20_000;
 
 /** Never throws, and ends soon after the signal aborts. */
-export async function takeOne(options: TakeOptions, file: StoredAttachment, ask: TakeOne): Promise<TakenOne> {
-  const { files, transcriber, maxBytes, log } = options;
+export async function takeOne(
+  options: TakeOptions,
+  gate: ByteGate,
+  file: StoredAttachment,
+  ask: TakeOne,
+): Promise<TakenOne> {
+  const { transcriber, maxBytes } = options;
   if (file.kind === 'voice' && transcriber === null) return refused(file, NO_TRANSCRIBER);
   if (file.bytes !== null && file.bytes > maxBytes) return refused(file, tooLarge(maxBytes));
-  const bytes = await fetchOne(options, file, ask);
+  const most = Math.min(maxBytes, Math.max(file.bytes ?? maxBytes, SMALL_BYTES));
+  const leave = await gate.enter(most, ask.signal);
+  if (leave === null) return refused(file, LATE);
+  try {
+    const taken = await fetchAndKeep(options, file, most, ask);
+    if (taken !== 'more') return taken;
+  } finally {
+    leave();
+  }
+  if (most === maxBytes) return refused(file, tooLarge(maxBytes));
+  // Its sender said how large it is, and that was not so.
+  return takeOne(options, gate, { ...file, bytes: null }, ask);
+}
+
+/** `more`: it is larger than `most`. */
+async function fetchAndKeep(
+  options: TakeOptions,
+  file: StoredAttachment,
+  most: number,
+  ask: TakeOne,
+): Promise<TakenOne | 'more'> {
+  const { files, log } = options;
+  const bytes = await fetchOne(options, file, most, ask);
+  if (bytes === 'more') return bytes;
   if (!Buffer.isBuffer(bytes)) return refused(file, bytes);
 
   const attachment = { ...file, bytes: bytes.length };
@@ -95,19 +124,20 @@ export async function takeOne(options: TakeOptions, file: StoredAttachment, ask:
 async function fetchOne(
   options: TakeOptions,
   file: StoredAttachment,
+  most: number,
   ask: TakeOne,
-): Promise<Buffer | Refusal> {
+): Promise<Buffer | Refusal | 'more'> {
   const { fetch, signal, chatId } = ask;
-  const { maxBytes, clock, log } = options;
+  const { clock, log } = options;
   if (fetch === undefined) return NO_FETCHING;
   const { outcome: _none, ...attachment } = file;
-  const get = async () => fetch(attachment, { maxBytes, signal });
+  const get = async () => fetch(attachment, { maxBytes: most, signal });
   for (let tries = 1; ; tries++) {
     const fetched = await orAborted(get(), signal).catch(
       (error): FetchResult => ({ kind: 'unreachable', reason: describe(error) }),
     );
-    if (fetched?.kind === 'fetched' && fetched.bytes.length <= maxBytes) return fetched.bytes;
-    if (fetched?.kind === 'fetched' || fetched?.kind === 'too large') return tooLarge(maxBytes);
+    if (fetched?.kind === 'fetched' && fetched.bytes.length <= most) return fetched.bytes;
+    if (fetched?.kind === 'fetched' || fetched?.kind === 'too large') return 'more';
     const reason = fetched?.reason ?? 'there was no answer in time';
     log.warn(
       { chat: chatId, kind: file.kind, reason },

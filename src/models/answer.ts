@@ -42,6 +42,9 @@ interface PartialCall {
   besides: Record<string, unknown>;
 }
 
+/** What a call takes that has neither a name nor arguments. */
+const CALL_BYTES = 50;
+
 export function createAnswer(): AnswerReader {
   let text = '';
   let usage: Usage | null = null;
@@ -65,9 +68,11 @@ export function createAnswer(): AnswerReader {
     if (call === undefined || beginsAnother(call, { id, name, args, index })) {
       call = { id: '', name: '', arguments: '', besides: {} };
       calls.push(call);
+      bytes += CALL_BYTES;
       if (index !== null) byIndex.set(index, call);
     }
-    bytes += Buffer.byteLength(args);
+    bytes += Buffer.byteLength(args) + bytesOf(besidesOf(piece));
+    if (call.name !== name) bytes += Buffer.byteLength(name);
     if (call.id === '') call.id = id;
     if (call.name !== name) call.name += name;
     call.arguments = whole ? args : call.arguments + args;
@@ -119,7 +124,20 @@ export function createAnswer(): AnswerReader {
   };
 }
 
-/** Calls are counted by their arguments. */
+/** What comes along with a call. */
+function besidesOf({
+  index,
+  id,
+  type,
+  function: _,
+  name,
+  arguments: __,
+  ...besides
+}: Record<string, unknown>) {
+  return besides;
+}
+
+/** Calls are counted for themselves. */
 function bytesOf({ tool_calls: _, ...fields }: Record<string, unknown>): number {
   let sum = 0;
   for (const value of Object.values(fields)) {

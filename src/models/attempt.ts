@@ -5,6 +5,7 @@
 import type { Clock } from '../core/clock.js';
 import type { ModelEvent } from '../core/model.js';
 import type { Answer, AnswerReader } from './answer.js';
+import type { Body } from './body.js';
 import { chunksOf } from './chunks.js';
 import { failureOf } from './finish.js';
 import { continued, continuedSoFar } from './further.js';
@@ -24,7 +25,7 @@ const GROWTH = 1.01;
 
 export async function* attempt(ask: {
   post: Post;
-  body: string;
+  body: Body;
   /** Reads what comes; a new one for each attempt. */
   answer: AnswerReader;
   /** Ids of the calls in the request; looked up only where the answer has calls. */

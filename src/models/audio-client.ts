@@ -1,5 +1,6 @@
 /** The client of an OpenAI-compatible server for sound: transcription, and speech. */
 import type OpenAI from 'openai';
+import { LONGEST_TIMER_MS } from '../core/clock.js';
 
 export interface AudioServer {
   baseUrl: string;
@@ -15,7 +16,7 @@ const RETRIES = 1;
 /** The package is loaded with the first voice note. `timeout` in ms; left out: the package's own. */
 export function createAudioClient(
   { baseUrl, apiKey }: AudioServer,
-  limits: { timeout?: number } = {},
+  { timeout }: { timeout?: number } = {},
 ): () => Promise<OpenAI> {
   let loading: Promise<OpenAI> | undefined;
   return () => {
@@ -30,7 +31,8 @@ export function createAudioClient(
           organization: null,
           project: null,
           maxRetries: RETRIES,
-          ...limits,
+          // It sets a timer of Node's own.
+          ...(timeout === undefined ? {} : { timeout: Math.min(timeout, LONGEST_TIMER_MS) }),
         }),
     );
     return loading;

@@ -1,7 +1,7 @@
 /** Step 5: several model servers as one. When one fails, after its own retries, the next is asked. */
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import type { ModelClient, ModelEvent, ModelRequest, Notice } from '../core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices } from '../core/model.js';
 
 /**
  * Asks them in order. A persona's own choice of model only goes to the first server: a fallback has a model of its own.
@@ -17,6 +17,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
     const { model: _, ...withoutModel } = request;
     const faults: Fault[] = [];
     const notices: Notice[] = [];
+    let prices: Prices | undefined;
     const told = (event: { notices?: Notice[] }) => {
       const all = [...notices, ...(event.notices ?? [])];
       return all.length > 0 ? { notices: all } : {};
@@ -39,6 +40,7 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
           return;
         }
         faults.push(event.fault);
+        prices = event.prices;
         if (event.fault.code === 'context_too_long') answering = client;
         notices.push(...(event.notices ?? []));
       }
@@ -49,7 +51,12 @@ export function withFallbacks(first: ModelClient, fallbacks: ModelClient[], log:
     }
     const message = faults.map((fault) => fault.message).join(' Then: ');
     const [most] = [...faults.filter(({ code }) => code === 'context_too_long'), ...faults];
-    yield { kind: 'failed', fault: new Fault(most?.code ?? 'internal', message), ...told({}) };
+    yield {
+      kind: 'failed',
+      fault: new Fault(most?.code ?? 'internal', message),
+      ...(prices && { prices }),
+      ...told({}),
+    };
   }
 
   return {

@@ -4,20 +4,23 @@
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import type { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { describe } from '../core/errors.js';
+import { type Body, byteLengthOf, piecesOf } from './body.js';
 import { parse } from './json.js';
 import { errorBody, retryAfter, ServerError } from './server-error.js';
 
 /** Shorter than the five seconds for which common servers keep an unused connection. */
 const IDLE_MS = 4_000;
+/** Some servers repeat the whole request in it; of what is longer nothing is read, and the connection is closed. */
+const MOST_ERROR_CHARS = 8_000_000;
 
 /**
  * Sends the body, JSON, and resolves with the open response once its status says success. Never retries. Throws
  * ServerError, whose words name neither headers nor key.
  */
-export type Post = (body: string, signal: AbortSignal) => Promise<Readable>;
+export type Post = (body: Body, signal: AbortSignal) => Promise<Readable>;
 
 export function createPost(
   server: { baseUrl: string; apiKey: string | null; headers?: Record<string, string> | undefined },
@@ -39,9 +42,9 @@ export function createPost(
   for (const [name, value] of Object.entries(server.headers ?? {})) headers[name.toLowerCase()] = value;
 
   /** Resolves when the head of the response is there. Rejects with Node's own errors. */
-  const send = (body: string, signal: AbortSignal) =>
+  const send = (body: Body, signal: AbortSignal) =>
     new Promise<IncomingMessage>((resolve, reject) => {
-      const length = { 'content-length': Buffer.byteLength(body) };
+      const length = { 'content-length': byteLengthOf(body) };
       const sent = request({ ...options, headers: { ...headers, ...length } }, (response) => {
         // Whoever reads gets the error too; without a listener, one that nobody reads would end the process.
         response.on('error', () => {});
@@ -53,7 +56,9 @@ export function createPost(
       sent.once('close', () => signal.removeEventListener('abort', hangUp));
       if (signal.aborted) hangUp();
       // As text: the bytes are freed when they are written, where a buffer would wait for the garbage collector.
-      sent.end(body);
+      if (body.pictures.length === 0) sent.end(body.text);
+      // The request itself tells of what went wrong.
+      else pipeline(Readable.from(piecesOf(body)), sent, () => {});
     });
 
   return async (body, signal) => {
@@ -103,6 +108,9 @@ async function refusal(response: IncomingMessage, status: number, now: number): 
 async function textOf(body: Readable): Promise<string> {
   body.setEncoding('utf8');
   let text = '';
-  for await (const chunk of body) text += chunk;
+  for await (const chunk of body) {
+    text += chunk;
+    if (text.length > MOST_ERROR_CHARS) return '';
+  }
   return text;
 }

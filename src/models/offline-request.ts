@@ -19,7 +19,9 @@ export function situationOf(request: ModelRequest): Situation {
   const { messages } = request;
   const last = messages.findLastIndex((message) => message.role === 'user');
   const results = new Map(
-    messages.flatMap((message) => (message.role === 'tool' ? [[message.callId, message.content]] : [])),
+    messages.flatMap((message) =>
+      message.role === 'tool' ? [[message.callId, unescaped(message.content)]] : [],
+    ),
   );
   const asked = messages[last];
   return {

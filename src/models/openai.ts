@@ -11,6 +11,7 @@ import {
   type ModelEvent,
   type ModelRequest,
   type Notice,
+  type Prices,
 } from '../core/model.js';
 import type { Answer } from './answer.js';
 import { type Asked, createAsker, type ModelServer, type Question, quirkKey } from './ask-server.js';
@@ -45,6 +46,8 @@ export interface OpenAiModelOptions {
   windows: WindowStore;
   /** What the operator set as a model's context window, in tokens; null: nothing. */
   contextTokens: (model: string) => number | null;
+  /** What a model of it costs; null where that is not known. */
+  prices?: (model: string) => Prices | null;
   /** For questions to the server beside the chat. */
   askServer: AskJson;
   /** 0 to 1, to spread retries. */
@@ -85,6 +88,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const shown: Shown = { text: '' };
     const asked = request.model ?? server.name;
+    const prices = options.prices?.(asked) ?? null;
+    const priced = prices && { prices };
     void window.look(asked);
     try {
       const first = yield* ask(asGiven(request), signal, shown);
@@ -111,10 +116,11 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
         // A model that has nothing to add to half a sentence has not ended it.
         truncated: isCutAtLimit(finish) || (further?.why === 'cut' && text === first.text),
         ...(cut && { cut }),
+        ...priced,
         ...(await noticesFor(request)),
       };
     } catch (error) {
-      yield { kind: 'failed', fault: asFault(error), ...(await noticesFor(request)) };
+      yield { kind: 'failed', fault: asFault(error), ...priced, ...(await noticesFor(request)) };
     } finally {
       // A server that loads a model for its first request tells of it only now.
       void window.look(asked);

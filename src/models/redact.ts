@@ -21,11 +21,27 @@ export function createRedactor(server: {
   }
   if (URL.canParse(server.baseUrl)) {
     const { password, searchParams } = new URL(server.baseUrl);
-    secrets.push(password, decodeURIComponent(password), ...searchParams.values());
+    secrets.push(password, decoded(password), ...searchParams.values());
   }
-  const patterns = secrets.filter((secret) => secret !== '').map(patternOf);
-  return (text) => patterns.reduce((left, pattern) => left.replace(pattern, '[key]'), text);
+  // A secret that contains another goes first, so that no half of it stays.
+  const known = [...new Set(secrets.filter(({ length }) => length >= SHORTEST))];
+  const patterns = known.sort((a, b) => b.length - a.length).map(patternOf);
+  if (patterns.length === 0) return (text) => text;
+  const any = new RegExp(patterns.join('|'), 'g');
+  return (text) => text.replace(any, '[key]');
 }
+
+/** As it was before it stood in an address; as it is where nobody wrote it for one. */
+function decoded(password: string): string {
+  try {
+    return decodeURIComponent(password);
+  } catch {
+    return password;
+  }
+}
+
+/** Shorter ones (a version in the address, say) would cut up ordinary words. */
+const SHORTEST = 4;
 
 /** Shorter values, under names like `tokenizer`, are none. */
 const SHORTEST_IN_BODY = 8;
@@ -40,9 +56,9 @@ export function secretsIn(fields: object): string[] {
 }
 
 /** A short one only where it stands alone, so that a key like "none" leaves other words whole. */
-function patternOf(secret: string): RegExp {
+function patternOf(secret: string): string {
   const literal = secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(secret.length >= 8 ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, 'g');
+  return secret.length >= 8 ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`;
 }
 
 /** Without user, password and query, which may be secrets. */

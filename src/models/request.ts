@@ -10,6 +10,7 @@ import type {
   ToolCall,
   ToolDescription,
 } from '../core/model.js';
+import { type Body, createSlot, pictureUrl } from './body.js';
 import { type CacheMarks, marked } from './cache-marks.js';
 import { type Addressee, echoFor } from './echo.js';
 import { parse, record } from './json.js';
@@ -97,21 +98,23 @@ function takeable(
  * Writes requests as JSON. The text of a message or a tool is remembered as long as the object itself lives, so neither
  * may change; messages with pictures are written each time, because their text is many times as large.
  */
-export function createRequestWriter(): (request: ChatRequest) => string {
+export function createRequestWriter(): (request: ChatRequest) => Body {
+  const slot = createSlot();
   const messageTexts = new WeakMap<ModelMessage, string>();
   /** Of those with what came along with them. */
   const echoTexts = new WeakMap<ModelMessage, string>();
   const toolTexts = new WeakMap<ToolDescription, string>();
 
   function messageText(message: ModelMessage, { sendsImages, echoesTo }: ChatRequest): string {
+    const shown = sendsImages ? slot : null;
     if (message.role === 'user' && message.images !== undefined) {
-      return JSON.stringify(messageParam(message, sendsImages, null));
+      return JSON.stringify(messageParam(message, shown, null));
     }
     const echo = echoFor(message, echoesTo);
     const texts = echo === null ? messageTexts : echoTexts;
     let text = texts.get(message);
     if (text === undefined) {
-      text = JSON.stringify(messageParam(message, sendsImages, echo));
+      text = JSON.stringify(messageParam(message, shown, echo));
       texts.set(message, text);
     }
     return text;
@@ -133,12 +136,22 @@ export function createRequestWriter(): (request: ChatRequest) => string {
       if (saysNothing(message)) continue;
       // The mark moves on with the next request, so this form is not worth keeping.
       if (marks?.messages.has(message)) {
-        texts.push(JSON.stringify(marked(messageParam(message, sendsImages, null), marks.field)));
+        texts.push(
+          JSON.stringify(marked(messageParam(message, sendsImages ? slot : null, null), marks.field)),
+        );
       } else texts.push(messageText(message, request));
     }
     const offered = tools.length === 0 ? '' : `,"tools":[${tools.map(toolText).join(',')}]`;
-    return `${JSON.stringify(parameters).slice(0, -1)}${offered},"messages":[${texts.join(',')}]}`;
+    const text = `${JSON.stringify(parameters).slice(0, -1)}${offered},"messages":[${texts.join(',')}]}`;
+    return { text, slot, pictures: sendsImages ? picturesIn(messages) : [] };
   };
+}
+
+/** In the order in which they are written. */
+export function picturesIn(messages: readonly ModelMessage[]): Buffer[] {
+  return messages.flatMap((message) =>
+    message.role === 'user' ? (message.images ?? []).map(({ bytes }) => bytes) : [],
+  );
 }
 
 /** Most servers refuse such a message. */
@@ -146,12 +159,13 @@ export function saysNothing(message: ModelMessage): boolean {
   return message.role === 'assistant' && message.content === '' && message.calls.length === 0;
 }
 
-function messageParam(message: ModelMessage, sendsImages: boolean, echo: Echo | null): object {
+/** `slot`: what stands for a picture; null: the server takes none. */
+function messageParam(message: ModelMessage, slot: string | null, echo: Echo | null): object {
   switch (message.role) {
     case 'system':
       return { role: 'system', content: message.content };
     case 'user':
-      return { role: 'user', content: userContent(message, sendsImages) };
+      return { role: 'user', content: userContent(message, slot) };
     case 'tool':
       return { role: 'tool', tool_call_id: message.callId, content: message.content };
     case 'assistant': {
@@ -166,21 +180,20 @@ function messageParam(message: ModelMessage, sendsImages: boolean, echo: Echo | 
 /** Where pictures cannot be sent, a line says so; otherwise models make up what they show. */
 function userContent(
   { content, images = [] }: { content: string; images?: ModelImage[] },
-  sendsImages: boolean,
+  slot: string | null,
 ): string | object[] {
   if (images.length === 0) return content;
-  if (!sendsImages) return withoutPictures(content, images);
-  return [...(content === '' ? [] : [{ type: 'text', text: content }]), ...images.map(imagePart)];
+  if (slot === null) return withoutPictures(content, images);
+  const parts = images.map((image) => ({
+    type: 'image_url',
+    image_url: { url: pictureUrl(image, slot), detail: 'auto' },
+  }));
+  return [...(content === '' ? [] : [{ type: 'text', text: content }]), ...parts];
 }
 
 export function withoutPictures(content: string, images: ModelImage[]): string {
   const pictures = images.length === 1 ? '1 picture' : `${images.length} pictures`;
   return `${content}\n[${pictures} could not be shown to this model]`.trimStart();
-}
-
-function imagePart({ mimeType, bytes }: ModelImage): object {
-  const url = `data:${mimeType};base64,${bytes.toString('base64')}`;
-  return { type: 'image_url', image_url: { url, detail: 'auto' } };
 }
 
 function callParam(call: ToolCall): object {

@@ -3,26 +3,29 @@
  * reason. Nothing is stored at the server: what it thought comes back to it sealed, with the items of its own answers.
  */
 import type { ModelImage, ModelMessage, ToolDescription } from '../core/model.js';
+import { type Body, createSlot, pictureUrl } from './body.js';
 import { marked } from './cache-marks.js';
 import { echoFor } from './echo.js';
-import { type ChatRequest, readableArguments, saysNothing, withoutPictures } from './request.js';
+import { type ChatRequest, picturesIn, readableArguments, saysNothing, withoutPictures } from './request.js';
 
 /** The text of a message or a tool is remembered as long as the object itself lives, as for chat completions. */
-export function createResponsesWriter(): (request: ChatRequest) => string {
+export function createResponsesWriter(): (request: ChatRequest) => Body {
+  const slot = createSlot();
   const texts = new WeakMap<ModelMessage, { isEchoed: boolean; text: string }>();
   const toolTexts = new WeakMap<ToolDescription, string>();
 
   function itemsText(message: ModelMessage, { sendsImages, echoesTo, marks }: ChatRequest): string {
+    const shown = sendsImages ? slot : null;
     // The mark moves on with the next request, so this form is not worth keeping.
     if (marks?.messages.has(message)) {
-      const [item = {}] = itemsOf(message, sendsImages, undefined);
+      const [item = {}] = itemsOf(message, shown, undefined);
       return JSON.stringify(marked(item, marks.field, 'input_text'));
     }
     const items = echoFor(message, echoesTo)?.items;
     const isEchoed = items !== undefined;
     const kept = texts.get(message);
     if (kept?.isEchoed === isEchoed) return kept.text;
-    const text = itemsOf(message, sendsImages, items)
+    const text = itemsOf(message, shown, items)
       .map((item) => JSON.stringify(item))
       .join();
     if (message.role !== 'user' || message.images === undefined) texts.set(message, { isEchoed, text });
@@ -44,7 +47,8 @@ export function createResponsesWriter(): (request: ChatRequest) => string {
       .filter((message) => !saysNothing(message))
       .map((message) => itemsText(message, request));
     const tools = request.tools.length === 0 ? '' : `,"tools":[${request.tools.map(toolText).join()}]`;
-    return `${JSON.stringify(parametersOf(request)).slice(0, -1)}${tools},"input":[${input.join()}]}`;
+    const text = `${JSON.stringify(parametersOf(request)).slice(0, -1)}${tools},"input":[${input.join()}]}`;
+    return { text, slot, pictures: request.sendsImages ? picturesIn(request.messages) : [] };
   };
 }
 
@@ -62,14 +66,14 @@ function parametersOf({ parameters }: ChatRequest): object {
 
 function itemsOf(
   message: ModelMessage,
-  sendsImages: boolean,
+  slot: string | null,
   echoed: Record<string, unknown>[] | undefined,
 ): object[] {
   switch (message.role) {
     case 'system':
       return [{ role: 'system', content: message.content }];
     case 'user':
-      return [{ role: 'user', content: userContent(message.content, message.images ?? [], sendsImages) }];
+      return [{ role: 'user', content: userContent(message.content, message.images ?? [], slot) }];
     case 'tool':
       return [{ type: 'function_call_output', call_id: message.callId, output: message.content }];
     case 'assistant': {
@@ -93,15 +97,11 @@ function withIdsOf(calls: { call_id: string }[], items: Record<string, unknown>[
   });
 }
 
-function userContent(content: string, images: ModelImage[], sendsImages: boolean): string | object[] {
+function userContent(content: string, images: ModelImage[], slot: string | null): string | object[] {
   if (images.length === 0) return content;
-  if (!sendsImages) return withoutPictures(content, images);
+  if (slot === null) return withoutPictures(content, images);
   return [
     ...(content === '' ? [] : [{ type: 'input_text', text: content }]),
-    ...images.map(({ mimeType, bytes }) => ({
-      type: 'input_image',
-      image_url: `data:${mimeType};base64,${bytes.toString('base64')}`,
-      detail: 'auto',
-    })),
+    ...images.map((image) => ({ type: 'input_image', image_url: pictureUrl(image, slot), detail: 'auto' })),
   ];
 }

@@ -2,6 +2,7 @@
  * Step 5, to the server: messages retold in a form that it takes, where it does not take them as they are. What can stay
  * stays the same object, whose text is written once. Pure.
  */
+import { element, escaped } from '../core/elements.js';
 import type { ModelMessage } from '../core/model.js';
 
 /** Calls to which `applies`, and their results, become text, and speakers take turns. */
@@ -30,10 +31,10 @@ function inWords(message: ModelMessage, names: ReadonlyMap<string, string>): Mod
     const name = names.get(message.callId);
     return name === undefined
       ? message
-      : { role: 'user', content: `[Result of ${name}]\n${message.content}` };
+      : { role: 'user', content: element('tool_result', { of: name }, message.content) };
   }
   if (message.role !== 'assistant' || !message.calls.some(({ id }) => names.has(id))) return message;
-  const called = message.calls.map((call) => `[Called ${call.name} with ${call.arguments}]`);
+  const called = message.calls.map((call) => escaped(`[Called ${call.name} with ${call.arguments}]`));
   const content = [message.content, ...called].filter((text) => text !== '').join('\n');
   return { role: 'assistant', content, calls: [] };
 }

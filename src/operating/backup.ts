@@ -49,6 +49,7 @@ export interface BackupSummary {
 export async function backup(order: {
   file: string;
   store: Pick<Store, 'copyTo'>;
+  dataDir: string;
   groupsDir: string;
   /** The folder of the files that people sent; null: without them. */
   mediaDir: string | null;
@@ -60,12 +61,20 @@ export async function backup(order: {
 }): Promise<BackupSummary> {
   const file = resolve(order.file);
   await refuseTarget(file, order.groupsDir);
+  const data = await fs.realpath(order.dataDir);
+  if (data === (await fs.realpath(order.groupsDir).catch(() => null))) {
+    throw new Fault(
+      'configuration',
+      `data_dir and groups_dir are one folder (${data}); give data_dir another place`,
+    );
+  }
   // Private from its first byte: conversations stand in it.
   const staging = await fs.mkdtemp(join(dirname(file), `.${basename(file)}-`));
   try {
     await order.store.copyTo(join(staging, ARCHIVE.database), { logins: order.logins });
     const copied: Copied = { files: 0, skipped: [] };
-    await copyTree(order.groupsDir, join(staging, ARCHIVE.groups), [], copied);
+    // Where data_dir lies in it, the logins there are none of groups.
+    await copyTree(order.groupsDir, join(staging, ARCHIVE.groups), [data], copied);
     const media: Copied = { files: 0, skipped: copied.skipped };
     if (order.mediaDir !== null) await copyTree(order.mediaDir, join(staging, ARCHIVE.media), [], media);
     const manifest: Manifest = {
@@ -119,7 +128,8 @@ interface Copied {
 
 /**
  * Copies what can be read, links as what they lead to: a backup is to be whole without its surroundings.
- * What vanishes meanwhile is no error; `above` are the real folders around, so that a link circle ends.
+ * What vanishes meanwhile is no error; `above` are real folders that are left out: those around, so that a link circle
+ * ends.
  */
 async function copyTree(from: string, to: string, above: string[], copied: Copied): Promise<void> {
   await fs.mkdir(to, { recursive: true });

@@ -30,17 +30,17 @@ export async function encrypt(
   await pour(await encrypter.encrypt(bytesOf(from)), to);
 }
 
-/** Throws Fault where the passphrase is wrong or the file damaged; what was written by then is worth nothing. */
-export async function decrypt(from: string, to: string, passphrase: string): Promise<void> {
+/** What it holds, while it is read. Throws Fault where the passphrase is wrong or the file damaged, also half-way. */
+export async function* decrypted(file: string, passphrase: string): AsyncGenerator<Uint8Array> {
   const { Decrypter } = await import('age-encryption');
   const decrypter = new Decrypter();
   decrypter.addPassphrase(passphrase);
   try {
-    await pour(await decrypter.decrypt(bytesOf(from)), to);
+    yield* await decrypter.decrypt(bytesOf(file));
   } catch (error) {
     throw new Fault(
       'configuration',
-      `${from} cannot be decrypted: wrong passphrase, or a damaged file`,
+      `${file} cannot be decrypted: wrong passphrase, or a damaged file`,
       error,
     );
   }

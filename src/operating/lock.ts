@@ -1,33 +1,109 @@
 /**
  * The data lock: one gateway per `data_dir`. An exclusive transaction on a small SQLite database; the operating
- * system frees it with the process, however that ends, so that no stale lock can be left behind.
+ * system frees it with the process, however that ends, so that no stale lock can be left behind. It is on a file, not on
+ * its name: whoever removes the file lets another process in, so that is looked for.
  */
+import { statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { Fault } from '../core/errors.js';
+import type { Clock } from '../core/clock.js';
+import { describe, Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import { giveToOwner } from './modes.js';
 
 export interface DataLock {
+  readonly file: string;
+  /** The same on what the name leads to now. null when another process holds it. */
+  again(): Promise<DataLock | null>;
+  /** Whether the name still leads to what is locked. */
+  isInPlace(): boolean;
   release(): void;
 }
 
+const LOOK_EVERY_MS = 2_000;
+
 /** null when another process (or another part of this one) holds it. */
-export async function takeLock(file: string): Promise<DataLock | null> {
+export function takeLock(file: string): Promise<DataLock | null> {
+  return begin(file, 'BEGIN EXCLUSIVE');
+}
+
+/** Held beside others who share it, against whoever wants it alone with `takeLock`. null while somebody has it alone. */
+export function shareLock(file: string): Promise<DataLock | null> {
+  // What was read stays locked until the transaction ends.
+  return begin(file, 'BEGIN; SELECT name FROM sqlite_master');
+}
+
+async function begin(file: string, transaction: string): Promise<DataLock | null> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch((error: unknown) => fail(file, error));
   let database: Database.Database;
+  const before = identityOf(file);
   try {
     database = new Database(file, { timeout: 0 });
   } catch (error) {
     return fail(file, error);
   }
   try {
-    database.exec('BEGIN EXCLUSIVE');
+    database.exec(transaction);
   } catch (error) {
     database.close();
     if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')) return null;
     return fail(file, error);
   }
-  return { release: () => database.close() };
+  const locked = identityOf(file);
+  if (before === null && locked !== null) giveToOwner(file);
+  const again = () => begin(file, transaction);
+  const isInPlace = () => identityOf(file) === locked;
+  const lock = { file, again, isInPlace, release: () => database.close() };
+  if (locked !== null && (before === null || before === locked)) return lock;
+  // Somebody removed it in between: what is locked is not what others would lock.
+  lock.release();
+  return again();
+}
+
+/**
+ * Looks after locks that are held: one whose file was removed is taken anew; where another process was faster, or the folder
+ * is gone, `lost` is called, once. Returns what ends it.
+ */
+export function watchLocks(
+  locks: readonly DataLock[],
+  { clock, log, lost }: { clock: Clock; log: Log; lost(reason: string): void },
+): () => void {
+  const held = [...locks];
+  let over = false;
+  let cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(failed));
+
+  async function look(): Promise<void> {
+    for (const [place, lock] of held.entries()) {
+      if (over || lock.isInPlace()) continue;
+      const again = identityOf(dirname(lock.file)) === null ? null : await lock.again();
+      if (again === null) {
+        over = true;
+        return lost(`${lock.file} was removed or replaced, and another process may hold it now`);
+      }
+      log.warn({ file: lock.file }, 'a lock was removed while it was held; it was taken again');
+      // The old one is kept, too: whoever had opened it before is still kept out.
+      held[place] = again;
+    }
+    if (!over) cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(failed));
+  }
+
+  function failed(error: unknown): void {
+    over = true;
+    lost(describe(error));
+  }
+
+  return () => {
+    over = true;
+    cancel();
+    for (const lock of held) if (!locks.includes(lock)) lock.release();
+  };
+}
+
+/** The volume and the number of a file; null where there is none. */
+function identityOf(file: string): string | null {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? null : `${found.dev}:${found.ino}`;
 }
 
 function fail(file: string, error: unknown): never {

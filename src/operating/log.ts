@@ -1,6 +1,7 @@
 /**
  * The log: pino to standard error (standard output belongs to the terminal chat), written at once so that
- * nothing is lost when the process ends, and every line freed of secrets on its way out.
+ * nothing is lost when the process ends, and every line freed on its way out of secrets, and of signs that steer a terminal:
+ * names, titles and the errors of servers are what strangers wrote.
  */
 import { createRequire } from 'node:module';
 import { destination as openDestination, pino, stdTimeFunctions } from 'pino';
@@ -31,7 +32,7 @@ export function createLog(options: LogOptions): Log {
     {
       write(line: string) {
         const safe = clean(line);
-        out.write(render ? render(safe) : safe);
+        out.write(render ? render(forPeople(safe)) : asEscapes(safe));
       },
     },
   );
@@ -40,6 +41,36 @@ export function createLog(options: LogOptions): Log {
 /** Writes before it returns, and tries again where a full pipe does not take it at once. */
 export function standardError(): { write(line: string): unknown } {
   return openDestination({ fd: 2, sync: true });
+}
+
+/**
+ * Control characters that JSON leaves as they are, signs that turn the writing or that nobody sees, ends of lines; not the
+ * joiners that many scripts and emoji are written with.
+ */
+const STEERING = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/** A line of JSON with these as the escapes of JSON: what it says stays the same. */
+function asEscapes(line: string): string {
+  return line.replace(STEERING, escapeOf);
+}
+
+function escapeOf(character: string): string {
+  return Array.from({ length: character.length }, (_, n) => {
+    const code = character.charCodeAt(n).toString(16).padStart(4, '0');
+    return `\\u${code}`;
+  }).join('');
+}
+
+/** For the pretty form, which shows texts as they are: no text holds such a sign, nor a line that is not of a stack. */
+function forPeople(line: string): string {
+  return JSON.stringify(visible(JSON.parse(line)));
+}
+
+function visible(value: unknown): unknown {
+  if (typeof value === 'string') return asEscapes(value.replace(/\n(?! {4}at )/g, '\\n'));
+  if (Array.isArray(value)) return value.map(visible);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [asEscapes(key), visible(inner)]));
 }
 
 function stderrHasColours(): boolean {

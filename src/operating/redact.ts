@@ -1,16 +1,35 @@
-/** What may not be seen in a log, cut out of any text: the secrets we know, and what looks like one. */
+/**
+ * What may not be seen in a log, cut out of any text: the secrets we know, and what looks like one. Everything is looked
+ * for in the text as it came, and what overlaps is cut out together, so that no half of a secret stays. The time it
+ * takes grows with the text and not faster: no expression here goes back over more than some characters.
+ */
 
 const CUT = '[redacted]';
 
-/** Bot tokens of Telegram (also in a URL), keys of model servers, and whatever authorises a request. */
-const LOOKS_SECRET: [RegExp, string][] = [
-  [/\d{6,}(?::|%3A)[A-Za-z0-9_-]{30,}/gi, CUT],
-  [/\bsk-[A-Za-z0-9_-]{8,}/g, CUT],
-  [/\b(Bearer\s+)[^\s"'\\,;]{6,}/gi, `$1${CUT}`],
+/**
+ * How a secret begins, and the characters with which it goes on: bot tokens of Telegram (also in a URL), keys of model
+ * servers, and whatever authorises a request. A first group stays. No expression reads on without end: one that has
+ * matched megabytes overflows the stack of V8.
+ */
+const LOOKS_SECRET: readonly { begins: RegExp; goesOn: RegExp }[] = [
+  { begins: /()\d{6,12}(?::|%3A)[A-Za-z0-9_-]{30}/gi, goesOn: /[A-Za-z0-9_-]/ },
+  { begins: /()\bsk-[A-Za-z0-9_-]{8}/g, goesOn: /[A-Za-z0-9_-]/ },
+  { begins: /(\bBearer\s{1,8})[^\s"'\\,;]{6}/gi, goesOn: /[^\s"'\\,;]/ },
+  {
+    begins: /(\bauthorization\W{1,8}(?:Basic|Bot|Token)\s{1,8})[^\s"'\\,;]{6}/gi,
+    goesOn: /[^\s"'\\,;]/,
+  },
 ];
 
 /** Shorter ones would cut up ordinary words. */
 const SHORTEST = 4;
+/** The same, of what stands for a part of one. */
+const SHORTEST_IN_BASE64 = 8;
+
+interface Span {
+  from: number;
+  to: number;
+}
 
 export function redact(text: string, secrets: readonly string[]): string {
   return createRedactor(secrets)(text);
@@ -18,18 +37,63 @@ export function redact(text: string, secrets: readonly string[]): string {
 
 /** The same for many texts: the forms of the secrets are worked out once. */
 export function createRedactor(secrets: readonly string[]): (text: string) => string {
-  const known = [...new Set(secrets.filter((secret) => secret.length >= SHORTEST).flatMap(formsOf))];
-  // A secret that contains another goes first, so that no half of it stays.
-  known.sort((a, b) => b.length - a.length);
+  const known = [...new Set(secrets.filter(({ length }) => length >= SHORTEST).flatMap(formsOf))];
   return (text) => {
-    let safe = text;
-    for (const secret of known) safe = safe.replaceAll(secret, CUT);
-    for (const [pattern, replacement] of LOOKS_SECRET) safe = safe.replace(pattern, replacement);
-    return safe;
+    return without(text, [
+      ...known.flatMap((secret) => placesOf(text, secret)),
+      ...LOOKS_SECRET.flatMap((form) => placesThatLook(form, text)),
+    ]);
   };
 }
 
-/** As it is, inside JSON, and inside a URL. */
+/** As it is, inside JSON (also JSON in JSON), inside a URL, and in base64, as a password goes with a name. */
 function formsOf(secret: string): string[] {
-  return [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
+  const inJson = JSON.stringify(secret).slice(1, -1);
+  const inUrl = encodeURIComponent(Buffer.from(secret).toString());
+  return [secret, inJson, JSON.stringify(inJson).slice(1, -1), inUrl, ...inBase64(secret)];
+}
+
+/** What it looks like behind any number of other bytes: without the characters at its ends that hold some of these, too. */
+function inBase64(secret: string): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
+    const whole = bytes.toString('base64').replace(/=+$/, '');
+    const own = whole.slice(before === 0 ? 0 : before + 1, bytes.length % 3 === 0 ? undefined : -1);
+    return own.length < SHORTEST_IN_BASE64 ? [] : [own, own.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+}
+
+/** Also those that overlap each other. */
+function placesOf(text: string, secret: string): Span[] {
+  const places: Span[] = [];
+  for (let from = text.indexOf(secret); from >= 0; from = text.indexOf(secret, from + 1)) {
+    const last = places.at(-1);
+    if (last !== undefined && from <= last.to) last.to = from + secret.length;
+    else places.push({ from, to: from + secret.length });
+  }
+  return places;
+}
+
+function placesThatLook({ begins, goesOn }: (typeof LOOKS_SECRET)[number], text: string): Span[] {
+  const places: Span[] = [];
+  const search = new RegExp(begins);
+  for (let match = search.exec(text); match !== null; match = search.exec(text)) {
+    const [whole, stays = ''] = match;
+    let to = match.index + whole.length;
+    while (to < text.length && goesOn.test(text.charAt(to))) to++;
+    places.push({ from: match.index + stays.length, to });
+    search.lastIndex = to;
+  }
+  return places;
+}
+
+function without(text: string, found: Span[]): string {
+  if (found.length === 0) return text;
+  const kept: string[] = [];
+  let end = 0;
+  for (const { from, to } of found.sort((a, b) => a.from - b.from)) {
+    if (from >= end) kept.push(text.slice(end, from), CUT);
+    end = Math.max(end, to);
+  }
+  return [...kept, text.slice(end)].join('');
 }

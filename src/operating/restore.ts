@@ -1,15 +1,18 @@
 /**
- * A restore: the archive is checked and unpacked beside the data, the database in it is opened and made quiet
- * (nothing old is sent or answered), and only then everything changes places with what was there, which is kept.
- * The caller holds the data lock.
+ * A restore: the archive is unpacked into stages, each on the disk where its part will be; the database in it is
+ * opened and made quiet (nothing old is sent or answered); and only then everything changes places with what was
+ * there, which is kept. The caller holds the data folder for itself, and has settled what an earlier one left behind.
  */
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
-import { extract, list } from 'tar';
-import { describe, Fault } from '../core/errors.js';
+import { createReadStream } from 'node:fs';
+import * as fs from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
-import { ARCHIVE, INSIDE, type Manifest } from './backup.js';
-import { decrypt, isEncrypted } from './encrypted.js';
+import { ARCHIVE, INSIDE } from './backup.js';
+import { decrypted, isEncrypted } from './encrypted.js';
+import { announceExchange, announceStages, type Exchange, exists, type Rename, settle } from './exchange.js';
+import { syncTree } from './sync.js';
+import { type Room, refusal, type Stages, unpack } from './unpack.js';
 
 export interface RestoreSummary {
   /** When the backup was made, ISO 8601, and by which version. */
@@ -24,222 +27,223 @@ export interface RestoreSummary {
   messages: number;
 }
 
-export async function restore(order: {
+export interface RestoreOrder {
   file: string;
   dataDir: string;
   groupsDir: string;
   mediaDir: string;
   /** Asked for where the backup is encrypted. */
   passphrase(): Promise<string>;
-  /** Opens a database at any path, migrating it; refuses one from a newer version. */
+  /** Opens a database at any path, migrating it; refuses one that is not ours, or from a newer version. */
   openStore(file: string): Promise<Pick<Store, 'quieten' | 'close'>>;
+  /** How much may be written to the disk that has this folder, bytes. */
+  roomOf(folder: string): Promise<number>;
   now: number;
-}): Promise<RestoreSummary> {
-  const given = resolve(order.file);
-  if (!(await stat(given).catch(() => null))?.isFile()) throw refusal(given, 'there is no such file');
-  const passphrase = (await isEncrypted(given)) ? await order.passphrase() : null;
-  const stage = await makeStage(order.dataDir);
-  try {
-    const file = passphrase === null ? given : join(stage, 'archive.tar.gz');
-    if (passphrase !== null) await decrypt(given, file, passphrase);
-    await checkArchive(file, given);
-    await extract({ file, cwd: stage, strict: true, preserveOwner: false });
-    const manifest = await readManifest(given, join(stage, ARCHIVE.manifest));
-    const groups = join(stage, ARCHIVE.groups);
-    const media = join(stage, ARCHIVE.media);
-    await mkdir(groups, { recursive: true });
+  /** Only tests have one that fails. */
+  rename?: Rename;
+}
 
-    const store = await order.openStore(join(stage, ARCHIVE.database));
+/** What SQLite keeps beside a database is named after it, also once it is set aside. */
+const TAILS = ['', '-wal', '-shm', '-journal'];
+
+export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
+  const given = resolve(order.file);
+  if (!(await fs.stat(given).catch(() => null))?.isFile()) throw refusal(given, 'there is no such file');
+  const passphrase = (await isEncrypted(given)) ? await order.passphrase() : null;
+  const places = await placesOf(order);
+  const stages = [places.database.stage, ...[places.groups, places.media].flatMap((each) => each.stages)];
+  try {
+    await fs.mkdir(order.dataDir, { recursive: true, mode: 0o700 });
+    await announceStages(order.dataDir, stages);
+  } catch (error) {
+    throw new Fault(
+      'store_unavailable',
+      `Nothing can be written to ${order.dataDir}; nothing was changed`,
+      error,
+    );
+  }
+  try {
+    const groups = await makeStage(places.groups);
+    const media = await makeStage(places.media);
+    await fs.mkdir(places.database.stage, { mode: 0o700 });
+    const database = join(places.database.stage, ARCHIVE.database);
+    const bytes = passphrase === null ? createReadStream(given) : decrypted(given, passphrase);
+    const parts: [keyof Stages, string][] = [
+      ['database', database],
+      ['groups', groups.fresh],
+      ['media', media.fresh],
+    ];
+    const { manifest, media: withMedia } = await unpack(given, bytes, await stagesOf(order, parts));
+
+    const store = await order.openStore(database);
     const keepLogins = manifest.logins === true;
     const quiet = await store.quieten({ keepLogins }).finally(() => store.close());
 
-    const suffix = `.before-restore-${new Date(order.now).toISOString().replace(/[-:]|\.\d+/g, '')}`;
-    const kept = await swap([
-      // What SQLite keeps beside a database is named after it, also once it is set aside.
-      ...['', '-wal', '-shm'].map((tail) => ({
-        from: join(stage, `${ARCHIVE.database}${tail}`),
-        to: join(order.dataDir, `${ARCHIVE.database}${tail}`),
-        aside: join(order.dataDir, `${ARCHIVE.database}${suffix}${tail}`),
-      })),
-      { from: groups, to: resolve(order.groupsDir), aside: `${resolve(order.groupsDir)}${suffix}` },
-      ...((await exists(media))
-        ? [{ from: media, to: order.mediaDir, aside: `${order.mediaDir}${suffix}` }]
-        : []),
+    const exchange = joined([
+      await planDatabase(places.database, database),
+      await planFolder(places.groups, groups),
+      ...(withMedia ? [await planFolder(places.media, media)] : []),
     ]);
-    return { madeAt: manifest.madeAt, madeBy: manifest.madeBy, logins: keepLogins, kept, ...quiet };
+    for (const stage of new Set([places.database.stage, groups.stage, media.stage])) await syncTree(stage);
+    await announceExchange(order.dataDir, stages, exchange);
+    const settled = await settle(order.dataDir, order.rename);
+    if (settled?.outcome !== 'finished') throw settled?.why;
+    const { madeAt, madeBy } = manifest;
+    return { madeAt, madeBy, logins: keepLogins, kept: settled.kept, ...quiet };
   } catch (error) {
+    const after = await settle(order.dataDir, order.rename);
+    if (after?.outcome === 'finished') {
+      throw new Fault(
+        'store_unavailable',
+        `The backup ${given} was restored, but the disk had trouble`,
+        error,
+      );
+    }
     if (error instanceof Fault) throw error;
     throw new Fault(
       'store_unavailable',
       `The backup ${given} could not be restored; nothing was changed`,
       error,
     );
-  } finally {
-    await rm(stage, { recursive: true, force: true });
   }
 }
 
-async function makeStage(dataDir: string): Promise<string> {
-  try {
-    await mkdir(dataDir, { recursive: true });
-    return await mkdtemp(join(dataDir, '.restore-'));
-  } catch (error) {
-    throw new Fault('store_unavailable', `Nothing can be written to ${dataDir}; nothing was changed`, error);
-  }
+interface Place {
+  /** What is exchanged, links followed. */
+  at: string;
+  /** Ends the names of this restore; nothing has such a name yet. */
+  stamp: string;
 }
 
-function refusal(file: string, why: string): Fault {
-  return new Fault('configuration', `${file} cannot be restored: ${why}`);
+interface FolderPlace extends Place {
+  /** Where its stage may be: beside it, or inside where the folder itself cannot be renamed. */
+  stages: [beside: string, inside: string];
 }
 
-/** Everything that can be refused without unpacking: what is no archive, not ours, or leads elsewhere. */
-async function checkArchive(file: string, given: string): Promise<void> {
-  const refuse = (why: string) => refusal(given, why);
-  const found = new Set<string>();
-  const foreign: string[] = [];
-  try {
-    await list({
-      file,
-      strict: true,
-      onReadEntry(entry) {
-        const path = entry.path.replace(/\/$/, '');
-        found.add(path);
-        const isPlain = entry.type === 'File' || entry.type === 'OldFile' || entry.type === 'Directory';
-        if (!isPlain || !isOurs(path)) foreign.push(path);
-      },
-    });
-  } catch (error) {
-    throw refuse(`it is no whole .tar.gz archive (${describe(error)})`);
-  }
-  if (!found.has(ARCHIVE.manifest) || !found.has(ARCHIVE.database))
-    throw refuse('it is no backup made by coterie');
-  if (foreign.length > 0) throw refuse(`it holds what no backup of ours does: ${JSON.stringify(foreign[0])}`);
-}
-
-function isOurs(path: string): boolean {
-  const [first, ...rest] = path.split('/');
-  if (rest.some((part) => part === '' || part === '.' || part === '..' || part.includes('\\'))) return false;
-  return (
-    first === ARCHIVE.groups ||
-    first === ARCHIVE.media ||
-    ((first === ARCHIVE.manifest || first === ARCHIVE.database) && rest.length === 0)
-  );
-}
-
-async function readManifest(archive: string, file: string): Promise<Manifest> {
-  const manifest: Partial<Manifest> | null = await readFile(file, 'utf8')
-    .then(JSON.parse)
-    .catch(() => null);
-  if (manifest?.format !== ARCHIVE.format || typeof manifest.version !== 'number') {
-    throw new Fault('configuration', `${archive} cannot be restored: it is no backup made by coterie`);
-  }
-  const { format, version, madeBy, madeAt, logins = false } = manifest;
-  if (version > ARCHIVE.version) {
+async function placesOf({ dataDir, groupsDir, mediaDir, now }: RestoreOrder) {
+  const database = await real(join(dataDir, ARCHIVE.database));
+  const groups = await real(groupsDir);
+  const media = await real(mediaDir);
+  if (!relative(groups, await real(dataDir)).startsWith('..')) {
     throw new Fault(
-      'store_newer',
-      `${archive} was made by a newer coterie (${madeBy}); update this one first`,
+      'configuration',
+      `data_dir lies in groups_dir (${groups}), which a restore replaces as a whole; give data_dir another place`,
     );
   }
-  return { format, version, madeBy: String(madeBy), madeAt: String(madeAt), logins: logins === true };
+  const time = new Date(now).toISOString().replace(/[-:]|\.\d+/g, '');
+  for (let n = 1; ; n++) {
+    const stamp = n === 1 ? time : `${time}-${n}`;
+    const databasePlace = { at: database, stamp, stage: join(dirname(database), `.restore-${stamp}`) };
+    const folders = [groups, media].map((at): FolderPlace => {
+      const beside = join(dirname(at), `.${basename(at)}.restore-${stamp}`);
+      return { at, stamp, stages: [beside, join(at, `${INSIDE}restore-${stamp}`)] };
+    });
+    const [groupsPlace, mediaPlace] = folders as [FolderPlace, FolderPlace];
+    const names = [
+      databasePlace.stage,
+      ...TAILS.map((tail) => `${asideOf(databasePlace)}${tail}`),
+      ...folders.flatMap((place) => [...place.stages, asideOf(place), keptInside(place)]),
+    ];
+    const taken = await Promise.all(names.map(exists));
+    if (!taken.includes(true)) return { database: databasePlace, groups: groupsPlace, media: mediaPlace };
+  }
 }
 
-interface Swap {
-  from: string;
-  to: string;
-  aside: string;
+function asideOf({ at, stamp }: Place): string {
+  return `${at}.before-restore-${stamp}`;
+}
+
+function keptInside(place: Place): string {
+  return join(place.at, `${INSIDE}${basename(asideOf(place))}`);
+}
+
+interface FolderStage {
+  stage: string;
+  /** In it, what will be the folder, or what will be in it. */
+  fresh: string;
+  inside: boolean;
+}
+
+async function makeStage({ at, stages: [beside, inside] }: FolderPlace): Promise<FolderStage> {
+  try {
+    await fs.mkdir(join(beside, 'new'), { recursive: true, mode: 0o700 });
+    if (!(await exists(at)) || (await canBeRenamed(at, beside))) {
+      return { stage: beside, fresh: join(beside, 'new'), inside: false };
+    }
+  } catch (error) {
+    // Where nothing can be written beside it, there may be room inside.
+    if (!(await exists(at))) throw error;
+  }
+  await fs.rm(beside, { recursive: true, force: true });
+  await fs.mkdir(join(inside, 'new'), { recursive: true, mode: 0o700 });
+  return { stage: inside, fresh: join(inside, 'new'), inside: true };
 }
 
 /**
- * Sets aside what stands at each `to` and puts `from` there. Where a step fails, every step before it is taken
- * back. Returns where the old things are.
+ * Asks the system, by a rename that it refuses in any case, since the other folder is not empty: it names that reason
+ * last. A mount (also of the same disk) and a parent folder that is not ours cannot be found out otherwise.
  */
-async function swap(swaps: Swap[]): Promise<string[]> {
-  const undo: (() => Promise<void>)[] = [];
-  const kept: string[] = [];
-  try {
-    for (const { from, to, aside } of swaps) {
-      if (await exists(to)) {
-        const old = await setAside(to, aside);
-        kept.push(old.at);
-        undo.push(old.putBack);
-      }
-      if (await exists(from)) {
-        undo.push(() => clear(to));
-        await place(from, to);
-      }
-    }
-    return kept;
-  } catch (error) {
-    try {
-      for (const step of undo.reverse()) await step();
-    } catch (second) {
-      const where = kept.join(', ');
-      const message = `The restore failed half-way (${describe(error)}), and what was there stays in ${where}`;
-      throw new Fault('store_unavailable', message, second);
-    }
-    throw error;
+async function canBeRenamed(folder: string, filled: string): Promise<boolean> {
+  const code = await fs.rename(folder, filled).then(
+    () => 'done',
+    (error: NodeJS.ErrnoException) => error.code,
+  );
+  return code === 'ENOTEMPTY' || code === 'EEXIST';
+}
+
+/** Parts that go to one disk share its room. */
+async function stagesOf({ roomOf }: RestoreOrder, parts: [keyof Stages, string][]): Promise<Stages> {
+  const rooms = new Map<number, Room>();
+  const stages: Partial<Stages> = {};
+  for (const [part, at] of parts) {
+    const { dev } = await fs.stat(dirname(at));
+    const room = rooms.get(dev) ?? { left: await roomOf(dirname(at)) };
+    rooms.set(dev, room);
+    stages[part] = { at, room };
   }
+  return stages as Stages;
 }
 
-interface SetAside {
-  at: string;
-  putBack(): Promise<void>;
+async function planDatabase(place: Place, staged: string): Promise<Exchange> {
+  const aside = TAILS.map((tail) => ({ from: `${place.at}${tail}`, to: `${asideOf(place)}${tail}` }));
+  const fresh = TAILS.map((tail) => ({ from: `${staged}${tail}`, to: `${place.at}${tail}` }));
+  const old = await thoseThere(aside);
+  return { aside: old, place: await thoseThere(fresh), kept: old.map(({ to }) => to) };
 }
 
-/** Beside; or inside, where a folder itself cannot be renamed (a mount, a parent that is not ours). */
-async function setAside(path: string, aside: string): Promise<SetAside> {
-  try {
-    await rename(path, aside);
-    return { at: aside, putBack: () => rename(aside, path) };
-  } catch (error) {
-    if (!(await stat(path)).isDirectory()) throw error;
-    return setAsideInside(path, `${INSIDE}${basename(aside)}`);
+async function planFolder(place: FolderPlace, { stage, fresh, inside }: FolderStage): Promise<Exchange> {
+  const { at } = place;
+  if (!inside) {
+    const aside = await thoseThere([{ from: at, to: asideOf(place) }]);
+    return { aside, place: [{ from: fresh, to: at }], kept: aside.map(({ to }) => to) };
   }
-}
-
-export async function setAsideInside(path: string, name: string): Promise<SetAside> {
-  const inside = join(path, name);
-  const entries = (await readdir(path)).filter((entry) => !entry.startsWith(INSIDE));
-  await mkdir(inside);
-  for (const entry of entries) await rename(join(path, entry), join(inside, entry));
+  const kept = keptInside(place);
+  const names = (await fs.readdir(at)).filter((name) => !name.startsWith(INSIDE) && name !== basename(stage));
   return {
-    at: inside,
-    async putBack() {
-      for (const entry of entries) await rename(join(inside, entry), join(path, entry));
-      await rm(inside, { recursive: true });
-    },
+    aside: names.map((name) => ({ from: join(at, name), to: join(kept, name) })),
+    place: (await fs.readdir(fresh)).map((name) => ({ from: join(fresh, name), to: join(at, name) })),
+    kept: names.length === 0 ? [] : [kept],
   };
 }
 
-/** Into an empty place or an existing folder; by copying where that is on another disk. */
-async function place(from: string, to: string): Promise<void> {
-  await mkdir(dirname(to), { recursive: true });
-  const folder = (await exists(to)) && (await stat(to)).isDirectory();
-  const moves = folder
-    ? (await readdir(from)).map((name) => [join(from, name), join(to, name)] as const)
-    : [[from, to] as const];
-  for (const [source, target] of moves) {
-    try {
-      await rename(source, target);
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EXDEV')) throw error;
-      await cp(source, target, { recursive: true, preserveTimestamps: true });
-    }
-  }
+async function thoseThere<M extends { from: string }>(moves: M[]): Promise<M[]> {
+  const there = await Promise.all(moves.map(({ from }) => exists(from)));
+  return moves.filter((_, index) => there[index]);
 }
 
-/** Takes away what was placed; what was set aside inside stays. */
-async function clear(path: string): Promise<void> {
-  if (!(await exists(path))) return;
-  if (!(await stat(path)).isDirectory()) return rm(path);
-  for (const name of await readdir(path)) {
-    if (!name.startsWith(INSIDE)) await rm(join(path, name), { recursive: true });
-  }
+function joined(parts: Exchange[]): Exchange {
+  return {
+    aside: parts.flatMap(({ aside }) => aside),
+    place: parts.flatMap(({ place }) => place),
+    kept: parts.flatMap(({ kept }) => kept),
+  };
 }
 
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
+/** Where links lead; a path that nothing stands at, as it is, below the real folder around it. */
+async function real(path: string): Promise<string> {
+  const whole = resolve(path);
+  const found = await fs.realpath(whole).catch(() => null);
+  if (found !== null) return found;
+  const above = dirname(whole);
+  return above === whole ? whole : join(await real(above), basename(whole));
 }

@@ -1,6 +1,6 @@
 /**
- * A YAML file as plain data for the configuration: `${NAME}` is taken from the environment, empty values count
- * as left out, and every fault is told with its line. The text of the file is never quoted: secrets stand in it.
+ * A YAML file as plain data for the configuration: `${NAME}` is taken from the environment, `${file:PATH}` from another
+ * file, empty values count as left out, and every fault is told with its line. The text of the file is never quoted: secrets stand in it.
  */
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { describe } from '../core/errors.js';
@@ -14,7 +14,14 @@ export interface YamlFile {
   positionOf(path: readonly PropertyKey[]): { offset: number; line: number } | null;
 }
 
-export function readYaml(source: string, environment: Record<string, string | undefined>): YamlFile {
+/** Where values come from that do not stand in the file itself. */
+export interface Sources {
+  environment: Record<string, string | undefined>;
+  /** The text of a file, by its path as it is written. Throws an Error that says what was expected. */
+  fileText(path: string): string;
+}
+
+export function readYaml(source: string, sources: Sources): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, merge: true });
   const lineAt = (offset: number) => lines.linePos(offset).line;
@@ -39,7 +46,7 @@ export function readYaml(source: string, environment: Record<string, string | un
 
   function resolved(value: unknown, path: string[]): unknown {
     if (typeof value === 'string') {
-      return substituted(value, environment, (message) =>
+      return substituted(value, sources, (message) =>
         faults.push({ line: positionOf(path)?.line ?? null, path, message }),
       );
     }
@@ -59,20 +66,30 @@ export function readYaml(source: string, environment: Record<string, string | un
   return { data, faults, positionOf };
 }
 
-/** Replaces `${NAME}`; `$${` stands for a literal `${`. */
-function substituted(
-  text: string,
-  environment: Record<string, string | undefined>,
-  fault: (message: string) => void,
-): string {
+/** Replaces `${NAME}` and `${file:PATH}`; `$${` stands for a literal `${`. What is put in is not looked at again. */
+function substituted(text: string, sources: Sources, fault: (message: string) => void): string {
   return text.replace(/\$\$\{|\$\{([^}]*)\}?/g, (found, name: string | undefined) => {
     if (name === undefined) return '${';
-    if (!/^[A-Za-z_]\w*$/.test(name) || !found.endsWith('}')) {
+    const path = /^file:(.*)$/s.exec(name)?.[1]?.trim();
+    if (path === '') fault('expected a path behind file:');
+    else if (!found.endsWith('}') || (path === undefined && !/^[A-Za-z_]\w*$/.test(name))) {
       fault(`expected the name of an environment variable between \${ and }; a literal \${ is written $\${`);
-      return '';
-    }
-    const value = environment[name];
-    if (value === undefined) fault(`expected the environment variable ${name}, but it is not set`);
-    return value ?? '';
+    } else return path === undefined ? fromEnvironment(name, sources, fault) : fromFile(path, sources, fault);
+    return '';
   });
+}
+
+function fromEnvironment(name: string, { environment }: Sources, fault: (message: string) => void): string {
+  const value = environment[name];
+  if (value === undefined) fault(`expected the environment variable ${name}, but it is not set`);
+  return value ?? '';
+}
+
+function fromFile(path: string, { fileText }: Sources, fault: (message: string) => void): string {
+  try {
+    return fileText(path);
+  } catch (error) {
+    fault(describe(error));
+    return '';
+  }
 }

@@ -1,34 +1,67 @@
 /**
- * Whose files a tool call may touch. Without an authorisation nothing; else those of its own chat and persona, and any
- * other only from a control chat. Ids become folder names, so one that would lead elsewhere is refused here.
+ * What a tool call may touch. Without an authorisation nothing; else its own chat and persona, and any other only where
+ * an owner's words led to it in a control chat. Ids become folder names, so one that would lead elsewhere is refused here.
  */
 import type { ChatId, PersonaId } from '../core/ids.js';
-import type { ToolContext } from '../core/tool.js';
+import type { Tier1By } from '../core/memory.js';
+import type { Authorisation, ToolContext } from '../core/tool.js';
 
 export interface Target {
   chatId: ChatId;
   personaId: PersonaId;
 }
 
-export type Authorised = { ok: true; target: Target } | { ok: false; reason: string };
+export type Authorised = { ok: true; target: Target; caller: Authorisation } | { ok: false; reason: string };
 
 /** Ids left out (or empty) mean the caller's own. */
-export function authorise(
+export async function authorise(
   context: ToolContext,
   named: { chat_id?: string | undefined; persona_id?: string | undefined },
-): Authorised {
+): Promise<Authorised> {
   const caller = context.authorisation;
   if (caller === undefined) return denied('this call carries no authorisation.');
   const target = { chatId: named.chat_id || caller.chatId, personaId: named.persona_id || caller.personaId };
   const own = target.chatId === caller.chatId && target.personaId === caller.personaId;
-  if (own) return { ok: true, target };
+  if (own) return { ok: true, target, caller };
   const shown = `chat ${JSON.stringify(target.chatId)}, persona ${JSON.stringify(target.personaId)}`;
   if (!isFolderName(target.chatId) || !isFolderName(target.personaId))
     return denied(`${shown} cannot exist.`);
-  if (!caller.controlChats.includes(caller.chatId)) {
+  if (!isControlChat(caller)) {
     return denied(`from here you reach only your own chat and persona, not ${shown}.`);
   }
-  return { ok: true, target };
+  if (!(await caller.asker.isOwner())) {
+    return denied(`from here only what an owner asks for reaches ${shown}.`);
+  }
+  return { ok: true, target, caller };
+}
+
+/** Whether the call may act on any chat, and take files of any. */
+export async function mayActAnywhere(caller: Authorisation): Promise<boolean> {
+  return isControlChat(caller) && (await caller.asker.isOwner());
+}
+
+/** Why tier 1 must not change on the word of whoever asks: a sentence for the model; null where it may. */
+export async function tier1Refusal({ asker }: Authorisation, by: Tier1By): Promise<string | null> {
+  if (by === 'anyone' || (await asker.isOwner())) return null;
+  if (by === 'owners') return refused('of owners');
+  const permission = await asker.mayChange();
+  if (permission === 'yes') return null;
+  return permission === 'no' ? refused("of this group's administrators and of owners") : NOT_CHECKED;
+}
+
+function refused(whose: string): string {
+  return (
+    `Tier 1 was not changed: it changes only on the word ${whose}, and these were not theirs, or not theirs alone. ` +
+    'What should last can go into tier 2, or into tier 3.'
+  );
+}
+
+const NOT_CHECKED =
+  'Tier 1 was not changed: it changes only on the word of administrators, and the platform did not say whether they ' +
+  'are. What should last can go into tier 2 for now.';
+
+function isControlChat({ chatId, controlChats }: Authorisation): boolean {
+  return controlChats.includes(chatId);
 }
 
 function denied(reason: string): Authorised {

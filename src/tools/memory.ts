@@ -1,21 +1,27 @@
 /** `read_memory` and `write_memory`: principles, a whole MEMORY.md, the daily log; and the list of the memory tools. */
 import * as z from 'zod';
+import { unescaped } from '../core/elements.js';
 import { entryLine } from '../core/entry.js';
-import type { Memory } from '../core/memory.js';
+import type { Memory, Tier1By } from '../core/memory.js';
 import { type AnyTool, seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
 import { authorise, type Target } from './authorise.js';
-import { dayIn, isDay } from './dates.js';
+import { dayIn, daysBetween, isDay } from './dates.js';
 import { done, failed, fits, runTool, shown, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
 import { readTieredMemory, TIERS, writeTieredMemory } from './tiered-memory.js';
 
-export function memoryTools(memory: Memory): AnyTool[] {
-  return [readTieredMemory(memory), writeTieredMemory(memory), readMemory(memory), writeMemory(memory)];
+export function memoryTools(memory: Memory, tier1By: Tier1By): AnyTool[] {
+  return [
+    readTieredMemory(memory),
+    writeTieredMemory(memory, tier1By),
+    readMemory(memory),
+    writeMemory(memory),
+  ];
 }
 
 /** For a draft of the tiers: the daily log is read only. */
-export function draftTools(draft: Memory): AnyTool[] {
-  return [readTieredMemory(draft), writeTieredMemory(draft), readMemory(draft)];
+export function draftTools(draft: Memory, tier1By: Tier1By): AnyTool[] {
+  return [readTieredMemory(draft), writeTieredMemory(draft, tier1By), readMemory(draft)];
 }
 
 const date = z.string().optional().describe('YYYY-MM-DD. Left out: today.');
@@ -40,7 +46,7 @@ function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {
     risk: 'low',
     execute: (parameters, context) =>
       runTool(name, context, async () => {
-        const allowed = authorise(context, parameters);
+        const allowed = await authorise(context, parameters);
         if (!allowed.ok) return failed(allowed.reason);
         switch (parameters.scope) {
           case 'global':
@@ -79,14 +85,18 @@ function writeMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
         name,
         context,
         async () => {
-          const allowed = authorise(context, parameters);
+          const allowed = await authorise(context, parameters);
           if (!allowed.ok) return failed(allowed.reason);
           if (parameters.scope === 'global') return failed(READ_ONLY);
           if (parameters.scope !== 'chat_daily') return failed(ONLY_DAILY);
           const day = parameters.date || dayIn(context.timezone, context.now);
           if (!isDay(day)) return failed(NO_DAY);
-          const line = entryLine(parameters.content);
+          const misplaced = outside(day, dayIn(context.timezone, context.now));
+          if (misplaced !== null) return failed(misplaced);
+          const line = entryLine(unescaped(parameters.content));
           if (line === '') return failed('There is no content to add; nothing was written.');
+          const most = memory.budgets.dailyPerDayMaxChars;
+          if (line.length > most) return failed(tooLong(line.length, most));
           const refusal = await refuseSecret(name, parameters.content, '', context);
           if (refusal !== null) return refusal;
           if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
@@ -115,6 +125,28 @@ async function readWhole(memory: Memory, target: Target, context: ToolContext): 
     }
   }
   return done(shown(text) || '(This memory is empty.)');
+}
+
+/** A line of which no prompt would show the end. */
+function tooLong(chars: number, most: number): string {
+  const [has, may] = [chars, most].map((number) => number.toLocaleString('en'));
+  return `Nothing was added: the line has ${has} characters, and one of the daily log may have ${may}. Shorten it.`;
+}
+
+/** A day ahead it may be already where whoever speaks is. Ten years back reaches behind any window that is flushed late. */
+const MOST_DAYS_AHEAD = 1;
+const MOST_DAYS_BACK = 3_660;
+
+/** Why nothing is logged under a day: what is to come, or was long ago, did not happen in the chat on that day. */
+function outside(day: string, today: string): string | null {
+  const ahead = daysBetween(today, day);
+  if (ahead > MOST_DAYS_AHEAD) {
+    return `Nothing was written: ${day} is still to come (today is ${today}), and the daily log says what has happened. What is planned belongs into a tier, with its date.`;
+  }
+  if (ahead < -MOST_DAYS_BACK) {
+    return `Nothing was written: ${day} is more than ten years ago (today is ${today}), and the daily log says what happened in this chat. What was long ago belongs into a tier, with its date.`;
+  }
+  return null;
 }
 
 const NO_DAY = 'The date must be a real day, written YYYY-MM-DD.';

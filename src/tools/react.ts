@@ -33,6 +33,7 @@ export function react({ post, emojiOn }: ReactParts): Tool<z.infer<typeof parame
     hint: 'put an emoji to a message, also instead of an answer',
     parameters,
     risk: 'medium',
+    isSend: true,
     async execute({ emoji: asked, message_id }, context) {
       const { authorisation, room, signal } = context;
       if (authorisation === undefined)

@@ -3,8 +3,11 @@ import { cutWithMarker } from '../core/cut.js';
 import { describe, Fault } from '../core/errors.js';
 import type { ToolContext, ToolResult } from '../core/tool.js';
 
-/** No result is longer: one file of megabytes would otherwise fill the whole context. */
-const MAX_CHARS = 50_000;
+/**
+ * No result is longer: one file of megabytes would otherwise fill the whole context. As long as the longest tier that may
+ * be written by default (`limits.tier_bytes`), for only what was seen whole can be replaced.
+ */
+const MAX_CHARS = 64_000;
 
 export function done(content: string): ToolResult {
   return { content, failed: false };

@@ -119,7 +119,13 @@ function matching(text: string, patterns: Pattern[]): Secret[] {
 function wrapped(text: string): Secret[] {
   const lines = linesOf(text).map(({ line, at }) => {
     // Without what Markdown sets before a line, and the backslash that breaks one.
-    return { at, words: line.replace(/^[\s>]+|\s+$/g, '').replace(/\\$/, '') };
+    return {
+      at,
+      words: line
+        .trimEnd()
+        .replace(/^[\s>]+/, '')
+        .replace(/\\$/, ''),
+    };
   });
   return lines.flatMap(({ at, words }, row) => {
     const first = words.slice(words.lastIndexOf(' ') + 1);
@@ -234,7 +240,7 @@ function bareValueAt(rest: string, at: number, quoted: boolean): Value | null {
 
 /** A heading, bold words, or a line that ends with a colon. */
 const HEADING = new RegExp(`^(?=\\s*#|\\s*\\*\\*|.*:[\\s*_]*$).{0,60}${PASSWORD_NAME}[\\s:*_]*$`, 'iu');
-const ITEM = /^\s*(?:[-*+]|\d{1,2}[.)])\s+.*?[:=–—-]\s+(?<value>\S+)/u;
+const ITEM = /^\s*(?:[-*+]|\d{1,2}[.)])\s+(?=\S).*?[:=–—-]\s+(?<value>\S+)/u;
 
 /** `## Passwords`, then `- router: …`. */
 function underHeadings(text: string): Secret[] {

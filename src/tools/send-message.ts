@@ -5,12 +5,13 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import * as z from 'zod';
+import type { Archives } from '../core/archive.js';
 import { createZone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
 import type { SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
-import { authorise } from './authorise.js';
+import { type Authorised, authorise, mayActAnywhere } from './authorise.js';
 import { done, failed } from './results.js';
-import { findFile, newestFiles } from './sendable-files.js';
+import { findFile, newestFiles, reachOf, reachOfOwner } from './sendable-files.js';
 
 export interface SendMessageParts {
   /** Puts it into the outbox; what has this key already is passed over. */
@@ -18,6 +19,8 @@ export interface SendMessageParts {
   /** `data/media`: files that came with messages, a folder for each chat. */
   mediaFolder: string;
   groupsDir: string;
+  /** Says which archives were reset: these are sent to nobody. */
+  archives: Pick<Archives, 'find'>;
 }
 
 const parameters = z.object({
@@ -26,8 +29,8 @@ const parameters = z.object({
     .string()
     .optional()
     .describe(
-      'A file of the chat: of its folder (memory/2026-01-31.md, default/MEMORY.md), or one that came with a message, ' +
-        'by its name in the media folder.',
+      "A file of yours in the chat's folder (default/MEMORY.md), of its log (memory/2026-01-31.md), or one that came " +
+        'with a message, by its name in the media folder.',
     ),
   chat_id: z.string().optional().describe('Left out: this chat.'),
 });
@@ -38,6 +41,8 @@ type Parameters = z.infer<typeof parameters>;
 const MOST_LISTED = 20;
 
 export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
+  const reach = async ({ caller, target }: Authorised & { ok: true }) =>
+    (await mayActAnywhere(caller)) ? reachOfOwner(parts, target) : reachOf(parts, target);
   return {
     name: 'send_message',
     description:
@@ -46,8 +51,9 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
     hint: 'send a file, or say something before you go on working',
     parameters,
     risk: 'medium',
+    isSend: true,
     async execute({ text = '', attachment_path: path = '', chat_id }, context) {
-      const allowed = authorise(context, { chat_id });
+      const allowed = await authorise(context, { chat_id });
       if (!allowed.ok) return failed(allowed.reason);
       const { chatId, personaId } = allowed.target;
       const { turnId } = context.cause;
@@ -55,7 +61,7 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
       if (text.trim() === '' && path === '')
         return failed('There is nothing to send: give a text, or a file.');
 
-      const found = path === '' ? null : await findFile(path, rootsOf(parts, chatId, context));
+      const found = path === '' ? null : await findFile(path, await reach(allowed));
       if (found?.kind === 'forbidden') return failed(FORBIDDEN);
       if (found?.kind === 'missing') return missing(parts, chatId, context);
       if (context.signal.aborted) return failed('Stopped: nothing was sent.');
@@ -71,18 +77,6 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
       return done(`${what} is on its way.`);
     },
   };
-}
-
-/** The chat's own two folders; a control chat may take files from those of any chat. */
-function rootsOf(
-  { groupsDir, mediaFolder }: SendMessageParts,
-  chatId: ChatId,
-  context: ToolContext,
-): string[] {
-  const own = [join(groupsDir, chatId), join(mediaFolder, chatId)];
-  const { authorisation: caller } = context;
-  const controls = caller?.controlChats.includes(caller.chatId) ?? false;
-  return controls ? [...own, groupsDir, mediaFolder] : own;
 }
 
 /** Names alone say little: what came, and when, leads from a message to its file. */
@@ -106,4 +100,5 @@ function keyOf(parts: string[]): string {
 }
 
 const FORBIDDEN =
-  'Permission denied: only files of this chat can be sent, by a path below its own folder or its media folder.';
+  'Permission denied: only your own files in this chat, its daily log, and what was sent here can be sent, by a path ' +
+  "below the chat's folder or its media folder; and no archive that was reset.";

@@ -1,10 +1,14 @@
 /**
- * Which file a path of a model's means, for `send_message`: one of the chat's own, wherever its links lead in the end.
- * A path that leads out of them is refused before anybody looks whether there is a file.
+ * Which file a path of a model's means, for `send_message`, and whether it may go: files of the persona itself, of the
+ * chat's log, and what was sent in the chat, wherever links lead in the end. A path that leads elsewhere is refused before
+ * anybody looks whether there is a file.
  */
 import { readdir, realpath, stat } from 'node:fs/promises';
-import { basename, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import type { Archives } from '../core/archive.js';
 import type { OutgoingFile } from '../core/channel.js';
+import type { ChatId } from '../core/ids.js';
+import type { Target } from './authorise.js';
 
 export type FoundFile =
   | { kind: 'file'; file: OutgoingFile }
@@ -12,22 +16,84 @@ export type FoundFile =
   | { kind: 'forbidden' }
   | { kind: 'missing' };
 
-/** `roots` are the folders that the path may be relative to, in this order, and that it must lie in. */
-export async function findFile(path: string, roots: string[]): Promise<FoundFile> {
+/** Where files are, and which of them may go. */
+export interface Reach {
+  /** The folders that a path may be relative to, in this order; `flat`: a name alone. */
+  bases: { folder: string; flat?: true }[];
+  /** The folders in which it must lie. */
+  within: string[];
+  groupsDir: string;
+  /** What lies in a chat's folder of archives goes only if this says so. */
+  maySendArchive(chatId: ChatId, file: string): Promise<boolean>;
+}
+
+interface Folders {
+  groupsDir: string;
+  /** `data/media`: a folder for each chat. */
+  mediaFolder: string;
+  archives: Pick<Archives, 'find'>;
+}
+
+/** What a persona may send of a chat: nothing of other personas, and of its archives those that were not reset. */
+export function reachOf({ groupsDir, mediaFolder, archives }: Folders, { chatId, personaId }: Target): Reach {
+  const chat = join(groupsDir, chatId);
+  const media = join(mediaFolder, chatId);
+  return {
+    bases: [{ folder: chat }, { folder: media, flat: true }],
+    within: [...[personaId, 'memory', ARCHIVE].map((name) => join(chat, name)), media],
+    groupsDir,
+    async maySendArchive(of, file) {
+      const found = of === chatId ? await archives.find(of, file) : null;
+      return found !== null && !found.reset && found.personaId === personaId;
+    },
+  };
+}
+
+/** What an owner may have sent from a control chat: any chat's, but no archive that was reset. */
+export function reachOfOwner(folders: Folders, target: Target): Reach {
+  const { groupsDir, mediaFolder, archives } = folders;
+  const { bases } = reachOf(folders, target);
+  return {
+    bases: [...bases, { folder: groupsDir }, { folder: mediaFolder }],
+    within: [groupsDir, mediaFolder],
+    groupsDir,
+    maySendArchive: async (of, file) => (await archives.find(of, file))?.reset === false,
+  };
+}
+
+export async function findFile(path: string, reach: Reach): Promise<FoundFile> {
   if (path.includes('\0')) return { kind: 'forbidden' };
-  const candidates = roots
-    .map((root) => ({ root, full: resolve(root, path) }))
-    .filter(({ root, full }) => isBelow(full, root));
+  const candidates = reach.bases
+    .map((base) => ({ ...base, full: resolve(base.folder, path) }))
+    .filter(({ folder, full, flat }) => isBelow(full, folder) && (!flat || dirname(full) === folder))
+    .filter(({ full }) => reach.within.some((root) => isBelow(full, root)));
   if (candidates.length === 0) return { kind: 'forbidden' };
-  const realRoots = (await Promise.all(roots.map(realPath))).filter((root) => root !== null);
+  const real = {
+    groupsDir: (await realPath(reach.groupsDir)) ?? reach.groupsDir,
+    within: (await Promise.all(reach.within.map(realPath))).filter((root) => root !== null),
+  };
   for (const { full } of candidates) {
-    const real = await realPath(full);
-    if (real === null) continue;
-    if (!realRoots.some((root) => isBelow(real, root))) return { kind: 'forbidden' };
-    if ((await stat(real)).isFile()) return { kind: 'file', file: { path: real, name: basename(full) } };
+    const found = await realPath(full);
+    if (found === null) continue;
+    if (!(await mayGo(full, reach, reach)) || !(await mayGo(found, real, reach)))
+      return { kind: 'forbidden' };
+    if ((await stat(found)).isFile()) return { kind: 'file', file: { path: found, name: basename(full) } };
   }
   return { kind: 'missing' };
 }
+
+async function mayGo(
+  path: string,
+  { within, groupsDir }: Pick<Reach, 'within' | 'groupsDir'>,
+  { maySendArchive }: Reach,
+): Promise<boolean> {
+  if (!within.some((root) => isBelow(path, root))) return false;
+  const [chatId = '', folder, ...file] = relative(groupsDir, path).split(sep);
+  // On some disks capitals make no difference.
+  return folder?.toLowerCase() !== ARCHIVE || maySendArchive(chatId, file.join(sep));
+}
+
+const ARCHIVE = 'archive';
 
 /** At any depth, but in no hidden folder: programs keep there what nobody is to see. */
 function isBelow(path: string, root: string): boolean {

@@ -2,9 +2,10 @@
 import * as z from 'zod';
 import { changedLines } from '../core/changed-lines.js';
 import { cutAt } from '../core/cut.js';
-import type { Memory, SeenTier, Tier } from '../core/memory.js';
+import { writtenBack } from '../core/elements.js';
+import type { Memory, SeenTier, Tier, Tier1By } from '../core/memory.js';
 import { seenKey, type Tool, type ToolContext, type ToolResult } from '../core/tool.js';
-import { authorise, type Target } from './authorise.js';
+import { authorise, type Target, tier1Refusal } from './authorise.js';
 import { done, failed, fits, runTool, shown, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
 
@@ -44,7 +45,7 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
     risk: 'low',
     execute: (parameters, context) =>
       runTool(name, context, async () => {
-        const allowed = authorise(context, parameters);
+        const allowed = await authorise(context, parameters);
         if (!allowed.ok) return failed(allowed.reason);
         if (parameters.tier !== undefined) {
           return done(await readOne(memory, allowed.target, parameters.tier, context));
@@ -58,7 +59,7 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
   };
 }
 
-export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writeParameters>> {
+export function writeTieredMemory(memory: Memory, tier1By: Tier1By): Tool<z.infer<typeof writeParameters>> {
   const name = 'write_tiered_memory';
   return {
     name,
@@ -71,10 +72,16 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
         name,
         context,
         async () => {
-          const allowed = authorise(context, parameters);
+          const allowed = await authorise(context, parameters);
           if (!allowed.ok) return failed(allowed.reason);
-          const { tier, content } = parameters;
+          const { tier } = parameters;
+          const forbidden = tier === 1 ? await tier1Refusal(allowed.caller, tier1By) : null;
+          if (forbidden !== null) return failed(forbidden);
           const seen = context.seen.get(seenKey(allowed.target.chatId, allowed.target.personaId, tier));
+          const content = writtenBack(parameters.content, textOf(seen));
+          const bytes = Buffer.byteLength(content);
+          if (bytes > memory.budgets.tierBytes)
+            return failed(tooLarge(tier, bytes, memory.budgets.tierBytes));
           const refusal = await refuseSecret(name, content, textOf(seen), context);
           if (refusal !== null) return refusal;
           if (context.signal.aborted) return unsaved('Stopped: nothing was written.');
@@ -83,6 +90,11 @@ export function writeTieredMemory(memory: Memory): Tool<z.infer<typeof writePara
         unsaved,
       ),
   };
+}
+
+function tooLarge(tier: Tier, bytes: number, most: number): string {
+  const [has, may] = [bytes, most].map((number) => number.toLocaleString('en'));
+  return `Tier ${tier} was not written: the content has ${has} bytes, and a tier may hold ${may}. Shorten it and write it again.`;
 }
 
 async function write(

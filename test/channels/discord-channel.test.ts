@@ -349,7 +349,8 @@ describe('what was missed', () => {
 
   test('waits for the store to say what it has', async () => {
     const { id } = say('known');
-    let refusals = 1;
+    // To whoever asks for the threads among them, and to whoever catches up.
+    let refusals = 2;
     stage.newest = async () => {
       if (refusals-- > 0) throw new Error('busy');
       return [{ ...inRoom, platformMessageId: id }];

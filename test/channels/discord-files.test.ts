@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { FetchResult } from '../../src/core/channel.js';
 import type { Attachment } from '../../src/core/message.js';
@@ -106,6 +108,25 @@ describe('a file that somebody sent', () => {
     expect(await second).toMatchObject({ kind: 'unreachable' });
     expect(await fetchIt(file, { signal: AbortSignal.abort() })).toMatchObject({ kind: 'unreachable' });
   });
+
+  test.each(['says', 'leads to'])(
+    'is not looked for beside the gateway, which is what its link %s',
+    async (how) => {
+      const asked: string[] = [];
+      const inside = createServer((request, response) => {
+        asked.push(request.url ?? '');
+        response.end('what is meant for this machine alone');
+      });
+      await new Promise<void>((resolve) => inside.listen(0, '127.0.0.1', resolve));
+      const address = `http://127.0.0.1:${(inside.address() as AddressInfo).port}/latest/meta-data`;
+      const { file } = await sent(
+        how === 'says' ? { extra: { url: address } } : { served: { sentOnTo: address } },
+      );
+      expect(await fetchIt(file)).toMatchObject({ kind: 'gone' });
+      expect(asked).toEqual([]);
+      await new Promise((resolve) => inside.close(resolve));
+    },
+  );
 
   test('whose link breaks off may be had later', async () => {
     const { file } = await sent({ served: 'half' });

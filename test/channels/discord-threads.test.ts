@@ -171,6 +171,44 @@ describe('a private thread', () => {
     say('missed', thread);
     await stage.listen();
     await stage.until(() => stage.texts().includes('missed'));
-    expect(stage.events()).toMatchObject([{ text: 'missed', chat: { address: thread }, threadId: null }]);
+    expect(stage.messages()).toMatchObject([{ text: 'missed', chat: { address: thread }, threadId: null }]);
+  });
+
+  const stored = (threadId: string) => ({
+    address: CHANNEL,
+    threadId,
+    platformMessageId: '100000000000000001',
+  });
+  const apart = (from: Stage) => from.events().filter(({ kind }) => kind === 'apart');
+  const asked = (from: Stage) => [...from.stored.state.keys()].includes('threads');
+
+  test('that is stored as a thread is told of as a chat of its own, once for all starts, however old it is', async () => {
+    const [closed, open] = [
+      stage.fake.thread(CHANNEL, { private: true }),
+      stage.fake.thread(CHANNEL, { name: 'Beds' }),
+    ];
+    const gone = '100000000000000699';
+    stage.newest = async () => [stored(open), stored(gone), stored(closed)];
+    await stage.listen();
+    await stage.until(() => apart(stage).length > 0);
+    expect(apart(stage)).toEqual([{ kind: 'apart', from: CHANNEL, threadId: closed, to: closed }]);
+    await expect.poll(() => asked(stage)).toBe(true);
+    await stage.channel.stop();
+    const next = await afterALongTime(stage.stored);
+    await next.listen();
+    say('now');
+    await next.until(() => next.texts().includes('now'));
+    expect(apart(next)).toEqual([]);
+  });
+
+  test('that we were taken out of is known by the channel that we still see', async () => {
+    // Nobody tells us of it any more.
+    const closed = '100000000000000698';
+    const refused = { status: 403, body: { code: 50001, message: 'Missing Access' } };
+    stage.fake.fail({ method: 'GET', path: new RegExp(`/channels/${closed}$`) }, refused, { times: 9 });
+    stage.newest = async () => [stored(closed)];
+    await stage.listen();
+    await stage.until(() => apart(stage).length > 0);
+    expect(apart(stage)).toMatchObject([{ threadId: closed }]);
   });
 });

@@ -104,6 +104,8 @@ export interface Gateway {
   lines: Line[];
   /** Codes that were shown. */
   qrs: string[];
+  /** The numbers that it was linked to. */
+  links: string[];
   /** What was stored, each message once, as a store would have it. */
   events(): InboundEvent[];
   texts(): string[];
@@ -136,6 +138,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
   const batches: InboundBatch[] = [...(before?.batches ?? [])];
   const lines: Line[] = [];
   const qrs: string[] = [];
+  const links: string[] = [];
   const clock = testClock();
   const ending = new AbortController();
   let receiving: (batch: InboundBatch) => Promise<string[]> = async () => [];
@@ -150,6 +153,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
     state,
     cursor: async () => batches.findLast(({ cursor }) => cursor !== undefined)?.cursor ?? null,
     sentPart: wishes.sentPart ?? (async () => null),
+    noteLink: (number) => void links.push(number),
     onQr(text) {
       qrs.push(text);
       if (!wishes.unscanned) void fake.scan(text);
@@ -180,7 +184,7 @@ export async function startGateway(fake: FakeWhatsApp, wishes: GatewayWishes = {
   }
 
   return {
-    ...{ channel, state, clock, batches, lines, qrs, events },
+    ...{ channel, state, clock, batches, lines, qrs, links, events },
     texts: () => events().flatMap((event) => (event.kind === 'message' ? [event.text] : [])),
     onReceive(act) {
       receiving = act;

@@ -91,10 +91,12 @@ describe('linking', () => {
     await eventually(() => gateway.qrs.length === 2, 'another');
     expect(new Set(gateway.qrs).size).toBe(2);
     const early = somebody();
+    expect(gateway.links).toEqual([]);
     await fake.scan(gateway.qrs[1] ?? '');
     fake.say({ from: early, text: 'from before', at: Date.now() - 3_600_000, offline: true });
     fake.say({ from: early, text: 'since' });
     await eventually(() => gateway.channel.status().connected, 'connected');
+    expect(gateway.links).toEqual([`+${fake.own.number}`]);
     expect(await gateway.channel.check()).toEqual({ identity: `+${fake.own.number}`, warnings: [] });
     expect(await textsFrom(early, 1)).toEqual(['since']);
   });

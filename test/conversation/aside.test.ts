@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import type { SideMessage } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
+import { archivesIn } from '../groups/support.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 
 let on: Workbench;
@@ -14,6 +15,7 @@ async function open(more: WorkbenchOptions = {}): Promise<void> {
   const folder = more.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-aside-')));
   const tool = sendMessage({
     ...{ groupsDir: join(folder, 'groups'), mediaFolder: join(folder, 'data/media') },
+    archives: archivesIn(join(folder, 'groups')),
     post: (ask: SideMessage) => on.sayAside(ask),
   });
   on = await workbench({ ...more, folder, tools: [tool] });
@@ -83,7 +85,7 @@ it('is dropped with the rest by a reset, where it was not sent yet', async () =>
 });
 
 it('goes to another chat only from a control chat, and says so when there is none', async () => {
-  await open({ rules: { controlChats: ['test_1'] } });
+  await open({ rules: { controlChats: ['test_1'], owners: ['test_1'] } });
   on.answer(toolThen({ text: 'hello', chat_id: 'test_nobody' }, 'tried'));
   await on.say('tell them');
   await on.settled();

@@ -402,7 +402,7 @@ describe('a stranger who gets a code', () => {
     await say('hello');
     await say('may I?', HERS);
     const told = { member: { text: 'in', marks: [] }, owner: { text: 'in', marks: [] } };
-    await on.store.approve({ codeOrId: 'ABCDEFGH', now: 0, told });
+    await on.store.approve({ codeOrId: 'ABCDEFGH', looksLike: null, asOwner: false, now: 0, told });
     expect(await presses('Refuse')).toBe('taken');
     expect(last()).toMatch(/^That request is over/);
     expect((await on.store.standing({ chatId: 'x', senderId: 'test_eve' })).sender).toBe(true);

@@ -222,14 +222,18 @@ describe('a night', () => {
     at.on.answer((request) =>
       isNight(request) ? { text: 'done', usage: { inputTokens: 1_900, outputTokens: 10 } } : 'fine',
     );
+    const usedIn2 = async () => (await at.on.store.usage('test_2', 0))[0]?.usage;
+    const before = await usedIn2();
     await at.night();
     expect(at.asked().length).toBe(1);
     await at.clock.advance(DAY);
     await talk(at, chatWith('1'));
     await at.night();
     expect(at.asked().length).toBe(2);
-    const { usage } = (await at.on.store.usage('test_2', 0))[0] ?? {};
-    expect(usage).toMatchObject({ inputTokens: 1_900, outputTokens: 10 });
+    expect(await usedIn2()).toEqual({
+      inputTokens: (before?.inputTokens ?? 0) + 1_900,
+      outputTokens: (before?.outputTokens ?? 0) + 10,
+    });
   });
 
   it('counts what was used before an end of the process', async () => {
@@ -383,7 +387,38 @@ describe('a night', () => {
   });
 });
 
+describe('a night that ends the process each time it is begun', () => {
+  it('rests for a day after five ends', async () => {
+    let dies = true;
+    const around = (store: Store): Store => ({
+      ...store,
+      async setSetting(key, value) {
+        // The process had ended by then.
+        if (dies && key.startsWith('begun night') && value === null) return;
+        await store.setSetting(key, value);
+      },
+    });
+    const at = await bench({ around });
+    await remember(at.on);
+    await talk(at);
+    script(at.on, {}, () => ({ fault: 'model_unreachable' }));
+    for (let n = 0; n < 5; n++) await at.night();
+    const asked = at.asked().length;
+    expect(asked).toBeGreaterThanOrEqual(5);
+    await at.night();
+    expect(at.asked()).toHaveLength(asked);
+    dies = false;
+    await at.clock.advance(DAY + 1);
+    await talk(at);
+    script(at.on, AFTER);
+    await at.night();
+    expect(await at.memory()).toContain('Lives in Vienna');
+    expect(await at.on.store.setting('begun night test_1\ndefault')).toBeNull();
+  });
+});
+
 describe('the guard', () => {
+  const MAY = { memoryChars: 12_000, mayChangeTier1: true };
   const before = {
     1: Array.from({ length: 30 }, (_, n) => `- fact number${n} about thing${n}`).join('\n'),
     2: '- a project called blue shed',
@@ -391,28 +426,32 @@ describe('the guard', () => {
   };
 
   it('lets lines be dated, moved, merged and aged', () => {
-    expect(
-      objection(before, { 1: `${before[1]}\n${before[2]} (2026-11-22)`, 2: '', 3: '' }, 12_000),
-    ).toBeNull();
+    expect(objection(before, { 1: `${before[1]}\n${before[2]} (2026-11-22)`, 2: '', 3: '' }, MAY)).toBeNull();
     expect(
       objection(
         { 1: '- Lives in Graz\n- Lives in Vienna', 2: '', 3: '' },
         { 1: '- Lives in Vienna', 2: '', 3: '' },
-        12_000,
+        MAY,
       ),
     ).toBeNull();
   });
 
   it('objects to an emptied memory, a halved one, and one that outgrows the budget', () => {
-    expect(objection(before, { 1: '', 2: '', 3: '' }, 12_000)).toMatch(/loses/);
-    expect(objection({ 1: '- likes tea', 2: '', 3: '' }, { 1: '', 2: '', 3: '' }, 12_000)).toMatch(/loses/);
+    expect(objection(before, { 1: '', 2: '', 3: '' }, MAY)).toMatch(/loses/);
+    expect(objection({ 1: '- likes tea', 2: '', 3: '' }, { 1: '', 2: '', 3: '' }, MAY)).toMatch(/loses/);
     const half = before[1].split('\n').slice(0, 12).join('\n');
-    expect(objection(before, { ...before, 1: half }, 12_000)).toMatch(/loses/);
-    expect(objection(before, { ...before, 3: 'x '.repeat(6_000) }, 12_000)).toMatch(/longer/);
+    expect(objection(before, { ...before, 1: half }, MAY)).toMatch(/loses/);
+    expect(objection(before, { ...before, 3: 'x '.repeat(6_000) }, MAY)).toMatch(/longer/);
+  });
+
+  it('objects to any change of tier 1 where only people change it', () => {
+    const kept = { ...MAY, mayChangeTier1: false };
+    expect(objection(before, { ...before, 1: `${before[1]}\n- more` }, kept)).toMatch(/tier 1.*tier1_by/);
+    expect(objection(before, { ...before, 3: '- more' }, kept)).toBeNull();
   });
 
   it('lets a memory shrink that was too long before', () => {
     const long = { ...before, 3: 'x'.repeat(20_000) };
-    expect(objection(long, { ...before, 3: 'x'.repeat(15_000) }, 12_000)).toBeNull();
+    expect(objection(long, { ...before, 3: 'x'.repeat(15_000) }, MAY)).toBeNull();
   });
 });

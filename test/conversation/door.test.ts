@@ -77,6 +77,19 @@ describe('somebody with two addresses', () => {
     await on.settled();
     expect(on.texts()).toEqual(['fine']);
   });
+
+  it('is let in, and an owner, under the form that was approved, whichever comes first', async () => {
+    on = await workbench({ rules: { direct: 'closed' } });
+    const told = { member: { text: '', marks: [] }, owner: { text: '', marks: [] } };
+    const asked = { codeOrId: `test_${LID}`, looksLike: 'sender' as const, asOwner: true, now: 1 };
+    await on.store.approve({ ...asked, told });
+    expect((await on.say('/whoami', direct(PHONE, LID))).turnedAway).toEqual([]);
+    await on.settled();
+    expect(on.texts().at(-1)).toMatch(/You are an owner\.$/);
+    expect((await on.say('/whoami', direct(PHONE))).turnedAway).toEqual([]);
+    await on.settled();
+    expect(on.texts().at(-1)).toContain(`test_${LID}`);
+  });
 });
 
 describe('a group within a larger place', () => {
@@ -93,7 +106,7 @@ describe('a group within a larger place', () => {
   it('and by an approval', async () => {
     on = await workbench({ rules: { groups: 'listed' } });
     const told = { member: { text: '', marks: [] }, owner: { text: '', marks: [] } };
-    await on.store.approve({ codeOrId: 'test_guild', now: 1, told });
+    await on.store.approve({ codeOrId: 'test_guild', looksLike: 'unknown', asOwner: false, now: 1, told });
     expect((await on.say('hi', { ...inGroup('guild'), mentionsBot: true })).turnedAway).toEqual([]);
     await on.settled();
   });

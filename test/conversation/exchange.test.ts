@@ -9,7 +9,8 @@ import type { StoredMessage } from '../../src/core/transcript.js';
 const PERSONAS = ['luna', 'max', 'nova', 'ada'];
 const ids = (personas: string[] = PERSONAS) => fc.uniqueArray(fc.constantFrom(...personas));
 const everybody = () => true;
-const message = (id: number) => ({ id }) as StoredMessage;
+const author = { kind: 'person', id: 'test_ann', name: 'Ann', administrator: false };
+const message = (id: number) => ({ id, author }) as StoredMessage;
 
 /** Lets an exchange run; whoever speaks turns to whom the list says. */
 function run(first: Exchange, turns: string[][], caps: { rounds: number; replies: number }) {

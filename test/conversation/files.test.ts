@@ -58,6 +58,7 @@ afterEach(async () => {
 async function open(more: WorkbenchOptions = {}): Promise<void> {
   let n = 0;
   const media = createMedia({
+    freed: () => {},
     files: createMediaFiles({ folder, newId: () => `f${n++}` }),
     images: createImages({ log: quietLog, decoder: imageDecoder() }),
     transcriber: { transcribe: async () => spoken },

@@ -129,7 +129,13 @@ export function standIn(): StandIn {
   const memory: Memory = {
     holdsMore: async () => false,
     principlesPath: 'groups/AGENTS.md',
-    budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
+    budgets: {
+      longTermMaxChars: 12_000,
+      dailyPerDayMaxChars: 4_000,
+      dailyFiles: 2,
+      dailyMaxChars: 8_000,
+      tierBytes: 64_000,
+    },
     principles: async () => '',
     async snapshot({ personaId }) {
       const text = memoryText(personaId);
@@ -228,6 +234,7 @@ export function standIn(): StandIn {
     },
     remove: async () => {},
     list: async (_chatId, personaId) => archives.filter((each) => each.personaId === personaId),
+    find: async (_chatId, file) => archives.find((each) => each.file === file) ?? null,
     shownPath: (chatId, file) => `groups/${chatId}/archive/${file}`,
   };
 
@@ -297,6 +304,13 @@ export function standIn(): StandIn {
       contextTokens: () => 100_000,
       check: async () => ({ identity: 'none', warnings: [] }),
     },
+    budgets: {
+      standings: async () => [],
+      reached: async () => null,
+      open: () => {
+        throw new Error('commands ask no model');
+      },
+    },
     toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),
     labelOf: (name) => name,
     streams: () => false,
@@ -304,6 +318,7 @@ export function standIn(): StandIn {
     newPairingCode: () => 'ABCDEFGH',
     recall: NO_RECALL,
     media: NO_MEDIA,
+    audit: { record: async () => {}, note: async () => {} },
     windows: {
       halt: async (room, personaId) => void done.push(`halt ${room} ${personaId}`),
       haltChat: async (chatId) => void done.push(`halt all of ${chatId}`),

@@ -1,5 +1,5 @@
 /** `/persona model`: what a persona may be given, by whom, and what is said of the rest. */
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
@@ -59,6 +59,29 @@ describe('/persona model', () => {
     expect(await ask('/persona model default small')).toMatch(
       /not among .*\n\nThere are:\n- m \(the gateway’s\)$/s,
     );
+  });
+
+  it('is no other way in: not by a name with a line of front matter, not from a persona of the library', async () => {
+    on = await workbench(CHOICES);
+    await mkdir(join(on.folder, 'groups/personas'), { recursive: true });
+    await writeFile(
+      join(on.folder, 'groups/personas/sage.md'),
+      '---\nname: Sage\nmodel: fine\n---\nPatient.\n',
+    );
+    await ask('/persona new "Luna\nmodel: gigantic"');
+    await ask('hi');
+    expect(on.asked.at(-1)?.model).toBeUndefined();
+    await ask('/persona new Old Bear from sage');
+    await ask('hi');
+    // The operator chose it, in a file.
+    expect(on.asked.at(-1)?.model).toBe('fine');
+    const refused = /is not among the models that can be chosen here/;
+    expect(await ask('/persona model "Old Bear" gigantic')).toMatch(refused);
+    expect(await ask('/persona model "Old Bear" "small\nmodel: gigantic"')).toMatch(refused);
+    expect(await ask('/persona model "Old Bear" fine')).toMatch(refused);
+    expect(await ask('/persona model "Old Bear" small')).toBe('Old Bear now uses the model small.');
+    const file = await readFile(join(on.folder, 'groups/test_1/old-bear/PERSONA.md'), 'utf8');
+    expect(file).toBe('---\nname: Old Bear\nfrom: sage\nmodel: small\n---\n');
   });
 
   it('takes any name from an owner', async () => {

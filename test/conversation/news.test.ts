@@ -64,6 +64,8 @@ describe('news', () => {
     expect(log.lines.filter((line) => line.includes(NEWS.text))).toHaveLength(1);
     await on.store.approve({
       codeOrId: 'test_1',
+      looksLike: null,
+      asOwner: true,
       now: Date.now(),
       told: { member: { text: 'in', marks: [] }, owner: { text: 'yours', marks: [] } },
     });

@@ -11,6 +11,11 @@ describe('recognising commands', () => {
     ['/new', { name: 'new', argument: '' }],
     ['/persona new "Old Bear" from sage', { name: 'persona', argument: 'new "Old Bear" from sage' }],
     ['\u200e/stop', { name: 'stop', argument: '' }],
+    ['\u200d/\u200cstop\u200d', { name: 'stop', argument: '' }],
+    // Joiners belong to names: Persian, Malayalam, emoji.
+    ['/persona new می\u200cرود', { name: 'persona', argument: 'new می\u200cرود' }],
+    ['/persona new അനില്\u200d', { name: 'persona', argument: 'new അനില്\u200d' }],
+    ['/persona new \u200e👩\u200d🚀 Ada', { name: 'persona', argument: 'new 👩\u200d🚀 Ada' }],
     ['／help', { name: 'help', argument: '' }],
     ['/persona\nlist', { name: 'persona', argument: 'list' }],
   ])('%j', (text, expected) => {

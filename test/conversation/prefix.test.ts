@@ -221,7 +221,8 @@ describe('a flush', () => {
     };
     await open({
       settings: { compactAfterMessages: 8, keepRecentMessages: 4 },
-      toolsFor: ({ kind }) => toolSet([...memoryTools(on.memory), ...(kind === 'flush' ? [] : [dig])]),
+      toolsFor: ({ kind }) =>
+        toolSet([...memoryTools(on.memory, 'administrators'), ...(kind === 'flush' ? [] : [dig])]),
     });
     await put(`${HERE}/MEMORY.md`, memory('- likes tea'));
     on.answer((request): Answer => {
@@ -260,6 +261,7 @@ describe('a flush', () => {
     await on.conversation.resting();
     // In the requests over the copy that the turns before the forgetting have left.
     await say('g');
+    await on.conversation.resting();
     const before = on.asked.length;
     await on.say('/memory forget swordfish');
     await on.settled();

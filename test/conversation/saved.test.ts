@@ -82,7 +82,7 @@ describe('the note on what was saved', () => {
 
   it('is not in a group unless it is set, and never with off', async () => {
     const on = await bench();
-    saving(on, writes(1, '- likes roses'));
+    saving(on, writes(2, '- likes roses'));
     await tell(on, 'I like roses', GROUP);
     expect(on.texts()).toEqual(['noted']);
     await on.close();
@@ -94,7 +94,7 @@ describe('the note on what was saved', () => {
     await off.close();
     opened.pop();
     const set = await bench({ settings: { announce: 'quiet' } });
-    saving(set, writes(1, '- likes roses'));
+    saving(set, writes(2, '- likes roses'));
     await tell(set, 'I like roses', GROUP);
     expect(set.texts()).toEqual(['noted\n\n— remembered: likes roses']);
   });
@@ -223,7 +223,7 @@ describe('a plain undo that replies to it', () => {
 
   it('in a group needs no mention, and the right to change things', async () => {
     const on = await bench({ settings: { announce: 'quiet' } });
-    saving(on, writes(1, '- meets on Mondays'));
+    saving(on, writes(2, '- meets on Mondays'));
     await tell(on, 'we meet on Mondays', GROUP);
     const reply = { ...GROUP, mentionsBot: false, ...replyingTo(on, 'Mondays') };
     await tell(on, 'undo', reply);

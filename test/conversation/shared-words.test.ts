@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { code, oneLine, withFencesClosed } from '../../src/conversation/commands/quoting.js';
 import { sharedWords, wordFinder } from '../../src/conversation/commands/shared-words.js';
+import { code, oneLine, withFencesClosed } from '../../src/conversation/quoting.js';
 
 const wordsOf = wordFinder();
 const shared = (a: string, b: string) => sharedWords(wordsOf(a), wordsOf(b));

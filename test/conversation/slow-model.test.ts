@@ -143,7 +143,7 @@ describe('a chat that waits', () => {
     });
     script({ flush: never, ...(summary && { summary }) });
     for (let n = 1; n <= 10; n++) await say(long(n));
-    expect(on.asked.some(isFlush)).toBe(true);
+    await eventually(() => on.asked.some(isFlush), 'the flush has begun');
     contextTokens = 4_500;
     await on.say('and now?');
     await eventually(() => clock.sleeping().includes(HALF_MS), 'the turn waits for the flush');

@@ -6,6 +6,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { ModelClient, ModelRequest, ToolCall } from '../../src/core/model.js';
 import type { AnyTool, ToolContext } from '../../src/core/tool.js';
 import type { Step } from '../../src/core/transcript.js';
+import { askerWho } from '../harness/asker.js';
 import { quietLog, quietMetrics } from '../harness/quiet.js';
 
 type Answer = { text?: string; calls?: Partial<ToolCall>[]; truncated?: boolean; cut?: true };
@@ -58,16 +59,28 @@ async function turn(
   const model = scripted(answers);
   lines.length = 0;
   const saved: Step[] = [];
-  const services = { model, zone: { name: 'UTC' }, clock: systemClock, log: quietLog, metrics: quietMetrics };
+  const audit = { record: async () => {}, note: async () => {} };
+  const services = {
+    model,
+    audit,
+    zone: { name: 'UTC' },
+    clock: systemClock,
+    log: quietLog,
+    metrics: quietMetrics,
+  };
   const outcome = await runTurn(services, {
     turnId: 'turn-1',
     room: 'c_1/7',
     tools: toolSet(tools),
     maxToolRounds,
+    bounds: { callsPerAnswer: 16, sendsPerTurn: 5, sameCallsPerTurn: 3, tokens: 100_000 },
     persona: { model: null, temperature: null },
     messages: [{ role: 'user', content: 'hi' }],
     seen: new Map(),
-    authorisation: { chatId: 'c_1', personaId: 'default', senderId: 'c_1', channel: 'c', controlChats: [] },
+    authorisation: {
+      ...{ chatId: 'c_1', personaId: 'default', senderId: 'c_1', channel: 'c', controlChats: [] },
+      asker: askerWho(),
+    },
     cause: { kind: 'turn', personaId: 'default', turnId: 'turn-1' },
     steps,
     save: async (step) => {

@@ -227,7 +227,8 @@ describe('a window that is kept', () => {
       fc.asyncProperty(fc.array(event, { minLength: 4, maxLength: 24 }), settings, async (events, chosen) => {
         const kept = await play(events, { settings: chosen, around: (store) => counting('kept', store) });
         const anew = await play(events, { settings: chosen, around: forgetful });
-        expect(kept).toEqual(anew);
+        // The windows of two personas are compacted beside each other: which of them asks first is nobody's promise.
+        expect(kept.toSorted()).toEqual(anew.toSorted());
       }),
       { numRuns: 25 },
     );

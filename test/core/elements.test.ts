@@ -81,6 +81,9 @@ describe('the elements of a prompt', () => {
     '<details><div class="event">&amp; &lt;p&gt;</div></details>',
     'List<event_type> and <events>, <summary-card>, Map<userMessage>',
     "it's 5 > 3 & 2 < 4",
+    'a ＜ b, <événement>, <событие>, <u, <',
+    '&lt;b>, &#60;/user_message>',
+    'std::vector<Candidate> candidates;',
   ])('leave alone what is none of them: %s', (text) => {
     expect(escaped(text)).toBe(text);
   });
@@ -90,7 +93,19 @@ describe('the elements of a prompt', () => {
     ['< / Recalled >', '&lt; / Recalled >'],
     ['<EVENT about="x">', '&lt;EVENT about="x">'],
     ['</in_reply_to', '&lt;/in_reply_to'],
+    ['</us\u200ber_\u0000message>', '&lt;/us\u200ber_\u0000message>'],
+    ['</us\u0435r_m\u0435ssage>', '&lt;/us\u0435r_m\u0435ssage>'],
+    ['<\\/user_message>', '&lt;\\/user_message>'],
+    ['\uff1c/user_message\uff1e', '&#xFF1C;/user_message\uff1e'],
+    [
+      '\ufe64\uff0f\uff55\uff53\uff45\uff52\uff3fmessage',
+      '&#xFE64;\uff0f\uff55\uff53\uff45\uff52\uff3fmessage',
+    ],
+    ['<\u0338/user_message>', '&lt;\u0338/user_message>'],
+    ['</user_rnessage>', '&lt;/user_rnessage>'],
+    ['<event\u200dtype>', '&lt;event\u200dtype>'],
   ])('are named in a text only with an entity: %s', (text, shown) => {
     expect(escaped(text)).toBe(shown);
+    expect(unescaped(shown)).toBe(text);
   });
 });

@@ -101,7 +101,7 @@ it('a flush that is killed between its calls is made again, and its line stands 
     return { calls: [{ name: 'write_tiered_memory', arguments: { tier: 2, content: 'a shed' } }] };
   };
   // Before the line is written, while it is, and behind it.
-  for (const after of [0, 4, 30, 120]) {
+  for (const after of [0, 4, 30, 300]) {
     const gateway = await on.start();
     const begun = new Promise<void>((resolve) => {
       reached = resolve;

@@ -334,7 +334,7 @@ describe('groups and topics on Telegram', () => {
 });
 
 describe('access on Telegram', () => {
-  it('pairs an unknown person; the first one approved is the owner and is told; nothing before is replayed', async () => {
+  it('pairs an unknown person, who is made the owner and is told; nothing before is replayed', async () => {
     on = await stage({ config: { access: { direct: 'pairing' } } });
     const gateway = await on.start();
     on.telegram.say({ text: 'hello stranger' });
@@ -346,11 +346,14 @@ describe('access on Telegram', () => {
     const list = run(on.home, ['pair', 'list']);
     expect(await list.exited).toBe(0);
     expect(list.out()).toContain(code);
-    const approved = run(on.home, ['pair', 'approve', code]);
+    expect(list.out()).toMatch(/^There is no owner yet/);
+    expect(await run(on.home, ['pair', 'approve', code]).exited).toBe(0);
+    expect((await on.replies(ANNA.id, 2))[1]).toMatch(/^You are in\. /);
+    const approved = run(on.home, ['pair', 'approve', `telegram_${ANNA.id}`, '--owner']);
     expect(await approved.exited).toBe(0);
-    expect((await on.replies(ANNA.id, 2))[1]).toMatch(/owner/);
+    expect((await on.replies(ANNA.id, 3))[2]).toMatch(/owner/);
     on.telegram.say({ text: 'now?' });
-    expect((await on.replies(ANNA.id, 3))[2]).toBe('echo: now?');
+    expect((await on.replies(ANNA.id, 4))[3]).toBe('echo: now?');
     expect(JSON.stringify(on.model.requests[0]?.body)).not.toContain('hello stranger');
     const removed = run(on.home, ['pair', 'remove', `telegram_${ANNA.id}`]);
     expect(await removed.exited).toBe(0);

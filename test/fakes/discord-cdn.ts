@@ -58,6 +58,10 @@ export function createCdn(root: () => string, newId: () => string): Cdn {
       }
       const { bytes, served, attachment } = stored;
       if (served === 'never') return;
+      if (typeof served === 'object') {
+        response.writeHead(302, { location: served.sentOnTo }).end();
+        return;
+      }
       response.writeHead(200, {
         'content-type': attachment.content_type ?? 'application/octet-stream',
         'content-length': bytes.length,

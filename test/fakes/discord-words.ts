@@ -90,7 +90,7 @@ export interface Attachment {
 
 export interface AttachmentOptions {
   /** How the CDN gives it out: never, only half of it before the connection breaks, or not any more. */
-  served?: 'whole' | 'never' | 'half' | 'gone';
+  served?: 'whole' | 'never' | 'half' | 'gone' | { sentOnTo: string };
   /** A voice note of that length. */
   voiceSeconds?: number;
   /** What Discord says of its size, where that is not the truth. */

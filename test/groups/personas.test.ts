@@ -98,6 +98,109 @@ describe('create', () => {
     expect(long.ok ? '' : long.reason.length).toBeLessThan(250);
   });
 
+  it('refuses names that cannot be read, are long, or read like another of the chat or the library', async () => {
+    const { personas, groups } = await setUp({
+      'personas/sage.md': '---\nname: Sage\naliases: [Teacher]\n---\nPatient.\n',
+      [`${CHAT}/bear/PERSONA.md`]: '---\nname: Old Bear\naliases: [Bruin]\n---\n',
+    });
+    const asked = [
+      ...[
+        'd\u0435fault',
+        '\uff24\uff45\uff46\uff41\uff55\uff4c\uff54',
+        'defau1t',
+        'de\u200bfault',
+        'défault',
+      ],
+      ...[
+        '0ld Bear',
+        'OLD-BEAR!',
+        'Bea\u0433',
+        'Br\u057din',
+        'S\u0430ge',
+        'Te\u0430cher',
+        '\u202eSaɡe\u202c',
+      ],
+      ...[
+        ' ',
+        '\u200b\u2060',
+        '\u3164',
+        '\u115f\uffa0',
+        '\u2800',
+        '\u0301\u0302',
+        'a'.repeat(61),
+        'Sage\u3164'.repeat(20),
+      ],
+    ];
+    for (const name of asked) {
+      // The library's own name makes that persona.
+      expect(await personas.create(CHAT, name, null), JSON.stringify(name)).toMatchObject({
+        ok: false,
+        reason: expect.stringMatching(/^[A-Z"].{5,240}\.$/),
+      });
+    }
+    expect(await readdir(join(groups, CHAT))).toEqual(['bear']);
+    for (const name of [
+      '李明',
+      '李华',
+      'नीला',
+      'नाला',
+      'سارا',
+      'هارا',
+      'Вера',
+      'Бера',
+      'a'.repeat(60),
+      'Sage',
+    ]) {
+      expect(await personas.create(CHAT, name, null), name).toMatchObject({ ok: true });
+    }
+  });
+
+  it('keeps a name to one line without marks that nobody sees, and out of the front matter', async () => {
+    const { personas, read } = await setUp();
+    const made = await personas.create(CHAT, 'Ann\u202e\u2028B\u0085\u001b[31m\u3164\nmodel: huge', null);
+    expect(made).toMatchObject({ ok: true, persona: { name: 'Ann B [31m model: huge', model: null } });
+    expect(await read(`${CHAT}/ann-b-31m-model-huge/PERSONA.md`)).toBe(
+      '---\nname: "Ann B [31m model: huge"\n---\n',
+    );
+    expect(await personas.create(CHAT, '👩\u200d🚀 Ada', null)).toMatchObject({
+      persona: { name: '👩\u200d🚀 Ada' },
+    });
+  });
+
+  it.each(['می\u200cرود', 'അനില്\u200d', '❤\ufe0f Rose', '葛\u{e0100}城', 'ᠮᠣᠩᠭᠣᠯ\u180b'])(
+    'keeps the joiners and variants of its writing: %s',
+    async (name) => {
+      const { personas } = await setUp();
+      expect(await personas.create(CHAT, name, null)).toMatchObject({ ok: true, persona: { name } });
+    },
+  );
+
+  it('makes as many in a chat as are allowed, in each', async () => {
+    const groups = await groupsFolder();
+    const options = { groupsDir: groups, log: listeningLog(), clock: { now: () => NOW }, mostInChat: 3 };
+    const personas = createPersonas(options);
+    for (const name of ['Luna', 'Max']) expect((await personas.create(CHAT, name, null)).ok).toBe(true);
+    expect(await personas.create(CHAT, 'Zoe', null)).toEqual({
+      ok: false,
+      reason:
+        'There are 3 personas here, which is as many as a chat may have; /persona delete NAME makes room.',
+    });
+    expect((await personas.create('test_2', 'Zoe', null)).ok).toBe(true);
+    await personas.remove(CHAT, 'Max');
+    expect((await personas.create(CHAT, 'Zoe', null)).ok).toBe(true);
+  });
+
+  it('leaves what was made by hand as it is, and warns once of two that read alike', async () => {
+    const { personas, log } = await setUp({
+      [`${CHAT}/luna/PERSONA.md`]: '---\nname: Luna\n---\n',
+      [`${CHAT}/max/PERSONA.md`]: '---\nname: Max\naliases: [L\u056dna, Lun\u0430]\n---\n',
+    });
+    for (let n = 0; n < 3; n++)
+      expect((await personas.list(CHAT)).map(({ id }) => id)).toEqual(['default', 'luna', 'max']);
+    expect(log.warnings.map(({ fields }) => fields)).toEqual([{ chat: CHAT, personas: ['luna', 'max'] }]);
+    expect(await personas.find(CHAT, 'Lun\u0430')).toMatchObject({ id: 'max' });
+  });
+
   it('inherits from a library persona by another name', async () => {
     const { personas, read } = await setUp({
       'personas/sage.md':

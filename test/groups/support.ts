@@ -3,8 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { Archives } from '../../src/core/archive.js';
+import { createZone } from '../../src/core/dates.js';
 import type { Log } from '../../src/core/log.js';
 import type { Cause, MemoryBudgets, Version, VersionKeeper } from '../../src/core/memory.js';
+import { createArchives } from '../../src/groups/archive-files.js';
 import { type Exclusive, locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 
@@ -13,6 +16,7 @@ const BUDGETS: MemoryBudgets = {
   dailyPerDayMaxChars: 4_000,
   dailyFiles: 2,
   dailyMaxChars: 8_000,
+  tierBytes: 64_000,
 };
 
 export const CAUSE: Cause = { kind: 'turn', personaId: 'luna', turnId: 't1' };
@@ -76,4 +80,8 @@ export function memoryIn(groupsDir: string, budgets: Partial<MemoryBudgets> = {}
     log: listeningLog(),
     ...parts,
   });
+}
+
+export function archivesIn(groupsDir: string): Archives {
+  return createArchives({ groupsDir, zone: createZone('UTC'), exclusive: locks(), log: listeningLog() });
 }

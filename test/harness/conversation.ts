@@ -11,6 +11,7 @@ import { postSideMessage } from '../../src/conversation/deliver/say.js';
 import type { Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
+import type { Audit, AuditEntry } from '../../src/core/audit.js';
 import type {
   Channel,
   ChannelLimits,
@@ -26,7 +27,7 @@ import { Fault, type FaultCode } from '../../src/core/errors.js';
 import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
-import type { ModelClient, ModelEvent, ModelRequest, Notice, Usage } from '../../src/core/model.js';
+import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
 import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
@@ -36,8 +37,11 @@ import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
+import { createRecallFiles } from '../../src/groups/recall-files.js';
+import { createRecall } from '../../src/recall/recall.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
+import { createToolsFor } from '../../src/turn-tools.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
@@ -61,6 +65,8 @@ export interface Workbench {
   /** Where it was shown that we write, in order. */
   typed: Recipient[];
   asked: ModelRequest[];
+  /** What was entered in the audit log. */
+  audited: AuditEntry[];
   /** What the next requests are answered with; the default echoes nothing of note. */
   answer(reply: Reply): void;
   /** What the next sends come to; 'sent' when it runs out. */
@@ -90,6 +96,7 @@ export type Answer =
       text?: string;
       calls?: { name: string; arguments: object }[];
       usage?: Usage;
+      prices?: Prices;
       truncated?: boolean;
       cut?: true;
       fault?: FaultCode;
@@ -100,10 +107,14 @@ export interface WorkbenchOptions {
   recall?: Recall;
   media?: Media;
   speech?: Speech;
+  /** Left out: only kept in `audited`. The real one takes time, which a clock that is moved by hand does not. */
+  audit?: Audit;
   /** Answers instead of what `answer` is told; then `asked` stays empty. */
   model?: ModelClient;
   /** Offers the real memory tools. */
   memoryTools?: boolean;
+  /** Offers every tool that a gateway has, over a real index; the compiled thread of recall. */
+  allTools?: URL;
   settings?: Partial<Settings>;
   /** The model's context window, which may change. */
   contextTokens?: number | (() => number);
@@ -114,6 +125,8 @@ export interface WorkbenchOptions {
   /** Which tools a turn has; left out: the same in every one. */
   toolsFor?: ToolsFor;
   maxPages?: number;
+  /** Where days begin; UTC. */
+  timezone?: string;
   clock?: typeof systemClock;
   rules?: Partial<AccessRules>;
   /** What fetches files on the channel; it has none. */
@@ -131,6 +144,7 @@ export interface WorkbenchOptions {
   isAdministrator?: Channel['isAdministrator'];
   log?: Log;
   metrics?: Metrics;
+  newPairingCode?: () => string;
   /** What ids begin with, where they are to be the same in another run. */
   firstId?: number;
   /** Puts something between the route and the store. */
@@ -148,10 +162,22 @@ export const SETTINGS: Settings = {
   keepRecentMessages: 80,
   debounceMs: 0,
   maxToolRounds: 25,
+  callLimits: { callsPerAnswer: 16, sendsPerTurn: 5, sameCallsPerTurn: 3 },
   choices: [],
   natural: false,
   caps: { rounds: 3, replies: 8 },
+  limits: {
+    ...{ messagesPerMinute: null, tokensPerChat: null, tokensPerPersona: null, tokensPerPerson: null },
+    ...{
+      tokensPerDay: null,
+      moneyPerChat: null,
+      moneyPerPersona: null,
+      moneyPerPerson: null,
+      moneyPerDay: null,
+    },
+  },
   announce: 'off',
+  tier1By: 'administrators',
   consolidation: null,
   maxAgeMs: 24 * 3_600_000,
 };
@@ -162,7 +188,9 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const folder = options.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-bench-')));
   const clock = options.clock ?? systemClock;
   const groupsDir = join(folder, 'groups');
+  const zone = createZone(options.timezone ?? 'UTC');
   const opened = await openSqliteStore({
+    zone,
     ...{ file: join(folder, 'data/coterie.db'), migrationsFolder: MIGRATIONS, clock, log: quietLog },
     ...(options.maxPages === undefined ? {} : { maxPages: options.maxPages }),
   });
@@ -171,18 +199,30 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const sentIds: string[] = [];
   const typed: Recipient[] = [];
   const asked: ModelRequest[] = [];
+  const audited: AuditEntry[] = [];
+  const enter = async (entry: AuditEntry) => void audited.push(entry);
   const results: SendResult[] = [];
   let reply: Reply = () => 'fine';
   let lastId = options.firstId ?? Math.floor(Math.random() * 1e9);
 
   const newId = () => `id-${++lastId}`;
-  const zone = createZone('UTC');
   const exclusive = locks();
   const memory = createMemory({
     ...{ groupsDir, exclusive, clock, newId, versions: store, log: quietLog },
-    budgets: { longTermMaxChars: 12_000, dailyPerDayMaxChars: 4_000, dailyFiles: 2, dailyMaxChars: 8_000 },
+    budgets: {
+      longTermMaxChars: 12_000,
+      dailyPerDayMaxChars: 4_000,
+      dailyFiles: 2,
+      dailyMaxChars: 8_000,
+      tierBytes: 64_000,
+    },
   });
-  const tools = toolSet([...(options.memoryTools ? memoryTools(memory) : []), ...(options.tools ?? [])]);
+  const archives = createArchives({ groupsDir, zone, exclusive, log: quietLog });
+  const settings: Settings = { ...SETTINGS, ...options.settings };
+  const tools = toolSet([
+    ...(options.memoryTools ? memoryTools(memory, settings.tier1By) : []),
+    ...(options.tools ?? []),
+  ]);
 
   const channel: Channel = {
     name: 'test',
@@ -218,6 +258,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         text = '',
         calls = [],
         usage = null,
+        prices,
         truncated = false,
         cut,
         fault,
@@ -225,14 +266,13 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       } = typeof said === 'string' ? { text: said } : said;
       if (fault) yield { kind: 'failed', fault: new Fault(fault, 'as scripted'), notices };
       else {
-        const rest = { usage, truncated, notices, ...(cut && { cut }) };
+        const rest = { usage, truncated, notices, ...(cut && { cut }), ...(prices && { prices }) };
         yield { kind: 'done', text, calls: calls.map(toCall), model: 'm', ...rest };
       }
     },
     contextTokens: () => (typeof contextTokens === 'function' ? contextTokens() : contextTokens),
     check: async () => ({ identity: 'test', warnings: [] }),
   };
-  const settings: Settings = { ...SETTINGS, ...options.settings };
   const owner = options.owner ?? 'test';
   const channels = new Map([['test', channel]]);
   const chatFiles = createChatFiles({ groupsDir, store, clock, log: quietLog });
@@ -251,21 +291,40 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   });
   const common = { store, owner, channels, chatFiles, rulesFor, speech, settings, clock, log, metrics };
   const deliver = createDeliver(common);
+  const { allTools: worker } = options;
+  const recall =
+    worker === undefined
+      ? (options.recall ?? NO_RECALL)
+      : createRecall({
+          ...{ file: join(folder, 'data/recall.db'), feed: store, embedder: null, worker },
+          ...{ files: createRecallFiles({ groupsDir, archives, log }), clock: systemClock, zone, log },
+        });
+  const toolsOfGateway =
+    worker &&
+    createToolsFor({
+      ...{ store, channels, personas, memory, archives, recall, deliver, settings, zone, clock },
+      config: { groupsDir, tools: { reactions: 'off' } },
+      mediaFolder: join(folder, 'data/media'),
+    });
   const conversation = createConversation({
     ...common,
     deliver,
     personas,
     memory,
-    archives: createArchives({ groupsDir, zone, exclusive, log: quietLog }),
-    recall: options.recall ?? NO_RECALL,
+    archives,
+    recall,
     media: options.media ?? NO_MEDIA,
+    audit: options.audit ?? { record: enter, note: enter },
     model,
-    toolsFor: options.toolsFor ?? (({ draft }) => (draft ? toolSet(draftTools(draft)) : tools)),
+    toolsFor:
+      options.toolsFor ??
+      toolsOfGateway ??
+      (({ draft }) => (draft ? toolSet(draftTools(draft, settings.tier1By)) : tools)),
     labelOf: (name) => name,
     streams: () => true,
     zone,
     newId,
-    newPairingCode: () => 'ABCDEFGH',
+    newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
     facts: { version: '0', model: 'm', startedAt: 0 },
     sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });
@@ -275,7 +334,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   conversation.takeUpWindows(['test']);
 
   return {
-    ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, results },
+    ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, audited, results },
     sayAside: (aside) => postSideMessage({ ...common, deliver, personas }, aside),
     react: (reaction) => postReaction({ ...common, deliver, personas }, reaction),
     texts: () => sent.map(({ part }) => part.text),
@@ -301,10 +360,12 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     beside: (other) => workbench({ ...options, folder, owner: other }),
     async end() {
       await conversation.stop(0);
+      await recall.stop();
       await store.close();
     },
     async close() {
       await conversation.stop(0);
+      await recall.stop();
       await store.close();
       await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },

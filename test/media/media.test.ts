@@ -31,6 +31,7 @@ async function setUp(parts: { transcriber?: Transcriber | null; maxBytes?: numbe
   const files = createMediaFiles({ folder, newId: () => `id-${++made}` });
   const { transcriber = null, maxBytes = MAX } = parts;
   const media = createMedia({
+    freed: () => {},
     files,
     images: createImages({ log, decoder: imageDecoder() }),
     transcriber,
@@ -195,6 +196,28 @@ describe('voices first', () => {
   test('and before anybody looked, a message reads like this', async () => {
     const { media } = await setUp();
     expect(media.tell('Hi', [attachment({ kind: 'voice', seconds: 3 })])).toBe('Hi\n[voice message, 3 s]');
+  });
+});
+
+describe('what is larger than its sender said', () => {
+  test('is fetched anew, with as much room in memory as it may need', async () => {
+    const { take } = await setUp();
+    const bytes = Buffer.alloc(3_000_000, 'a');
+    const asked: number[] = [];
+    const fetch: Fetch = async (_file, { maxBytes }) => {
+      asked.push(maxBytes);
+      return bytes.length > maxBytes ? { kind: 'too large' } : { kind: 'fetched', bytes };
+    };
+    const taken = await take([attachment({ bytes: 100 })], fetch);
+    expect(asked).toEqual([1_000_000, MAX]);
+    expect(taken.attachments).toMatchObject([{ bytes: bytes.length, outcome: { kind: 'kept' } }]);
+  });
+
+  test('is not taken where it is larger than may be', async () => {
+    const { take, kept } = await setUp();
+    const taken = await take([attachment({ bytes: 2_000_000 })], { kind: 'too large' });
+    expect(outcomes(taken)).toEqual([{ kind: 'left', why: 'larger than 20 MB, not taken' }]);
+    expect(await kept()).toEqual([]);
   });
 });
 
@@ -384,20 +407,20 @@ describe('pictures for a model', () => {
 
   test('are made ready once, and again when many others came between', async () => {
     const flat = (n: number) => ({
-      width: 1_000 + n,
-      height: 1_000,
+      width: 550 + n,
+      height: 550,
       channels: 3 as const,
       background: 'red',
     });
-    const { media, attachments, folder } = await withPictures(6, (n) =>
+    const { media, attachments, folder } = await withPictures(10, (n) =>
       sharp({ create: flat(n) })
         .png({ compressionLevel: 0 })
         .toBuffer(),
     );
-    expect(await media.images(attachments)).toHaveLength(6);
+    expect(await media.images(attachments)).toHaveLength(10);
     await rm(join(folder, CHAT), { recursive: true });
     const still = await Promise.all(attachments.map((each) => media.images([each])));
-    expect(still.map(({ length }) => length)).toEqual([0, 1, 1, 1, 1, 1]);
+    expect(still.map(({ length }) => length)).toEqual([0, 0, 1, 1, 1, 1, 1, 1, 1, 1]);
   });
 
   test('that are gone, or damaged since, are left out, and the log says so', async () => {

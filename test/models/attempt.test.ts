@@ -45,7 +45,7 @@ function begin(mostBytes = 2_000_000) {
       });
       return fed.answer;
     },
-    body: '{}',
+    body: { text: '{}', slot: '', pictures: [] },
     answer: createAnswer(),
     takenIds: () => new Set(),
     silenceMs: 60_000,
@@ -112,7 +112,7 @@ test('a long answer is looked at as it grows, not again for every piece of it', 
   });
   const writing = attempt({
     post: async () => Readable.from([...lines, 'data: [DONE]\n\n']),
-    body: '{}',
+    body: { text: '{}', slot: '', pictures: [] },
     answer: counted,
     takenIds: () => new Set(),
     silenceMs: 60_000,
@@ -136,6 +136,8 @@ test.each([
   ['text', { content: 'x'.repeat(600) }],
   ['reasoning', { reasoning_content: 'x'.repeat(600) }],
   ['a call', { tool_calls: [{ index: 0, id: 'a', function: { name: 'n', arguments: 'x'.repeat(600) } }] }],
+  ['calls without arguments', { tool_calls: Array(12).fill({ function: { name: 'n' } }) }],
+  ['what comes along with a call', { tool_calls: [{ index: 0, id: 'a', signature: 'x'.repeat(600) }] }],
 ])('an answer that does not end is given up when it holds too much: %s', async (_what, delta) => {
   const { fed, answer, hungUp } = begin(1_000);
   await fed.fed(delta);

@@ -84,7 +84,7 @@ describe.each<[string, () => ModelServer]>([
       role: 'assistant',
       content: 'I look.\n[Called look_up with {"word":"tea"}]',
     });
-    expect(told[2]).toEqual({ role: 'user', content: '[Result of look_up]\nA drink.' });
+    expect(told[2]).toEqual({ role: 'user', content: '<tool_result of="look_up">A drink.</tool_result>' });
     expect(told.filter(({ tool_calls }) => tool_calls)).toHaveLength(1);
     expect(JSON.stringify(bench.fake.requests.map(({ raw }) => raw))).not.toContain('hidden');
     await turn(after);
@@ -241,7 +241,7 @@ test('the text of a message is written once for those who get the echo, and once
   write(sent('other'));
   const writing = reads;
   expect(writing).toBeGreaterThan(0);
-  expect(write(sent('m'))).toContain('"reasoning_content":"x"');
-  expect(write(sent('other'))).not.toContain('reasoning_content');
+  expect(write(sent('m')).text).toContain('"reasoning_content":"x"');
+  expect(write(sent('other')).text).not.toContain('reasoning_content');
   expect(reads).toBe(writing);
 });

@@ -1,6 +1,7 @@
 /** Around the model clients under test: a log that is kept, quirks in memory, and a stream read to its end. */
 import type { Log } from '../../src/core/log.js';
 import type { ModelClient, ModelEvent, ModelMessage, ModelRequest } from '../../src/core/model.js';
+import { type Body, piecesOf } from '../../src/models/body.js';
 import { createWindowStore, type WindowStore } from '../../src/models/context-window.js';
 import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai.js';
 import { type ChatRequest, createRequestWriter } from '../../src/models/request.js';
@@ -69,7 +70,9 @@ export async function fault(client: ModelClient, request: ModelRequest, signal?:
 }
 
 /** A request as a server reads it. */
-export const written = (request: ChatRequest) => JSON.parse(createRequestWriter()(request));
+export const written = (request: ChatRequest) => JSON.parse(asSent(createRequestWriter()(request)));
+
+export const asSent = (body: Body) => [...piecesOf(body)].join('');
 
 export interface Bench {
   fake: FakeModel;

@@ -1,6 +1,7 @@
 /** The offline model by itself: each test plays the gateway, with memory tools that work as ours do. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { escaped } from '../../src/core/elements.js';
 import type { ModelMessage, ToolDescription } from '../../src/core/model.js';
 import { createOfflineModel } from '../../src/models/offline.js';
 import { answered, outcome } from './helpers.js';
@@ -49,7 +50,7 @@ async function turn(world: World, history: ModelMessage[], content: string) {
     for (const call of event.calls) {
       calls.push(call.name);
       const result = runTool(world, call.name, JSON.parse(call.arguments));
-      history.push({ role: 'tool', callId: call.id, content: result });
+      history.push({ role: 'tool', callId: call.id, content: escaped(result) });
     }
   }
   throw new Error('it never came to an answer');
@@ -94,6 +95,7 @@ describe('remember that …', () => {
   test.each([
     ['remember that I prefer tea', 'I prefer tea'],
     ['Please remember that I prefer tea', 'I prefer tea'],
+    ['remember that I write &lt;summary> a lot', 'I write <summary> a lot'],
     ['Hi! Can you remember that I prefer tea & <b>milk</b>', 'I prefer tea & <b>milk</b>'],
     ["don't forget that I prefer tea", 'I prefer tea'],
     ['Don’t forget: I prefer tea', 'I prefer tea'],

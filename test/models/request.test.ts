@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ModelMessage, ModelRequest } from '../../src/core/model.js';
 import type { Quirk } from '../../src/models/quirk-store.js';
 import { chatRequest, createRequestWriter } from '../../src/models/request.js';
-import { LOOK_UP, written } from './helpers.js';
+import { asSent, LOOK_UP, written } from './helpers.js';
 
 const conversation: ModelMessage[] = [
   { role: 'system', content: 'Be kind.' },
@@ -70,7 +70,11 @@ describe('the body of a request', () => {
       role: 'assistant',
       content: '[Called look_up with {"word":"tea"}]\n[Called look_up with {"word": te]',
     },
-    { role: 'user', content: '[Result of look_up]\nA drink.\n\n[Result of look_up]\nNot JSON.' },
+    {
+      role: 'user',
+      content:
+        '<tool_result of="look_up">A drink.</tool_result>\n\n<tool_result of="look_up">Not JSON.</tool_result>',
+    },
   ];
 
   test('a model without tools reads past calls as text, and speakers take turns', () => {
@@ -100,7 +104,9 @@ describe('the text of a request', () => {
     messages: ModelMessage[],
     refused: Quirk[] = [],
   ) =>
-    write(chatRequest({ ...request, messages }, { server: 'here', model: 'small' }, 500, new Set(refused)));
+    asSent(
+      write(chatRequest({ ...request, messages }, { server: 'here', model: 'small' }, 500, new Set(refused))),
+    );
 
   test('is the same from a writer that has written the same messages before', () => {
     const write = createRequestWriter();

@@ -59,7 +59,7 @@ test('however an answer is cut into pieces, what was told ends as its text (prop
         const body = lines.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
         const writing = attempt({
           post: async () => Readable.from(body),
-          body: '{}',
+          body: { text: '{}', slot: '', pictures: [] },
           answer: createAnswer(),
           takenIds: () => new Set(),
           silenceMs: 60_000,

@@ -53,6 +53,11 @@ describe('a recording', () => {
     ]);
   });
 
+  test('may take longer than a timer holds', async () => {
+    fake.settings.transcript = 'Hello there.';
+    expect(await transcribe(BYTES, { timeoutSeconds: 10_000_000 })).toBe('Hello there.');
+  });
+
   test('goes to a server that wants no key without one', async () => {
     await transcribe(BYTES, { apiKey: null });
     expect(fake.recordings[0]?.authorization).toBeUndefined();

@@ -19,7 +19,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import { ARCHIVE, backup } from '../../src/operating/backup.js';
 import type { Secret } from '../../src/operating/encrypted.js';
-import { restore, setAsideInside } from '../../src/operating/restore.js';
+import { restore } from '../../src/operating/restore.js';
 
 const NOW = Date.UTC(2026, 4, 6, 7, 8, 9);
 const AT = '20260506T070809Z';
@@ -66,7 +66,16 @@ const PLAIN = { mediaDir: null, logins: false, secret: null };
 
 function backUp(word = 'saved', wishes: { mediaDir?: string; logins?: boolean; secret?: Secret } = {}) {
   const clock = { now: () => NOW };
-  return backup({ file, store: store(word), groupsDir, clock, version: '1.2.3', ...PLAIN, ...wishes });
+  return backup({
+    file,
+    store: store(word),
+    dataDir,
+    groupsDir,
+    clock,
+    version: '1.2.3',
+    ...PLAIN,
+    ...wishes,
+  });
 }
 
 /** Restores, with a store that adds to the database's word that it was made quiet. */
@@ -77,6 +86,7 @@ function restoreIt(opened: string[] = [], passphrase = 'none was given', kept: b
     groupsDir,
     mediaDir: join(dataDir, 'media'),
     passphrase: async () => passphrase,
+    roomOf: async () => 1e9,
     now: NOW,
     openStore: async (path) => {
       opened.push(path);
@@ -192,6 +202,15 @@ describe('a backup', () => {
     expect(await tree(groupsDir)).toEqual({ 'a/MEMORY.md': 'memory', 'a/linked.md': 'notes' });
   });
 
+  it('holds nothing of data_dir where that lies in groups_dir, or a link leads to it', async () => {
+    await put(join(groupsDir, 'AGENTS.md'), 'principles');
+    await symlink(dataDir, join(groupsDir, 'data'));
+    await put(join(dataDir, 'coterie.db'), 'logins');
+    expect(await backUp()).toMatchObject({ groupFiles: 1 });
+    groupsDir = dataDir;
+    await expect(backUp()).rejects.toThrow('data_dir and groups_dir are one folder');
+  });
+
   it('holds files that people sent only where they are asked for, and puts them back', async () => {
     await put(join(dataDir, 'media/telegram_1/a.jpg'), 'picture');
     await backUp();
@@ -235,7 +254,7 @@ describe('a backup', () => {
     await writeFile(file, 'the older one');
     const failing = { copyTo: () => Promise.reject(new Error('disk I/O error')) };
     const clock = { now: () => NOW };
-    const making = backup({ file, store: failing, groupsDir, clock, version: '1', ...PLAIN });
+    const making = backup({ file, store: failing, dataDir, groupsDir, clock, version: '1', ...PLAIN });
     await expect(making).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining(file),
@@ -324,18 +343,7 @@ describe('a restore refuses', () => {
   });
 });
 
-describe('setting aside inside a folder that cannot be renamed', () => {
-  it('keeps everything, and can be taken back', async () => {
-    await put(join(groupsDir, 'a/b'), '1');
-    await put(join(groupsDir, 'c'), '2');
-    const old = await setAsideInside(groupsDir, '.kept-before');
-    expect(await tree(groupsDir)).toEqual({ '.kept-before/a/b': '1', '.kept-before/c': '2' });
-    const again = await setAsideInside(groupsDir, '.kept-again');
-    await again.putBack();
-    await old.putBack();
-    expect(await tree(groupsDir)).toEqual({ 'a/b': '1', c: '2' });
-  });
-
+describe('a folder that cannot be renamed is emptied into one inside it, which', () => {
   it.skipIf(process.getuid?.() === 0)('is done where the parent folder is not ours', async () => {
     await put(join(groupsDir, 'AGENTS.md'), 'saved');
     await backUp();

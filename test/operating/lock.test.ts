@@ -5,7 +5,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { takeLock } from '../../src/operating/lock.js';
+import { takeLock, watchLocks } from '../../src/operating/lock.js';
+import { manualClock } from '../fakes/clock.js';
+import { quietLog } from '../harness/quiet.js';
 
 let folder: string;
 let file: string;
@@ -56,6 +58,41 @@ describe('the data lock', () => {
     const lock = await takeLock(file);
     expect(lock).not.toBeNull();
     lock?.release();
+  });
+
+  it('is taken anew where its file was removed, and keeps others out again', async () => {
+    const lock = await takeLock(file);
+    if (lock === null) throw new Error('it is free');
+    const clock = manualClock();
+    const lost: string[] = [];
+    const end = watchLocks([lock], { clock, log: quietLog, lost: (reason) => lost.push(reason) });
+    await rm(file);
+    expect(lock.isInPlace()).toBe(false);
+    await clock.advance(2_000);
+    await expect.poll(() => takeLock(file)).toBeNull();
+    await clock.advance(10_000);
+    expect(lost).toEqual([]);
+    end();
+    lock.release();
+    const free = await takeLock(file);
+    expect(free).not.toBeNull();
+    free?.release();
+  });
+
+  it.each(['another process', 'a removed folder'])('is lost to %s, which is told once', async (to) => {
+    const lock = await takeLock(file);
+    if (lock === null) throw new Error('it is free');
+    const clock = manualClock();
+    const lost: string[] = [];
+    const end = watchLocks([lock], { clock, log: quietLog, lost: (reason) => lost.push(reason) });
+    await rm(join(folder, 'data'), { recursive: true });
+    if (to === 'another process') await holder();
+    await clock.advance(2_000);
+    await expect.poll(() => lost).toEqual([expect.stringContaining(file)]);
+    await clock.advance(10_000);
+    expect(lost).toHaveLength(1);
+    end();
+    lock.release();
   });
 
   it('says which file it was where it cannot be made', async () => {

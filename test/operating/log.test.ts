@@ -54,6 +54,41 @@ describe('the log', () => {
     }
   });
 
+  it.each(['json', 'pretty'] as const)(
+    'lets nothing that strangers wrote steer a terminal or pose as a line (%s)',
+    (format) => {
+      const { log, lines } = capture({ format, colours: false });
+      const signs =
+        '\u001b[2J\u009b31m\u0007\u0085\u2028\u2029\u202e\u2066\u200b\u200f\ufeff\u{e0041}\ud800\r\0\u007f';
+      const name = `Ann${signs}\n[12:00:00] INFO: an owner was added`;
+      const error = new Error(`refused: ${name}`, { cause: new Error(name) });
+      log.warn({ chat: name, deep: { [name]: [name] }, reason: name }, `somebody wrote: ${name}`);
+      log.error({ err: error, why: error }, name);
+      const written = lines.join('');
+      expect(written.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u);
+      expect(written).not.toMatch(/^\s*\[12:00:00\] INFO/m);
+      expect(written).toContain('Ann\\u001b');
+      expect(written).toContain('\\u202e');
+      if (format === 'json') {
+        expect(lines).toHaveLength(2);
+        // A program reads what was said.
+        expect(JSON.parse(lines[0] ?? '')).toMatchObject({ chat: name, msg: `somebody wrote: ${name}` });
+      }
+    },
+  );
+
+  it('shows names as they are written, with the joiners of emoji and scripts', () => {
+    const { log, lines } = capture({ format: 'pretty', colours: false });
+    log.info({ chat: '👩\u200d🚀 ❤\ufe0f می\u200cرود 葛\u{e0100}城' }, 'x');
+    expect(lines.join('')).toContain('"👩\u200d🚀 ❤\ufe0f می\u200cرود 葛\u{e0100}城"');
+  });
+
+  it('shows stacks to people line by line', () => {
+    const { log, lines } = capture({ format: 'pretty', colours: false });
+    log.error({ err: new Error('lost') }, 'x');
+    expect(lines.join('')).toMatch(/Error: lost\n? +at .*\n +at /);
+  });
+
   it('tells an error with its causes, and the inner error of grammY without its token', () => {
     const { log, lines, first } = capture();
     const inner = new Error(`request to https://api.telegram.org/bot${TOKEN}/getMe failed`, {

@@ -176,8 +176,11 @@ describe('what is kept too long', () => {
       expiresAt: NOW + HOUR,
       answerEveryMs: HOUR,
       most: 3,
+      mostPerHour: 10,
       answer,
     });
+    const group = { chatId: 'test_-9', title: 'OLDGROUP', now: NOW, keepMs: DAY, most: 50 };
+    await store.noteGroup(group);
     await talk('young', young);
     await moveBehind('question young');
     await night();
@@ -198,6 +201,7 @@ describe('what is kept too long', () => {
     expect(await timesIn('found old')).toBe(0);
     expect(await timesIn('learnt old')).toBe(0);
     expect(await timesIn('OLDCODEX')).toBe(0);
+    expect(await timesIn('OLDGROUP')).toBe(0);
     expect(await isKnown(command('c-young', 'help')), 'a young command').toBe(true);
     expect(await isKnown(command('c-old', 'help')), 'an old command').toBe(false);
     expect(await isKnown(message('m-old', 'again')), 'any message').toBe(true);

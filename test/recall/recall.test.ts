@@ -40,7 +40,7 @@ describe('a search', () => {
     const { hits } = await recall.search(SCOPE, { text: 'who never liked tea?', limit: 1, now: NOW });
     const lines = hits.map((hit) => recalledLine(hit, createZone('UTC')));
     expect(lines).toEqual([
-      '- 2026-01-01 00:01, Ann, forwarding Bob - 2026-01-01, Ann: I am Bob: I never liked tea',
+      '- 2026-01-01 00:01, Ann, forwarding Bob - 2026-01-01, Ann I am Bob: I never liked tea',
     ]);
   });
 

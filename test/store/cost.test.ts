@@ -120,3 +120,13 @@ it('chats that are busy at once commit together', async () => {
   );
   expect(ran.filter((sql) => sql.startsWith('BEGIN'))).toHaveLength(1);
 });
+
+it('looking at what a day has used costs no more than asking whether others wrote', async () => {
+  for (let n = 0; n < 2; n++) {
+    await oneMessage(n);
+    await new Promise((resolve) => setImmediate(resolve));
+    count();
+    await store.spentOn({ chatId: CHAT, personId: ANN.id, now: NOW });
+    if (n > 0) expect(ran).toEqual(['PRAGMA data_version']);
+  }
+});

@@ -80,3 +80,35 @@ it('is one of so many at most', () => {
   get();
   expect(state.reads).toBe(2);
 });
+
+it('can be changed without being read again, and falls back to what is there when that is rolled back', () => {
+  const { state, memory, get } = database();
+  const change = () => memory.change<string>('name', (before) => `${before}!`);
+  change();
+  expect(get(), 'nothing was kept').toBe('first');
+  memory.begin();
+  change();
+  expect(get(), 'within the transaction').toBe('first!');
+  change();
+  memory.commit();
+  expect(get()).toBe('first!!');
+  memory.begin();
+  change();
+  memory.rollback();
+  expect(get()).toBe('first');
+  expect(state.reads).toBe(2);
+});
+
+it('what was changed is void, too, when another process had written before', async () => {
+  for (const isLookedAtWithin of [false, true]) {
+    const { state, memory, get } = database();
+    get();
+    await nextPass();
+    Object.assign(state, { value: 'second', version: 2 });
+    memory.begin();
+    memory.change<string>('name', (before) => `${before}!`);
+    if (isLookedAtWithin) memory.get('other', () => 1);
+    memory.commit();
+    expect(get(), String(isLookedAtWithin)).toBe('second');
+  }
+});

@@ -123,7 +123,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0009_platforms.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0010_spent.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });
@@ -194,7 +194,7 @@ describe('the migrations', () => {
     },
   );
 
-  it.each(['heard', 'turn', 'step', 'usage', 'archived', 'shown'])(
+  it.each(['heard', 'turn', 'step', 'usage', 'spent', 'archived', 'shown'])(
     'keep %s in the order of its key',
     async (name) => {
       await (await place.open()).close();

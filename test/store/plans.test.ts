@@ -117,12 +117,13 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // Archives that owe a flush, of all chats and of one view; the rooms in which something waits; requests for pairing;
-    // of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest.
+    // Archives that owe a flush, of all chats and of one view; the rooms in which something waits; requests for pairing, and
+    // which of the groups among them leaves; of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
       'message',
+      'pairing',
       'pairing',
       'room',
       'room',
@@ -228,10 +229,11 @@ async function useEverything(store: Store): Promise<void> {
     options: [{ label: '', command: { name: 'help', argument: '' } }],
   };
   const post = { ...to, delivery: delivery('pairing:2', 'x') };
+  const limits = { answerEveryMs: 0, most: 3, mostPerHour: 10 };
+  await store.mayAskToPair({ ...request, ...limits });
   await store.requestPairing({
     ...request,
-    answerEveryMs: 0,
-    most: 3,
+    ...limits,
     answer,
     announcements: [{ post, offer }],
   });
@@ -240,12 +242,16 @@ async function useEverything(store: Store): Promise<void> {
   const pressed = { kind: 'choice', chat: chatAt(CHAT), value: 'o.0', platformMessageId: 'p' } as const;
   await receive(store, [{ ...pressed, sender: { id: 'test_ann', name: '', administrator: false } }]);
   await store.refuse({ code: 'Z', now: NOW, quietUntil: NOW });
-  await store.requestPairing({ ...request, code: 'B', answerEveryMs: 0, most: 3, answer });
-  await store.noteGroup({ chatId: 'test_-1', title: 'a', now: NOW });
-  await store.noteGroup({ chatId: 'test_-1', title: 'b', now: NOW });
+  await store.requestPairing({ ...request, code: 'B', ...limits, answer });
+  const group = { chatId: 'test_-1', now: NOW, keepMs: 9, most: 3 };
+  await store.noteGroup({ ...group, title: 'a' });
+  await store.noteGroup({ ...group, title: 'b' });
   await store.waiting(NOW);
   const body = { text: '', marks: [] };
-  await store.approve({ codeOrId: 'B', now: NOW, told: { member: body, owner: body } });
+  const asked = { codeOrId: 'B', looksLike: null, now: NOW };
+  await store.applicant({ ...asked, codeOrId: 'test_-9' });
+  await store.approve({ ...asked, asOwner: true, told: { member: body, owner: body } });
+  await store.owners();
   await store.ownerChats(['test_ann']);
   await store.revoke('test_ann');
   await store.addAlias('test_lid', CHAT);
@@ -253,6 +259,7 @@ async function useEverything(store: Store): Promise<void> {
   await useViews(store);
   await store.usage(CHAT, 0);
   await store.setSetting('a', 'b');
+  await store.setSetting('c', null);
   await store.setting('a');
   await store.census();
   await store.quieten();

@@ -4,10 +4,12 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ZodType, z } from 'zod';
+import { escaped } from '../../src/core/elements.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Cause, SeenTier } from '../../src/core/memory.js';
 import {
   type AnyTool,
+  type Asker,
   type Authorisation,
   seenKey,
   type ToolContext,
@@ -15,6 +17,7 @@ import {
 } from '../../src/core/tool.js';
 import { memoryTools } from '../../src/tools/memory.js';
 import { memoryIn, versionShelf } from '../groups/support.js';
+import { askerWho } from '../harness/asker.js';
 
 const OWN = 'terminal_local/default/MEMORY.md';
 const OTHER = 'telegram_1/luna/MEMORY.md';
@@ -25,8 +28,11 @@ const caller: Authorisation = {
   senderId: 'terminal_user',
   channel: 'terminal',
   controlChats: [],
+  asker: askerWho({ change: 'yes' }),
 };
-const control: Authorisation = { ...caller, controlChats: ['terminal_local'] };
+const control: Authorisation = {
+  ...{ ...caller, controlChats: ['terminal_local'], asker: askerWho({ own: true }) },
+};
 const cause: Cause = { kind: 'turn', personaId: 'default', turnId: 'turn-7' };
 
 function schemaOf({ name, parameters }: AnyTool): ZodType<unknown> {
@@ -46,7 +52,7 @@ async function setUp(files: Record<string, string> = {}) {
   const log = { debug: note, info: note, warn: note, error: note };
   const versions = versionShelf();
   const memory = memoryIn(groups, {}, { log, versions });
-  const tools = memoryTools(memory);
+  const tools = memoryTools(memory, 'administrators');
   const context: ToolContext = {
     authorisation: caller,
     room: 'terminal_local',
@@ -94,6 +100,32 @@ describe('the list', () => {
     // Those of low risk are the ones that may run again.
     expect(tools.map((tool) => tool.risk)).toEqual(['low', 'medium', 'low', 'medium']);
     for (const tool of tools) expect(() => z.toJSONSchema(schemaOf(tool))).not.toThrow();
+  });
+});
+
+describe('what a model writes back as it was shown it', () => {
+  const HTML = [
+    '- <details><summary>keys</summary>a < b</details>',
+    '- the entity &lt;summary> and the tag <summary>, ＜event>',
+    '- in code it is &lt;event&gt;',
+    '- </user_message> was said by nobody',
+  ].join('\n');
+
+  it('is in a tier what it was, byte for byte, where it looks like an element of ours', async () => {
+    const { call, read } = await setUp({ [OWN]: `## Tier 2\n${HTML}\n` });
+    // As results stand in a prompt.
+    const shown = escaped((await call('read_tiered_memory', { tier: 2 })).content);
+    expect(shown).not.toBe(HTML);
+    await call('write_tiered_memory', { tier: 2, content: `${shown}\n- new: &lt;summary>` });
+    expect(await read(OWN)).toContain(`## Tier 2\n${HTML}\n- new: <summary>\n`);
+  });
+
+  it('is in the daily log what was said', async () => {
+    const { call, memory } = await setUp();
+    const added = { scope: 'chat_daily', content: escaped('Ann likes <summary>') };
+    await call('write_memory', added);
+    expect(await memory.readDaily(caller.chatId, '2026-03-11')).toBe('Ann likes <summary>');
+    expect((await call('write_memory', added)).content).toContain('stands in the daily log');
   });
 });
 
@@ -180,10 +212,10 @@ describe('tiers', () => {
   });
 
   it('too large for an answer are cut with a marker, and not overwritten', async () => {
-    const text = `## Tier 1\n${'x'.repeat(60_000)}\n`;
+    const text = `## Tier 1\n${'x'.repeat(70_000)}\n`;
     const { call, read } = await setUp({ [OWN]: text });
     const shown = await call('read_tiered_memory', { tier: 1 });
-    expect(shown.content.endsWith('\n\n<<truncated due to tool-max-chars=50000>>')).toBe(true);
+    expect(shown.content.endsWith('\n\n<<truncated due to tool-max-chars=64000>>')).toBe(true);
     for (let tries = 0; tries < 2; tries++) {
       expect((await call('write_tiered_memory', { tier: 1, content: 'y' })).failed).toBe(true);
     }
@@ -203,14 +235,17 @@ describe('whole files', () => {
 
   it('does not count what somebody wrote while the whole file was read as seen', async () => {
     const { memory, context, read, groups } = await setUp({ [OWN]: '## Tier 1\ntea\n' });
-    const [, writeTier, readMemory] = memoryTools({
-      ...memory,
-      async readAll(owner) {
-        const text = await memory.readAll(owner);
-        await writeFile(join(groups, OWN), '## Tier 1\nby hand\n');
-        return text;
+    const [, writeTier, readMemory] = memoryTools(
+      {
+        ...memory,
+        async readAll(owner) {
+          const text = await memory.readAll(owner);
+          await writeFile(join(groups, OWN), '## Tier 1\nby hand\n');
+          return text;
+        },
       },
-    });
+      'administrators',
+    );
     const shown = await readMemory?.execute({ scope: 'chat' } as never, context);
     expect(shown).toMatchObject({ content: '## Tier 1\ntea\n' });
     const written = await writeTier?.execute({ tier: 1, content: 'tea, black' } as never, context);
@@ -420,6 +455,45 @@ describe('authorisation', () => {
   });
 });
 
+describe('how much may be written', () => {
+  const large = (bytes: number) => `é${'x'.repeat(bytes - 2)}`;
+
+  it('into a tier: as much as limits.tier_bytes, which can be read whole and written anew; not a byte more', async () => {
+    const { call, read } = await setUp();
+    expect(await call('write_tiered_memory', { tier: 1, content: large(64_001) })).toEqual({
+      failed: true,
+      content:
+        'Tier 1 was not written: the content has 64,001 bytes, and a tier may hold 64,000. Shorten it and write it again.',
+    });
+    await expect(read(OWN)).rejects.toThrow(/ENOENT/);
+    expect((await call('write_tiered_memory', { tier: 1, content: large(64_000) })).failed).toBe(false);
+    expect((await call('read_tiered_memory', { tier: 1 })).failed).toBe(false);
+    expect((await call('write_tiered_memory', { tier: 1, content: 'shorter' })).failed).toBe(false);
+    expect(await read(OWN)).toContain('shorter');
+  });
+
+  it('beside a tier that an operator made larger, which stays as it is', async () => {
+    const operators = 'y'.repeat(100_000);
+    const { call, read } = await setUp({ [OWN]: `## Tier 1\n${operators}\n\n## Tier 2\nold\n` });
+    await call('read_tiered_memory', { tier: 2 });
+    expect((await call('write_tiered_memory', { tier: 2, content: 'new' })).failed).toBe(false);
+    expect(await read(OWN)).toBe(`## Tier 1\n${operators}\n\n## Tier 2\nnew\n`);
+    expect((await call('read_tiered_memory', { tier: 1 })).content).toContain('yyyy');
+  });
+
+  it('into the daily log: no line of which a prompt would not show the end', async () => {
+    const { call, groups } = await setUp();
+    const line = { scope: 'chat_daily', content: 'z'.repeat(4_001) };
+    expect(await call('write_memory', line)).toEqual({
+      failed: true,
+      content:
+        'Nothing was added: the line has 4,001 characters, and one of the daily log may have 4,000. Shorten it.',
+    });
+    expect(await readdir(groups)).toEqual([]);
+    expect((await call('write_memory', { ...line, content: 'z'.repeat(4_000) })).failed).toBe(false);
+  });
+});
+
 describe('what goes wrong', () => {
   it('nothing is written once the turn was stopped', async () => {
     const { call, groups } = await setUp();
@@ -434,7 +508,11 @@ describe('what goes wrong', () => {
     const broken = async () => {
       throw new Fault('memory_unavailable', 'no space left');
     };
-    tools.splice(0, tools.length, ...memoryTools({ ...memory, writeTier: broken, appendDaily: broken }));
+    tools.splice(
+      0,
+      tools.length,
+      ...memoryTools({ ...memory, writeTier: broken, appendDaily: broken }, 'administrators'),
+    );
     for (const [name, parameters] of [
       ['write_tiered_memory', { tier: 1, content: 'x' }],
       ['write_memory', { scope: 'chat_daily', content: 'x' }],
@@ -459,5 +537,78 @@ describe('what goes wrong', () => {
       expect(result.content).toContain('I cannot read or write my memory files just now.');
       expect(result.content).not.toContain(groups);
     }
+  });
+});
+
+describe('tier 1', () => {
+  const writing = { tier: 1, content: '- likes tea' };
+  const by = (asker: Asker) => ({ authorisation: { ...caller, asker } });
+
+  it.each([
+    ['whoever may change things here', askerWho({ change: 'yes' }), 'administrators', true],
+    ['whoever may not', askerWho({ change: 'no' }), 'administrators', false],
+    ['somebody of whom the platform says nothing', askerWho({ change: 'unknown' }), 'administrators', false],
+    ['anybody where anybody may', askerWho({ change: 'no' }), 'anyone', true],
+    ['an administrator where owners may', askerWho({ change: 'yes' }), 'owners', false],
+    ['an owner', askerWho({ own: true }), 'owners', true],
+  ] as const)('on the word of %s', async (_who, asker, tier1By, isWritten) => {
+    const { memory, context, read } = await setUp({ [OWN]: '## Tier 1\n' });
+    const [, write] = memoryTools(memory, tier1By);
+    const result = await write?.execute(writing as never, { ...context, ...by(asker) });
+    expect(result).toMatchObject({ failed: !isWritten });
+    expect((await read(OWN)).includes('likes tea')).toBe(isWritten);
+    // A refusal is no write that failed: a flush goes on after it.
+    expect(result).not.toHaveProperty('unsaved');
+  });
+
+  it("is told where else it can go, and the other tiers change on anybody's word", async () => {
+    const { call } = await setUp({ [OWN]: '## Tier 1\n' });
+    const anybody = by(askerWho({ change: 'no' }));
+    expect((await call('write_tiered_memory', writing, anybody)).content).toMatch(
+      /^Tier 1 was not changed: .*administrators and of owners.*tier 2/,
+    );
+    for (const tier of [2, 3]) {
+      expect(await call('write_tiered_memory', { ...writing, tier }, anybody)).toMatchObject({
+        failed: false,
+      });
+    }
+  });
+});
+
+describe('from a control chat', () => {
+  it('only what an owner asks for reaches others; a member is refused at every tool', async () => {
+    const { call, groups } = await setUp({ [OTHER]: '## Tier 2\nsecret\n' });
+    const authorisation = { ...control, asker: askerWho({ change: 'yes' }) };
+    for (const [name, parameters] of [
+      ['read_tiered_memory', { tier: 2 }],
+      ['write_tiered_memory', { tier: 2, content: 'x' }],
+      ['read_memory', { scope: 'chat' }],
+      ['read_memory', { scope: 'chat_daily' }],
+      ['write_memory', { scope: 'chat_daily', content: 'x' }],
+    ] as const) {
+      const { content, failed } = await call(name, { ...parameters, ...other }, { authorisation });
+      expect(failed, name).toBe(true);
+      expect(content).toContain('Permission denied');
+      expect(content).not.toContain('secret');
+    }
+    expect(await readdir(join(groups, 'telegram_1'))).toEqual(['luna']);
+  });
+});
+
+describe('the day of a line of the log', () => {
+  // In Berlin it is the 11th already.
+  it.each([
+    ['2026-03-12', true],
+    ['2026-03-13', false],
+    ['9999-12-31', false],
+    ['2016-04-01', true],
+    ['2016-02-01', false],
+    ['0001-01-01', false],
+  ])('%s: %s', async (date, isWritten) => {
+    const { call, groups } = await setUp();
+    const result = await call('write_memory', { scope: 'chat_daily', content: 'sowed beans', date });
+    expect(result.failed).toBe(!isWritten);
+    if (!isWritten) expect(result.content).toMatch(/Nothing was written: .*today is 2026-03-11/);
+    expect(await readdir(groups)).toHaveLength(isWritten ? 1 : 0);
   });
 });

@@ -505,12 +505,12 @@ describe('a long text', () => {
       '1:',
       'key-',
     ];
-    for (const part of parts) {
-      const text = part.repeat(100_000 / part.length);
+    const texts = [...parts.map((part) => part.repeat(100_000 / part.length)), `a${' '.repeat(100_000)}b`];
+    for (const text of texts) {
       const start = performance.now();
       secretIn(text);
       // A tenth of a second where it is right, ten seconds and more where an expression goes back over what it has read.
-      expect(performance.now() - start, JSON.stringify(part)).toBeLessThan(5_000);
+      expect(performance.now() - start, JSON.stringify(text.slice(0, 20))).toBeLessThan(5_000);
     }
   });
 });

@@ -6,13 +6,16 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType, z } from 'zod';
 import type { Authorisation, SideMessage, ToolContext } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
+import { archivesIn } from '../groups/support.js';
+import { askerWho } from '../harness/asker.js';
 
 const HERE = 'telegram_1';
 const OTHER = 'telegram_2';
 const caller: Authorisation = {
   ...{ chatId: HERE, personaId: 'luna', senderId: 'telegram_9', channel: 'telegram', controlChats: [] },
+  asker: askerWho(),
 };
-const control: Authorisation = { ...caller, controlChats: [HERE] };
+const control: Authorisation = { ...caller, controlChats: [HERE], asker: askerWho({ own: true }) };
 
 /** `files` lie below a folder that holds both `groups` and `media`. */
 async function setUp(files: string[] = [], post?: (ask: SideMessage) => Promise<'posted' | 'unknown chat'>) {
@@ -26,6 +29,7 @@ async function setUp(files: string[] = [], post?: (ask: SideMessage) => Promise<
   const tool = sendMessage({
     groupsDir: join(home, 'groups'),
     mediaFolder: join(home, 'media'),
+    archives: archivesIn(join(home, 'groups')),
     post: async (ask) => {
       posted.push(ask);
       return post === undefined ? 'posted' : post(ask);
@@ -181,9 +185,9 @@ describe('a file', () => {
 
   test('behind a link that leads out is refused, also where the folder is one', async () => {
     const { home, call, posted } = await setUp(FILES);
-    await symlink(join(home, 'coterie.db'), join(home, `groups/${HERE}/notes.md`));
-    await symlink(join(home, `groups/${OTHER}`), join(home, `groups/${HERE}/friends`));
-    for (const path of ['notes.md', 'friends/luna/MEMORY.md']) {
+    await symlink(join(home, 'coterie.db'), join(home, `groups/${HERE}/luna/notes.md`));
+    await symlink(join(home, `groups/${OTHER}`), join(home, `groups/${HERE}/luna/friends`));
+    for (const path of ['luna/notes.md', 'luna/friends/luna/MEMORY.md']) {
       expect((await call({ attachment_path: path })).content).toContain('Permission denied');
     }
     expect(posted).toEqual([]);
@@ -191,12 +195,12 @@ describe('a file', () => {
 
   test('behind a link that stays is sent, and so is one in a folder that lies elsewhere', async () => {
     const { home, call, posted } = await setUp(FILES);
-    await symlink(join(home, `groups/${HERE}/luna/MEMORY.md`), join(home, `groups/${HERE}/notes.md`));
+    await symlink(join(home, `groups/${HERE}/luna/MEMORY.md`), join(home, `groups/${HERE}/luna/notes.md`));
     await mkdir(join(home, 'elsewhere'));
     await writeFile(join(home, 'elsewhere/a.txt'), 'x');
     await rm(join(home, `media/${HERE}`), { recursive: true });
     await symlink(join(home, 'elsewhere'), join(home, `media/${HERE}`));
-    await call({ attachment_path: 'notes.md' });
+    await call({ attachment_path: 'luna/notes.md' });
     await call({ attachment_path: 'a.txt' });
     expect(posted.map(({ file }) => file)).toEqual([
       { path: join(home, `groups/${HERE}/luna/MEMORY.md`), name: 'notes.md' },
@@ -235,5 +239,77 @@ describe('a file', () => {
   test('where none ever came', async () => {
     const { call } = await setUp();
     expect((await call({ attachment_path: 'a.md' })).content).toContain('No file has come');
+  });
+});
+
+describe('of the chat, but not its own', () => {
+  const head = (persona: string, more = '') =>
+    `---\nchat: ${HERE}\npersona: ${persona}\nmessages: 1\nflushed: true\n${more}---\n\nsaid\n`;
+  const ARCHIVES: Record<string, string> = {
+    '2026-01-01T10-00-00-luna.md': head('luna'),
+    '2026-01-02T10-00-00-luna.md': head('luna', 'reset: true\n'),
+    '2026-01-01T10-00-00-max.md': head('max'),
+    // What its name says is not what it is.
+    '2026-01-03T10-00-00-luna.md': head('max'),
+    'notes.md': 'by hand',
+  };
+
+  async function withArchives() {
+    const files = ['luna/MEMORY.md', 'max/MEMORY.md', 'chat.yaml'].map((file) => `groups/${HERE}/${file}`);
+    const setting = await setUp([...files, 'groups/AGENTS.md']);
+    await mkdir(join(setting.home, `groups/${HERE}/archive`));
+    for (const [file, text] of Object.entries(ARCHIVES)) {
+      await writeFile(join(setting.home, `groups/${HERE}/archive`, file), text);
+    }
+    return setting;
+  }
+
+  test('its own archives go, but none that was reset', async () => {
+    const { call, posted } = await withArchives();
+    await call({ attachment_path: 'archive/2026-01-01T10-00-00-luna.md' });
+    expect(posted).toMatchObject([{ file: { name: '2026-01-01T10-00-00-luna.md' } }]);
+  });
+
+  test.each([
+    'max/MEMORY.md',
+    'nobody/MEMORY.md',
+    './luna/../max/MEMORY.md',
+    'archive/2026-01-02T10-00-00-luna.md',
+    'luna/../archive/2026-01-02T10-00-00-luna.md',
+    'archive/2026-01-01T10-00-00-max.md',
+    'archive/2026-01-03T10-00-00-luna.md',
+    'archive/notes.md',
+  ])('%s is refused', async (path) => {
+    const { home, call, posted } = await withArchives();
+    expect((await call({ attachment_path: path })).content).toContain('Permission denied');
+    await symlink(join(home, `groups/${HERE}`, path), join(home, `groups/${HERE}/luna/link.md`));
+    expect((await call({ attachment_path: 'luna/link.md' })).failed).toBe(true);
+    expect(posted).toEqual([]);
+  });
+
+  test("on an owner's word from a control chat any persona's goes, but no archive that was reset", async () => {
+    const { call, posted } = await withArchives();
+    const authorisation = control;
+    await call({ attachment_path: 'max/MEMORY.md' }, { authorisation });
+    await call({ attachment_path: 'archive/2026-01-01T10-00-00-max.md' }, { authorisation });
+    expect(posted).toHaveLength(2);
+    for (const path of [
+      'archive/2026-01-02T10-00-00-luna.md',
+      `${HERE}/archive/2026-01-02T10-00-00-luna.md`,
+    ]) {
+      expect((await call({ attachment_path: path }, { authorisation })).content).toContain(
+        'Permission denied',
+      );
+    }
+    expect(posted).toHaveLength(2);
+  });
+
+  test('what a member of a control chat says gives no right to others', async () => {
+    const { call, posted } = await withArchives();
+    const authorisation = { ...control, asker: askerWho({ change: 'yes' }) };
+    for (const given of [{ attachment_path: 'max/MEMORY.md' }, { text: 'x', chat_id: OTHER }]) {
+      expect((await call(given, { authorisation })).content).toContain('Permission denied');
+    }
+    expect(posted).toEqual([]);
   });
 });

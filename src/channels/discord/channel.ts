@@ -148,7 +148,7 @@ export function createDiscord(given: DiscordParts): Discord {
       }
     },
 
-    fetch: (attachment, ask) => fetchFile(base, attachment, ask),
+    fetch: (attachment, ask) => fetchFile(base, attachment, { ...ask, apiRoot: options.apiRoot }),
 
     awaitsAnswer: answers.awaits,
 

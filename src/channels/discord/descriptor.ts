@@ -1,5 +1,6 @@
 /** Discord, for the list of channels. */
 import { describeChannel } from '../kit/descriptor.js';
+import { discordIds } from './ids.js';
 import { discordOptions } from './options.js';
 
 export const discord = describeChannel({
@@ -7,6 +8,7 @@ export const discord = describeChannel({
   label: 'Discord',
   options: discordOptions,
   secrets: ['token'],
+  ids: discordIds,
   streaming: ['edit', 'off'],
   create: async (host) => (await import('./channel.js')).createDiscord(host),
 });

@@ -21,6 +21,7 @@ import { createLookup } from './lookup.js';
 import type { DiscordOptions } from './options.js';
 import { type Interaction, read } from './payload.js';
 import type { Presses } from './presses.js';
+import { tellPrivateThreads } from './private-threads.js';
 import { createQueue } from './queue.js';
 import type { Quotes } from './quotes.js';
 import type { Resends } from './resend.js';
@@ -203,7 +204,9 @@ export function listen(parts: ListeningParts, receive: Receive, signal: AbortSig
         'the last session at Discord is not known; beginning a new one',
       );
     });
+    const told = tellPrivateThreads({ ...parts, queue }, signal);
     await connection.run(signal);
+    await told;
     await queue.idle();
     await catchUp.idle();
     await session.save();

@@ -1,5 +1,6 @@
 /** A channel as the rest of the gateway knows it, without loading its platform's library. */
 import type * as z from 'zod';
+import type { ApprovedKind } from '../../core/access.js';
 import type { Channel } from '../../core/channel.js';
 import type { ChannelHost } from '../../core/channel-host.js';
 import type { Camel, OptionsOf, Streaming } from './options.js';
@@ -18,10 +19,19 @@ export interface ChannelDescriptor<Name extends string = string, Schema extends 
   secrets: readonly (keyof Camel<z.output<Schema>> & string)[];
   /** The ways in which replies can be shown while they are written; the first stands where the section says nothing. */
   streaming: readonly [Streaming, ...Streaming[]];
+  ids: IdForms;
   /** Rules that stand for this channel in the place of the common section `access`. */
   access?: { direct: 'open' | 'closed' | 'pairing'; groups: 'open' | 'closed' | 'listed' };
   /** Loads the platform's library. Connects to nothing yet. */
   create(host: ChannelHost<OptionsOf<Schema>>): Promise<Channel>;
+}
+
+/** What the platform's own ids tell by their form, before anything was heard under them. Pure. */
+export interface IdForms {
+  /** What stands in an id behind the channel's name and the `_`; null for what is no id of the platform. */
+  kindOf(address: string): ApprovedKind | null;
+  /** As an operator is told what is expected. */
+  expected: string;
 }
 
 /** The descriptor itself; its types are inferred. */

@@ -1,52 +1,61 @@
-/** Downloads a file over HTTP: never more of it than was asked for, and never waiting for a server that is silent. */
+/**
+ * Downloads a file over HTTP: never more of it than was asked for, never waiting for a server that is silent, and from
+ * public servers alone, wherever a link or a redirect leads; but for the server that the configuration names.
+ */
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { refusalOf } from '../../core/addresses.js';
 import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import { onAbort } from './abort.js';
+import { NotFollowed, publicLookup } from './public-lookup.js';
 
-/** No `reason` holds the address, in which there may be a token. */
+/** No `reason` holds the address, in which there may be a token. `gone`: the link is not one that is followed. */
 export type Download =
-  | Extract<FetchResult, { kind: 'fetched' | 'too large' | 'unreachable' }>
+  | FetchResult
   /** The server answered with an HTTP status that is no success. */
   | { kind: 'refused'; status: number; reason: string };
 
-/** Never rejects. `silence`: how long the server may send nothing, before its answer and within it. */
-export async function download(
-  url: string,
-  ask: {
-    /** The server as an operator knows it: "Telegram's file server". */
-    server: string;
-    maxBytes: number;
-    signal: AbortSignal;
-    headers?: Record<string, string>;
-    silence?: { ms: number; clock: Clock };
-  },
-): Promise<Download> {
-  const { server, maxBytes, signal, headers = {}, silence } = ask;
+export interface DownloadAsk {
+  /** The server as an operator knows it: "Telegram's file server". */
+  server: string;
+  maxBytes: number;
+  /** Ends it: whoever asks has a deadline for the whole. */
+  signal: AbortSignal;
+  headers?: Record<string, string>;
+  /** How long the server may send nothing, before its answer and within it. */
+  silence?: { ms: number; clock: Clock };
+  /** Origins that the configuration names: they may be anywhere, and without https. */
+  trusted?: readonly string[];
+}
+
+const FIRST_BYTES = 65_536;
+const MOST_REDIRECTS = 5;
+const REDIRECTS = [301, 302, 303, 307, 308];
+
+/** Never rejects. */
+export async function download(address: string, ask: DownloadAsk): Promise<Download> {
+  const { server, signal, silence } = ask;
   const over = new AbortController();
   const end = () => over.abort();
   const unlisten = onAbort(signal, end);
-  const whenSilent = () => silence?.clock.after(silence.ms, end);
-  let cancelSilence = whenSilent();
+  let cancelSilence = silence?.clock.after(silence.ms, end);
+  const heard = () => {
+    cancelSilence?.();
+    cancelSilence = silence?.clock.after(silence.ms, end);
+  };
   try {
-    const response = await fetch(url, { headers, signal: over.signal });
-    const { status } = response;
-    if (!response.ok) return { kind: 'refused', status, reason: `${server} answers with HTTP ${status}` };
-    if (Number(response.headers.get('content-length') ?? 0) > maxBytes) return { kind: 'too large' };
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of response.body ?? []) {
-      cancelSilence?.();
-      cancelSilence = whenSilent();
-      size += chunk.length;
-      if (size > maxBytes) return { kind: 'too large' };
-      chunks.push(chunk);
-    }
-    return { kind: 'fetched', bytes: Buffer.concat(chunks) };
+    const response = await followed(address, ask, over.signal);
+    return await read(response, ask, heard);
   } catch (error) {
-    const reason = over.signal.aborted
-      ? `${server} did not answer in time, or was not waited for`
-      : `the connection to ${server} broke: ${reasonOf(error)}`;
-    return { kind: 'unreachable', reason };
+    if (over.signal.aborted) {
+      return { kind: 'unreachable', reason: `${server} did not answer in time, or was not waited for` };
+    }
+    const reason = error instanceof Error ? error.message : String(error);
+    if (error instanceof NotFollowed) {
+      return { kind: 'gone', reason: `a link to ${server} is not followed: ${reason}` };
+    }
+    return { kind: 'unreachable', reason: `the connection to ${server} broke: ${reason}` };
   } finally {
     cancelSilence?.();
     unlisten();
@@ -55,8 +64,75 @@ export async function download(
   }
 }
 
-/** `fetch` says only that it failed; its cause says why. */
-function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? (error.cause ?? error) : error;
-  return cause instanceof Error ? cause.message : String(cause);
+/** The first answer that sends nobody on. */
+async function followed(address: string, ask: DownloadAsk, signal: AbortSignal): Promise<IncomingMessage> {
+  let url = parsed(address);
+  for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
+    const response = await open(url, ask, signal);
+    const { location } = response.headers;
+    if (!REDIRECTS.includes(response.statusCode ?? 0) || location === undefined) return response;
+    response.destroy();
+    url = parsed(location, url.href);
+  }
+  throw new NotFollowed('it leads from one address to the next');
+}
+
+function parsed(address: string, base?: string): URL {
+  if (!URL.canParse(address, base)) throw new NotFollowed('it is no address');
+  return new URL(address, base);
+}
+
+function open(url: URL, { headers = {}, trusted = [] }: DownloadAsk, signal: AbortSignal) {
+  const refusal = refusalOf(url, trusted);
+  if (refusal !== null) throw new NotFollowed(refusal);
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
+      headers: { ...headers, 'accept-encoding': 'identity' },
+      signal,
+      agent: false,
+      ...(trusted.includes(url.origin) ? {} : { lookup: publicLookup() }),
+    });
+    sent.on('error', reject);
+    sent.on('response', (response) => {
+      // Whoever reads gets the error, too; without a listener, one that nobody reads would end the process.
+      response.on('error', () => {});
+      resolve(response);
+    });
+    sent.end();
+  });
+}
+
+async function read(
+  response: IncomingMessage,
+  { server, maxBytes }: DownloadAsk,
+  heard: () => void,
+): Promise<Download> {
+  const status = response.statusCode ?? 0;
+  const { 'content-length': length, 'content-encoding': encoding = 'identity' } = response.headers;
+  if (status < 200 || status > 299) {
+    return { kind: 'refused', status, reason: `${server} answers with HTTP ${status}` };
+  }
+  if (encoding !== 'identity') {
+    return { kind: 'gone', reason: `${server} sends it compressed, which was not asked for` };
+  }
+  const declared = Number(length ?? 0);
+  if (declared > maxBytes) return { kind: 'too large' };
+  // Into one piece of memory: pieces that are joined at the end take twice as much.
+  let bytes: Buffer = Buffer.allocUnsafeSlow(declared || FIRST_BYTES);
+  let size = 0;
+  heard();
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    heard();
+    if (size + chunk.length > maxBytes) return { kind: 'too large' };
+    if (size + chunk.length > bytes.length) bytes = grown(bytes, size + chunk.length);
+    bytes.set(chunk, size);
+    size += chunk.length;
+  }
+  return { kind: 'fetched', bytes: bytes.subarray(0, size) };
+}
+
+function grown(bytes: Buffer, least: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.max(least, 2 * bytes.length));
+  larger.set(bytes);
+  return larger;
 }

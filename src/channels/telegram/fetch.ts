@@ -40,7 +40,13 @@ export async function fetchFile(
 
   const address = api.fileAddress(path);
   const loaded = await api.call(
-    (_raw, ended) => download(address, { server: "Telegram's file server", maxBytes, signal: ended }),
+    (_raw, ended) =>
+      download(address, {
+        server: "Telegram's file server",
+        maxBytes,
+        signal: ended,
+        trusted: [new URL(address).origin],
+      }),
     { signal, bytes: maxBytes },
   );
   if (loaded.kind === 'refused') {

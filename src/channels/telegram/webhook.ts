@@ -43,9 +43,11 @@ export function createWebhook(url: string, secret: string) {
     await Promise.allSettled(storing);
   }
 
+  const admits = (given: string | null) => given !== null && isSame(given, secret);
+
   /** A call of Telegram's. */
   async function handle(body: unknown, givenSecret: string | null): Promise<number> {
-    if (givenSecret === null || !isSame(givenSecret, secret)) return 401;
+    if (!admits(givenSecret)) return 401;
     if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;
     // Not started, not logged in, or stopping: Telegram keeps the update and comes again.
     if (receiving === null || receiving.intake.signal.aborted) return 503;
@@ -66,7 +68,7 @@ export function createWebhook(url: string, secret: string) {
     }
   }
 
-  const webhook: Webhook = { path: PATH, secretHeader: 'x-telegram-bot-api-secret-token', handle };
+  const webhook: Webhook = { path: PATH, secretHeader: 'x-telegram-bot-api-secret-token', admits, handle };
   return { webhook, keep };
 }
 

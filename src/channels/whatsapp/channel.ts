@@ -33,7 +33,7 @@ import { send } from './send.js';
 import { createTrouble } from './trouble.js';
 import { createVersions } from './versions.js';
 
-type Lent = 'options' | 'state' | 'cursor' | 'sentPart' | 'clock' | 'log';
+type Lent = 'options' | 'state' | 'cursor' | 'sentPart' | 'noteLink' | 'clock' | 'log';
 type Host = Pick<ChannelHost<WhatsAppOptions>, Lent> & {
   /** Shows a code that the phone can scan. */
   onQr(text: string): void;
@@ -84,6 +84,7 @@ export function createWhatsApp(host: Host): WhatsApp {
     resends: { sent, sentPart, log, signal: stopping.signal },
     takesIn: () => takesIn,
     cursor,
+    onLinked: host.noteLink,
     onRestriction: holds.restricted,
     onToken({ phone, lid }) {
       for (const chat of [phone, lid]) if (chat !== null) holds.opened(chat);

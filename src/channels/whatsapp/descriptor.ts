@@ -1,6 +1,7 @@
 /** WhatsApp, for the list of channels; and the QR code that links it. */
 import type { ChannelHost } from '../../core/channel-host.js';
 import { describeChannel } from '../kit/descriptor.js';
+import { whatsappIds } from './ids.js';
 import { whatsappOptions } from './options.js';
 
 export const whatsapp = describeChannel({
@@ -8,6 +9,7 @@ export const whatsapp = describeChannel({
   label: 'WhatsApp',
   options: whatsappOptions,
   secrets: [],
+  ids: whatsappIds,
   // It gets whole messages.
   streaming: ['off', 'edit'],
   // The number is mostly somebody's own: strangers are let in only where its own section says so.

@@ -27,6 +27,8 @@ export interface LoginParts {
   /** The time of the newest message that was stored, ms; null before the first. */
   cursor(account: string): Promise<string | null>;
   onQr(text: string): void;
+  /** This gateway became a linked device of that number. */
+  onLinked(number: string): void;
   onRestriction(until: number | null): void;
   /** Somebody gives the token without which WhatsApp may refuse what is written to them. */
   onToken(from: Person): void;
@@ -64,6 +66,7 @@ export async function logIn(
     onPaired() {
       credentials.linked(clock.now());
       log.info({ channel: 'whatsapp' }, 'linked to the phone');
+      parts.onLinked(numberOf({ phone: login.me()?.phone ?? null, lid: null }));
     },
     onOpen() {
       isOpen();

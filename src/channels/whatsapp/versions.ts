@@ -70,6 +70,7 @@ export function createVersions({ options, state, clock, log, signal }: Parts): V
         maxBytes: MAX_BYTES,
         signal: ended,
         headers: HEADERS,
+        trusted: [new URL(address).origin],
       }),
     );
     if (loaded.kind === 'too large') throw new Error('the page with it is too large');

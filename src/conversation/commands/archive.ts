@@ -1,9 +1,10 @@
 /**
  * `/archive`: copies the conversation into the archive folder. The window does not move; the conversation continues.
  */
+
+import { code, counted } from '../quoting.js';
 import { type Command, changesAlways } from './command.js';
 import { activeHere } from './here.js';
-import { code, counted } from './quoting.js';
 
 export const archive: Command = {
   name: 'archive',

@@ -1,5 +1,5 @@
 /** The interface of a chat command. To add one, add a file and a line in `list.ts`. */
-import type { OfferedOption } from '../../core/access.js';
+import type { OfferedOption, Permission } from '../../core/access.js';
 import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { Greeting } from '../../core/delivery.js';
@@ -17,10 +17,13 @@ export interface Command extends CommandDescription {
   ownersOnly?: true;
   /** It concerns the chat and all its personas, even if it was sent to the account of one. */
   ofChat?: true;
+  /**
+   * What the audit log says of it behind its name, where it changes something; no text that people wrote. Left out:
+   * nothing; null: it enters by itself what is done.
+   */
+  audited?: ((argument: string) => string) | null;
   run(call: CommandCall, services: CommandServices): Promise<CommandAnswer>;
 }
-
-export type Permission = 'yes' | 'no' | 'unknown';
 
 export const NOT_CHECKED =
   'It could not be checked whether you are an administrator of this group. Please try again in a minute.';

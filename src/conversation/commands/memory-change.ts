@@ -1,7 +1,7 @@
 /** Describes a change of memory in words. Pure. */
 import { changedLines } from '../../core/changed-lines.js';
 import type { Version } from '../../core/memory.js';
-import { code, oneLine, withoutBullet } from './quoting.js';
+import { code, oneLine, withoutBullet } from '../quoting.js';
 
 const MOST_LINES = 6;
 const LINE_CHARS = 160;

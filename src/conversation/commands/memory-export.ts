@@ -1,17 +1,20 @@
 /** `/memory export`: the files of a persona's memory, one by one. */
 import type { Memory, MemoryFile, MemoryOwner } from '../../core/memory.js';
+import { counted } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
-import { counted } from './quoting.js';
 
 const MOST_FILES = 30;
 
 export async function exportFiles(
   { command }: CommandCall,
-  { personas, memory }: CommandServices,
+  { personas, memory, archives }: CommandServices,
 ): Promise<CommandAnswer> {
   const owner = await activeHere(command.chat, personas);
-  const all = await memory.files(owner);
+  const reset = (await archives.list(owner.chatId, owner.personaId)).filter(({ reset }) => reset);
+  // What somebody had forgotten is nobody's any more, also where an operator still keeps the file.
+  const forgotten = new Set(reset.map(({ file }) => `archive/${file}`));
+  const all = (await memory.files(owner)).filter(({ file }) => !forgotten.has(file));
   const files: MemoryFile[] = [];
   let looked = 0;
   for (const each of all) {

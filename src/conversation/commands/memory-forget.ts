@@ -7,9 +7,9 @@ import type { FoundLine } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
+import { code, counted, oneLine, withoutBullet } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
-import { code, counted, oneLine, withoutBullet } from './quoting.js';
 
 /** How long a yes is accepted. */
 const WAIT_MS = 120_000;
@@ -43,6 +43,7 @@ export async function forget(
   const { command } = call;
   const found = await search(command, wanted.phrase, services);
   if (isNothing(found)) return { text: NOWHERE };
+  if (isForOwners(call, services, found)) return { text: FOR_OWNERS };
   const ifYes = { name: command.name, argument: `yes ${text}` };
   const asked: CommandEffect = {
     kind: 'ask',
@@ -71,6 +72,7 @@ export async function carryOut(
   const { phrase } = wanted;
   const found = await search(command, phrase, services);
   if (isNothing(found) && command.tries === 1) return { text: NOWHERE };
+  if (isForOwners(call, services, found)) return { text: FOR_OWNERS };
   let gone = false;
   for (let pass = 0; pass < PASSES && !gone; pass++) {
     await endWork(call, services);
@@ -87,6 +89,19 @@ export async function carryOut(
     return { text: 'I removed it, but something keeps writing it back. Please try again in a moment.' };
   return { text: isNothing(found) ? IT_IS_FORGOTTEN : `${IT_IS_FORGOTTEN}\n\nRemoved: ${summary(found)}.` };
 }
+
+/** Where only owners change tier 1, no administrator of a group removes what may stand in it. Alone, one's words are one's own. */
+function isForOwners(
+  { command, isOwner }: CommandCall,
+  { settings }: CommandServices,
+  { lines }: Found,
+): boolean {
+  if (settings.tier1By !== 'owners' || isOwner || command.chat.kind === 'direct') return false;
+  return lines.some(({ file }) => file.endsWith('/MEMORY.md'));
+}
+
+const FOR_OWNERS =
+  'That stands in a MEMORY.md, and here only owners change tier 1 of it: please ask one of them.';
 
 /** Whether a crash prevented the answer after this command's own row had already lost the text. */
 export function isErased({ argument, tries }: StoredCommand): boolean {

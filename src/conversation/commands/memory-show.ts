@@ -3,9 +3,9 @@
  * consolidation changed of them.
  */
 import type { MemoryOwner } from '../../core/memory.js';
+import { withFencesClosed } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
-import { withFencesClosed } from './quoting.js';
 
 /** How far back a consolidation is looked for. */
 const MOST_VERSIONS = 100;

@@ -2,8 +2,8 @@
 import { roomParts } from '../../core/ids.js';
 import type { Version } from '../../core/memory.js';
 import { type StoredMessage, wordsBy } from '../../core/transcript.js';
+import { code, oneLine } from '../quoting.js';
 import type { CommandServices } from './command.js';
-import { code, oneLine } from './quoting.js';
 import { sharedWords, wordFinder } from './shared-words.js';
 
 const QUOTE_CHARS = 80;

@@ -16,16 +16,19 @@ const MOST_VERSIONS = 20;
 const MOST_OF_TURN = 200;
 
 export async function undo(
-  { command }: CommandCall,
+  { command, isOwner }: CommandCall,
   services: CommandServices,
   turnId: string,
 ): Promise<CommandAnswer> {
   const { personas, memory, store, zone } = services;
   const owner = await activeHere(command.chat, personas);
-  if (turnId !== '') return undoTurn(command, services, turnId);
+  const isForbidden = (change: Version[]) =>
+    services.settings.tier1By === 'owners' && !isOwner && change.some(({ tier }) => tier === 1);
+  if (turnId !== '') return undoTurn(command, services, turnId, isForbidden);
   const effects: CommandEffect[] = [];
   const versions = await store.versions({ ...owner, most: MOST_VERSIONS });
   for (let change = newest(versions); change.length > 0; change = newest(versions)) {
+    if (isForbidden(change)) return { text: OWNERS_CHANGE_TIER_1, effects };
     const [version] = versions.splice(0, change.length);
     if (version === undefined) break;
     // Read before anything is changed, so that nothing can fail between the change and the answer.
@@ -40,6 +43,9 @@ export async function undo(
   return { text: 'There is no change of my memory to take back.', effects };
 }
 
+const OWNERS_CHANGE_TIER_1 =
+  'Nothing was taken back: that change is of tier 1, which only owners change here.';
+
 /** The newest change: one version, or all that one night's consolidation made. */
 function newest(versions: Version[]): Version[] {
   const [first, ...others] = versions;
@@ -53,10 +59,12 @@ async function undoTurn(
   { chat, tries }: CommandCall['command'],
   { memory, store }: CommandServices,
   turnId: string,
+  isForbidden: (change: Version[]) => boolean,
 ): Promise<CommandAnswer> {
   const ask = { chatId: chat.id, personaId: null, most: MOST_OF_TURN, turnId };
   const change = await store.versions(ask);
   if (change.length === 0) return { text: 'Nothing is left of that to take back.' };
+  if (isForbidden(change)) return { text: OWNERS_CHANGE_TIER_1 };
   const outcome = await memory.takeBack(change);
   if (outcome === 'changed') return { text: changedSince(change) };
   const effects = undone(change);

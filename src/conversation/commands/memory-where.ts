@@ -4,9 +4,9 @@ import type { MemoryOwner } from '../../core/memory.js';
 import type { Fate, MemoryHistoryStore, Trace } from '../../core/memory-history.js';
 import { phraseOf } from '../../core/phrase.js';
 import { wordsBy } from '../../core/transcript.js';
+import { code, counted, oneLine } from '../quoting.js';
 import type { CommandAnswer, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
-import { code, counted, oneLine } from './quoting.js';
 
 const MOST_MESSAGES = 3;
 const QUOTE_CHARS = 80;

@@ -4,12 +4,12 @@
  */
 import type { MemoryOwner, Version } from '../../core/memory.js';
 import type { Step } from '../../core/transcript.js';
+import { code, counted, oneLine, withoutBullet } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
 import { broughtBy, type GivenLine, givenLines } from './memory-lines.js';
 import { sourceOf } from './memory-source.js';
 import { accountOf, whereWords } from './memory-where.js';
-import { code, counted, oneLine, withoutBullet } from './quoting.js';
 import { sharedWords, wordFinder } from './shared-words.js';
 
 const MOST_LINES = 15;

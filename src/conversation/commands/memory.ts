@@ -53,6 +53,7 @@ export const memory: Command = {
     { name: 'export', description: 'Send the files of my memory' },
   ],
   changes: (argument) => verbOf(argument)?.changes ?? false,
+  audited: (argument) => verbAndRest(argument).verb,
   async run(call, services) {
     if (isErased(call.command)) return endOf(call, services);
     const verb = verbOf(call.command.argument);

@@ -2,7 +2,11 @@
 import type { NewCommand } from '../../core/receipt.js';
 
 /** Invisible characters that phones and copied text put before a slash. */
-const INVISIBLE = /[\u200b-\u200f\u202a-\u202e\u2060\ufeff]/g;
+const INVISIBLE = /[\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]/g;
+/** In an argument they belong to its words: many scripts and emoji are written with them. */
+const JOINERS = /[\u200c\u200d]/g;
+const COMMAND =
+  /^[\u200c\u200d]*[/\uff0f][\u200c\u200d]*([A-Za-z_]+)(?:@coterie)?[\u200c\u200d]*(?:\s+([\s\S]*))?$/i;
 
 /**
  * null for anything that is not a known command: unknown slash text is conversation. The channel removes the bot's name
@@ -14,7 +18,7 @@ export function parseCommand(
   mentionsBot = false,
 ): NewCommand | null {
   const said = mentionsBot ? visible(text).replace(/^@\S+\s+/u, '') : visible(text);
-  const match = /^[/\uff0f]([A-Za-z_]+)(?:@coterie)?(?:\s+([\s\S]*))?$/i.exec(said);
+  const match = COMMAND.exec(said);
   const name = match?.[1]?.toLowerCase();
   if (!name || !known.has(name)) return null;
   return { name, argument: (match?.[2] ?? '').trim() };
@@ -56,7 +60,7 @@ function digitValue(digit: string): number {
 }
 
 function withoutMention(text: string, mentionsBot: boolean): string {
-  const said = visible(text);
+  const said = visible(text).replaceAll(JOINERS, '');
   return mentionsBot ? said.replace(/^@\S+\s+|\s+@\S+$/u, '') : said;
 }
 

@@ -72,6 +72,8 @@ export const persona: Command = {
     { name: 'leave', description: 'Send one away', rest: NAME },
   ],
   changes: (argument) => VERBS[verbOf(argument)]?.changes ?? false,
+  // Names alone, of personas and models.
+  audited: (argument) => argument,
   async run(call, services) {
     const verb = VERBS[verbOf(call.command.argument)];
     if (!verb) return { text: USAGE };

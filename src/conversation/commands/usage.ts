@@ -1,34 +1,102 @@
-/** `/usage`: turns and tokens of this chat, today and over thirty days, as the model servers counted them. */
+/**
+ * `/usage`: what this chat has used, today and over thirty days, and what is left of the limits that concern it and whoever
+ * asks; to an owner alone also what all chats used. Tokens are as the model servers counted them, or estimated for those that do not.
+ */
+import type { PersonaId } from '../../core/ids.js';
 import type { Usage } from '../../core/model.js';
-import type { UsageStore } from '../../core/store.js';
-import { type Command, changesNothing } from './command.js';
+import { type Persona, personaName } from '../../core/persona.js';
+import type { Amount, UsageStore } from '../../core/store.js';
+import { MILLION, type Standing } from '../budgets.js';
+import { type Command, type CommandCall, type CommandServices, changesNothing } from './command.js';
 
 const DAY_MS = 86_400_000;
 
 export const usage: Command = {
   name: 'usage',
   aliases: [],
-  description: 'Show how many tokens this chat has used',
+  description: 'Show what this chat has used, and what is left',
   changes: changesNothing,
-  async run({ command }, { store, clock }) {
+  async run(call, services) {
+    const { store, clock, zone } = services;
+    const { chat } = call.command;
     const now = clock.now();
-    const today = await store.usage(command.chat.id, now - (now % DAY_MS));
-    const month = await store.usage(command.chat.id, now - 30 * DAY_MS);
-    if (month.length === 0) return { text: 'Nothing has been used in this chat in the last thirty days.' };
-    return { text: `Today (UTC):\n${table(today)}\n\nLast thirty days:\n${table(month)}` };
+    const personas = await services.personas.list(chat.id);
+    const month = await store.usage(chat.id, now - 30 * DAY_MS);
+    const spent = await store.spentOn({ chatId: chat.id, personId: null, now });
+    const isForOwner = call.isOwner && chat.kind === 'direct';
+    const all = isForOwner ? `All chats together today: ${inWords(spent.all)}` : '';
+    const parts =
+      month.length === 0
+        ? ['Nothing has been used in this chat in the last thirty days.']
+        : [
+            `Today (${zone.name}):\n${table(await store.usage(chat.id, now), personas)}`,
+            `Last thirty days:\n${table(month, personas)}`,
+          ];
+    const limits = await limitsFor(call, services, personas, [...spent.personas.keys()]);
+    if (limits.length > 0) limits.unshift(`Left until midnight (${zone.name}):`);
+    return { text: [...parts, all, limits.join('\n')].filter((part) => part !== '').join('\n\n') };
   },
 };
 
-function table(rows: Awaited<ReturnType<UsageStore['usage']>>): string {
+function table(rows: Awaited<ReturnType<UsageStore['usage']>>, personas: Persona[]): string {
   if (rows.length === 0) return '- nothing';
   return rows
-    .map(
-      ({ personaId, turns, usage }) =>
-        `- ${personaId}: ${turns} ${turns === 1 ? 'answer' : 'answers'}, ${readIn(usage)}, ${usage.outputTokens} written`,
-    )
+    .map(({ personaId, turns, usage }) => {
+      const answers = `${turns} ${turns === 1 ? 'answer' : 'answers'}`;
+      const tokens = `${readIn(usage)}, ${usage.outputTokens} written`;
+      return `- ${personaName(personas, personaId)}: ${answers}, ${tokens}${costOf(usage.cost)}`;
+    })
     .join('\n');
 }
 
 function readIn({ inputTokens, cachedTokens = 0 }: Usage): string {
   return `${inputTokens} tokens read${cachedTokens === 0 ? '' : ` (${cachedTokens} of them from the server’s cache)`}`;
+}
+
+function inWords({ tokens, cost }: Amount): string {
+  return `${tokens} tokens${costOf(cost)}`;
+}
+
+function costOf(cost = 0): string {
+  return cost === 0 ? '' : `, cost ${money(cost)}`;
+}
+
+function money(cost: number): string {
+  return String(Number((cost / MILLION).toFixed(4)));
+}
+
+/** A line for each limit of the day; a persona's own for those that used something, and for the active one. */
+async function limitsFor(
+  { command: { chat, room, sender }, isOwner }: CommandCall,
+  { budgets }: CommandServices,
+  personas: Persona[],
+  used: PersonaId[],
+): Promise<string[]> {
+  const standingsOf = (personaId: PersonaId) => budgets.standings({ room, personaId, personId: sender.id });
+  const lines: string[] = [];
+  for (const personaId of [...new Set([chat.activePersona, ...used])]) {
+    for (const standing of await standingsOf(personaId)) {
+      const { scope } = standing;
+      if (scope !== 'persona' && personaId !== chat.activePersona) continue;
+      const whose = {
+        day: 'all chats',
+        chat: 'this chat',
+        persona: personaName(personas, personaId),
+        person: 'you',
+      };
+      // What other chats use is nobody's business but an owner's.
+      lines.push(`- ${whose[scope]}: ${scope === 'day' && !isOwner ? shareOf(standing) : leftOf(standing)}`);
+    }
+  }
+  return lines;
+}
+
+function leftOf({ unit, used, most }: Standing): string {
+  const left = Math.max(0, most - used);
+  return unit === 'tokens' ? `${left} of ${most} tokens` : `${money(left)} of ${money(most)} in money`;
+}
+
+function shareOf({ unit, used, most }: Standing): string {
+  const share = most === 0 ? 0 : Math.max(0, Math.floor((100 * (most - used)) / most));
+  return `${share} % of the ${unit}`;
 }

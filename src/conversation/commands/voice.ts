@@ -13,6 +13,7 @@ export const voice: Command = {
   ],
   ofChat: true,
   changes: (argument) => argument.trim() !== '',
+  audited: (argument) => CHOICES.find((each) => each === argument.trim().toLowerCase()) ?? '',
   async run({ command }, services) {
     const argument = command.argument.trim().toLowerCase();
     const impossible = whyNot(command, services);

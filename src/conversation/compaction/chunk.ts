@@ -3,17 +3,18 @@
  * ending at a boundary between exchanges.
  */
 import { cutWithMarker } from '../../core/cut.js';
+import { escaped } from '../../core/elements.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
 import { type HeardMessage, isAfter, type Position, type Span, type ViewRecord } from '../../core/view.js';
-import { historyEntries, type Perspective } from '../context/history.js';
+import { historyEntries, type Perspective, type Shortening } from '../context/history.js';
 import type { Services } from '../services.js';
 import { tokensOf } from '../turn/tokens.js';
 import { boundaries } from './cut.js';
 
 export interface Chunk {
   messages: ModelMessage[];
-  /** The ids of the messages shown. */
-  ids: number[];
+  /** What is shown, as it was heard. */
+  shown: HeardMessage[];
   /** Its last message; everything shown up to here counts as seen. */
   to: Position;
   /** Messages that no flush has seen before, oldest first. */
@@ -47,9 +48,9 @@ export async function nextChunk(
     // The window also holds messages that an earlier flush has seen. They are included while they fit, because they
     // explain the rest.
     const window = await span(view.windowAfter);
-    const messages = shown(window, perspective);
+    const messages = asTold(window, perspective);
     if (!window.more && tokensOf(messages) <= tokens) {
-      return { messages, ids: idsOf(window), to, fresh: window.messages.filter(isFresh), cut: false };
+      return { messages, shown: window.messages, to, fresh: window.messages.filter(isFresh), cut: false };
     }
   }
   const rest = await span(view.flushedTo);
@@ -57,14 +58,22 @@ export async function nextChunk(
   const end = lastThatFits(rest, perspective, tokens);
   const part: Span = { ...rest, messages: rest.messages.slice(0, end + 1) };
   const whole = end === rest.messages.length - 1 && !rest.more;
-  const chunk = { ids: idsOf(part), to: whole ? to : placeOf(part), fresh: part.messages.filter(isFresh) };
-  const messages = shown(part, perspective);
+  const chunk = {
+    shown: part.messages,
+    to: whole ? to : placeOf(part),
+    fresh: part.messages.filter(isFresh),
+  };
+  const messages = asTold(part, perspective);
   if (tokensOf(messages) <= tokens) return { ...chunk, messages, cut: false };
-  return { ...chunk, messages: shortened(messages, tokens), cut: true };
+  return {
+    ...chunk,
+    messages: shortened(part, perspective, Math.floor(tokens / messages.length)),
+    cut: true,
+  };
 }
 
-function shown(span: Span, perspective: Perspective): ModelMessage[] {
-  return historyEntries(span.messages, span.steps, perspective).flat();
+function asTold(span: Span, perspective: Perspective, shortening?: Shortening): ModelMessage[] {
+  return historyEntries(span.messages, span.steps, perspective, shortening).flat();
 }
 
 /** The last boundary that fits; if even the first does not fit, the first. */
@@ -77,16 +86,12 @@ function lastThatFits(span: Span, perspective: Perspective, tokens: number): num
   let used = 0;
   let from = 0;
   for (const end of ends) {
-    used += tokensOf(shown({ ...span, messages: span.messages.slice(from, end + 1) }, perspective));
+    used += tokensOf(asTold({ ...span, messages: span.messages.slice(from, end + 1) }, perspective));
     if (used > tokens) break;
     fits = end;
     from = end + 1;
   }
   return fits;
-}
-
-function idsOf({ messages }: Span): number[] {
-  return messages.map(({ id }) => id);
 }
 
 function placeOf({ messages }: Span): Position {
@@ -95,12 +100,17 @@ function placeOf({ messages }: Span): Position {
   return last.position;
 }
 
-/** Gives every message an equal share of the available tokens, with a marker where it was cut. */
-function shortened(messages: ModelMessage[], tokens: number): ModelMessage[] {
-  const share = Math.floor(tokens / messages.length);
-  return messages.map((message) => {
-    const most = Math.max(100, share * 2);
-    if (estimateTokens(message.content) <= share || message.content.length <= most) return message;
-    return { ...message, content: cutWithMarker(message.content, most, 'flush-max-chars') };
+const LIMIT = 'flush-max-chars';
+
+/** Gives every message so many tokens, with a marker where it was cut. */
+function shortened(span: Span, perspective: Perspective, share: number): ModelMessage[] {
+  const most = Math.max(100, share * 2);
+  const isTooLong = (text: string) => estimateTokens(text) > share && text.length > most;
+  // What people said is cut before it stands in elements, so that these stay whole.
+  const mostOf = (text: string) => (isTooLong(text) ? most : text.length);
+  return asTold(span, perspective, { mostOf, limit: LIMIT }).map((message) => {
+    if (message.role === 'user' || !isTooLong(message.content)) return message;
+    // Escaped again: a cut may make a name of ours of a longer one.
+    return { ...message, content: escaped(cutWithMarker(message.content, most, LIMIT)) };
   });
 }

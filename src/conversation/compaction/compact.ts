@@ -4,8 +4,9 @@
  * A turn that waits has a deadline; where nobody waits, only the model's silence ends a flush.
  */
 import { roomParts } from '../../core/ids.js';
-import { estimateTokens, type Usage } from '../../core/model.js';
+import { estimateTokens } from '../../core/model.js';
 import { type HeardMessage, isAfter, type Position, type ViewRecord } from '../../core/view.js';
+import type { Purse } from '../budgets.js';
 import { historyEntries } from '../context/history.js';
 import type { Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
@@ -14,8 +15,9 @@ import { tokensOf } from '../turn/tokens.js';
 import { copySpan, headOf } from './archive.js';
 import { boundaries, cutPlace } from './cut.js';
 import { deadline } from './deadline.js';
+import { unlessDeadly } from './deadly.js';
 import { flush, knowledgeOf } from './flush.js';
-import { type CompactionServices, flushTools, requestTokensFor, type Subject } from './subject.js';
+import { flushTools, type PaidServices, requestTokensFor, type Subject } from './subject.js';
 import { summarise } from './summary.js';
 
 /** Target size of the request after a compaction, as a share of the context window, fixed parts included. */
@@ -47,7 +49,7 @@ export interface WaitingTurn {
 
 /** Throws when an archive cannot be written; then nothing was moved. */
 export async function compact(
-  services: CompactionServices,
+  services: PaidServices,
   subject: Subject,
   turn: WaitingTurn | null,
   signal: AbortSignal,
@@ -88,13 +90,23 @@ export async function compact(
     }
     const view = await store.view(room, personaId);
     const isSeen = !isAfter(leavesAt, view.flushedTo);
-    const summary = await summaryOf(services, subject, view, known, leavesAt, late?.signal ?? signal);
+    const summary = await unlessDeadly(services, 'summary', subject, () =>
+      summaryOf(services, subject, view, known, leavesAt, late?.signal ?? signal),
+    );
     if (signal.aborted) return 'dropped';
     // An archive is also needed when there is no summary, or when the flush has not seen every message whole.
     const isCut = flushed.kind === 'flushed' && flushed.cut;
-    if (summary !== null && isSeen && !isCut) return await move(services, view, leavesAt, summary, null);
+    if (summary !== null && isSeen && !isCut)
+      return await move(services, view, leavesAt, summary, null, services.purse);
     const archived = await archive(services, subject, view, leavesAt, isSeen);
-    return await move(services, view, leavesAt, summary ?? noteOf(view, archived), archived.file);
+    return await move(
+      services,
+      view,
+      leavesAt,
+      summary ?? noteOf(view, archived),
+      archived.file,
+      services.purse,
+    );
   } finally {
     late?.over();
     lateFlush?.over();
@@ -111,7 +123,7 @@ export async function putAway(services: Services, subject: Subject): Promise<voi
   const archived = isSeen
     ? null
     : await archive(services, subject, window.view, last, false, 'the persona was deleted');
-  await move(services, window.view, last, { text: null, usage: null }, archived?.file ?? null);
+  await move(services, window.view, last, null, archived?.file ?? null, null);
 }
 
 function placeToCut(
@@ -149,7 +161,7 @@ async function summaryOf(
   known: Knowledge,
   upTo: Position,
   signal: AbortSignal,
-): Promise<{ text: string; usage: Usage | null } | null> {
+): Promise<string | null> {
   if (signal.aborted) return null;
   const { room, personaId } = view;
   const span = await services.store.span({
@@ -189,26 +201,28 @@ async function archive(
 }
 
 /** Replaces a missing summary, so that the model at least knows there was more. */
-function noteOf(view: ViewRecord, { file, messages }: Archived): { text: string; usage: null } {
+function noteOf(view: ViewRecord, { file, messages }: Archived): string {
   const note = `(${messages} messages before this are not summed up; they stand in the archive ${file}.)`;
-  return { text: [view.summary ?? '', note].filter((text) => text !== '').join('\n\n'), usage: null };
+  return [view.summary ?? '', note].filter((text) => text !== '').join('\n\n');
 }
 
 async function move(
   services: Services,
   view: ViewRecord,
   to: Position,
-  summary: { text: string | null; usage: Usage | null },
+  summary: string | null,
   archiveFile: string | null,
+  purse: Purse | null,
 ): Promise<CompactionEnd> {
   const moved = await services.store.moveWindow({
     view,
     to,
     archive: archiveFile,
-    summary: summary.text,
-    usage: summary.usage,
+    summary,
+    usage: purse?.due() ?? null,
     now: services.clock.now(),
   });
+  purse?.paid();
   services.metrics.count('compactions_total', { outcome: moved ? 'moved' : 'overtaken' });
   if (moved) {
     services.log.info(

@@ -5,25 +5,30 @@
  */
 
 import { cutAt } from '../../core/cut.js';
-import { escaped } from '../../core/elements.js';
+import { element } from '../../core/elements.js';
 import { describe } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
-import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
+import { estimateTokens, type ModelMessage } from '../../core/model.js';
 import type { AnyTool, ToolResult, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import { isAfter, type Position, type SeenView, type ViewRecord } from '../../core/view.js';
+import { askerOf } from '../asker.js';
 import { summaryMessage } from '../context/context.js';
 import { joinNeighbours } from '../context/history.js';
 import { gatherKnowledge, type Knowledge } from '../context/knowledge.js';
 import { tokensPerEstimated } from '../context/size.js';
 import { presentIn } from '../participants.js';
 import type { Services } from '../services.js';
+import { roomForSteps } from '../turn/bounds.js';
+import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 import { type Chunk, nextChunk } from './chunk.js';
+import { unlessDeadly } from './deadly.js';
 import {
   answerTools,
   type CompactionServices,
   flushTools,
+  type PaidServices,
   requestTokensFor,
   type Subject,
 } from './subject.js';
@@ -41,7 +46,17 @@ const TRIES = 3;
 const MOST_ROUNDS = 10;
 
 export async function flush(
-  services: CompactionServices,
+  services: PaidServices,
+  subject: Subject,
+  to: Position,
+  signal: AbortSignal,
+): Promise<FlushEnd> {
+  const end = await unlessDeadly(services, 'flush', subject, () => flushTo(services, subject, to, signal));
+  return end ?? { kind: 'failed', reason: 'it has ended the process too often' };
+}
+
+async function flushTo(
+  services: PaidServices,
   subject: Subject,
   to: Position,
   signal: AbortSignal,
@@ -63,14 +78,15 @@ export async function flush(
     if (!spoken && !isAfter(to, chunk.to)) return { kind: 'unspoken' };
     const end = await ask(services, subject, view, known, chunk, begun, signal);
     if (end.kind === 'finished') {
+      const { purse, store, clock } = services;
       const seen: SeenView = view;
-      const { usage } = end;
-      const kept = await services.store.commitFlush({
+      const kept = await store.commitFlush({
         view: seen,
         to: chunk.to,
-        usage,
-        now: services.clock.now(),
+        usage: purse.due(),
+        now: clock.now(),
       });
+      purse.paid();
       if (!kept) return { kind: 'failed', reason: 'the view was changed meanwhile' };
       services.metrics.count('flushes_total', { outcome: 'finished' });
       cut ||= chunk.cut;
@@ -126,7 +142,7 @@ function roomFor(
 }
 
 type AskEnd =
-  | { kind: 'finished'; usage: Usage | null }
+  | { kind: 'finished' }
   /** `tooMuch`: less text may do. `isOver`: the model had ended it, so that the next try begins anew. */
   | { kind: 'failed'; reason: string; tooMuch?: boolean; isOver?: true };
 
@@ -144,15 +160,21 @@ async function ask(
   const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
   const isPrivate = !(await wasHeardByAll(services, subject, chunk));
   const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
+  const messages = [...copy, request(chunk, known, isPrivate)];
+  const tokens = roomForSteps(requestTokensFor(services, subject), tokensOf(messages) + set.tokens);
   const outcome = await runTurn(services, {
     turnId: `flush-${services.newId()}`,
     room,
     tools: { ...set, tools: set.tools.map((tool) => watched(isPrivate ? keptPrivate(tool) : tool, unsaved)) },
     maxToolRounds: MOST_ROUNDS,
+    bounds: { ...services.settings.callLimits, tokens },
     persona: known.persona,
-    messages: [...copy, request(chunk, known, isPrivate)],
+    messages,
     seen: known.seen,
-    authorisation: { chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
+    authorisation: {
+      ...{ chatId: chat.id, personaId, channel: chat.channel, senderId: '', controlChats: [] },
+      asker: askerOf(services, chat, async () => chunk.shown),
+    },
     cause: { kind: 'flush', personaId, turnId: null },
     steps,
     isUnread: true,
@@ -171,7 +193,7 @@ async function ask(
     }
     case 'answered': {
       if (outcome.cut) return { kind: 'failed', reason: READ_IN_PART, tooMuch: true };
-      if (unsaved.size === 0) return { kind: 'finished', usage: outcome.usage };
+      if (unsaved.size === 0) return { kind: 'finished' };
       const reason = `not everything could be written (${[...unsaved].join(', ')})`;
       return { kind: 'failed', reason, isOver: true };
     }
@@ -200,7 +222,7 @@ function watched(tool: AnyTool, unsaved: Set<string>): AnyTool {
 async function wasHeardByAll(
   { store }: Pick<Services, 'store'>,
   { chat, room, personaId, personas }: Subject,
-  { ids }: Chunk,
+  { shown }: Chunk,
 ): Promise<boolean> {
   const present = presentIn(chat, personas);
   const others: PersonaId[] = [];
@@ -208,6 +230,7 @@ async function wasHeardByAll(
     if (id === personaId) continue;
     if (present.includes(id) || (await store.roomsHeard(chat.id, id)).length > 0) others.push(id);
   }
+  const ids = shown.map(({ id }) => id);
   return others.length === 0 || store.allHeard(room, others, ids);
 }
 
@@ -230,13 +253,13 @@ const OPENING_CHARS = 80;
 function request({ fresh }: Chunk, { perspective, memoryNow }: Knowledge, isPrivate: boolean): ModelMessage {
   const [first] = fresh;
   const since = first
-    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with “${escaped(opening(first.text))}”.`
+    ? ` What is new since the last time begins at ${perspective.zone.time(first.sentAt)} with ${element('first_message', {}, opening(first.text))}.`
     : '';
   return {
     role: 'user',
     content: `Memory flush. The conversation above is about to leave your sight. Afterwards you know of it only what stands in your memory, and a short summary.${since}
 
-Save now what will matter later and is not in your memory yet: ${isPrivate ? NO_DAILY_LINE : DAILY_LINE} What was only <forwarded> is not what its sender said, thinks or is: name whose words they are, or leave them out. Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
+Save now what will matter later and is not in your memory yet: ${isPrivate ? NO_DAILY_LINE : DAILY_LINE} What was only forwarded is not what its sender said, thinks or is: name whose words they are, or leave them out. Only the memory tools work now. No transcripts. Nobody reads what you answer here, so talk to nobody. When all is saved, or nothing is worth it, answer: done${memoryNow && `\n\n${memoryNow}`}`,
   };
 }
 

@@ -6,7 +6,7 @@ import { OVER } from '../../core/clock.js';
 import { type ArchivedSpan, isAfter, type Position } from '../../core/view.js';
 import type { CompactionEnd } from './compact.js';
 import { flush } from './flush.js';
-import { type CompactionServices, type Subject, subjectOf, viewKey } from './subject.js';
+import { type CompactionServices, payerOf, type Subject, subjectOf, viewKey, withPurse } from './subject.js';
 
 export interface PendingFlushes {
   start(channels: string[]): void;
@@ -42,6 +42,8 @@ const FIRST_PAUSE_MS = 15_000;
 const LONGEST_PAUSE_MS = 4 * 3_600_000;
 /** When the model answers elsewhere, no pause is longer, nor shorter than the first. */
 const PAUSE_WHEN_WELL_MS = 15 * 60_000;
+/** At a limit of the day, which a new day may lift. */
+const PAUSE_AT_LIMIT_MS = 15 * 60_000;
 /** A view whose flush always fails must not cost a flush for everything that is said. */
 const MOST_PER_DAY = 12;
 const DAY_MS = 86_400_000;
@@ -89,6 +91,10 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
       return;
     }
     const now = clock.now();
+    if (await services.budgets.reached(payerOf(one.view))) {
+      one.notBefore = now + PAUSE_AT_LIMIT_MS;
+      return;
+    }
     one.lastTry = now;
     one.tries = [...one.tries.filter((at) => at > now - DAY_MS), now];
     const end = await run(subject, (signal) => makeUp(subject, signal));
@@ -111,7 +117,7 @@ export function createPendingFlushes(services: CompactionServices, run: Run): Pe
       owed.delete(viewKey(subject));
       return 'nothing';
     }
-    const end = await flush(services, subject, last, signal);
+    const end = await withPurse(services, subject, (paid) => flush(paid, subject, last, signal));
     await look(subject);
     // The persona said nothing in it, so there is nothing to save; its next flush will start here.
     if (end.kind === 'unspoken') owed.delete(viewKey(subject));

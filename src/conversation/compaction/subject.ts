@@ -4,6 +4,7 @@ import type { ChatRecord } from '../../core/chat-record.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { ToolSet } from '../../core/tool.js';
+import type { Payer, Purse } from '../budgets.js';
 import type { WindowCopies } from '../context/window.js';
 import { requestTokens, type Services } from '../services.js';
 
@@ -18,6 +19,26 @@ export interface Subject {
 /** What flushes and compactions use beside the services of all: what the last answer's request began with. */
 export interface CompactionServices extends Services {
   windowCopies: Pick<WindowCopies, 'standing'>;
+}
+
+/** The services of work that is under way: its model is the one of its purse. */
+export interface PaidServices extends CompactionServices {
+  purse: Purse;
+}
+
+/** Nobody's words led to work on a window: a persona pays for it. */
+export function payerOf({ room, personaId }: Pick<Subject, 'room' | 'personaId'>): Payer {
+  return { room, personaId, personId: null };
+}
+
+/** Does work that asks a model. What it has not stored with its results of what that took is stored at its end. */
+export async function withPurse<Given extends Services, T>(
+  services: Given,
+  subject: Pick<Subject, 'room' | 'personaId'>,
+  work: (paid: Given & { purse: Purse }) => Promise<T>,
+): Promise<T> {
+  const purse = services.budgets.open(payerOf(subject));
+  return work({ ...services, model: purse.model, purse }).finally(purse.settle);
 }
 
 /** A unique key per view. */

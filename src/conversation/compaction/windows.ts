@@ -11,7 +11,15 @@ import { copySpan, headOf } from './archive.js';
 import { type CompactionEnd, compact, putAway, type WaitingTurn } from './compact.js';
 import { DEADLINE_MS } from './deadline.js';
 import { createPendingFlushes } from './pending-flushes.js';
-import { type CompactionServices, requestTokensFor, type Subject, subjectOf, viewKey } from './subject.js';
+import {
+  type CompactionServices,
+  payerOf,
+  requestTokensFor,
+  type Subject,
+  subjectOf,
+  viewKey,
+  withPurse,
+} from './subject.js';
 
 /** What commands may do to a persona's window, apart from effects in the store. */
 export interface WindowControl {
@@ -132,8 +140,10 @@ export function createWindows(services: CompactionServices): Windows {
     turn: WaitingTurn | null,
   ): Work {
     const key = viewKey(subject);
-    const task = async (signal: AbortSignal) => {
-      const end = await compact(services, subject, turn, signal);
+    const task = async (signal: AbortSignal): Promise<CompactionEnd> => {
+      // Above a limit only what a turn waits for is done, and without a model: there is an archive for that.
+      if (turn === null && (await services.budgets.reached(payerOf(subject)))) return 'dropped';
+      const end = await withPurse(services, subject, (paid) => compact(paid, subject, turn, signal));
       if (end === 'moved' && measured) countedBefore.set(key, measured.counted);
       if (end === 'nothing') stuckAt.set(key, messages);
       else stuckAt.delete(key);

@@ -10,9 +10,11 @@ import type { MemoryOwner } from '../../core/memory.js';
 import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.js';
 import { personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
+import { askerOf } from '../asker.js';
 import { broughtBy } from '../commands/memory-lines.js';
 import type { Subject } from '../compaction/subject.js';
-import type { Services } from '../services.js';
+import { requestTokens, type Services } from '../services.js';
+import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
 import { runTurn } from '../turn/turn.js';
 import { type Draft, draftOf, TIERS, type Tiers } from './draft.js';
@@ -25,6 +27,7 @@ export interface Prepared {
   draft: Draft;
   tools: ToolSet;
   messages: ModelMessage[];
+  mayChangeTier1: boolean;
   /** Our estimate of the request, in tokens. */
   tokens: number;
 }
@@ -59,6 +62,9 @@ export async function prepare(
   const days = await lastDays(services, owner);
   if (TIERS.every((tier) => before[tier] === '') && days.length === 0) return null;
   const draft = draftOf(memory, before);
+  const { tier1By } = services.settings;
+  // At night nobody asks for anything: what changes on the word of some stays as it is.
+  const mayChangeTier1 = tier1By === 'anyone' || (tier1By === 'administrators' && chat.kind === 'direct');
   const turn = { kind: 'flush', chatId: chat.id, personaId, senderId: '', channel: chat.channel } as const;
   const tools = services.toolsFor({ ...turn, chatKind: chat.kind, draft: draft.memory });
   const messages = consolidationRequest({
@@ -69,29 +75,35 @@ export async function prepare(
     known: await knownDays(services, owner, before),
     days,
     memoryChars,
+    mayChangeTier1,
   });
-  return { before, draft, tools, messages, tokens: tokensOf(messages) + tools.tokens };
+  return { before, draft, tools, messages, mayChangeTier1, tokens: tokensOf(messages) + tools.tokens };
 }
 
 export async function consolidate(
   services: Services,
   subject: Subject,
-  { before, draft, tools, messages }: Prepared,
+  { before, draft, tools, messages, tokens, mayChangeTier1 }: Prepared,
   { changeId, memoryChars, signal }: { changeId: string; memoryChars: number; signal: AbortSignal },
 ): Promise<ConsolidationEnd> {
   const { chat, room, personaId, personas } = subject;
   const owner = { chatId: chat.id, personaId };
   const cause = { kind: 'night', personaId, turnId: changeId } as const;
   const persona = personas.find(({ id }) => id === personaId);
+  const most = requestTokens(services, persona?.model ?? null);
   const outcome = await runTurn(services, {
     turnId: `night-${services.newId()}`,
     room,
     tools,
     maxToolRounds: MOST_ROUNDS,
+    bounds: { ...services.settings.callLimits, tokens: roomForSteps(most, tokens) },
     persona: { model: persona?.model ?? null, temperature: persona?.temperature ?? null },
     messages,
     seen: new Map(TIERS.map((tier) => [seenKey(chat.id, personaId, tier), { text: before[tier] }])),
-    authorisation: { ...owner, channel: chat.channel, senderId: '', controlChats: [] },
+    authorisation: {
+      ...{ ...owner, channel: chat.channel, senderId: '', controlChats: [] },
+      asker: askerOf(services, chat, async () => []),
+    },
     cause,
     steps: [],
     // Steps are not stored: only the whole result is written.
@@ -104,10 +116,12 @@ export async function consolidate(
   if (outcome.kind === 'failed') return { kind: 'failed', reason: describe(outcome.fault), usage };
   const after = draft.tiers;
   if (TIERS.every((tier) => after[tier] === before[tier])) return { kind: 'unchanged', usage };
-  const reason = objection(before, after, memoryChars);
+  const reason = objection(before, after, { memoryChars, mayChangeTier1 });
   if (reason !== null) return { kind: 'refused', reason, usage };
   // All three are compared, for a line may have moved from one to another.
   const tiers = TIERS.map((tier) => ({ tier, content: after[tier], seen: { text: before[tier] } }));
+  const who = `${chat.id}/${personaId}`;
+  await services.audit.note({ kind: 'tool', who, where: chat.id, what: 'memory put in order', word: null });
   const written = await services.memory.writeTiers(owner, tiers, { cause, signal });
   if (written === 'written') return { kind: 'written', usage };
   const why = written === 'changed' ? 'it was changed meanwhile' : 'it holds the marker of a cut text';

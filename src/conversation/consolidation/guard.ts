@@ -10,7 +10,13 @@ const FEW_LOST = 8;
 const HEADINGS_CHARS = 120;
 
 /** Why it must not be written, for the operator; null if it may. Tier 3 ages, so its words may go. */
-export function objection(before: Tiers, after: Tiers, memoryChars: number): string | null {
+export function objection(
+  before: Tiers,
+  after: Tiers,
+  { memoryChars, mayChangeTier1 }: { memoryChars: number; mayChangeTier1: boolean },
+): string | null {
+  if (!mayChangeTier1 && after[1] !== before[1])
+    return 'it changes tier 1, which here only people may (memory.tier1_by)';
   const chars = charsOf(after);
   if (chars > memoryChars && chars > charsOf(before)) {
     return `it is longer (${chars}) than a prompt shows of it (memory.long_term_max_chars=${memoryChars})`;

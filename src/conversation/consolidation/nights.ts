@@ -5,7 +5,8 @@
  */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Spoke } from '../../core/memory-history.js';
-import { type Subject, subjectOf } from '../compaction/subject.js';
+import { unlessDeadly } from '../compaction/deadly.js';
+import { payerOf, type Subject, subjectOf, withPurse } from '../compaction/subject.js';
 import type { Windows } from '../compaction/windows.js';
 import type { Services } from '../services.js';
 import { type ConsolidationEnd, consolidate, prepare, tokensUsed } from './consolidate.js';
@@ -88,7 +89,7 @@ export async function consolidateNight(
   }
 
   async function putInOrder(subject: Subject, changeId: string, ended: AbortSignal): Promise<OneEnd> {
-    const { room, personaId } = subject;
+    const { personaId } = subject;
     const said = { chat: subject.chat.id, persona: personaId };
     const prepared = await prepare(services, subject, memoryChars);
     if (prepared === null) return 'nothing';
@@ -96,13 +97,20 @@ export async function consolidateNight(
       log.warn({ ...said, budget }, 'no tokens are left tonight to put this memory in order');
       return 'later';
     }
-    const end = await consolidate(services, subject, prepared, { changeId, memoryChars, signal: ended });
+    if (await services.budgets.reached(payerOf(subject))) {
+      log.info(said, 'a limit of the day is reached; this memory is put in order another night');
+      return 'later';
+    }
+    const asked = { changeId, memoryChars, signal: ended };
+    const end = await unlessDeadly(services, 'night', subject, () =>
+      withPurse(services, subject, (paid) => consolidate(paid, subject, prepared, asked)),
+    );
+    if (end === null) return 'nothing';
     state.tokens += tokensUsed(prepared, end);
     // At once: a start after this one is ended has only what is left of the night's tokens.
     await save();
     services.metrics.count('consolidations_total', { outcome: end.kind });
     if (end.kind === 'dropped') return end.kind;
-    if (end.usage) await store.spend({ room, personaId, usage: end.usage, now: clock.now() });
     if ('reason' in end)
       log.warn({ ...said, why: end.reason }, 'a memory was not put in order for the night');
     else log.info({ ...said, changed: end.kind === 'written' }, 'a memory was put in order for the night');

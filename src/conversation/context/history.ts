@@ -1,5 +1,5 @@
 /** Step 4 of the route: turns what a persona heard into messages for a model. Pure. */
-import { cutAt } from '../../core/cut.js';
+import { cutAt, cutMarker } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
 import { element, elementAround, escaped } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
@@ -31,11 +31,18 @@ export interface Perspective {
 /** The model messages for one message of the window; kept or dropped together when the window is cut. */
 export type Entry = ModelMessage[];
 
+/** How much of a person's text is shown, and the setting or rule that says so. */
+export interface Shortening {
+  mostOf(text: string): number;
+  limit: string;
+}
+
 /** One entry per message or album, in order; without images. */
 export function historyEntries(
   heard: HeardMessage[],
   steps: ReadonlyMap<string, Step[]>,
   perspective: Perspective,
+  shortening: Partial<Shortening> = {},
 ): Entry[] {
   const messages = albumsOf(heard).map(asOne);
   const answered = answeredTurns(messages);
@@ -45,6 +52,7 @@ export function historyEntries(
       steps: message.turnId === null ? undefined : steps.get(message.turnId),
       images: undefined,
       isUnanswered: isUnanswered(messages, n, answered),
+      ...shortening,
     }),
   );
 }
@@ -56,21 +64,23 @@ export function entryOf(
     steps,
     images,
     isUnanswered,
+    mostOf = ({ length }) => length,
+    limit = '',
   }: {
     perspective: Perspective;
     /** Of the persona's own turn, if it used tools. */
     steps: Step[] | undefined;
     images: ModelImage[] | undefined;
     isUnanswered: boolean;
-  },
+  } & Partial<Shortening>,
 ): Entry {
   if (message.author.kind === 'persona' && message.author.id === perspective.personaId) {
     const worked = steps ? retold(steps, OLD_RESULT_CHARS) : [];
     // A reaction alone: as words of its own, the model would write such a line instead of reacting.
     if (message.reaction) return worked.length > 0 ? worked : [reactionLine(message.text)];
-    return [...worked, { role: 'assistant', content: message.text, calls: [] }];
+    return [...worked, { role: 'assistant', content: escaped(message.text), calls: [] }];
   }
-  const said = userMessage(userLine(message, perspective), images);
+  const said = userMessage(userLineWithin(message, mostOf(message.text), perspective, limit), images);
   // The turn was stopped, failed or parked: without this note, the model would answer the old question now.
   return isUnanswered ? [said, { role: 'assistant', content: UNANSWERED, calls: [] }] : [said];
 }
@@ -142,6 +152,19 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
   const id = perspective.namesIds && isOfPerson(message) ? { id: String(message.id) } : {};
   const edited = message.edited ? { changes: 'an earlier message' } : {};
   return `${quoted}${elementAround('user_message', { sender, at, ...id, ...edited }, insideOf(message))}`;
+}
+
+/** The same with no more than so many characters of its text: cut before it stands in its element, which stays whole. */
+export function userLineWithin(
+  message: StoredMessage,
+  most: number,
+  perspective: Perspective,
+  limit: string,
+): string {
+  if (most >= message.text.length) return userLine(message, perspective);
+  const line = userLine({ ...message, text: cutAt(message.text, most) }, perspective);
+  // The marker is the gateway's text, so it is placed outside the user's message.
+  return `${line}\n\n${cutMarker(limit, most)}`;
 }
 
 function insideOf({ text, forwardedFrom }: StoredMessage): string {

@@ -3,6 +3,7 @@
  * Memory comes last, and whatever changes from turn to turn is placed at the end of the request, with the messages, so
  * that the long prefix stays identical and a server can cache it.
  */
+import { nameInPrompt } from '../../core/elements.js';
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets } from '../../core/memory.js';
 import { filledIn, hasName, type Persona } from '../../core/persona.js';
@@ -66,8 +67,9 @@ function whoYouAre({ persona, botName, user }: PromptFacts): string {
   const name = hasName(persona) ? persona.name : botName;
   const names = { char: name ?? persona.name, user: user ?? 'whoever you talk with' };
   const text = character === '' ? COMPANION : filledIn(character, names);
+  const who = character === '' ? COMPANION : `Who you are:\n\n${fenced(text)}`;
   const knowsItsName = name === null || text.includes(name);
-  return `${text}\n\n${knowsItsName ? '' : `Your name here is ${name}. `}`;
+  return `${who}\n\n${knowsItsName ? '' : `Your name here is ${nameInPrompt(name)}. `}`;
 }
 
 /** Of a persona about which nothing is written down. */
@@ -81,14 +83,14 @@ const MANNER =
 function others(company: string[]): string {
   if (company.length === 0) return '';
   return (
-    `\n\nOther personas are in this chat, too: ${company.join(', ')}. What they say is shown to you with their names. ` +
+    `\n\nOther personas are in this chat, too: ${company.map(nameInPrompt).join(', ')}. What they say is shown to you with their names. ` +
     'Say only your own words, without your name before them. To ask one of them something, write @NAME; do so only when it is called for.'
   );
 }
 
 function capabilities({ tools }: PromptFacts): string {
   if (tools.length === 0) return '';
-  const lines = tools.map(({ name, hint, description }) => `- ${name}: ${hint ?? description}`);
+  const lines = tools.map(({ name, hint, description }) => `- ${name}: ${nameInPrompt(hint ?? description)}`);
   return ['What you can do beside talking:', ...lines].join('\n');
 }
 

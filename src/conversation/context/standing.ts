@@ -3,7 +3,7 @@
  * they have read as long as a request begins as the last one did, so memory stands there as it was when the window
  * began; what has changed since is told at the end of the request. Pure; why it is so: docs/decisions/0020.
  */
-import { escaped } from '../../core/elements.js';
+import { block } from '../../core/elements.js';
 import type { MemorySnapshot, SeenTier, Tier } from '../../core/memory.js';
 import { fenced } from './fenced.js';
 
@@ -58,7 +58,7 @@ export function memoryNow(changes: string): string {
   if (changes === '') return '';
   return (
     '(Not said by anybody: your memory has changed since the conversation began. What stands here holds, in place of what is written further up; what it no longer names is gone.)\n' +
-    `<memory_now>\n${escaped(changes)}\n</memory_now>\n`
+    `${block('memory_now', changes)}\n`
   );
 }
 

@@ -57,6 +57,16 @@ export function withNews(model: ModelClient, services: NewsServices): ModelClien
   return { ...model, stream };
 }
 
+/** Tells it now, once for its key as far as the outbox remembers. Never rejects. */
+export async function postNews(services: NewsServices, notice: Notice): Promise<void> {
+  services.log.warn({ notice: notice.key }, notice.text);
+  try {
+    for (const chat of await chatsOfOwners(services)) await post(services, chat, notice);
+  } catch (error) {
+    services.log.error({ err: error, notice: notice.key }, 'news for the owner could not be passed on');
+  }
+}
+
 /** Posting it twice has no effect. */
 async function post(services: NewsServices, chat: ChatRecord, { key, text }: Notice): Promise<void> {
   const { store, channels, clock, deliver } = services;

@@ -7,6 +7,7 @@ import type { ChatRecord } from '../../core/chat-record.js';
 import type { NewDelivery } from '../../core/delivery.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredMessage } from '../../core/transcript.js';
+import { partsOf } from './parts.js';
 import { roomForNote, withNote } from './saved.js';
 
 export interface Said {
@@ -36,7 +37,7 @@ export function replyOf(channel: Channel, ask: Said, text: string): NewDelivery[
   };
   if (ask.note === null) return deliveriesOf(channel, said, from);
   const spare = spareFor(ask.appearance) + roomForNote(ask.note);
-  return entriesOf(withNote(channel.compose(said, spare), ask.note), from);
+  return entriesOf(withNote(partsOf(channel, said, spare), ask.note), from);
 }
 
 /** Where a room's replies and typing indicators go. */
@@ -52,7 +53,7 @@ export function deliveriesOf(
   files: OutgoingFile[] = [],
 ): NewDelivery[] {
   const sent = files.map((file) => ({ text: '', marks: [], file }));
-  return entriesOf([...channel.compose(markdown, spareFor(from.appearance)), ...sent], from);
+  return entriesOf([...partsOf(channel, markdown, spareFor(from.appearance)), ...sent], from);
 }
 
 function entriesOf(parts: Part[], from: Omit<NewDelivery, 'part' | 'body'>): NewDelivery[] {

@@ -53,30 +53,33 @@ export async function postSideMessage(
 
 /** Tells the sender about files that were not taken, independently of the model. */
 export async function postNotices(
-  { store, channels, clock, deliver }: SayServices,
+  services: SayServices,
   { chat, room }: { chat: ChatRecord; room: string },
   notices: { message: StoredMessage; text: string }[],
 ): Promise<void> {
-  const { id: chatId, channel, address, kind } = chat;
+  const { threadId } = roomParts(room);
   for (const { message, text } of notices) {
-    const [body] = channels.get(channel)?.compose(text) ?? [];
-    if (!body) continue;
-    await store.post({
-      chatId,
-      channel,
-      address,
-      kind,
-      threadId: roomParts(room).threadId,
-      now: clock.now(),
-      delivery: {
-        origin: `notice:${message.id}`,
-        personaId: null,
-        speaker: 'coterie',
-        part: 0,
-        body,
-        replyTo: kind === 'group' ? message.platformMessageId : null,
-      },
-    });
-    deliver.wake(chatId);
+    const origin = `notice:${message.id}`;
+    const { platformMessageId: replyTo } = message;
+    const now = services.clock.now();
+    await postOnce(services, { chat, threadId }, { origin, text, replyTo, now });
+    services.deliver.wake(chat.id);
   }
+}
+
+/** Words of the gateway itself into the outbox; `replyTo`: the message that they are about, which a group is shown. */
+export async function postOnce(
+  { store, channels }: Pick<Services, 'store' | 'channels'>,
+  {
+    chat,
+    threadId,
+  }: { chat: Pick<ChatRecord, 'id' | 'channel' | 'address' | 'kind'>; threadId: string | null },
+  { origin, text, replyTo, now }: { origin: string; text: string; replyTo: string | null; now: number },
+): Promise<void> {
+  const { id: chatId, channel, address, kind } = chat;
+  const [body] = channels.get(channel)?.compose(text) ?? [];
+  if (!body) return;
+  const said = { personaId: null, speaker: 'coterie', part: 0, body };
+  const delivery = { origin, ...said, replyTo: kind === 'group' ? replyTo : null };
+  await store.post({ chatId, channel, address, kind, threadId, now, delivery });
 }

@@ -10,6 +10,7 @@ import type { Persona } from '../../core/persona.js';
 import type { StoredTurn } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
+import { isLong } from './parts.js';
 import { isSpoken, wordsToSpeak } from './spoken.js';
 
 type Voices = Pick<Services, 'store' | 'speech' | 'clock' | 'log' | 'metrics'>;
@@ -31,6 +32,7 @@ export function spokenReply(
   [first]: readonly NewDelivery[],
 ): NewDelivery[] {
   if (speech === null || !channel.voiceNotes || !first || !isSpoken(chat, batch, speech)) return [];
+  if (isLong(text)) return [];
   const words = wordsToSpeak(channel.compose(text), speech.maxCharacters);
   if (words === null) return [];
   const voice = personas.find(({ id }) => id === turn.personaId)?.voice ?? speech.voice;

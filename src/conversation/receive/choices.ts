@@ -10,9 +10,10 @@ import type { Receipt } from '../../core/receipt.js';
 import { commandCalled } from '../commands/list.js';
 import { numberIn } from '../commands/parse.js';
 import { codeOf } from '../deliver/choices.js';
+import { type Giver, rightsOf } from '../rights.js';
 import type { Services } from '../services.js';
 import { askAtTheDoor } from './entrance.js';
-import { type Giver, refusalOf, rightsOf } from './rights.js';
+import { refusalOf } from './refusal.js';
 
 /** The keys of what was offered and is not any more. */
 interface Ended {

@@ -17,9 +17,11 @@ import { withButtons, withNumbers } from '../deliver/choices.js';
 import type { Deliver } from '../deliver/deliver.js';
 import { deliveriesOf } from '../deliver/reply.js';
 import { greeterOf } from '../greeting.js';
+import { rightsOf } from '../rights.js';
 import type { Scheduler } from '../rooms/scheduler.js';
 import { leaseOf, type Services } from '../services.js';
-import { refusalOf, rightsOf } from './rights.js';
+import { enterCommand } from './audited.js';
+import { refusalOf } from './refusal.js';
 
 export interface CommandLane {
   /** Runs commands in the order received. */
@@ -160,6 +162,7 @@ async function runCommand(
   const rights = await rightsOf(services, giver);
   const refusal = await refusalOf(found, command, giver, rights);
   if (refusal !== null) return { text: refusal };
+  await enterCommand(services.audit, found, command);
   const interruptTurns = () => services.scheduler.interrupt(chat.id);
   return found.run({ command, ...rights, interruptTurns }, { ...services, commands: COMMANDS });
 }

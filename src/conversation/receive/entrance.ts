@@ -9,11 +9,12 @@ import { type ChatId, channelOf, platformId } from '../../core/ids.js';
 import type { InboundChat, InboundMessage, InboundSender } from '../../core/message.js';
 import { decideEntry, type Entry } from '../access.js';
 import { NAME_CHARS, pairing } from '../commands/pairing.js';
-import { oneLine, code as quoted } from '../commands/quoting.js';
 import { withButtons, withNumbers } from '../deliver/choices.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import { chatsOfOwners } from '../owner-chats.js';
+import { oneLine, code as quoted } from '../quoting.js';
 import type { Services } from '../services.js';
+import type { Strangers } from './strangers.js';
 
 export interface Visitor {
   entry: Entry;
@@ -22,7 +23,10 @@ export interface Visitor {
 }
 
 const HOUR_MS = 3_600_000;
-const CODES_PER_CHANNEL = 3;
+/** A sender is answered once an hour, and so many senders of a channel: at once, and within an hour. */
+const CODES = { answerEveryMs: HOUR_MS, most: 3, mostPerHour: 10 };
+/** So many groups of a channel wait to be let in, each so long after it mentioned us last. */
+const GROUPS = { keepMs: 7 * 24 * HOUR_MS, most: 50 };
 
 export async function askAtTheDoor(
   services: Services,
@@ -84,15 +88,21 @@ export async function isKnownChat(services: Services, channel: string, chatId: C
  */
 export async function offerPairing(
   services: Services,
+  strangers: Strangers,
   channel: string,
   message: InboundMessage,
   { chatId, senderId, now }: { chatId: ChatId; senderId: ChatId; now: number },
 ): Promise<ChatId[]> {
+  const ask = { channel, senderId, now, ...CODES };
+  // Asked before anything is prepared: of a flood, hardly anybody is answered.
+  const may = await services.store.mayAskToPair(ask);
+  if (may === 'full') strangers.gotNoCode(channel, senderId);
+  if (may !== 'ask') return [];
   const code = services.newPairingCode();
   const text =
     `I do not know you yet. Please give this code to whoever runs me: ${code}\n\n` +
     'It is good for one hour. What you wrote until then is not kept, so please write again afterwards.';
-  const { name } = message.sender;
+  const name = oneLine(message.sender.name, NAME_CHARS) || senderId;
   const { address, kind } = message.chat;
   const where = { id: chatId, channel, address, kind };
   const answer = postTo(services, where, message.threadId, text, now);
@@ -101,19 +111,11 @@ export async function offerPairing(
   const waits = { name, channel: services.labelOf(channel), code, now, until: expiresAt };
   const chats = await chatsOfOwners(services);
   const announcements = chats.flatMap((chat) => announcementTo(services, chat, waits) ?? []);
-  const outcome = await services.store.requestPairing({
-    channel,
-    senderId,
-    name,
-    code,
-    now,
-    expiresAt,
-    answerEveryMs: HOUR_MS,
-    most: CODES_PER_CHANNEL,
-    answer,
-    announcements,
-  });
-  if (outcome === 'quiet') return [];
+  const request = { ...ask, name, code, expiresAt, answer, announcements };
+  const outcome = await services.store.requestPairing(request);
+  // Another process may have given the last code meanwhile.
+  if (outcome === 'full') strangers.gotNoCode(channel, senderId);
+  if (outcome !== 'asked') return [];
   services.log.warn(
     { sender: senderId, name },
     `somebody unknown wants to talk; to let them in: coterie pair approve ${code}`,
@@ -135,7 +137,7 @@ function announcementTo(
     { label: 'Refuse', command: { name: pairing.name, argument: `refuse ${code}` } },
   ];
   const offer = { key: services.newId(), room: chat.id, senderId: null, options, until };
-  const who = `${quoted(oneLine(waits.name, NAME_CHARS))} (${waits.channel})`;
+  const who = `${quoted(waits.name)} (${waits.channel})`;
   const text = withNumbers(channel, `${who} wants to talk. Their code is ${code}.`, offer);
   const post = postTo(services, chat, null, text, now);
   if (post === null) return null;
@@ -160,19 +162,19 @@ function postTo(
 
 /** The bot was mentioned in an unlisted group: tells the operator once. */
 export async function noteGroup(
-  { store, log }: Services,
+  { store }: Services,
+  strangers: Strangers,
   message: InboundMessage,
   chatId: ChatId,
   now: number,
 ): Promise<void> {
   const isCalled = message.mentionsBot || message.replyTo?.ours || message.text.startsWith('/');
   if (!isCalled) return;
-  const { title, within } = message.chat;
-  const whole = within === undefined ? {} : { within: platformId(channelOf(chatId), within) };
-  if (await store.noteGroup({ chatId, ...whole, title, now })) {
-    log.warn(
-      { chat: chatId, title },
-      `mentioned in a group that is not listed; to allow it: coterie pair approve ${chatId}`,
-    );
+  const { within } = message.chat;
+  const channel = channelOf(chatId);
+  const title = oneLine(message.chat.title, NAME_CHARS) || chatId;
+  const whole = within === undefined ? {} : { within: platformId(channel, within) };
+  if (await store.noteGroup({ chatId, ...whole, title, now, ...GROUPS })) {
+    strangers.groupWaits(channel, { chat: chatId, title });
   }
 }

@@ -19,6 +19,7 @@ import { COMMAND_NAMES } from '../commands/list.js';
 import { isUndo, isYes, parseCommand } from '../commands/parse.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
 import type { Services } from '../services.js';
+import { type ApartServices, apartReceipt } from './apart.js';
 import { choiceReceipt, chosenInWords } from './choices.js';
 import {
   askAtTheDoor,
@@ -28,6 +29,8 @@ import {
   offerPairing,
   type Visitor,
 } from './entrance.js';
+import { isTooMuch, type Pace } from './pace.js';
+import type { Strangers } from './strangers.js';
 
 /** The result of a batch, and what to wake. */
 export interface Accepted extends Omit<Received, 'choices'>, Pick<Reception, 'turnedAway' | 'choices'> {
@@ -46,18 +49,13 @@ interface Intake extends Pick<Accepted, 'turnedAway' | 'posted'> {
   refused: [string, ChoiceOutcome][];
 }
 
-/** How many reported strangers are remembered. */
-const MOST_STRANGERS = 1_000;
-
 const WHY = { pair: 'unknown sender', unlisted: 'unlisted group', 'stay-out': 'closed' } as const;
 
-/**
- * `strangers`: unknown senders already reported to the operator. Resolves when the batch is stored, possibly before it
- * is on the disk.
- */
+/** `pace`: null without a limit. Resolves when the batch is stored, possibly before it is on the disk. */
 export async function receive(
-  services: Services,
-  strangers: Set<ChatId>,
+  services: ApartServices,
+  strangers: Strangers,
+  pace: Pace | null,
   batch: InboundBatch,
 ): Promise<Accepted> {
   const { store, clock, metrics } = services;
@@ -65,7 +63,7 @@ export async function receive(
   const intake: Intake = { now: clock.now(), turnedAway: [], posted: [], ended: new Set(), refused: [] };
   const receipts: Receipt[] = [];
   for (const event of batch.events) {
-    const receipt = await receiptOf(services, strangers, batch, event, intake);
+    const receipt = await receiptOf(services, strangers, pace, batch, event, intake);
     if (receipt) receipts.push(receipt);
   }
   const received = await store.receive({
@@ -90,8 +88,9 @@ export async function receive(
 
 /** null for an event that stores nothing. */
 async function receiptOf(
-  services: Services,
-  strangers: Set<ChatId>,
+  services: ApartServices,
+  strangers: Strangers,
+  pace: Pace | null,
   batch: InboundBatch,
   event: InboundBatch['events'][number],
   intake: Intake,
@@ -100,7 +99,10 @@ async function receiptOf(
   switch (event.kind) {
     case 'message': {
       const visitor = await askAtTheDoor(services, channel, event);
-      if (visitor.entry === 'enter') return messageReceipt(services, batch, event, visitor, intake);
+      if (visitor.entry === 'enter') {
+        const receipt = await messageReceipt(services, batch, event, visitor, intake);
+        return pace === null ? receipt : inPace(services, pace, event, visitor, receipt, channel, intake);
+      }
       await turnAway(services, strangers, channel, event, visitor, intake);
       return null;
     }
@@ -118,12 +120,14 @@ async function receiptOf(
     }
     case 'moved':
       return moveReceipt(services, channel, event);
+    case 'apart':
+      return apartReceipt(services, channel, event);
   }
 }
 
 async function turnAway(
   services: Services,
-  strangers: Set<ChatId>,
+  strangers: Strangers,
   channel: string,
   message: InboundMessage,
   { entry, chatId, senderId }: Visitor,
@@ -132,17 +136,11 @@ async function turnAway(
   if (entry === 'enter') return;
   turnedAway.push({ platformMessageId: message.platformMessageId, why: WHY[entry] });
   if (entry === 'pair') {
-    posted.push(...(await offerPairing(services, channel, message, { chatId, senderId, now })));
+    posted.push(...(await offerPairing(services, strangers, channel, message, { chatId, senderId, now })));
   } else if (entry === 'unlisted') {
-    await noteGroup(services, message, chatId, now);
-  } else if (!strangers.has(senderId)) {
-    // Logged once per sender, so that the operator can admit them.
-    if (strangers.size >= MOST_STRANGERS) strangers.clear();
-    strangers.add(senderId);
-    services.log.info(
-      { chat: chatId, sender: senderId, name: message.sender.name },
-      'a message from somebody who may not talk here was discarded',
-    );
+    await noteGroup(services, strangers, message, chatId, now);
+  } else {
+    strangers.keptOut(channel, { chat: chatId, sender: senderId, name: message.sender.name });
   }
 }
 
@@ -202,6 +200,23 @@ async function messageReceipt(
   if (saved !== null)
     return { ...asCommand, command: { name: 'memory', argument: `undo ${saved}` }, ...ends };
   return { ...said, mentionsBot, ...ends, ...(addresses === undefined ? {} : { addresses }) };
+}
+
+/** What is more than a person may have answered in a minute is only heard. */
+async function inPace(
+  services: Services,
+  pace: Pace,
+  message: InboundMessage,
+  visitor: Visitor,
+  receipt: Receipt,
+  channel: string,
+  { now, posted }: Intake,
+): Promise<Receipt> {
+  if (receipt.kind !== 'message' || receipt.quiet) return receipt;
+  const when = { channel, now, at: receipt.receivedAt ?? now };
+  const counted = await isTooMuch(services, pace, message, visitor, when);
+  posted.push(...counted.posted);
+  return counted.quiet ? { ...receipt, quiet: true } : receipt;
 }
 
 /** The turn whose note on what it saved a message replies to. */

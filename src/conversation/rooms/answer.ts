@@ -4,24 +4,25 @@
  */
 import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
-import type { Usage } from '../../core/model.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/route-store.js';
-import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { Measured } from '../../core/view.js';
+import { isLimit, type Purse, type Standing } from '../budgets.js';
 import { buildContext, type Context } from '../context/context.js';
-import { recipientIn, replyOf, type Said } from '../deliver/reply.js';
+import { recipientIn, replyOf } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
 import { attemptOf } from '../deliver/send-one.js';
-import { type Live, NOT_LIVE } from '../deliver/showing.js';
+import type { Live } from '../deliver/showing.js';
 import { spokenReply } from '../deliver/voice-note.js';
 import { greet } from '../greeting.js';
-import { appearanceOf, presentIn } from '../participants.js';
-import { stepMessages } from '../turn/steps.js';
-import { tokensOf } from '../turn/tokens.js';
+import { presentIn } from '../participants.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
+import { authorisationOf } from './authorisation.js';
+import { hoursLate, payerOf } from './batch.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
+import { liveFor, saidBy } from './live-reply.js';
+import { faultOf, measuredOf } from './outcome.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { spoken } from './speakers.js';
 
@@ -31,9 +32,18 @@ export type AnswerEnd =
   /** Aborted, or the claim was lost: nothing was said. */
   | { kind: 'dropped' };
 
-const HOUR_MS = 3_600_000;
-
 export async function answer(services: RoomServices, begun: Turn, signal: AbortSignal): Promise<AnswerEnd> {
+  const purse = services.budgets.open(payerOf(begun));
+  // What a turn has used that was aborted, or waits, is stored by itself.
+  return answerFrom(purse, services, begun, signal).finally(purse.settle);
+}
+
+async function answerFrom(
+  purse: Purse,
+  services: RoomServices,
+  begun: Turn,
+  signal: AbortSignal,
+): Promise<AnswerEnd> {
   const { store, windows, clock, log, metrics } = services;
   const started = clock.now();
   const work = await withFiles(services, begun, signal);
@@ -41,8 +51,9 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
 
   const { chat, room, turn, batch, personas, claim } = work;
   const { personaId } = turn;
-  const senderId = senderOf(batch);
-  const lateByHours = waitedTooLong(batch, turn.startedAt, services.settings.maxAgeMs);
+  const authorisation = authorisationOf(services, work);
+  const { senderId } = authorisation;
+  const lateByHours = hoursLate(batch, turn.startedAt, services.settings.maxAgeMs);
   const tools = services.toolsFor({
     kind: 'answer',
     chatId: chat.id,
@@ -64,21 +75,17 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     });
   const ask = async (context: Context, live: Live) => {
     const stopWaiting = windows.giveWay();
-    return runTurn(services, {
+    const paying = { ...services, model: purse.model };
+    return runTurn(paying, {
       turnId: turn.id,
       room,
       tools,
       maxToolRounds: services.settings.maxToolRounds,
+      bounds: { ...services.settings.callLimits, tokens: context.stepTokens },
       persona: context.persona,
       messages: context.messages,
       seen: context.seen,
-      authorisation: {
-        chatId: chat.id,
-        personaId,
-        senderId,
-        channel: chat.channel,
-        controlChats: services.rulesFor(chat.channel).controlChats,
-      },
+      authorisation,
       cause: { kind: 'turn', personaId, turnId: turn.id },
       steps: turn.steps,
       save(step) {
@@ -132,6 +139,8 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
   }
 
   const fault = faultOf(outcome);
+  const limit = fault && isLimit(fault) ? await services.budgets.reached(payerOf(work)) : null;
+  if (limit) return refuse(services, work, limit, purse);
   if (fault) {
     log.warn(
       { code: fault.code, room, turn: turn.id, why: describe(fault) },
@@ -145,7 +154,7 @@ export async function answer(services: RoomServices, begun: Turn, signal: AbortS
     wordless: (outcome.kind === 'answered' && outcome.wordless) || null,
     speaker: context.persona.name,
     lateByHours,
-    usage: outcome.usage,
+    purse,
     measured,
     promptMemory: context.promptMemory,
   });
@@ -169,7 +178,28 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
     wordless: null,
     speaker: personaName(work.personas, personaId),
     lateByHours: null,
-    usage: null,
+    purse: null,
+    measured: null,
+    promptMemory: null,
+  });
+}
+
+/** Nothing is left of a limit of the day: its messages count as answered, and what was done stays. */
+export async function refuse(
+  services: RoomServices,
+  work: Turn,
+  limit: Standing,
+  purse: Purse | null,
+): Promise<AnswerEnd> {
+  // First, so that a crash in between says it, too.
+  await services.refusals.tell(work, limit);
+  return finish(services, work, {
+    outcome: 'failed',
+    text: '',
+    wordless: null,
+    speaker: personaName(work.personas, work.turn.personaId),
+    lateByHours: null,
+    purse,
     measured: null,
     promptMemory: null,
   });
@@ -183,7 +213,8 @@ interface Ending extends Pick<Context, 'promptMemory'> {
   wordless: string | null;
   speaker: string;
   lateByHours: number | null;
-  usage: Usage | null;
+  /** What it has used; null: nothing. */
+  purse: Purse | null;
   /** Size of the turn's last request, if the server counted it. */
   measured: Measured | null;
 }
@@ -195,6 +226,7 @@ interface Ending extends Pick<Context, 'promptMemory'> {
 async function finish(services: RoomServices, work: Turn, ending: Ending): Promise<AnswerEnd> {
   const { store, deliver, clock, metrics } = services;
   const { chat, room, channel, personas, turn, claim } = work;
+  const spent = ending.purse?.spent(turn.personaId);
   const isAnswered = ending.outcome === 'answered';
   const addressed = isAnswered ? othersCalled(work, ending.text) : [];
   const exchange = work.exchange && spoken(work.exchange, addressed, services.settings.caps);
@@ -216,12 +248,14 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
       exchange,
       deliveries,
       send: lane ? attemptOf(services, channel, recipientIn(chat, room)) : null,
-      usage: ending.usage,
+      usage: spent?.usage ?? null,
+      ...(spent?.personId !== undefined && { personId: spent.personId }),
       measured: ending.measured,
       given: isAnswered ? ending.promptMemory : null,
       now: clock.now(),
     });
     if (finished === 'lost') return { kind: 'dropped' };
+    ending.purse?.paid();
     if (lane && finished.first) lane.send(finished.first, deliveries.length);
     else deliver.wake(chat.id);
   } finally {
@@ -234,64 +268,9 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   return { kind: 'finished', isSomebodyNext: exchange !== null };
 }
 
-/** Shows the reply while it is written, if the channel can and the configuration allows it. */
-function liveFor(services: RoomServices, work: Turn, speaker: string, lateByHours: number | null): Live {
-  const { chat, room, channel, turn } = work;
-  const canShow =
-    channel.preview !== undefined || (channel.edit !== undefined && channel.remove !== undefined);
-  if (!canShow || !services.streams(channel.name)) return NOT_LIVE;
-  const said = saidBy(work, speaker, lateByHours);
-  return services.deliver.live({
-    turnId: turn.id,
-    chatId: chat.id,
-    channel,
-    to: recipientIn(chat, room),
-    shown: turn.shown,
-    deliveriesOf: (text) => replyOf(channel, said, text),
-  });
-}
-
-/** What a reply carries besides its text: the same while it is written and when it is final. */
-function saidBy(
-  { chat, channel, personas, turn, batch }: Turn,
-  speaker: string,
-  lateByHours: number | null,
-): Said {
-  const { id: turnId, personaId } = turn;
-  const appearance = appearanceOf(channel, chat, personas, personaId);
-  return { turnId, personaId, speaker, appearance, kind: chat.kind, batch, lateByHours, note: null };
-}
-
 /** Which of the other personas present the reply addresses. */
 function othersCalled({ chat, personas, turn }: Turn, reply: string): PersonaId[] {
   const others = presentIn(chat, personas).filter((id) => id !== turn.personaId);
   if (others.length === 0) return [];
   return turnedTo(reply, personas.filter(({ id }) => others.includes(id)).map(calledOf));
-}
-
-function waitedTooLong(batch: StoredMessage[], startedAt: number, maxAgeMs: number): number | null {
-  const waited = startedAt - Math.min(...batch.map((message) => message.receivedAt));
-  return waited > maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
-}
-
-/** The reason why there is no reply; null when there is one. */
-function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
-  if (outcome.kind === 'failed') return outcome.fault;
-  const isSilent = outcome.text === '' && outcome.wordless === undefined;
-  return isSilent ? new Fault('model_empty', 'no words') : null;
-}
-
-/** The server's token count for the turn's last request, next to our estimate of the same request. */
-function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
-  // What a server counts of a request that it has cut says nothing about its size.
-  if (outcome.kind !== 'answered' || outcome.cut || !outcome.last || outcome.last.inputTokens <= 0)
-    return null;
-  const estimated = context.requestTokens + tokensOf(stepMessages(steps));
-  return { counted: outcome.last.inputTokens, estimated };
-}
-
-/** The sender of the last message by a person; empty when the batch has only events from the gateway. */
-function senderOf(batch: StoredMessage[]): string {
-  const last = batch.findLast(({ author }) => author.kind === 'person')?.author;
-  return last?.kind === 'person' ? last.id : '';
 }

@@ -8,13 +8,15 @@ import { describe } from '../../core/errors.js';
 import type { Persona } from '../../core/persona.js';
 import type { Alarm, Claim, RoomState } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
-import { hearVoices, mayAddress } from '../context/files.js';
 import { recipientIn } from '../deliver/reply.js';
 import { postNotices } from '../deliver/say.js';
 import { presentIn } from '../participants.js';
 import { leaseOf } from '../services.js';
 import { type Admission, admit } from './admit.js';
-import { answer, park } from './answer.js';
+import { answer, park, refuse } from './answer.js';
+import { payerIn, payerOf } from './batch.js';
+import { withSpokenWords } from './files-of-turn.js';
+import { hold } from './hold.js';
 import type { RoomServices, Turn } from './room-services.js';
 import type { RoomEnd, RoomRun } from './scheduler.js';
 import { speakersOf } from './speakers.js';
@@ -48,6 +50,11 @@ export async function runRoom(services: RoomServices, run: RoomRun): Promise<Run
   const { turn } = begun;
   if (turn.crashes >= CRASHES_BEFORE_PARKING || turn.attempts >= FAULTS_BEFORE_PARKING) {
     await park(services, begun);
+    return AGAIN;
+  }
+  const limit = await services.budgets.reached(payerOf(begun));
+  if (limit) {
+    await refuse(services, begun, limit, null);
     return AGAIN;
   }
   const stopTyping = services.deliver.typing(
@@ -111,7 +118,8 @@ async function beginNext(
   if (decided === null) return 'look again';
 
   const { turn, noted, exchange, forBots } = speakersOf(seen, decided.admission, personas);
-  const spent = decided.usage && { personaId: turn?.personaId ?? chat.activePersona, usage: decided.usage };
+  const { purse } = decided;
+  const spent = purse?.spent(turn?.personaId ?? chat.activePersona);
   const begin = {
     seen: decided.held,
     lease: leaseOf(services),
@@ -123,12 +131,14 @@ async function beginNext(
   };
   if (turn === null) {
     const isNoted = await store.note(begin);
+    await (isNoted ? purse?.paid() : purse?.settle());
     run.claim = null;
     services.recall.heard(run.room);
     return isNoted && !waitsBehind(seen, noted.length) ? 'nothing to answer' : 'look again';
   }
   const id = newId();
   const claim = await store.begin({ ...begin, turn: { id, ...turn } });
+  await (claim ? purse?.paid() : purse?.settle());
   if (claim === null) return 'look again';
   run.claim = claim;
   run.turnId = id;
@@ -166,36 +176,6 @@ async function batchOf(
   return batch.length === ids.length ? batch : store.turnMessages(turnId);
 }
 
-interface Heard {
-  /** The room's state after voice notes were transcribed. */
-  seen: RoomState;
-  /** Notices about voice notes that could not be transcribed. */
-  notices: { message: StoredMessage; text: string }[];
-}
-
-/** A voice note may name its addressee, so it is transcribed before that is decided. null when aborted. */
-async function withSpokenWords(
-  services: RoomServices,
-  run: RoomRun,
-  seen: RoomState,
-  channel: Channel,
-): Promise<Heard | null> {
-  const { chat, waiting } = seen;
-  if (!waiting.some((message) => mayAddress(services.media, message))) return { seen, notices: [] };
-  const held = await hold(services, run, seen);
-  if (held === null) return null;
-  // In a direct chat the typing indicator shows that the bot is listening; in a group it is not yet known whether
-  // anybody will answer.
-  const stopTyping =
-    chat.kind === 'direct'
-      ? services.deliver.typing(channel, chat.id, recipientIn(chat, run.room), chat.activePersona)
-      : () => {};
-  const ask = { claim: held, channel, signal: run.signal, messages: waiting, chatId: chat.id };
-  const read = await hearVoices(services, ask).finally(stopTyping);
-  if (read === null) return null;
-  return { seen: { ...seen, fence: held.fence, waiting: read.messages }, notices: read.notices };
-}
-
 /** The chat's personas, after adding any whose own account was written to. */
 async function personasIn({ personas, log }: RoomServices, { chat, waiting }: RoomState): Promise<Persona[]> {
   const there = await personas.list(chat.id);
@@ -226,37 +206,30 @@ async function decideWhoAnswers(
   const { turn } = admission;
   const { arbiter } = services;
   const held = run.claim ?? seen;
-  if (arbiter === null || turn === null || turn.open === null) return { held, admission, usage: null };
+  if (arbiter === null || turn === null || turn.open === null) return { held, admission, purse: null };
   const claim = await hold(services, run, held);
   if (claim === null) return null;
   const last = await services.store.lastReply(run.room);
   const present = presentIn(seen.chat, personas).flatMap((id) => personas.filter((each) => each.id === id));
-  const { personaId, usage } = await arbiter.choose({
+  const purse = services.budgets.open(payerIn(seen, turn.batch));
+  const personaId = await arbiter.choose({
     room: run.room,
     present,
     batch: turn.batch,
     last: last?.personaId ?? null,
     sure: turn.open === 'sure',
+    model: purse.model,
     signal: run.signal,
   });
-  if (run.signal.aborted) return null;
+  if (run.signal.aborted) {
+    await purse.settle();
+    return null;
+  }
   if (personaId !== null) {
-    return { held: claim, admission: { ...admission, turn: { ...turn, personaId } }, usage };
+    return { held: claim, admission: { ...admission, turn: { ...turn, personaId } }, purse };
   }
   const noted = [...admission.noted, ...turn.batch].sort((a, b) => a.id - b.id);
-  return { held: claim, admission: { turn: null, noted }, usage };
-}
-
-/** Claims the room before slow work that precedes a turn. */
-async function hold(
-  services: RoomServices,
-  run: RoomRun,
-  seen: { room: string; fence: number },
-): Promise<Claim | null> {
-  if (run.claim) return run.claim;
-  const claimed = await services.store.claim(seen, leaseOf(services));
-  run.claim = claimed?.claim ?? null;
-  return run.claim;
+  return { held: claim, admission: { turn: null, noted }, purse };
 }
 
 async function leave({ store }: RoomServices, claim: Claim): Promise<RunEnd> {

@@ -10,6 +10,7 @@ import type { RoomState } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import { hasSeveral } from '../participants.js';
 import type { Admission } from './admit.js';
+import { senderOf } from './batch.js';
 
 export interface Taking {
   turn: { personaId: PersonaId; batch: number[]; taken: number[]; addressed: PersonaId[] } | null;
@@ -77,14 +78,11 @@ export interface Floor {
  * Opens an exchange for a message that addresses `to`. From the previous exchange, only personas whom a person
  * addressed are kept; they speak first, and hear what was said meanwhile.
  */
-export function opened(
-  to: readonly PersonaId[],
-  batch: readonly StoredMessage[],
-  before: Exchange | null,
-): Exchange {
+export function opened(to: readonly PersonaId[], batch: StoredMessage[], before: Exchange | null): Exchange {
   const waiting = before?.round === 1 ? before.due : [];
   const earlier = waiting.length > 0 ? (before?.said ?? []) : [];
   const due = [...new Set([...waiting, ...to])];
+  const personId = senderOf(batch) || before?.personId;
   return {
     said: [...earlier, ...batch.map(({ id }) => ({ id, by: null }))],
     due,
@@ -92,6 +90,7 @@ export function opened(
     round: 1,
     replies: 0,
     party: [...new Set([...(waiting.length > 0 ? (before?.party ?? []) : []), ...due])],
+    ...(personId && { personId }),
   };
 }
 

@@ -3,6 +3,7 @@
  * result, so malformed history is impossible.
  */
 import { cutWithMarker } from '../../core/cut.js';
+import { escaped } from '../../core/elements.js';
 import type { ModelMessage } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
 
@@ -18,12 +19,20 @@ export function stepMessages(steps: Step[], resultChars = Number.POSITIVE_INFINI
   return steps.flatMap((step): ModelMessage[] => {
     if (step.kind !== 'answer' || step.calls.length === 0) return [];
     return [
-      { role: 'assistant', content: step.text, calls: step.calls, ...(step.echo && { echo: step.echo }) },
+      {
+        role: 'assistant',
+        content: escaped(step.text),
+        calls: step.calls,
+        ...(step.echo && { echo: step.echo }),
+      },
       ...step.calls.map(
         (call): ModelMessage => ({
           role: 'tool',
           callId: call.id,
-          content: cutWithMarker(results.get(call.id) ?? INTERRUPTED, resultChars, 'history-max-chars'),
+          // A cut may make a name of ours of a longer one.
+          content: escaped(
+            cutWithMarker(results.get(call.id) ?? INTERRUPTED, resultChars, 'history-max-chars'),
+          ),
         }),
       ),
     ];

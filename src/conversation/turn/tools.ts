@@ -1,7 +1,9 @@
-/** Step 5 of the route: describes a turn's tools to the model and validates their arguments. */
+/** Step 5 of the route: describes a turn's tools to the model, validates their arguments, and enters what they change. */
 import { toJSONSchema, ZodType } from 'zod';
+import type { Audit } from '../../core/audit.js';
+import { Fault } from '../../core/errors.js';
 import { estimateTokens, type ToolDescription } from '../../core/model.js';
-import type { AnyTool, ToolSet } from '../../core/tool.js';
+import type { AnyTool, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 
 export function toolSet(tools: readonly AnyTool[]): ToolSet {
   const descriptions = tools.map(describeTool);
@@ -27,4 +29,45 @@ export function checkArguments(
     (issue) => `${issue.path.join('.') || 'arguments'}: ${issue.message}`,
   );
   return { ok: false, faults: `These arguments do not fit ${name}: ${faults.join('; ')}` };
+}
+
+/**
+ * Runs it, with arguments that were validated. What writes or sends is in the audit log first; what reaches another chat,
+ * or runs foreign code, is refused where it cannot be entered.
+ */
+export async function execute(
+  audit: Audit,
+  tool: AnyTool,
+  given: unknown,
+  context: ToolContext,
+): Promise<ToolResult | Wait> {
+  try {
+    await enterCall(audit, tool, given, context);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return { content: `Nothing was done: the audit log cannot be written just now.`, failed: true };
+  }
+  return tool.execute(given as never, context);
+}
+
+async function enterCall(
+  audit: Audit,
+  { name, risk }: AnyTool,
+  given: unknown,
+  { authorisation, cause }: ToolContext,
+): Promise<void> {
+  // What a night writes is a draft until the whole of it is entered.
+  if (risk === 'low' || cause.kind === 'night' || authorisation === undefined) return;
+  const { chatId, personaId, senderId } = authorisation;
+  const { chat_id, persona_id, tier } = given as Record<string, unknown>;
+  const where = typeof chat_id === 'string' && chat_id !== '' ? chat_id : chatId;
+  const of =
+    typeof persona_id === 'string' && !['', personaId].includes(persona_id) ? ` of ${persona_id}` : '';
+  const which = typeof tier === 'number' ? ` tier ${tier}` : '';
+  const isAcross = where !== chatId;
+  const entry = {
+    kind: isAcross ? ('across' as const) : ('tool' as const),
+    ...{ who: `${chatId}/${personaId}`, where, what: `${name}${which}${of}`, word: senderId || null },
+  };
+  await (isAcross || risk === 'high' ? audit.record(entry) : audit.note(entry));
 }

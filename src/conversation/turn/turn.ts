@@ -4,7 +4,7 @@
  * nothing runs twice. If a call waits for an outside result, the turn is suspended and resumes when the result has
  * come.
  */
-import { createHash } from 'node:crypto';
+import type { Audit } from '../../core/audit.js';
 import type { Clock } from '../../core/clock.js';
 import type { Zone } from '../../core/dates.js';
 import { describe, Fault } from '../../core/errors.js';
@@ -22,12 +22,23 @@ import type {
 import type { Persona } from '../../core/persona.js';
 import type { AnyTool, Authorisation, ToolContext, ToolResult, ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
+import {
+  callsKept,
+  fitted,
+  mayCallAgain,
+  refusalOf,
+  replyIn,
+  type TurnBounds,
+  UNREADABLE,
+} from './bounds.js';
+import { cacheKeyOf, callId } from './keys.js';
 import { INTERRUPTED, saidByCalls, stepMessages, wordsBeside } from './steps.js';
-import { checkArguments } from './tools.js';
+import { checkArguments, execute } from './tools.js';
 import { addedUsage, countTokens, spentOn } from './usage.js';
 
 export interface TurnServices {
   model: ModelClient;
+  audit: Audit;
   zone: Pick<Zone, 'name'>;
   clock: Clock;
   log: Log;
@@ -39,6 +50,7 @@ export interface TurnAsk {
   room: RoomId;
   tools: ToolSet;
   maxToolRounds: number;
+  bounds: TurnBounds;
   persona: Pick<Persona, 'model' | 'temperature'>;
   /** System prompt, history, and finally the batch. */
   messages: ModelMessage[];
@@ -83,7 +95,7 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
     const stopped = await finishCalls(services, ask);
     if (stopped) return stopped;
     const rounds = steps.filter((step) => step.kind === 'answer').length;
-    const mayCall = rounds < ask.maxToolRounds && unreadableCalls(steps) < 2;
+    const mayCall = rounds < ask.maxToolRounds && mayCallAgain(steps, ask.bounds);
     const event = await askModel(services, ask, mayCall ? 'may call' : 'may not call');
     if (ask.signal.aborted) return { kind: 'dropped' };
     if (event.kind === 'failed') return { kind: 'failed', fault: event.fault, usage };
@@ -95,9 +107,11 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
       return lastRefusal(services, ask, usage, cut);
     if (event.calls.length === 0 || !mayCall) return answered(steps, event, usage, cut);
     if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
-    const calls = event.calls.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
+    const kept = callsKept(event.calls);
+    const calls = kept.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
     // By their place, what came along with the calls still belongs to them.
-    const { text, echo } = event;
+    const { text } = event;
+    const echo = kept.length === event.calls.length && event.echo;
     if (!(await keep(ask, { kind: 'answer', text, calls, ...(echo && { echo }) })))
       return { kind: 'dropped' };
   }
@@ -124,7 +138,7 @@ function answered(
   cut: boolean,
 ): TurnOutcome {
   const text = last.text.trim() || wordsBeside(steps);
-  const whole = last.truncated && last.text.trim() !== '' ? text + CUT_OFF : text;
+  const whole = replyIn(text, last.truncated && last.text.trim() !== '');
   const done = whole === '' ? saidByCalls(steps) : '';
   const wordless = done === '' ? {} : { wordless: done };
   return { kind: 'answered', text: whole, ...wordless, usage, last: last.usage, ...(cut && { cut }) };
@@ -146,7 +160,7 @@ async function askModel(
     stableThrough: Math.max(0, messages.length - 2),
     ...(persona.model !== null && { model: persona.model }),
     ...(persona.temperature !== null && { temperature: persona.temperature }),
-    cacheKey: cacheKeyOf(ask),
+    cacheKey: cacheKeyOf(ask.room, ask.authorisation.personaId),
     ...(mayBeEmpty(ask) && { mayBeEmpty: true }),
   };
   let written = '';
@@ -167,7 +181,7 @@ async function askModel(
 async function finishCalls(services: TurnServices, ask: TurnAsk): Promise<TurnOutcome | null> {
   const { steps } = ask;
   const answer = steps.findLast((step) => step.kind === 'answer');
-  for (const call of answer?.calls ?? []) {
+  for (const [n, call] of (answer?.calls ?? []).entries()) {
     if (steps.some((step) => step.kind === 'result' && step.callId === call.id)) continue;
     const waits = steps.find((step) => step.kind === 'waiting' && step.callId === call.id);
     if (waits?.kind === 'waiting') return { kind: 'suspended', waitsFor: waits.waitsFor, until: waits.until };
@@ -178,6 +192,11 @@ async function finishCalls(services: TurnServices, ask: TurnAsk): Promise<TurnOu
       if (!(await keep(ask, interrupted))) return { kind: 'dropped' };
       continue;
     }
+    const refusal = isBegun ? null : refusalOf(call, n, ask.tools.tools, steps, ask.bounds);
+    if (refusal !== null) {
+      if (!(await keep(ask, { kind: 'result', callId: call.id, ...refusal }))) return { kind: 'dropped' };
+      continue;
+    }
     if (!isBegun && !(await keep(ask, { kind: 'call', callId: call.id }))) return { kind: 'dropped' };
     const result = await runCall(services, ask, call, tool);
     if (ask.signal.aborted) return { kind: 'dropped' };
@@ -186,7 +205,8 @@ async function finishCalls(services: TurnServices, ask: TurnAsk): Promise<TurnOu
       const isKept = await keep(ask, { kind: 'waiting', callId: call.id, waitsFor, until });
       return isKept ? { kind: 'suspended', waitsFor, until } : { kind: 'dropped' };
     }
-    if (!(await keep(ask, { kind: 'result', callId: call.id, ...result }))) return { kind: 'dropped' };
+    const told = fitted(result, steps, ask.bounds);
+    if (!(await keep(ask, { kind: 'result', callId: call.id, ...told }))) return { kind: 'dropped' };
   }
   return null;
 }
@@ -204,7 +224,7 @@ async function runCall(
 }
 
 async function resultOf(
-  { clock, zone, log }: TurnServices,
+  { clock, zone, log, audit }: TurnServices,
   ask: TurnAsk,
   call: ToolCall,
   tool: AnyTool | undefined,
@@ -234,8 +254,7 @@ async function resultOf(
     seen: ask.seen,
   };
   try {
-    // Validated by the tool's own schema just before.
-    return await tool.execute(checked.value as never, context);
+    return await execute(audit, tool, checked.value, context);
   } catch (error) {
     log.error({ err: error, tool: tool.name, turn: ask.turnId }, 'a tool failed');
     const reason = error instanceof Fault ? describe(error) : 'an unexpected fault in the gateway';
@@ -244,15 +263,6 @@ async function resultOf(
       failed: true,
     };
   }
-}
-
-const UNREADABLE = 'The arguments were not valid JSON, so nothing was done. Call again with a JSON object.';
-
-/**
- * After one round of arguments that were not JSON, the model may try again; after that it must answer without tools.
- */
-function unreadableCalls(steps: Step[]): number {
-  return steps.filter((step) => step.kind === 'result' && step.content === UNREADABLE).length;
 }
 
 /** null if they are no JSON object. Many models write null for what they leave out. */
@@ -272,26 +282,9 @@ async function keep(ask: TurnAsk, step: Step): Promise<boolean> {
   return true;
 }
 
-/**
- * Servers number calls in their own ways, some from zero in every answer. Our ids are unique, stable when a turn is
- * resumed, and in the one form that every server accepts: nine letters and digits.
- */
-function callId(turnId: string, round: number, n: number): string {
-  const digest = createHash('sha1').update(`${turnId} ${round} ${n}`).digest('hex');
-  return BigInt(`0x${digest}`).toString(36).slice(0, 9);
-}
-
-/** The same for all requests of a persona in a room, flushes too, and no name that a server should know. */
-function cacheKeyOf({ room, authorisation: { personaId } }: TurnAsk): string {
-  return createHash('sha256').update(`${room} ${personaId}`).digest('hex').slice(0, 32);
-}
-
 /** What it would write could take the place of memory that it has not seen. */
 const CALLS_UNSEEN =
   'The model server read only a part of the request, and the model called tools after it; they were not run.';
-
-/** Ends a reply that even a second request did not bring to its end. */
-const CUT_OFF = ' …\n\n(This is cut off: it grew longer than I may write at once. Ask me to go on.)';
 
 function mayBeEmpty({ steps, isUnread }: TurnAsk): boolean {
   if (wordsBeside(steps) !== '' || saidByCalls(steps) !== '') return true;

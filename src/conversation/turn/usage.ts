@@ -8,11 +8,13 @@ export function addedUsage(a: Usage | null, b: Usage | null): Usage | null {
   const sum = (x?: number, y?: number) => (x === undefined || y === undefined ? (x ?? y) : x + y);
   const cachedTokens = sum(a.cachedTokens, b.cachedTokens);
   const cacheWriteTokens = sum(a.cacheWriteTokens, b.cacheWriteTokens);
+  const cost = sum(a.cost, b.cost);
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,
     ...(cachedTokens !== undefined && { cachedTokens }),
     ...(cacheWriteTokens !== undefined && { cacheWriteTokens }),
+    ...(cost !== undefined && { cost }),
   };
 }
 

@@ -35,15 +35,14 @@ export function createPatience(options: {
   busyTimeoutMs: number;
   /** Runs it in a transaction. */
   commit<T>(work: () => T): T;
-  isOpen(): boolean;
+  /** Why nothing can be done any more; null mostly. */
+  ended(): Fault | null;
 }): Patience {
-  const { file, clock, busyTimeoutMs, commit, isOpen } = options;
+  const { file, clock, busyTimeoutMs, commit, ended } = options;
   let waiting: Write[] = [];
   let draining = false;
   /** The error that kept it from running last time. */
   let busy: unknown;
-
-  const closed = () => new Fault('store_unavailable', `${file}: the store was closed`);
 
   /** Runs the waiting writes. Those that another process blocked keep waiting. */
   function drain(): void {
@@ -80,7 +79,8 @@ export function createPatience(options: {
 
   async function drainAll(): Promise<void> {
     for (let pause = FIRST_PAUSE_MS; ; pause = longer(pause)) {
-      if (!isOpen()) giveUp(() => true, closed());
+      const end = ended();
+      if (end !== null) giveUp(() => true, end);
       drain();
       const now = clock.now();
       giveUp((write) => write.giveUpAt <= now, storeFault(busy, file));
@@ -100,7 +100,8 @@ export function createPatience(options: {
     async patiently(work) {
       const giveUpAt = clock.now() + busyTimeoutMs;
       for (let pause = FIRST_PAUSE_MS; ; pause = longer(pause)) {
-        if (!isOpen()) throw closed();
+        const end = ended();
+        if (end !== null) throw end;
         try {
           return work();
         } catch (error) {

@@ -6,13 +6,13 @@ import { Fault } from '../../core/errors.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect, RouteStore } from '../../core/route-store.js';
-import type { Questions } from './access.js';
 import { type Chats, toChat } from './chats.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Greet } from './greetings.js';
 import type { Offers } from './offers.js';
 import { type Deliver, turnOf, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
+import type { Questions } from './questions.js';
 import type { command, turn } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
 import { beganBefore, REVISE_ROOM, type Views } from './views.js';
@@ -33,12 +33,10 @@ export function commandStore(
   deliver: Deliver,
   questions: Questions,
   offers: Offers,
-  shown: ShownRecords,
-  views: Views,
+  endings: Endings,
   greet: Greet,
 ): CommandVerbs {
   const { raw, write } = connection;
-  const effects = effectsOf(connection, chats, shown, views);
   const take = raw.prepare<[object], CommandRow>(`
     update command set state = 'running', tries = tries + 1, lease_owner = @owner, lease_until = @until
     where id = @id and finished_at is null
@@ -69,11 +67,11 @@ export function commandStore(
     switch (effect.kind) {
       case 'reset':
         offers.endPersonal(effect.room, now);
-        return effects.reset(effect, now);
+        return endings.reset(effect, now);
       case 'suppress':
-        return effects.suppress(effect, now);
+        return endings.suppress(effect, now);
       case 'stop':
-        return effects.stop(effect, now);
+        return endings.stop(effect, now);
       case 'activate':
         attend(effect, 'activePersona');
         return null;
@@ -136,8 +134,10 @@ function without(ids: PersonaId[], id: PersonaId): PersonaId[] {
 
 type TurnRow = Pick<Row<typeof turn>, 'id' | 'roomId' | 'personaId' | 'batch'>;
 
+export type Endings = ReturnType<typeof endingsOf>;
+
 /** The effects that end turns; each returns the turn that it aborted, if any. To be called within a transaction. */
-function effectsOf({ raw }: Connection, chats: Chats, shown: ShownRecords, views: Views) {
+export function endingsOf({ raw }: Connection, chats: Chats, shown: ShownRecords, views: Views) {
   const turns = (where: string) =>
     raw.prepare<[RoomId], TurnRow>(
       `select ${columns('id roomId personaId batch')} from turn where room_id = ? and ${where}`,

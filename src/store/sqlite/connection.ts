@@ -6,9 +6,12 @@
 import { rename, rm } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
+import { Fault } from '../../core/errors.js';
 import { createPatience, type Patience, storeFault } from './busy.js';
 import { createFlush, type Flush, logSync } from './flush.js';
 import { createMemory, type Memory } from './memory.js';
+import { placeOf } from './place.js';
+import { displacedFault, rescue } from './rescue.js';
 
 export interface Connection extends Omit<Patience, 'drain'> {
   readonly file: string;
@@ -29,6 +32,8 @@ export interface Connection extends Omit<Patience, 'drain'> {
 }
 
 const WATCH_EVERY_MS = 1_000;
+/** How often it is seen whether the file is in its place, also where nothing is received. */
+const LOOK_EVERY_MS = 2_000;
 /** The write-ahead log is truncated to this size after a burst. */
 const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
 
@@ -39,8 +44,10 @@ export async function connect(options: {
   maxPages?: number;
   /** Called for every statement that runs, to count them. */
   onStatement?: (sql: string) => void;
+  /** Called once, when the file was removed, replaced or moved: what it held is saved, and nothing is done any more. */
+  onDisplaced?: (fault: Fault) => void;
 }): Promise<Connection> {
-  const { file, clock, busyTimeoutMs } = options;
+  const { file, clock, busyTimeoutMs, onDisplaced = () => {} } = options;
   const raw = openFile(file, options.onStatement);
   keepStatements(raw);
   const { patiently, write, drain } = createPatience({
@@ -48,8 +55,10 @@ export async function connect(options: {
     clock,
     busyTimeoutMs,
     commit,
-    isOpen: () => raw.open,
+    ended: () =>
+      displaced ?? (raw.open ? null : new Fault('store_unavailable', `${file}: the store was closed`)),
   });
+  let displaced: Fault | null = null;
   try {
     await patiently(() => {
       // A database that has tables already adopts this with its next VACUUM; until then `shrink` finds nothing to do.
@@ -69,11 +78,42 @@ export async function connect(options: {
   const dataVersion = raw.prepare('PRAGMA data_version').pluck();
   const memory = createMemory(() => dataVersion.get());
   const inTransaction = raw.transaction((work: () => unknown) => work());
-  const log = logSync(file);
-  const flush = createFlush(log.sync, () =>
-    patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)')),
+  const place = placeOf(file);
+  const log = logSync(place.logFile);
+  // Looked for after the commit and before anybody hears of it: what is acknowledged is in the file that the path names.
+  const flush = createFlush(
+    async () => {
+      await log.sync();
+      stayInPlace();
+    },
+    async () => {
+      await patiently(() => void raw.exec('PRAGMA wal_checkpoint(TRUNCATE)'));
+      stayInPlace();
+    },
   );
   const watches = new Set<NodeJS.Timeout>();
+  const looking = setInterval(() => {
+    try {
+      stayInPlace();
+    } catch {
+      // Told already; or it cannot be seen now, which whoever wants to acknowledge something is told.
+    }
+  }, LOOK_EVERY_MS).unref();
+
+  /** Throws where what is written would be lost. */
+  function stayInPlace(): void {
+    if (displaced !== null) throw displaced;
+    const found = place.displaced();
+    if (found === null) return;
+    try {
+      const kept = rescue(raw, { file, logFile: place.logFile, displaced: found, now: clock.now() });
+      displaced = displacedFault(file, found, kept);
+    } catch (error) {
+      throw displacedFault(file, found, null, error);
+    }
+    onDisplaced(displaced);
+    throw displaced;
+  }
 
   /** Cached values change only when the transaction commits. */
   function commit<T>(work: () => T): T {
@@ -110,7 +150,9 @@ export async function connect(options: {
         // NORMAL does not sync at a commit: a power cut would lose what was already acknowledged to the platform.
         raw.exec('PRAGMA synchronous = FULL');
         try {
-          return commit(work);
+          const result = commit(work);
+          stayInPlace();
+          return result;
         } finally {
           raw.exec('PRAGMA synchronous = NORMAL');
         }
@@ -144,7 +186,7 @@ export async function connect(options: {
       }
     },
     async close() {
-      for (const timer of watches) clearInterval(timer);
+      for (const timer of [...watches, looking]) clearInterval(timer);
       drain();
       await flush.done().catch(() => {});
       raw.close();

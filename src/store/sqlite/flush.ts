@@ -46,11 +46,11 @@ export function createFlush(sync: () => Promise<void>, rewrite: () => Promise<vo
 }
 
 /** Syncs the write-ahead log of an open database; SQLite does not remove or replace the log while it is open. */
-export function logSync(file: string): { sync(): Promise<void>; close(): Promise<void> } {
+export function logSync(logFile: string): { sync(): Promise<void>; close(): Promise<void> } {
   let log: Promise<FileHandle> | undefined;
   return {
     async sync() {
-      log ??= open(`${file}-wal`, 'r+');
+      log ??= open(logFile, 'r+');
       await (await log).datasync();
     },
     async close() {

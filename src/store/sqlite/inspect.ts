@@ -60,16 +60,32 @@ export async function storedSetting(
   });
 }
 
+/** Whether anybody was approved as owner, read beside a running gateway. null where that cannot be told yet. */
+export async function hasApprovedOwner(file: string, migrationsFolder: URL): Promise<boolean | null> {
+  const found = await inspectSqlite(file, migrationsFolder);
+  if (found.kind === 'missing') return false;
+  if (found.pending > 0) return null;
+  return reading(file, ({ raw }) => {
+    const owners = raw.prepare<[], number>(
+      'select count(*) from approval where owner = 1 and revoked_at is null',
+    );
+    return owners.pluck().get() !== 0;
+  });
+}
+
 /** The only change that is made here; no gateway may be running. Nothing is written if there is no database yet. */
 export async function storeSetting(
   file: string,
   migrationsFolder: URL,
   key: string,
-  value: string,
+  value: string | null,
 ): Promise<void> {
   const found = await inspectSqlite(file, migrationsFolder);
   if (found.kind === 'missing' || found.pending > 0) return;
-  const set = `${insertInto('setting', 'key value')} on conflict do update set ${excluded('value')}`;
+  const set =
+    value === null
+      ? 'delete from setting where key = @key'
+      : `${insertInto('setting', 'key value')} on conflict do update set ${excluded('value')}`;
   await withFile(file, { timeout: WAIT_MS }, (raw) => raw.prepare<[object]>(set).run({ key, value }));
 }
 

@@ -20,7 +20,11 @@ export function createMemory(dataVersion: () => unknown) {
   function askWhetherOthersWrote(): void {
     if (asked) return;
     const current = dataVersion();
-    if (current !== version) kept.clear();
+    if (current !== version) {
+      kept.clear();
+      // Nothing was read in this transaction before; but what was kept until now may have been changed.
+      uncommitted?.clear();
+    }
     version = current;
     asked = true;
     // A transaction ends within the pass and resets this itself.
@@ -41,6 +45,12 @@ export function createMemory(dataVersion: () => unknown) {
       if (kept.size >= MOST) kept.clear();
       (uncommitted ?? kept).set(name, found);
       return found;
+    },
+    /** The value of this name, where it is kept, is being changed into another, which need not be read again. */
+    change<T>(name: string, to: (value: T) => T): void {
+      const copies = uncommitted?.has(name) ? uncommitted : kept;
+      // Where others wrote since it was kept, the next look finds that out, as for what was not changed.
+      if (copies.has(name)) (uncommitted ?? kept).set(name, to(copies.get(name) as T));
     },
     /** The value of this name is being changed. */
     touch(name: string): void {

@@ -2,11 +2,15 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
+import { createZone, type Zone } from '../../core/dates.js';
+import type { Fault } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
 import type { Store } from '../../core/store.js';
-import { accessStore, questionsOf } from './access.js';
+import { accessStore } from './access.js';
+import { amountStore, dayIn, usageAdderOf } from './amounts.js';
+import { closeRoomOf } from './apart.js';
 import { chatStore, chatsOf } from './chats.js';
-import { commandStore } from './commands.js';
+import { commandStore, endingsOf } from './commands.js';
 import { type Connection, connect } from './connection.js';
 import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
@@ -15,6 +19,7 @@ import { migrate } from './migrate.js';
 import { offersOf } from './offers.js';
 import { deliverOf, outboxStore } from './outbox.js';
 import { pruneStore } from './prune.js';
+import { questionsOf } from './questions.js';
 import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
@@ -24,7 +29,7 @@ import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
 import { suspendedOf, turnStore } from './turns.js';
 import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
-import { usageAdderOf, valueStore } from './values.js';
+import { valueStore } from './values.js';
 import { versionStore } from './versions.js';
 import { viewStore, viewsOf } from './views.js';
 
@@ -36,15 +41,28 @@ export interface SqliteOptions {
   migrationsFolder: string;
   clock: Clock;
   log: Log;
+  /** Whose days what was used is summed by; UTC where left out. */
+  zone?: Zone;
   /** How long a verb waits for another process before it fails. */
   busyTimeoutMs?: number;
   /** The size at which the disk counts as full. */
   maxPages?: number;
+  /** Called once, when somebody has removed, replaced or moved the file: the store does nothing any more. */
+  onDisplaced?: (fault: Fault) => void;
 }
 
 /** Throws Fault `store_newer` for a file of a newer version, `store_unavailable` if it cannot be used. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { file, clock, log, migrationsFolder: folder, busyTimeoutMs = BUSY_TIMEOUT_MS, maxPages } = options;
+  const {
+    file,
+    clock,
+    log,
+    zone,
+    migrationsFolder: folder,
+    busyTimeoutMs = BUSY_TIMEOUT_MS,
+    maxPages,
+    onDisplaced,
+  } = options;
   // Only the owner can read it: conversations are private, even on a shared machine.
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const connection = await connect({
@@ -52,10 +70,11 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     clock,
     busyTimeoutMs,
     ...(maxPages === undefined ? {} : { maxPages }),
+    ...(onDisplaced === undefined ? {} : { onDisplaced }),
   });
   try {
     await migrate(connection, { folder, clock, log });
-    return storeOn(connection, clock);
+    return storeOn(connection, clock, zone);
   } catch (error) {
     await connection.close();
     throw error;
@@ -63,7 +82,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 }
 
 /** Implements the ports on a database that is up to date: the steps of the route, then what stands beside it. */
-export function storeOn(connection: Connection, clock: Clock): Store {
+export function storeOn(connection: Connection, clock: Clock, zone = createZone('UTC')): Store {
   const { watch, copyTo, close } = connection;
   const chats = chatsOf(connection);
   const questions = questionsOf(connection);
@@ -72,22 +91,26 @@ export function storeOn(connection: Connection, clock: Clock): Store {
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
   const suspended = suspendedOf(connection);
-  const addUsage = usageAdderOf(connection);
+  const dayOf = dayIn(zone);
+  const addUsage = usageAdderOf(connection, dayOf);
   const speak = speakOf(connection);
   const greet = greetOf(connection, chats, speak);
+  const endings = endingsOf(connection, chats, shown, views);
+  const closeRoom = closeRoomOf(connection, chats, endings);
   return {
-    ...receiveStore(connection, chats, questions, offers, suspended),
+    ...receiveStore(connection, chats, questions, offers, suspended, closeRoom),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
     ...turnStore(connection, deliver, views, addUsage, suspended, speak),
     ...shownStore(connection),
     ...outboxStore(connection, chats, deliver, greet),
-    ...commandStore(connection, chats, deliver, questions, offers, shown, views, greet),
+    ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
     ...recoveryStore(connection),
 
     ...accessStore(connection, chats, deliver, questions, offers),
     ...chatStore(connection, chats),
-    ...valueStore(connection, addUsage),
+    ...valueStore(connection, addUsage, dayOf),
+    ...amountStore(connection, dayOf),
     ...viewStore(connection, views, addUsage),
     ...versionStore(connection),
     ...traceStore(connection, views),

@@ -28,6 +28,8 @@ const IS_OVER = `turn.state in ('answered', 'failed', 'aborted') and turn.finish
     where view.room_id = turn.room_id and view.persona_id = turn.persona_id
       and message.received_at > turn.finished_at))`;
 
+const DAY_MS = 86_400_000;
+
 const AGEING: Ageing[] = [
   growing(
     'outbox',
@@ -42,6 +44,12 @@ const AGEING: Ageing[] = [
     isOld: `exists (select 1 from turn where turn.id = turn_id and ${IS_OVER})`,
   },
   { path: { table: 'turn', key: 'id', first: '' }, isOld: IS_OVER },
+  // In whatever zone: a day is over two days after its first millisecond in UTC.
+  {
+    path: { table: 'spent', key: 'day', first: 0 },
+    row: 'day, person_id',
+    isOld: `day < @before - ${2 * DAY_MS}`,
+  },
 ];
 
 type Ask = Parameters<UpkeepStore['prune']>[0];
@@ -85,7 +93,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
 
   const walks: Walk<Ask>[] = [
     ...AGEING.map(ageing),
-    expired('pairing', 'id', `kind = 'sender' and expires_at < @before and requested_at < @before`),
+    expired('pairing', 'id', 'coalesce(expires_at, 0) < @before and requested_at < @before'),
     expired('question', 'id', 'until < @before'),
     expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),

@@ -1,10 +1,11 @@
 /** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
+
 import type { ChoiceOutcome } from '../../core/channel.js';
 import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
 import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
-import type { Questions } from './access.js';
+import type { CloseRoom } from './apart.js';
 import { asSaid } from './as-said.js';
 import { storeFault } from './busy.js';
 import type { Chats } from './chats.js';
@@ -14,6 +15,7 @@ import { editsOf, IS_MESSAGE, MESSAGE } from './edits.js';
 import { knownFilesOf } from './known-files.js';
 import type { Offers } from './offers.js';
 import { turnOf } from './outbox.js';
+import type { Questions } from './questions.js';
 import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
 import type { Suspended } from './turns.js';
@@ -78,6 +80,7 @@ export function receiveStore(
   questions: Questions,
   offers: Offers,
   suspended: Suspended,
+  closeRoom: CloseRoom,
 ): Pick<RouteStore, 'receive' | 'durable'> {
   const { raw, write, flush } = connection;
   const edits = editsOf(connection, chats);
@@ -337,6 +340,9 @@ export function receiveStore(
         return undefined;
       case 'moved':
         chats.moved(receipt.chatId, receipt.address);
+        return undefined;
+      case 'apart':
+        closeRoom(receipt.room, batch.now);
         return undefined;
     }
   }

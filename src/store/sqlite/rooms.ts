@@ -6,13 +6,13 @@ import { Fault } from '../../core/errors.js';
 import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Lease, RouteStore } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
+import type { AddUsage } from './amounts.js';
 import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import { bound, columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { turn as turnTable } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
-import type { AddUsage } from './values.js';
 import { REVISE_ROOM } from './views.js';
 
 type RoomVerbs = Pick<RouteStore, 'look' | 'claim' | 'renew' | 'release' | 'begin' | 'note' | 'keepFiles'>;
@@ -137,8 +137,9 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
   }
 
   function charge({ seen, lease, spent }: Asked): void {
-    if (spent)
-      addUsage({ room: seen.room, personaId: spent.personaId }, { turns: 0, ...spent.usage }, lease.now);
+    if (!spent) return;
+    const { usage, ...whose } = spent;
+    addUsage({ room: seen.room, ...whose }, { turns: 0, ...usage }, lease.now);
   }
 
   return {

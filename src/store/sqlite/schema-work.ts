@@ -1,7 +1,7 @@
 /** The tables of the store on SQLite: work on messages, access, and small values. */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';
-import type { OfferedOption, PairingRequest } from '../../core/access.js';
+import type { ApprovedKind, OfferedOption, PairingRequest } from '../../core/access.js';
 import type { Appearance, Part } from '../../core/channel.js';
 import type { ShownPart } from '../../core/delivery.js';
 import type { Step } from '../../core/transcript.js';
@@ -148,7 +148,11 @@ export const outbox = sqliteTable(
 
 // ── Access ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Senders who were given a code, and groups that mentioned us; one row each. */
+/**
+ * Senders who were given a code, and groups that mentioned us; one row each. A sender's request that ended before its
+ * time expired at `requested_at`; of one who was refused that is in `expires_at`, and `requested_at` is until when they
+ * are not answered. Of one who was let in, `expires_at` is 0.
+ */
 export const pairing = sqliteTable(
   'pairing',
   {
@@ -172,11 +176,11 @@ export const pairing = sqliteTable(
   (t) => [uniqueIndex('pairing_by_code').on(t.code).where(sql`${t.code} <> ''`)],
 );
 
-/** Kept when revoked: only the first sender ever approved becomes owner. */
+/** Kept when revoked. */
 export const approval = sqliteTable('approval', {
   id: text('id').primaryKey(),
-  kind: text('kind', { enum: ['sender', 'group'] })
-    .$type<PairingRequest['kind']>()
+  kind: text('kind', { enum: ['sender', 'group', 'unknown'] })
+    .$type<ApprovedKind>()
     .notNull(),
   owner: flag('owner').notNull(),
   approvedAt: integer('approved_at').notNull(),
@@ -227,11 +231,12 @@ export const earlyResult = sqliteTable('early_result', {
 
 // ── Small values ────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Totals per UTC day, so that a report costs the same however much was said. */
+/** Totals per day, so that a report costs the same however much was said. */
 export const usage = sqliteTable(
   'usage',
   {
     chatId: text('chat_id').notNull(),
+    /** A date, as its first millisecond in UTC. */
     day: integer('day').notNull(),
     personaId: text('persona_id').notNull(),
     turns: integer('turns').notNull(),
@@ -239,8 +244,23 @@ export const usage = sqliteTable(
     outputTokens: integer('output_tokens').notNull(),
     /** Of the input tokens. */
     cachedTokens: integer('cached_tokens').notNull().default(0),
+    /** In millionths of the money in which prices are given. */
+    cost: integer('cost').notNull().default(0),
   },
-  (t) => [primaryKey({ columns: [t.chatId, t.day, t.personaId] })],
+  (t) => [primaryKey({ columns: [t.chatId, t.day, t.personaId] }), index('usage_day').on(t.day)],
+);
+
+/** What one person used in a day in all chats: only where there is a limit for it. */
+export const spent = sqliteTable(
+  'spent',
+  {
+    /** As in `usage`. */
+    day: integer('day').notNull(),
+    personId: text('person_id').notNull(),
+    tokens: integer('tokens').notNull(),
+    cost: integer('cost').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.day, t.personId] })],
 );
 
 export const setting = sqliteTable('setting', {

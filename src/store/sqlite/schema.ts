@@ -3,7 +3,7 @@
  * it (`view`, `heard`). The cost of a message is mostly the pages it touches, so there are indexes only where a verb of
  * the route needs them, partial ones for what is waiting, and no foreign keys. The newest row of a table with ascending
  * ids is never deleted, so no id is reused. WITHOUT ROWID is added to the migrations by hand (`heard`, `turn`, `step`,
- * `usage`, `archived`, `shown`): drizzle does not support it.
+ * `usage`, `spent`, `archived`, `shown`): drizzle does not support it.
  */
 import { sql } from 'drizzle-orm';
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core';

@@ -12,7 +12,7 @@ import type { Views } from './views.js';
 
 export type Traces = Pick<
   MemoryHistoryStore,
-  'trace' | 'whereabouts' | 'turnMessages' | 'notedTurn' | 'spokeSince'
+  'trace' | 'whereabouts' | 'turnMessages' | 'messages' | 'notedTurn' | 'spokeSince'
 >;
 
 /** A message to report, with the columns that are not reported. */
@@ -199,5 +199,6 @@ export function traceStore({ raw, read }: Pick<Connection, 'raw' | 'read'>, view
     },
 
     turnMessages: (turnId) => read(() => inBatch.all(batchOf.get(turnId) ?? '[]').map(toMessage)),
+    messages: (ids) => read(() => inBatch.all(JSON.stringify(ids)).map(toMessage)),
   };
 }

@@ -5,6 +5,7 @@ import type { Usage } from '../../core/model.js';
 import type { Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
+import type { AddUsage } from './amounts.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import { bound, columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
@@ -12,7 +13,6 @@ import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
 import type { Speak } from './speak.js';
-import type { AddUsage } from './values.js';
 import { GIVEN } from './versions.js';
 import { REVISE_ROOM, type Views } from './views.js';
 
@@ -127,7 +127,11 @@ export function turnStore(
         const to = { chatId, channel, address, threadId: roomParts(room).threadId, kind, now };
         const first = deliver.put(to, entries, row.isBusy === 0 ? finish.send : null);
         if (usage || outcome === 'answered') {
-          addUsage({ room, personaId }, { turns: 1, ...(usage ?? NO_TOKENS) }, now);
+          addUsage(
+            { room, personaId, personId: finish.personId },
+            { turns: 1, ...(usage ?? NO_TOKENS) },
+            now,
+          );
         }
         if (measured) views.measure(room, personaId, measured);
         if (given) noteGiven(room, row, given);

@@ -1,31 +1,10 @@
 /** The small ports: aliases of chats, usage totals, settings, and what a channel needs when it starts. */
 import type { AliasStore } from '../../core/access.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import type { Usage } from '../../core/model.js';
 import type { ChannelStore, SettingStore, UsageStore } from '../../core/store.js';
+import type { AddUsage, DayOf } from './amounts.js';
 import { excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
-
-const DAY_MS = 86_400_000;
-
-/** Usage is summed by UTC day; a day is identified by its first millisecond. */
-function startOfDay(time: number): number {
-  return Math.floor(time / DAY_MS) * DAY_MS;
-}
-
-export type AddUsage = ReturnType<typeof usageAdderOf>;
-
-/** Adds turns, and requests to a model outside of turns. To be called within a transaction. */
-export function usageAdderOf({ raw }: Connection) {
-  const add = raw.prepare<[object]>(`
-    ${insertInto('usage', 'chatId day personaId turns inputTokens outputTokens cachedTokens')}
-    on conflict do update set turns = turns + excluded.turns, input_tokens = input_tokens + excluded.input_tokens,
-      output_tokens = output_tokens + excluded.output_tokens, cached_tokens = cached_tokens + excluded.cached_tokens`);
-  return (of: { room: RoomId; personaId: PersonaId }, used: Usage & { turns: number }, now: number) => {
-    const { chatId } = roomParts(of.room);
-    add.run({ cachedTokens: 0, ...used, chatId, personaId: of.personaId, day: startOfDay(now) });
-  };
-}
 
 /** A channel's own values, by name; also for `doctor`, beside a running gateway. */
 export function channelStateReader({
@@ -44,11 +23,15 @@ interface UsageRow {
   inputTokens: number;
   outputTokens: number;
   cachedTokens: number;
+  cost: number;
 }
 
-type ValueVerbs = AliasStore & UsageStore & SettingStore & Omit<ChannelStore, 'delivery' | 'newestSent'>;
+type ValueVerbs = AliasStore &
+  Omit<UsageStore, 'spentOn'> &
+  SettingStore &
+  Omit<ChannelStore, 'delivery' | 'newestSent'>;
 
-export function valueStore(connection: Connection, addUsage: AddUsage): ValueVerbs {
+export function valueStore(connection: Connection, addUsage: AddUsage, dayOf: DayOf): ValueVerbs {
   const { raw, memory, patiently, write } = connection;
   const readValue = (table: string, where: string) =>
     raw.prepare<string[], string>(`select value from ${table} where ${where}`).pluck();
@@ -61,10 +44,12 @@ export function valueStore(connection: Connection, addUsage: AddUsage): ValueVer
     ${insertInto('alias', 'id chatId')} on conflict do update set ${excluded('chatId')}`);
   const usage = raw.prepare<[object], UsageRow>(`
     select persona_id as personaId, sum(turns) as turns, sum(input_tokens) as inputTokens,
-      sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens
+      sum(output_tokens) as outputTokens, sum(cached_tokens) as cachedTokens,
+      sum(cost) as cost
     from usage where chat_id = @chatId and day >= @day group by persona_id order by persona_id`);
   const setting = readValue('setting', 'key = ?');
   const setSetting = putValue('setting', 'key');
+  const removeSetting = raw.prepare<[string]>('delete from setting where key = ?');
   const cursor = readValue('cursor', 'channel = ? and account = ?');
   const newest = raw.prepare<[string], { room: RoomId; address: string; platformMessageId: string }>(`
     select room.id as room, chat.address, newest_platform_id as platformMessageId
@@ -87,19 +72,19 @@ export function valueStore(connection: Connection, addUsage: AddUsage): ValueVer
     usage: (chatId, since) =>
       patiently(() =>
         usage
-          .all({ chatId, day: startOfDay(since) })
-          .map(({ personaId, turns, cachedTokens, ...tokens }) => ({
+          .all({ chatId, day: dayOf(since) })
+          .map(({ personaId, turns, cachedTokens, cost, ...tokens }) => ({
             personaId,
             turns,
-            usage: { ...tokens, ...(cachedTokens > 0 && { cachedTokens }) },
+            usage: { ...tokens, ...(cachedTokens > 0 && { cachedTokens }), ...(cost > 0 && { cost }) },
           })),
       ),
 
-    spend: ({ room, personaId, usage: used, now }) =>
-      write(() => addUsage({ room, personaId }, { turns: 0, ...used }, now), 'single'),
+    spend: ({ usage: used, now, ...whose }) => write(() => addUsage(whose, { turns: 0, ...used }, now)),
 
     setting: (key) => patiently(() => setting.get(key) ?? null),
-    setSetting: (key, value) => write(() => void setSetting.run({ key, value }), 'single'),
+    setSetting: (key, value) =>
+      write(() => void (value === null ? removeSetting.run(key) : setSetting.run({ key, value })), 'single'),
 
     cursor: (channel, account) => patiently(() => cursor.get(channel, account) ?? null),
     newest: (channel) =>

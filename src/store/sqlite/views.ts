@@ -15,10 +15,10 @@ import {
   type ViewRecord,
   type ViewStore,
 } from '../../core/view.js';
+import type { AddUsage } from './amounts.js';
 import { columns, excluded, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { archived, view } from './schema.js';
-import type { AddUsage } from './values.js';
 
 /** Something that was heard in the room changes: cached copies of its windows become void. */
 export const REVISE_ROOM = 'update room set revision = revision + 1 where id = ?';

@@ -9,6 +9,9 @@ const TOLD = {
   owner: { text: 'you own me now', marks: [] },
 };
 
+const LIMITS = { answerEveryMs: HOUR, most: 3, mostPerHour: 10 };
+const WEEK = 7 * DAY;
+
 export function accessContract(under: StoreUnderTest): void {
   function ask(
     who: string,
@@ -24,8 +27,7 @@ export function accessContract(under: StoreUnderTest): void {
       code,
       now,
       expiresAt: now + HOUR,
-      answerEveryMs: HOUR,
-      most: 3,
+      ...LIMITS,
       answer: {
         chatId: id,
         channel: 'test',
@@ -41,7 +43,10 @@ export function accessContract(under: StoreUnderTest): void {
       ...more,
     });
   }
-  const approve = (codeOrId: string, now = NOW) => under.store.approve({ codeOrId, now, told: TOLD });
+  type Approving = Partial<Parameters<Store['approve']>[0]>;
+  const approve = (codeOrId: string, now = NOW, more: Approving = {}) =>
+    under.store.approve({ codeOrId, looksLike: null, asOwner: false, now, told: TOLD, ...more });
+  const AS_OWNER = { asOwner: true };
   const standing = (who: string) => under.store.standing({ chatId: `test_${who}`, senderId: `test_${who}` });
   const codes = async (now = NOW) => (await under.store.waiting(now)).map(({ code }) => code);
   async function told(who: string) {
@@ -86,10 +91,43 @@ export function accessContract(under: StoreUnderTest): void {
       for (const [n, who] of ['ann', 'ben', 'cid'].entries()) {
         expect(await ask(who, `CODE000${n}`)).toBe('asked');
       }
-      expect(await ask('dan', 'DDDDDDDD')).toBe('quiet');
+      expect(await ask('dan', 'DDDDDDDD')).toBe('full');
       expect(await ask('eve', 'EEEEEEEE', NOW, { channel: 'other' })).toBe('asked');
       expect(await ask('dan', 'DDDDDDDD', NOW + HOUR)).toBe('asked');
       expect(await codes(NOW + HOUR)).toEqual(['DDDDDDDD']);
+    });
+
+    it('gives nobody a code while so many wait, and says that it is for this', async () => {
+      for (const [n, who] of ['ann', 'ben', 'cid'].entries()) await ask(who, `CODE000${n}`);
+      const may = (who: string, now = NOW, channel = 'test') =>
+        under.store.mayAskToPair({ channel, senderId: `test_${who}`, now, ...LIMITS });
+      expect(await may('dan')).toBe('full');
+      expect(await may('ann'), 'has one').toBe('quiet');
+      expect(await may('dan', NOW, 'other')).toBe('ask');
+      expect(await may('dan', NOW + HOUR)).toBe('ask');
+      expect(await ask('dan', 'DDDDDDDD')).toBe('full');
+      expect(await told('dan')).toEqual([]);
+    });
+
+    it('gives so many an hour and no more, however fast they are refused or taken back', async () => {
+      const outcomes: string[] = [];
+      for (let n = 0; n < 14; n++) {
+        const code = `CODEAA${String.fromCharCode(65 + n)}A`;
+        outcomes.push(await ask(`x${n}`, code, NOW + n));
+        if (n % 2) await under.store.revoke(`test_x${n}`);
+        else await under.store.refuse({ code, now: NOW + n, quietUntil: NOW + WEEK });
+      }
+      expect(outcomes).toEqual([...Array(10).fill('asked'), ...Array(4).fill('full')]);
+      expect(await ask('y', 'YYYYYYYY', NOW + 20, { channel: 'other' })).toBe('asked');
+      expect(await ask('z', 'ZZZZZZZZ', NOW + HOUR)).toBe('asked');
+    });
+
+    it('gives a code to as many as there are, where each is let in', async () => {
+      for (let n = 0; n < 14; n++) {
+        const code = `CODEBB${String.fromCharCode(65 + n)}B`;
+        expect(await ask(`x${n}`, code, NOW + n)).toBe('asked');
+        expect(await approve(code, NOW + n)).not.toBeNull();
+      }
     });
 
     it('does not give a code twice', async () => {
@@ -98,26 +136,54 @@ export function accessContract(under: StoreUnderTest): void {
       expect(await approve('AAAAAAAA')).toMatchObject({ id: 'test_ann' });
     });
 
-    it('makes the first sender approved an owner, and tells each', async () => {
+    it('makes nobody an owner by a code alone, and whoever it is said of; and tells each', async () => {
       await ask('ann', 'AAAAAAAA');
       await ask('ben', 'BBBBBBBB');
-      expect(await approve('BBBBBBBB')).toEqual({
-        id: 'test_ben',
-        kind: 'sender',
-        owner: true,
-        toldIn: 'test_ben',
+      expect(await under.store.owners()).toEqual([]);
+      const sender = { kind: 'sender', owner: false };
+      expect(await approve('BBBBBBBB')).toEqual({ id: 'test_ben', ...sender, toldIn: 'test_ben' });
+      expect(await under.store.owners()).toEqual([]);
+      expect(await approve('aaaaaaaa', NOW, AS_OWNER)).toEqual({
+        ...{ id: 'test_ann', kind: 'sender', owner: true, toldIn: 'test_ann' },
       });
-      expect(await approve('aaaaaaaa')).toEqual({
-        id: 'test_ann',
-        kind: 'sender',
-        owner: false,
-        toldIn: 'test_ann',
-      });
-      expect(await standing('ben')).toEqual({ chat: true, sender: true, owner: true });
-      expect(await standing('ann')).toEqual({ chat: true, sender: true, owner: false });
-      expect(await told('ben')).toEqual(['your code is BBBBBBBB', TOLD.owner.text]);
-      expect(await told('ann')).toEqual(['your code is AAAAAAAA', TOLD.member.text]);
+      expect(await standing('ben')).toEqual({ chat: true, sender: true, owner: false });
+      expect(await standing('ann')).toEqual({ chat: true, sender: true, owner: true });
+      expect(await under.store.owners()).toEqual(['test_ann']);
+      expect(await told('ben')).toEqual(['your code is BBBBBBBB', TOLD.member.text]);
+      expect(await told('ann')).toEqual(['your code is AAAAAAAA', TOLD.owner.text]);
       expect(await codes()).toEqual([]);
+    });
+
+    it('makes an owner of somebody who was let in already, and tells them, even before they write', async () => {
+      await ask('ann', 'AAAAAAAA');
+      await approve('AAAAAAAA');
+      expect(await approve('test_ann', NOW, AS_OWNER)).toMatchObject({ owner: true, toldIn: 'test_ann' });
+      expect(await standing('ann')).toMatchObject({ owner: true });
+      expect(await told('ann')).toEqual(['your code is AAAAAAAA', TOLD.member.text, TOLD.owner.text]);
+      // Said again, it changes nothing, and takes nothing back.
+      expect(await approve('test_ann', NOW + 1)).toMatchObject({ owner: true, toldIn: null });
+      expect(await approve('test_ann', NOW + 1, AS_OWNER)).toMatchObject({ owner: true, toldIn: null });
+      expect(await told('ann')).toEqual([]);
+    });
+
+    it('says whom a code or an id stands for, before anything is decided', async () => {
+      await ask('ann', 'AAAAAAAA');
+      const who = (codeOrId: string, now = NOW) => under.store.applicant({ codeOrId, looksLike: null, now });
+      const ann = { id: 'test_ann', kind: 'sender', name: 'ANN', approved: false, owner: false };
+      for (const given of ['AAAAAAAA', ' aaaa aaaa\n', 'test_ann']) expect(await who(given)).toEqual(ann);
+      for (const given of ['', ' ', 'AAAAAAAB', 'test_bob']) expect(await who(given)).toBeNull();
+      expect(await who('AAAAAAAA', NOW + HOUR), 'expired').toBeNull();
+      expect(await standing('ann')).toMatchObject({ sender: false });
+      await approve('AAAA AAAA', NOW, AS_OWNER);
+      expect(await who('AAAAAAAA'), 'used').toBeNull();
+      expect(await who('test_ann')).toEqual({ ...ann, approved: true, owner: true });
+    });
+
+    it('is used once by two who approve at once, who may want different things', async () => {
+      await ask('ann', 'AAAAAAAA');
+      const both = await Promise.all([approve('AAAAAAAA'), approve('AAAAAAAA', NOW, AS_OWNER)]);
+      expect(both.filter((each) => each !== null)).toHaveLength(1);
+      expect(await told('ann')).toHaveLength(2);
     });
 
     it('knows where owners are to be found: who was approved as one, and who is listed', async () => {
@@ -127,7 +193,7 @@ export function accessContract(under: StoreUnderTest): void {
           sender: { id: `test_${address}`, name: address, administrator: false },
         });
       await ask('ben', 'BBBBBBBB');
-      await approve('BBBBBBBB');
+      await approve('BBBBBBBB', NOW, AS_OWNER);
       // A chat whose id is the person's, one that has an id of its own, a group, and somebody else's.
       await receive(under.store, [
         from('test_ben', 'ben'),
@@ -139,6 +205,8 @@ export function accessContract(under: StoreUnderTest): void {
       const dan = { id: 'test_dan', name: 'Dan', administrator: false };
       const chat = { ...chatAt('test_dm8'), kind: 'direct' as const };
       await receive(under.store, [command('c1', 'help', '', { chat, sender: dan })]);
+      // An owner's own account, heard in a chat with a friend: the friend is told nothing that owners are.
+      await receive(under.store, [{ ...from('test_friend', 'ben'), quiet: true }]);
       const ids = async (listed: string[]) => (await under.store.ownerChats(listed)).map(({ id }) => id);
       expect(await ids([])).toEqual(['test_ben']);
       expect(await ids(['test_ann', 'test_nobody'])).toEqual(['test_ben', 'test_dm7']);
@@ -146,13 +214,6 @@ export function accessContract(under: StoreUnderTest): void {
       await under.store.revoke('test_ben');
       expect(await ids([])).toEqual([]);
       expect(await ids(['test_ben'])).toEqual(['test_ben']);
-    });
-
-    it('makes nobody owner who is approved as a member', async () => {
-      await ask('ann', 'AAAAAAAA');
-      const asMember = { codeOrId: 'AAAAAAAA', now: NOW, told: TOLD, asMember: true } as const;
-      expect(await under.store.approve(asMember)).toMatchObject({ id: 'test_ann', owner: false });
-      expect(await told('ann')).toEqual(['your code is AAAAAAAA', TOLD.member.text]);
     });
 
     it('tells those who may let a stranger in, in one piece with the code: as often as it is asked', async () => {
@@ -200,74 +261,135 @@ export function accessContract(under: StoreUnderTest): void {
   });
 
   describe('groups', () => {
-    const group = { chatId: 'test_-5', title: 'Club', now: NOW };
+    const group = { chatId: 'test_-5', title: 'Club', now: NOW, keepMs: WEEK, most: 3 };
 
-    it('that mention us are noted once, and wait without a code', async () => {
+    it('that mention us are noted once, and wait without a code, until nobody has for a while', async () => {
       expect(await under.store.noteGroup(group)).toBe(true);
       expect(await under.store.noteGroup({ ...group, title: 'Club 2', now: NOW + DAY })).toBe(false);
-      expect(await under.store.waiting(NOW + DAY)).toEqual([
-        { code: '', kind: 'group', id: 'test_-5', name: 'Club 2', expiresAt: null },
+      const until = NOW + DAY + WEEK;
+      expect(await under.store.waiting(until - 1)).toEqual([
+        { code: '', kind: 'group', id: 'test_-5', name: 'Club 2', expiresAt: until },
       ]);
       expect(await approve('')).toBeNull();
+      expect(await under.store.waiting(until)).toEqual([]);
+      expect(await under.store.noteGroup({ ...group, now: until }), 'again').toBe(true);
+      expect(await under.store.waiting(until)).toMatchObject([{ name: 'Club', expiresAt: until + WEEK }]);
+    });
+
+    it('are so many in a channel and no more: the one that was silent longest leaves', async () => {
+      const note = (id: string, now: number) => under.store.noteGroup({ ...group, chatId: id, now });
+      for (let n = 1; n <= 3; n++) expect(await note(`test_-${n}`, NOW + n)).toBe(true);
+      expect(await note('test_-1', NOW + DAY)).toBe(false);
+      expect(await note('test_-4', NOW + DAY)).toBe(true);
+      expect(await note('other_-9', NOW + DAY)).toBe(true);
+      const ids = (await under.store.waiting(NOW + DAY)).map(({ id }) => id);
+      expect(ids.sort()).toEqual(['other_-9', 'test_-1', 'test_-3', 'test_-4']);
     });
 
     it('that are part of another chat wait no more when that one is approved, and again when it is not', async () => {
       await under.store.noteGroup({ ...group, within: 'test_whole' });
       const waiting = [
-        { code: '', kind: 'group', id: 'test_-5', name: 'Club', expiresAt: null, within: 'test_whole' },
+        { code: '', kind: 'group', id: 'test_-5', name: 'Club', expiresAt: NOW + WEEK, within: 'test_whole' },
       ];
       expect(await under.store.waiting(NOW)).toEqual(waiting);
-      await approve('test_whole');
+      await approve('test_whole', NOW, { looksLike: 'unknown' });
       expect(await under.store.waiting(NOW)).toEqual([]);
       await under.store.revoke('test_whole');
       expect(await under.store.waiting(NOW)).toEqual(waiting);
     });
 
-    it('are approved by id, and that makes nobody owner', async () => {
+    it('are approved by id, and never as an owner', async () => {
       await under.store.noteGroup(group);
-      expect(await approve('test_-5')).toEqual({ id: 'test_-5', kind: 'group', owner: false, toldIn: null });
+      expect(await approve('test_-5', NOW, AS_OWNER)).toEqual({
+        id: 'test_-5',
+        kind: 'group',
+        owner: false,
+        toldIn: null,
+      });
       const inIt = { chatId: 'test_-5', senderId: 'test_ann' };
       expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: false, owner: false });
       expect(await nextOf(under.store, 'test_-5')).toBeNull();
       expect(await under.store.waiting(NOW)).toEqual([]);
       await ask('ann', 'AAAAAAAA');
-      expect(await approve('AAAAAAAA')).toMatchObject({ owner: true });
-      expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: true, owner: true });
+      expect(await approve('AAAAAAAA')).toMatchObject({ owner: false });
+      expect(await under.store.standing(inIt)).toEqual({ chat: true, sender: true, owner: false });
     });
   });
 
-  it('any chat is approved by its id, known or not', async () => {
-    await receive(under.store, [
-      message('1', 'hi', { chat: chatAt('test_ann', { kind: 'direct', address: 'address of ann' }) }),
-      message('1', 'hi'),
-    ]);
-    expect(await approve(CHAT)).toEqual({ id: CHAT, kind: 'group', owner: false, toldIn: null });
-    expect(await approve('test_-77')).toEqual({ id: 'test_-77', kind: 'group', owner: false, toldIn: null });
-    expect(await approve('test_ann')).toEqual({
-      id: 'test_ann',
-      kind: 'sender',
-      owner: true,
-      toldIn: 'test_ann',
+  describe('ids', () => {
+    it('of chats that are there are approved as what these are', async () => {
+      await receive(under.store, [
+        message('1', 'hi', { chat: chatAt('test_ann', { kind: 'direct', address: 'address of ann' }) }),
+        message('1', 'hi'),
+      ]);
+      const inGroup = { id: CHAT, kind: 'group', owner: false, toldIn: null };
+      expect(await approve(CHAT, NOW, { looksLike: 'sender', asOwner: true })).toEqual(inGroup);
+      const ann = { id: 'test_ann', kind: 'sender', owner: true, toldIn: 'test_ann' };
+      expect(await approve('test_ann', NOW, AS_OWNER)).toEqual(ann);
+      expect((await nextOf(under.store, 'test_ann'))?.body).toEqual(TOLD.owner);
     });
-    expect((await nextOf(under.store, 'test_ann'))?.body).toEqual(TOLD.owner);
+
+    it('that nobody has heard of are approved as what they look like', async () => {
+      const unheard = { owner: false, toldIn: null };
+      const approved = (id: string, looksLike: 'sender' | 'group' | 'unknown') =>
+        approve(id, NOW, { looksLike });
+      expect(await approved('test_7', 'sender')).toEqual({ id: 'test_7', kind: 'sender', ...unheard });
+      expect(await approved('test_-77', 'group')).toEqual({ id: 'test_-77', kind: 'group', ...unheard });
+      expect(await approved('test_x', 'unknown')).toEqual({ id: 'test_x', kind: 'unknown', ...unheard });
+      expect(await approve('test_y'), 'looks like nothing').toBeNull();
+      for (const who of ['7', '-77', 'x']) {
+        expect(await standing(who)).toEqual({ chat: true, sender: true, owner: false });
+      }
+    });
+
+    it('of whom it is not known whether they are a person make no owner, until that person writes', async () => {
+      const asked = { looksLike: 'unknown', asOwner: true } as const;
+      expect(await approve('test_eve', NOW, asked)).toMatchObject({ kind: 'unknown', owner: false });
+      const chat = { ...chatAt('test_dm9'), kind: 'direct' as const };
+      const eve = { id: 'test_eve', name: 'Eve', administrator: false };
+      await receive(under.store, [message('1', 'hi', { chat, sender: eve })]);
+      expect(await approve('test_eve', NOW, asked)).toMatchObject({
+        ...{ kind: 'sender', owner: true, toldIn: 'test_dm9' },
+      });
+    });
+
+    it('lead to the chat that they are further ids of', async () => {
+      await under.store.addAlias('test_lid', 'test_ann');
+      const looksLike = 'sender' as const;
+      expect(await approve('test_lid', NOW, { looksLike })).toMatchObject({ id: 'test_ann' });
+      expect(await standing('ann')).toMatchObject({ sender: true });
+      expect(await under.store.revoke('test_lid')).toBe(true);
+      expect(await standing('ann')).toMatchObject({ sender: false });
+    });
   });
 
   describe('revoking', () => {
-    it('takes an approval back; the owner stays the first', async () => {
+    it('takes an approval back, and with it that somebody was an owner', async () => {
       await ask('ann', 'AAAAAAAA');
-      await approve('AAAAAAAA');
+      await approve('AAAAAAAA', NOW, AS_OWNER);
       expect(await under.store.revoke('test_ann')).toBe(true);
       expect(await under.store.revoke('test_ann')).toBe(false);
       expect(await standing('ann')).toEqual({ chat: false, sender: false, owner: false });
-      await ask('ben', 'BBBBBBBB');
-      expect(await approve('BBBBBBBB')).toMatchObject({ owner: false });
+      expect(await under.store.owners()).toEqual([]);
       await ask('ann', 'CCCCCCCC', NOW + HOUR);
-      expect(await approve('CCCCCCCC', NOW + HOUR)).toMatchObject({ owner: true });
+      expect(await approve('CCCCCCCC', NOW + HOUR)).toMatchObject({ owner: false });
+      expect(await standing('ann')).toEqual({ chat: true, sender: true, owner: false });
+    });
+
+    it('takes back what a chat has by any of its ids, so that it comes in by none', async () => {
+      for (const id of ['test_ann', 'test_further', 'test_ben'])
+        await approve(id, NOW, { looksLike: 'sender' });
+      await under.store.addAlias('test_further', 'test_ann');
+      await under.store.addAlias('test_third', 'test_ann');
+      expect(await under.store.revoke('test_third')).toBe(true);
+      for (const id of ['ann', 'further'])
+        expect(await standing(id)).toMatchObject({ chat: false, sender: false });
+      expect(await standing('ben')).toMatchObject({ chat: true });
     });
 
     it('takes a request back; the sender is still answered at most once an hour', async () => {
       await ask('ann', 'AAAAAAAA');
-      await under.store.noteGroup({ chatId: 'test_-5', title: 'Club', now: NOW });
+      await under.store.noteGroup({ chatId: 'test_-5', title: 'Club', now: NOW, keepMs: WEEK, most: 50 });
       expect(await under.store.revoke('test_ann')).toBe(true);
       expect(await under.store.revoke('test_-5')).toBe(true);
       expect(await under.store.revoke('test_-5')).toBe(false);

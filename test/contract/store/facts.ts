@@ -48,6 +48,61 @@ export function factContract(under: StoreUnderTest): void {
     });
   });
 
+  describe('what was used on a day', () => {
+    const usage = { inputTokens: 30, outputTokens: 4, cost: 7 };
+    const ask = { chatId: CHAT, personId: 'test_ann', now: NOW };
+    const once = { tokens: 34, cost: 7 };
+    const NOTHING = { tokens: 0, cost: 0 };
+
+    it('is told of each persona of a chat, of a person in all chats, and of all', async () => {
+      const { store } = under;
+      expect(await store.spentOn(ask)).toEqual({ personas: new Map(), person: NOTHING, all: NOTHING });
+      await store.spend({ room: `${CHAT}/5`, personaId: 'luna', personId: 'test_ann', usage, now: NOW });
+      await store.spend({ room: 'test_2', personaId: 'luna', personId: 'test_ann', usage, now: NOW });
+      await store.spend({ room: CHAT, personaId: 'default', usage, now: NOW });
+      await store.spend({ room: CHAT, personaId: 'default', usage, now: NOW + DAY });
+      expect(await store.spentOn(ask)).toEqual({
+        personas: new Map([
+          ['default', once],
+          ['luna', once],
+        ]),
+        person: { tokens: 68, cost: 14 },
+        all: { tokens: 102, cost: 21 },
+      });
+      expect((await store.spentOn({ ...ask, personId: null, now: NOW + DAY })).person).toEqual(NOTHING);
+      expect((await store.spentOn({ ...ask, now: NOW + DAY })).all).toEqual(once);
+      expect((await store.usage(CHAT, 0))[1]?.usage).toEqual(usage);
+    });
+
+    it('is charged to the person of a turn, and is the same in every process, whoever adds to it', async () => {
+      const { store } = under;
+      const other = await under.another();
+      let n = 0;
+      for (const one of [store, other, store, other, other]) {
+        const id = `t${n++}`;
+        await receive(one, [message(id, 'hi')]);
+        const spent = { personaId: 'default', usage };
+        const turn = await begun(one, id, { spent });
+        await finish(one, turn, id, { usage, personId: 'test_ann' });
+        for (const each of [store, other]) {
+          const { personas, person, all } = await each.spentOn(ask);
+          expect(person, `after ${n}`).toEqual({ tokens: 34 * n, cost: 7 * n });
+          expect(all).toEqual({ tokens: 68 * n, cost: 14 * n });
+          expect(personas.get('default')).toEqual(all);
+        }
+      }
+    });
+
+    it('is not added by a turn that was lost', async () => {
+      await receive(under.store, [message('t0', 'hi')]);
+      const turn = await begun(under.store, 't0');
+      await under.store.spentOn(ask);
+      const lost = { claim: { ...turn.claim, fence: turn.claim.fence - 1 } };
+      expect(await finish(under.store, lost, 't0', { usage })).toBe('lost');
+      expect((await under.store.spentOn(ask)).all).toEqual(NOTHING);
+    });
+  });
+
   it('remembers aliases of chats', async () => {
     expect(await under.store.aliasOf('test_lid')).toBeNull();
     await under.store.addAlias('test_lid', CHAT);
@@ -60,5 +115,7 @@ export function factContract(under: StoreUnderTest): void {
     await under.store.setSetting('commands', 'a');
     await under.store.setSetting('commands', 'b');
     expect(await under.store.setting('commands')).toBe('b');
+    await under.store.setSetting('commands', null);
+    expect(await under.store.setting('commands')).toBeNull();
   });
 }

@@ -163,7 +163,7 @@ export function gatewayContract(under: StoreUnderTest): void {
       expect(await begin(b, seen, 't1', { owner: 'b' }), 'it looked before the edit').toBeNull();
       await run(b, { kind: 'activate', chatId: CHAT, personaId: 'luna' });
       expect(await a.chat(CHAT)).toMatchObject({ activePersona: 'luna' });
-      await a.approve({ codeOrId: CHAT, now: NOW, told });
+      await a.approve({ codeOrId: CHAT, looksLike: null, asOwner: false, now: NOW, told });
       expect(await standing(b)).toMatchObject({ chat: true });
       await b.revoke(CHAT);
       expect(await standing(a)).toMatchObject({ chat: false });

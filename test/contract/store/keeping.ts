@@ -163,6 +163,11 @@ export function keepingContract(under: StoreUnderTest): void {
     await finish(under.store, turn, 't1');
     expect(await texts('t1')).toEqual(['one', 'two']);
     expect(await texts('unknown')).toEqual([]);
+    const ids = [third, 9_999, first];
+    expect(
+      (await under.store.messages(ids)).map(({ text }) => text),
+      'and others by their ids',
+    ).toEqual(['one', 'aside']);
   });
 
   describe('words', () => {

@@ -1,6 +1,7 @@
 /** The store's contract: what comes in. */
 import { describe, expect, it } from 'vitest';
 import type { Receipt } from '../../../src/core/receipt.js';
+import type { Store } from '../../../src/core/store.js';
 import type { StoreUnderTest } from '../store.js';
 import {
   ANN,
@@ -390,6 +391,31 @@ export function receiveContract(under: StoreUnderTest): void {
       expect(await receive(under.store, [elsewhere])).toEqual(nothing);
       await finish(under.store, turn, 't1');
       expect(await waitingTexts(under.store)).toEqual([]);
+    });
+  });
+
+  describe('a room that belongs to another chat', () => {
+    const ROOM = `${CHAT}/5`;
+    const apart = { kind: 'apart', room: ROOM } as const;
+    const heard = (store: Store, personaId: string) =>
+      store.visible(
+        { chatId: CHAT, personaId },
+        Array.from({ length: 20 }, (_, n) => n),
+      );
+
+    it('is forgotten by everybody who heard it, with what answers in the chat were given; the chat itself is not', async () => {
+      const { store } = under;
+      await exchange(store, 't1', 'in the chat');
+      await exchange(store, 't2', 'in the room', { room: ROOM });
+      await exchange(store, 't3', 'for Luna', { room: ROOM, personaId: 'luna' });
+      expect((await heard(store, 'luna')).length).toBeGreaterThan(0);
+      await receive(store, [message('w', 'waiting', { threadId: '5' })]);
+      await receive(store, [apart, apart, { kind: 'apart', room: 'test_unknown/5' }]);
+      expect((await heard(store, 'default')).map(({ text }) => text)).toEqual(['in the chat', 'reply of t1']);
+      expect(await heard(store, 'luna')).toEqual([]);
+      expect(await windowTexts(store)).toEqual(['in the chat', 'reply of t1']);
+      expect(await store.look(ROOM, 'me', NOW)).toBeNull();
+      expect(await store.promptMemory(CHAT, 'default')).toBeNull();
     });
   });
 

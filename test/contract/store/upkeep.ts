@@ -81,6 +81,16 @@ export function upkeepContract(under: StoreUnderTest): void {
       expect((await nextOf(under.store))?.id).toBeGreaterThan(5);
     });
 
+    it('goes: what people used on days that are over, never on a day that may still last somewhere', async () => {
+      const usage = { inputTokens: 1, outputTokens: 1 };
+      for (const now of [NOW, NOW + 4 * DAY])
+        await under.store.spend({ room: CHAT, personaId: 'luna', personId: 'test_ann', usage, now });
+      expect(await prune(NOW + 4 * DAY)).toBe(1);
+      const on = async (now: number) =>
+        (await under.store.spentOn({ chatId: CHAT, personId: 'test_ann', now })).person.tokens;
+      expect([await on(NOW), await on(NOW + 4 * DAY)]).toEqual([0, 2]);
+    });
+
     it('stays where it is not over: what waits, runs, is suspended or parked', async () => {
       await exchange(under.store, 't1', 'hi', { deliveries: [delivery('turn:t1', 'a')] });
       await under.store.quieten();

@@ -5,7 +5,7 @@ import type { NewDelivery } from '../../../src/core/delivery.js';
 import type { Exchange } from '../../../src/core/exchange.js';
 import { roomId } from '../../../src/core/ids.js';
 import type { Receipt } from '../../../src/core/receipt.js';
-import type { Claim, Lease, RoomState } from '../../../src/core/route-store.js';
+import type { Claim, Lease, RoomState, Spent } from '../../../src/core/route-store.js';
 import type { Store } from '../../../src/core/store.js';
 import type { StoredMessage } from '../../../src/core/transcript.js';
 import { BEGINNING, type Position } from '../../../src/core/view.js';
@@ -133,6 +133,7 @@ interface BeginOptions {
   taken?: number[];
   noted?: number[];
   forBots?: boolean;
+  spent?: Spent;
   now?: number;
 }
 
@@ -155,6 +156,7 @@ export async function begin(
     hearers,
     exchange: more.exchange ?? null,
     ...(more.forBots === undefined ? {} : { forBots: more.forBots }),
+    ...(more.spent && { spent: more.spent }),
   });
   return claim && { ...seen, claim, turn: null, batch: seen.waiting.filter(({ id }) => batch.includes(id)) };
 }

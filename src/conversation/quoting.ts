@@ -8,11 +8,15 @@ export function code(text: string): string {
   return `${ticks}${gap}${text}${gap}${ticks}`;
 }
 
-/** White space and line ends as single spaces, cut to so many characters. */
+/** Marks that turn the direction of writing, and so the look of all that follows. */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/** White space, line ends and control characters as single spaces, cut to so many characters. */
 export function oneLine(text: string, most: number): string {
   const characters = Array.from(
     text
       .slice(0, most * 20)
+      .replace(TURNS, '')
       .replace(/[\s\p{Cc}]+/gu, ' ')
       .trim(),
   );

@@ -1,12 +1,11 @@
-/** Within step 1 of the route: which commands somebody may give in a chat. */
-import type { ChatRecord } from '../../core/chat-record.js';
-import { addressOf, type ChatId } from '../../core/ids.js';
-import type { NewCommand } from '../../core/receipt.js';
-import { isOwner } from '../access.js';
-import { type Command, NOT_CHECKED, type Permission } from '../commands/command.js';
-import type { Services } from '../services.js';
+/** What somebody may do in a chat: asked for their commands (step 1), and for what their words lead to (step 5). */
+import type { Permission } from '../core/access.js';
+import type { ChatRecord } from '../core/chat-record.js';
+import { addressOf, type ChatId } from '../core/ids.js';
+import { isOwner } from './access.js';
+import type { Services } from './services.js';
 
-/** Whoever gives a command, and where. */
+/** Whoever gives a command or says something, and where. */
 export interface Giver {
   chat: Pick<ChatRecord, 'id' | 'kind' | 'address'>;
   channel: string;
@@ -19,7 +18,7 @@ export interface Rights {
   mayChange(): Promise<Permission>;
 }
 
-type RightsServices = Pick<Services, 'store' | 'rulesFor' | 'channels' | 'clock' | 'log'>;
+export type RightsServices = Pick<Services, 'store' | 'rulesFor' | 'channels' | 'clock' | 'log'>;
 
 /** If the platform does not say by then who is an administrator, it is not known. */
 const ASKING_MS = 5_000;
@@ -29,20 +28,6 @@ export async function rightsOf(services: RightsServices, giver: Giver): Promise<
   const standing = await services.store.standing({ chatId: chat.id, senderId: sender.id });
   const owner = isOwner(services.rulesFor(channel), sender.id, standing);
   return { isOwner: owner, mayChange: async () => (owner ? 'yes' : administers(services, giver)) };
-}
-
-/** Why they may not give this command: one sentence for the chat; null where they may. */
-export async function refusalOf(
-  { ownersOnly, changes }: Command,
-  { argument }: Pick<NewCommand, 'argument'>,
-  { chat }: Pick<Giver, 'chat'>,
-  rights: Rights,
-): Promise<string | null> {
-  if (ownersOnly && !rights.isOwner) return 'Only owners can do that.';
-  if (chat.kind !== 'group' || !changes(argument)) return null;
-  const permission = await rights.mayChange();
-  if (permission === 'unknown') return NOT_CHECKED;
-  return permission === 'no' ? 'Only owners and administrators of this group can do that.' : null;
 }
 
 async function administers(

@@ -1,0 +1,195 @@
+/**
+ * The purses through which models are asked, and the limits of the day (`budgets.ts`). What a request took counts at once;
+ * it is stored together with its result, or at the end of the work. What a crash loses of it is what one turn has used so
+ * far; and requests that are under way at the same time may pass a limit together.
+ */
+import type { Clock } from '../core/clock.js';
+import { describe, type Fault } from '../core/errors.js';
+import { type ChatId, type PersonaId, roomParts } from '../core/ids.js';
+import type { Log } from '../core/log.js';
+import {
+  estimateTokens,
+  type ModelClient,
+  type ModelEvent,
+  type ModelRequest,
+  type Prices,
+  type Usage,
+} from '../core/model.js';
+import type { Spent } from '../core/route-store.js';
+import type { Amount, UsageStore } from '../core/store.js';
+import {
+  type Budgets,
+  type Limits,
+  limitFault,
+  MILLION,
+  type Payer,
+  type Purse,
+  type Scope,
+  type Standing,
+} from './budgets.js';
+import { tokensOf } from './turn/tokens.js';
+import { addedUsage, spentOn } from './turn/usage.js';
+
+/** What a purse has used that is not stored yet. */
+interface Account {
+  payer: Payer;
+  due: Usage | null;
+}
+
+export function createBudgets(
+  parts: { store: UsageStore; clock: Clock; log: Log; model: ModelClient },
+  limits: Limits,
+): Budgets {
+  const { store, clock, log } = parts;
+  const set = settingsOf(limits);
+  const countsPeople = set.some(({ scope }) => scope === 'person');
+  /** It counts before it is stored. */
+  const unpaid = new Set<Account>();
+
+  async function standings(payer: Payer): Promise<Standing[]> {
+    if (set.length === 0) return [];
+    const { room, personId } = payer;
+    const { chatId } = roomParts(room);
+    const stored = await store.spentOn({ chatId, personId, now: clock.now() });
+    const ofPersona = stored.personas.get(payer.personaId) ?? NOTHING;
+    const used: Record<Scope, Amount> = {
+      day: sumOf([stored.all, ...dueFrom(() => true)]),
+      chat: sumOf([...stored.personas.values(), ...dueFrom((other) => isIn(chatId, other))]),
+      persona: sumOf([
+        ofPersona,
+        ...dueFrom((other) => isIn(chatId, other) && other.personaId === payer.personaId),
+      ]),
+      person: sumOf([stored.person, ...dueFrom((other) => other.personId === personId)]),
+    };
+    return set
+      .filter(({ scope }) =>
+        scope === 'persona' ? !payer.undecided : scope !== 'person' || personId !== null,
+      )
+      .map(({ scope, unit, most }) => ({
+        ...{ scope, unit, most },
+        used: unit === 'tokens' ? used[scope].tokens : used[scope].cost,
+      }));
+  }
+
+  function dueFrom(whose: (payer: Payer) => boolean): Amount[] {
+    return [...unpaid].filter(({ payer }) => whose(payer)).map(({ due }) => amountOf(due));
+  }
+
+  async function reached(payer: Payer): Promise<Standing | null> {
+    return (await standings(payer)).find(({ used, most }) => used >= most) ?? null;
+  }
+
+  function open(payer: Payer): Purse {
+    const account: Account = { payer, due: null };
+
+    async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+      const limit = await reached(payer);
+      if (limit) {
+        yield { kind: 'failed', fault: limitFault(limit) };
+        return;
+      }
+      const isAsked = !signal.aborted;
+      let written = '';
+      for await (const event of parts.model.stream(request, signal)) {
+        if (event.kind === 'text') written += event.delta;
+        if (event.kind === 'done') add(countedBy(event) ?? estimated(request, answerOf(event)), event.prices);
+        if (event.kind === 'failed' && isAsked && (signal.aborted || hasWorked(event.fault, written)))
+          add(estimated(request, written), event.prices);
+        yield event;
+      }
+    }
+
+    function add(usage: Usage, prices: Prices | undefined): void {
+      account.due = addedUsage(account.due, prices ? { ...usage, cost: costOf(usage, prices) } : usage);
+      unpaid.add(account);
+    }
+
+    function spent(personaId: PersonaId): Spent | undefined {
+      const { personId } = payer;
+      const { due: usage } = account;
+      return usage === null
+        ? undefined
+        : { personaId, ...(countsPeople && personId !== null && { personId }), usage };
+    }
+
+    function paid(): void {
+      account.due = null;
+      unpaid.delete(account);
+    }
+
+    return {
+      model: { ...parts.model, stream },
+      due: () => account.due,
+      spent,
+      paid,
+      async settle() {
+        const { room, personaId } = payer;
+        const left = spent(personaId);
+        if (!left) return;
+        await store.spend({ ...left, room, now: clock.now() }).catch((error) => {
+          log.error(
+            { err: error, room, why: describe(error) },
+            'what a model was used for could not be stored',
+          );
+        });
+        paid();
+      },
+    };
+  }
+
+  return { standings, reached, open };
+}
+
+const NOTHING: Amount = { tokens: 0, cost: 0 };
+
+/** The limits that are set, the widest first. */
+function settingsOf(limits: Limits): Pick<Standing, 'scope' | 'unit' | 'most'>[] {
+  const all = [
+    ['day', limits.tokensPerDay, limits.moneyPerDay],
+    ['chat', limits.tokensPerChat, limits.moneyPerChat],
+    ['persona', limits.tokensPerPersona, limits.moneyPerPersona],
+    ['person', limits.tokensPerPerson, limits.moneyPerPerson],
+  ] as const;
+  return all.flatMap(([scope, tokens, money]) => [
+    ...(tokens === null ? [] : [{ scope, unit: 'tokens' as const, most: tokens }]),
+    ...(money === null ? [] : [{ scope, unit: 'money' as const, most: money * MILLION }]),
+  ]);
+}
+
+function isIn(chatId: ChatId, { room }: Payer): boolean {
+  return roomParts(room).chatId === chatId;
+}
+
+function amountOf(usage: Usage | null): Amount {
+  return usage ? { tokens: usage.inputTokens + usage.outputTokens, cost: usage.cost ?? 0 } : NOTHING;
+}
+
+function sumOf(amounts: Amount[]): Amount {
+  return amounts.reduce((a, b) => ({ tokens: a.tokens + b.tokens, cost: a.cost + b.cost }), NOTHING);
+}
+
+/** Tokens from the server's cache cost as much as others: what they cost less differs from server to server. */
+function costOf({ inputTokens, outputTokens }: Usage, { input, output }: Prices): number {
+  return Math.ceil(inputTokens * input + outputTokens * output);
+}
+
+/** null for a server that does not count, or says that it was nothing. */
+function countedBy(event: ModelEvent & { kind: 'done' }): Usage | null {
+  const usage = spentOn(event);
+  return usage && usage.inputTokens + usage.outputTokens > 0 ? usage : null;
+}
+
+/** A server that does not count is no free pass. */
+function estimated({ messages, tools }: ModelRequest, written: string): Usage {
+  const described = tools.length === 0 ? 0 : estimateTokens(JSON.stringify(tools));
+  return { inputTokens: tokensOf(messages) + described, outputTokens: estimateTokens(written) };
+}
+
+function answerOf({ text, calls }: ModelEvent & { kind: 'done' }): string {
+  return text + calls.map((call) => call.name + call.arguments).join('');
+}
+
+/** A request that came to nothing was paid for where the server has worked on it. */
+function hasWorked({ code }: Fault, written: string): boolean {
+  return written !== '' || code === 'model_empty' || code === 'model_endless' || code === 'model_silent';
+}

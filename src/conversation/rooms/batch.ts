@@ -1,0 +1,30 @@
+/** Beside steps 3 to 6 of the route: what the messages that a turn answers say about it. Pure. */
+import type { ChatId } from '../../core/ids.js';
+import type { RoomState } from '../../core/route-store.js';
+import type { StoredMessage } from '../../core/transcript.js';
+import type { Payer } from '../budgets.js';
+import type { Turn } from './room-services.js';
+
+const HOUR_MS = 3_600_000;
+
+/** The sender of the last message by a person; empty when the batch has only events from the gateway. */
+export function senderOf(batch: StoredMessage[]): ChatId {
+  const last = batch.findLast(({ author }) => author.kind === 'person')?.author;
+  return last?.kind === 'person' ? last.id : '';
+}
+
+/** For whom the model is asked: what personas say to each other is laid to the person whose words they answer. */
+export function payerOf({ room, turn, batch, exchange }: Turn): Payer {
+  return { room, personaId: turn.personaId, personId: senderOf(batch) || (exchange?.personId ?? null) };
+}
+
+/** For whom it is asked who answers these messages. */
+export function payerIn({ room, chat }: RoomState, messages: StoredMessage[]): Payer {
+  return { room, personaId: chat.activePersona, personId: senderOf(messages) || null, undecided: true };
+}
+
+/** null when the oldest of them has not waited longer than that. */
+export function hoursLate(batch: StoredMessage[], startedAt: number, maxAgeMs: number): number | null {
+  const waited = startedAt - Math.min(...batch.map((message) => message.receivedAt));
+  return waited > maxAgeMs ? Math.floor(waited / HOUR_MS) : null;
+}

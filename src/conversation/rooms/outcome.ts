@@ -1,0 +1,24 @@
+/** Between steps 5 and 6 of the route: what came of a turn's requests. Pure. */
+import { Fault } from '../../core/errors.js';
+import type { Step } from '../../core/transcript.js';
+import type { Measured } from '../../core/view.js';
+import type { Context } from '../context/context.js';
+import { stepMessages } from '../turn/steps.js';
+import { tokensOf } from '../turn/tokens.js';
+import type { TurnOutcome } from '../turn/turn.js';
+
+/** The reason why there is no reply; null when there is one. */
+export function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
+  if (outcome.kind === 'failed') return outcome.fault;
+  const isSilent = outcome.text === '' && outcome.wordless === undefined;
+  return isSilent ? new Fault('model_empty', 'no words') : null;
+}
+
+/** The server's token count for the turn's last request, next to our estimate of the same request. */
+export function measuredOf(outcome: TurnOutcome, context: Context, steps: Step[]): Measured | null {
+  // What a server counts of a request that it has cut says nothing about its size.
+  if (outcome.kind !== 'answered' || outcome.cut || !outcome.last || outcome.last.inputTokens <= 0)
+    return null;
+  const estimated = context.requestTokens + tokensOf(stepMessages(steps));
+  return { counted: outcome.last.inputTokens, estimated };
+}

@@ -1,0 +1,190 @@
+/** What `coterie doctor` says about security: each way in that the configuration leaves open, and how to close it. Pure. */
+import { isIP } from 'node:net';
+import { isLoopback } from './board/loopback.js';
+import type { Config } from './config.js';
+import { isPublicAddress } from './core/addresses.js';
+import { channelOf } from './core/ids.js';
+import { PLATFORMS } from './platforms.js';
+
+/** A file or folder that others than its owner can get at: the bits of its mode that they have, as in chmod. */
+export interface Open {
+  path: string;
+  bits: number;
+}
+
+export interface SecurityFacts {
+  config: Config;
+  /** Of whoever runs this; null where the system has no such number. */
+  uid: number | null;
+  /** Whether somebody was approved as owner; null where that is not known. */
+  ownerApproved: boolean | null;
+  /** What lies in data_dir, and the folder itself. */
+  data: Open[];
+  groups: Open | null;
+  /** The configuration file, if others can read it; whether secrets stand in it as they are. */
+  configFile: (Open & { holdsSecrets: boolean }) | null;
+  secretFiles: Open[];
+}
+
+const READABLE = 0o044;
+const WRITABLE_BY_ALL = 0o002;
+const READABLE_BY_ALL = 0o004;
+/** A token that is guessed by nobody: `openssl rand -hex 16` has 32. */
+const FEWEST_CHARACTERS = 24;
+const FEWEST_DIFFERENT = 8;
+const SERVED = /(^|[/\\])(public_html|htdocs|wwwroot)([/\\]|$)|^\/(var\/www|srv\/(www|http))(\/|$)/;
+
+/** One line each. */
+export function securityFindings(facts: SecurityFacts): string[] {
+  const { config } = facts;
+  return [
+    ...filesOf(facts),
+    ...addressesOf(config),
+    ...tokensOf(config),
+    ...boardOf(config),
+    ...accessOf(facts),
+    ...(facts.uid === 0
+      ? ['coterie runs as root: whoever takes it over has the whole machine; run it as a user of its own']
+      : []),
+  ];
+}
+
+function filesOf({ config, data, groups, configFile, secretFiles }: SecurityFacts): string[] {
+  const chmod = ({ path, bits }: Open) => `${said(bits)}: chmod ${bits & 0o007 ? 'go' : 'g'}= ${path}`;
+  const found = data.map((open) => `${open.path} holds what people said, and ${chmod(open)}`);
+  if (configFile?.holdsSecrets && configFile.bits & READABLE) {
+    found.push(
+      `${configFile.path} holds secrets, and ${chmod(configFile)}, or take them from \${NAME} or \${file:PATH}`,
+    );
+  }
+  for (const open of secretFiles) found.push(`${open.path} is a secret, and ${chmod(open)}`);
+  if (groups && groups.bits & WRITABLE_BY_ALL) {
+    found.push(
+      `groups_dir (${groups.path}) can be written by every user: whoever can, says what personas do; chmod -R o-w it`,
+    );
+  }
+  if (groups && groups.bits & READABLE_BY_ALL) {
+    found.push(`groups_dir (${groups.path}) can be read by every user; chmod -R o= it`);
+  }
+  for (const [key, path] of [
+    ['groups_dir', config.groupsDir],
+    ['data_dir', config.dataDir],
+  ] as const) {
+    if (SERVED.test(path))
+      found.push(`${key} (${path}) lies where web servers publish files; move it elsewhere`);
+  }
+  return found;
+}
+
+function said(bits: number): string {
+  const who = bits & 0o007 ? 'every user' : 'its group';
+  return bits & 0o022 ? `can be changed by ${who}` : `can be read by ${who}`;
+}
+
+/** Servers that get what people said, or a secret, over a line that others may listen to. */
+function addressesOf({ model, transcription, speech, embeddings, channels }: Config): string[] {
+  const asked: [key: string, address: string | null | undefined][] = [
+    ['model.base_url', model.server?.baseUrl],
+    ...model.fallbacks.map(({ baseUrl }, n): [string, string] => [`model.fallbacks.${n}.base_url`, baseUrl]),
+    ['transcription.base_url', transcription?.baseUrl],
+    ['speech.base_url', speech?.server.baseUrl],
+    ['embeddings.base_url', embeddings.baseUrl],
+    ...optionsOf(channels).filter(([, value]) => URL.canParse(value)),
+  ];
+  const found = asked.flatMap(([key, address]) => {
+    const url = address ? new URL(address) : null;
+    const isOpen = url !== null && /^(http|ws):$/.test(url.protocol) && !isNear(url.hostname);
+    return isOpen
+      ? [
+          `${key} is not encrypted, and ${url.hostname} is not on this network; use ${url.protocol.replace(':', 's:')}//`,
+        ]
+      : [];
+  });
+  const redis = embeddings.redisUrl === null ? null : new URL(embeddings.redisUrl);
+  if (redis?.protocol === 'redis:' && !isNear(redis.hostname)) {
+    found.push('embeddings.redis_url is not encrypted, and leads off this network; use rediss://');
+  }
+  if (redis && redis.password === '' && !isLoopback(redis.hostname)) {
+    found.push(
+      'embeddings.redis_url has no password: whoever reaches Redis reads all that is searched; set requirepass there',
+    );
+  }
+  return found;
+}
+
+/** The texts that stand in the channels' sections, by key. */
+function optionsOf(channels: Config['channels']): [key: string, value: string][] {
+  return PLATFORMS.flatMap((name) =>
+    Object.entries(channels[name] ?? {}).flatMap(([key, value]): [string, string][] =>
+      typeof value === 'string'
+        ? [[`channels.${name}.${key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`, value]]
+        : [],
+    ),
+  );
+}
+
+/** This machine or its network, as far as a name tells: it is not looked up. */
+function isNear(host: string): boolean {
+  const name = host.toLowerCase().replace(/^\[|\]$|\.$/g, '');
+  if (isLoopback(name)) return true;
+  if (isIP(name) !== 0) return !isPublicAddress(name);
+  return !name.includes('.') || /\.(local|internal|lan|home|home\.arpa|localdomain)$/.test(name);
+}
+
+function tokensOf({ board, channels }: Config): string[] {
+  const chosen: [key: string, token: string | null][] = [
+    ['board.token', board.token],
+    ...optionsOf(channels).filter(([key]) => key.endsWith('_secret')),
+  ];
+  return chosen.flatMap(([key, token]) =>
+    token !== null && (token.length < FEWEST_CHARACTERS || new Set(token).size < FEWEST_DIFFERENT)
+      ? [
+          `${key} can be guessed; use ${FEWEST_CHARACTERS} random characters or more, as openssl rand -hex 16 makes`,
+        ]
+      : [],
+  );
+}
+
+function boardOf({ board }: Config): string[] {
+  return isLoopback(board.host)
+    ? []
+    : [`board.host (${board.host}) is reached without encryption; put a proxy with TLS in front of it`];
+}
+
+function accessOf({ config, ownerApproved }: SecurityFacts): string[] {
+  const served = PLATFORMS.flatMap((name) => {
+    const rules = config.channels[name]?.access;
+    return rules ? [{ name, rules }] : [];
+  });
+  const found: string[] = [];
+  for (const { name, rules } of served) {
+    const open = (['direct', 'groups'] as const).filter((key) => rules[key] === 'open');
+    if (open.length === 0) continue;
+    const keys = open.map((key) => `${key}: open`).join(', ');
+    if (!isLimited(config)) {
+      found.push(
+        `anybody may talk on ${name} (${keys}), as much as they like; set limits.messages_per_minute, limits.tokens_per_person or limits.tokens_per_day`,
+      );
+    }
+    for (const chat of rules.controlChats.filter((id) => channelOf(id) === name)) {
+      found.push(
+        `anybody may talk on ${name} (${keys}), and ${chat} there is a control chat, whose personas act on every chat; close ${name}, or take the chat from access.control_chats`,
+      );
+    }
+  }
+  const hasOwner = ownerApproved !== false || served.some(({ rules }) => rules.owners.length > 0);
+  if (served.length > 0 && !hasOwner) {
+    found.push(
+      'nobody is an owner: nobody can approve what a persona wants to do, or hears of trouble; name one in access.owners',
+    );
+  }
+  return found;
+}
+
+/** By what one person, or everybody together, may use. */
+function isLimited({ limits }: Config): boolean {
+  const { messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay } = limits;
+  return [messagesPerMinute, tokensPerPerson, tokensPerDay, moneyPerPerson, moneyPerDay].some(
+    (limit) => limit !== null,
+  );
+}

@@ -1,0 +1,100 @@
+/** The servers that the configuration names: the model with its fallbacks, speech, transcription, embeddings. */
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Config } from './config.js';
+import { systemClock } from './core/clock.js';
+import type { Embedder } from './core/embedder.js';
+import type { Log, Metrics } from './core/log.js';
+import type { ModelClient, Prices } from './core/model.js';
+import type { Store } from './core/store.js';
+import type { OpenAiModelOptions } from './models/openai.js';
+
+export async function createModel(config: Config, store: Store, log: Log): Promise<ModelClient> {
+  const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
+  if (!server) return (await import('./models/offline.js')).createOfflineModel();
+  const { createOpenAiModel } = await import('./models/openai.js');
+  const { withFallbacks } = await import('./models/fallbacks.js');
+  const { createAskJson } = await import('./models/ask-json.js');
+  const { createWindowStore } = await import('./models/context-window.js');
+  const stored = (name: string) => ({
+    load: () => store.setting(name),
+    save: (value: string) => store.setSetting(name, value),
+  });
+  const quirks = stored('model.quirks');
+  const windows = createWindowStore(stored('model.windows'), systemClock, log);
+  await windows.loaded();
+  const client = (
+    each: OpenAiModelOptions['server'],
+    known: Pick<OpenAiModelOptions, 'contextTokens' | 'prices'>,
+  ) =>
+    createOpenAiModel({
+      server: each,
+      ...known,
+      windows,
+      askServer: createAskJson(each, systemClock),
+      images: config.model.images,
+      maxOutputTokens,
+      timeoutSeconds,
+      answerBytes: config.limits.answerBytes,
+      clock: systemClock,
+      log,
+      quirks,
+    });
+  const choice = (name: string) => choices.find((each) => each.name === name);
+  const first = client(server, {
+    contextTokens: (name) => choice(name)?.contextTokens ?? config.model.contextTokens,
+    // A model that nobody has priced is not free.
+    prices: (name) => pricesOf(choice(name) ?? {}) ?? pricesOf(config.model),
+  });
+  const others = fallbacks.map((each) =>
+    client(each, { contextTokens: () => each.contextTokens ?? null, prices: () => pricesOf(each) }),
+  );
+  return withFallbacks(first, others, log);
+}
+
+/** null where none is set; where only one is, the other is 0. */
+function pricesOf(set: { inputPrice?: number | undefined; outputPrice?: number | undefined }): Prices | null {
+  const { inputPrice, outputPrice } = set;
+  if (inputPrice === undefined && outputPrice === undefined) return null;
+  return { input: inputPrice ?? 0, output: outputPrice ?? 0 };
+}
+
+/** What writes down voice notes; null if nothing is configured. */
+export async function createTranscriberOf({ transcription, model }: Config, log: Log) {
+  if (transcription === null) return null;
+  const { createTranscriber } = await import('./models/transcription.js');
+  return createTranscriber({ server: transcription, timeoutSeconds: model.timeoutSeconds, log });
+}
+
+/** Voice notes out. null if nothing is configured. */
+export async function createSpeechOf({ speech, dataDir }: Config, log: Log) {
+  if (speech === null) return null;
+  const { createSpeaker } = await import('./models/speaking.js');
+  const { createSpeech } = await import('./speech/speech.js');
+  return createSpeech({
+    speaker: createSpeaker(speech),
+    options: speech.options,
+    folder: join(dataDir, 'speech'),
+    clock: systemClock,
+    newId: randomUUID,
+    log,
+  });
+}
+
+/** null if `embeddings.backend` is off. */
+export async function createEmbedder(config: Config, metrics: Metrics, log: Log): Promise<Embedder | null> {
+  const { backend, baseUrl, apiKey, model, redisUrl, queue } = config.embeddings;
+  if (backend === 'off' || model === null) return null;
+  const { timeoutSeconds, queryPrefix, documentPrefix, dimensions } = config.embeddings;
+  const recipe = { model, queryPrefix, documentPrefix, dimensions };
+  const common = { ...recipe, timeoutSeconds, clock: systemClock, log, newId: randomUUID };
+  if (backend === 'http' && baseUrl !== null) {
+    const { createHttpEmbedder } = await import('./embedding/server.js');
+    return createHttpEmbedder({ ...common, baseUrl, apiKey });
+  }
+  if (backend === 'redis' && redisUrl !== null) {
+    const { createRedisEmbedder } = await import('./embedding/requester.js');
+    return createRedisEmbedder({ ...common, redisUrl, queue, metrics });
+  }
+  return null;
+}

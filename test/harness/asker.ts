@@ -1,0 +1,8 @@
+/** Whose words lead to a tool call, where a test makes the authorisation itself. */
+import type { Permission } from '../../src/core/access.js';
+import type { Asker } from '../../src/core/tool.js';
+
+export function askerWho(may: { own?: boolean; change?: Permission } = {}): Asker {
+  const { own = false, change = own ? 'yes' : 'no' } = may;
+  return { senders: async () => ['test_7'], isOwner: async () => own, mayChange: async () => change };
+}

@@ -1,0 +1,46 @@
+/** What a model server sends instead of an answer, over a socket. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { createPost } from '../../src/models/http.js';
+
+let close = () => {};
+afterEach(() => close());
+
+/** Posts to a server that answers so. */
+async function posted(answer: (response: ServerResponse) => void): Promise<unknown> {
+  const server = createServer((request, response) => {
+    request.resume();
+    answer(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  const { port } = server.address() as AddressInfo;
+  const post = createPost({ baseUrl: `http://127.0.0.1:${port}/v1`, apiKey: null }, () => 0);
+  return post({ text: '{}', slot: 'none', pictures: [] }, new AbortController().signal);
+}
+
+test('a refusal without end is not read to its end', async () => {
+  const piece = 'x'.repeat(65_536);
+  let written = 0;
+  const refused = posted((response) => {
+    response.writeHead(500);
+    const write = () => {
+      do written += piece.length;
+      while (!response.destroyed && response.write(piece));
+    };
+    response.on('drain', write);
+    write();
+  });
+  await expect(refused).rejects.toMatchObject({ details: { kind: 'answered', status: 500 } });
+  expect(written).toBeLessThan(32_000_000);
+});
+
+test('a refusal that repeats a long request is understood', async () => {
+  const body = JSON.stringify({ error: { message: 'no', code: 'bad', input: 'x'.repeat(2_000_000) } });
+  const refused = posted((response) => response.writeHead(400).end(body));
+  await expect(refused).rejects.toMatchObject({ details: { words: 'no', code: 'bad' } });
+});
