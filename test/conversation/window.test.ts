@@ -105,9 +105,11 @@ async function play(
   try {
     let replies: (Event & { kind: 'say' })['replies'] = 'plainly';
     let said = 0;
-    on.answer((request): Answer => {
+    on.answer(async (request): Promise<Answer> => {
       if (isFlush(request)) return 'done';
       if (isSummary(request)) return `summed up, ${request.messages.length}`;
+      // A window may be compacted while a turn runs, and then it is chance what a turn after this one finds.
+      await on.conversation.resting();
       if (request.messages.at(-1)?.role === 'tool') return 'noted';
       const me = askedOf(request);
       if (replies === 'not at all') return { fault: 'model_unreachable' };
@@ -117,10 +119,14 @@ async function play(
         calls: [{ name: 'write_memory', arguments: { scope: 'chat_daily', content: `${me} was here` } }],
       };
     });
-    const settled = async () => {
+    const resting = async () => {
       await on.settled();
       await on.conversation.resting();
+    };
+    const settled = async () => {
+      await resting();
       await clock.advance(60_000);
+      await resting();
     };
     const message = (text: string): InboundMessage => ({
       ...{ kind: 'message', chat: CHAT, threadId: null, platformMessageId: `p${++said}`, sender: MIRA, text },
