@@ -3,6 +3,10 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'sqlite',
-  schema: ['./src/store/sqlite/schema.ts', './src/store/sqlite/schema-work.ts'],
+  schema: [
+    './src/store/sqlite/schema.ts',
+    './src/store/sqlite/schema-work.ts',
+    './src/store/sqlite/schema-record.ts',
+  ],
   out: './migrations/sqlite',
 });

@@ -17,6 +17,7 @@ import {
   whole,
 } from './channels/kit/options.js';
 import { CHANNELS } from './channels/list.js';
+import { TOOL_GROUPS } from './core/tool.js';
 
 /** Without defaults: what is left out is looked for in the next section, and at last in `ACCESS`. */
 const access = {
@@ -31,6 +32,9 @@ const access = {
 const TEMPERATURE = 'a number from 0 to 2';
 const MONEY = 'an amount of money in the unit of the prices, 0 or more';
 const PRICE = 'a price per million tokens, 0 or more';
+const HOURS = 'two times of day like "22:00-08:00"';
+const QUIET_HOURS = /^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$/;
+const DURATION = 'a number of minutes, hours or days, like 30m, 6h or 1d';
 const DAYS = 'a whole number of 1 or more, or never';
 
 /** `access` where nobody says otherwise. */
@@ -182,7 +186,49 @@ export const configKeys = z.strictObject({
       holds: ({ base_url, model, voice }) => base_url !== null || (model === null && voice === null),
     },
   ),
-  tools: section({ reactions: choice('off', 'groups', 'everywhere').default('groups') }),
+  tools: section({
+    allow: toolGroups().default(['memory', 'search', 'clipboard', 'schedules', 'reactions', 'send']),
+    chats: z.record(z.string(), allowance(), expected('ids of chats, each with allow')).default({}),
+    channels: z.record(z.string(), allowance(), expected('names of channels, each with allow')).default({}),
+    reactions: choice('off', 'groups', 'everywhere').default('groups'),
+    shell: section({
+      sandbox: choice('bubblewrap', 'none').default('bubblewrap'),
+      network: truth().default(false),
+      env: z
+        .array(text('the name of an environment variable'), expected('names of environment variables'))
+        .default([]),
+      timeout_seconds: amount('a number of seconds above 0', 0.001).default(60),
+      memory_mb: whole(16).default(512),
+    }),
+    web: section({
+      timeout_seconds: amount('a number of seconds above 0', 0.001).default(20),
+      max_bytes: whole(1000).default(2_000_000),
+      allow_hosts: z.array(text('a host'), expected('a list of hosts')).default([]),
+    }),
+  }),
+  mcp: section({
+    servers: z
+      .record(z.string(), mcpServer(), expected('names of servers, each with command or url'))
+      .default({}),
+  }),
+  approvals: section({ minutes: amount('a number of minutes above 0', 0.001).default(30) }),
+  schedules: section({
+    missed: choice('once', 'skip').default('once'),
+    quiet_hours: z.string(expected(HOURS)).regex(QUIET_HOURS, expected(HOURS)).nullable().default(null),
+  }),
+  digests: section({
+    every: z
+      .string(expected(DURATION))
+      .regex(/^[1-9]\d*[mhd]$/, expected(DURATION))
+      .nullable()
+      .default(null),
+    chats: ids().default([]),
+  }),
+  redis: section({
+    url: address('an address that begins with redis:// or rediss://', /^rediss?$/)
+      .nullable()
+      .default(null),
+  }),
   media: section({ max_bytes: whole(0).default(20_000_000) }),
   conversation: section(
     {
@@ -289,7 +335,7 @@ export const configKeys = z.strictObject({
 });
 
 /** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
-export const laterKeys: readonly string[] = ['store', 'redis'];
+export const laterKeys: readonly string[] = ['store'];
 
 /** What keys of a section demand of each other. The first of `keys` is the one at fault. */
 interface Rule<Section> {
@@ -310,6 +356,37 @@ function section<Shape extends z.ZodRawShape>(shape: Shape, ...rules: Rule<z.out
     z.strictObject(shape, expected('keys and values')),
   );
   return schema.prefault({} as never);
+}
+
+function toolGroups() {
+  const what = `a list of groups of tools: ${TOOL_GROUPS.join(', ')}`;
+  return z.array(z.enum(TOOL_GROUPS, expected(what)), expected(what));
+}
+
+/** Which tools there are in one chat, or in one channel. */
+function allowance() {
+  return z.strictObject({ allow: toolGroups() }, expected('allow, with a list of groups of tools'));
+}
+
+/** A server of tools (Model Context Protocol): a process of ours, or an address. */
+function mcpServer() {
+  const names = (what: string) => z.array(text(what), expected('a list of names of tools'));
+  const common = {
+    tools: names('the name of a tool').optional(),
+    safe: names('the name of a tool').default([]),
+    timeout_seconds: amount('a number of seconds above 0', 0.001).default(60),
+  };
+  const process = z.strictObject({
+    command: text('a command'),
+    args: z.array(z.string(expected('a text')), expected('a list of arguments')).default([]),
+    env: z
+      .record(z.string(), z.string(expected('a text')), expected('variables and their values'))
+      .default({}),
+    cwd: text('a folder').optional(),
+    ...common,
+  });
+  const remote = z.strictObject({ url: webAddress(), headers: headers().default({}), ...common });
+  return z.union([process, remote], expected('either command, args, env and cwd, or url and headers'));
 }
 
 function ids() {

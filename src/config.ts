@@ -211,7 +211,17 @@ function resolveConfig(
             },
           }
         : null,
-    tools: keys.tools,
+    tools: {
+      ...keys.tools,
+      shell: camel(keys.tools.shell),
+      web: camel(keys.tools.web),
+    },
+    mcp: { servers: keys.mcp.servers },
+    approvals: keys.approvals,
+    schedules: camel(keys.schedules),
+    digests: keys.digests,
+    /** null: the journal goes to no stream. */
+    redisUrl: keys.redis.url,
     media: camel(keys.media),
     retention: camel(keys.retention),
     limits: camel(keys.limits),

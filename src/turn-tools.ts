@@ -1,11 +1,17 @@
-/** What a model may do in a turn: every tool there is, and which turns have which. */
+/** What a model may do in a turn: every tool there is, in groups, and which turns have which. */
 import type { Config } from './config.js';
 import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
-import type { Memory } from './core/memory.js';
-import type { AnyTool, ToolsFor, TurnKind } from './core/tool.js';
+import {
+  type AnyTool,
+  TOOL_GROUPS,
+  type ToolGroup,
+  type ToolSet,
+  type ToolsFor,
+  type TurnKind,
+} from './core/tool.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
@@ -24,50 +30,69 @@ interface Parts
   mediaFolder: string;
 }
 
+/** A group's tools as they are now: the same list as long as they are the same. */
+type Groups = Partial<Record<ToolGroup, () => readonly AnyTool[]>>;
+
 export function createToolsFor(parts: Parts): ToolsFor {
-  const { config, store, channels, personas, memory, archives, recall, deliver, settings, zone, clock } =
-    parts;
-  const { mediaFolder } = parts;
-  const reaction = react({
-    post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
-    emojiOn: (channel) => channels.get(channel)?.reactions,
-  });
-  const mayReact: MayReact = ({ channel, chatKind }) =>
-    channels.get(channel)?.react !== undefined &&
-    (config.tools.reactions === 'everywhere' ||
-      (config.tools.reactions === 'groups' && chatKind === 'group'));
-  const sending = sendMessage({
-    groupsDir: config.groupsDir,
-    mediaFolder,
-    archives,
-    post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
-  });
-  const { tier1By } = settings;
-  const tools = {
-    forFiles: memoryTools(memory, tier1By),
-    forDraft: (draft: Memory) => draftTools(draft, tier1By),
+  const { config, settings } = parts;
+  const forFiles = memoryTools(parts.memory, settings.tier1By);
+  const setOf = keptSets({ memory: () => forFiles, ...groupsOf(parts) });
+  const mayReact = reactionsIn(parts);
+  return (turn) => {
+    if (turn.draft) return toolSet(draftTools(turn.draft, settings.tier1By));
+    // What a persona saves before its window moves is the gateway's own affair, whatever it may do else.
+    if (turn.kind === 'flush') return setOf(['memory']);
+    const groups = allowedGroups(config.tools, turn);
+    return setOf(mayReact(turn) ? groups : groups.filter((group) => group !== 'reactions'));
   };
-  return toolsOf(tools, [searchMemory(recall, zone), sending], reaction, mayReact);
 }
 
-interface MemoryTools {
-  forFiles: AnyTool[];
-  forDraft(draft: Memory): AnyTool[];
+/** Every group but memory. */
+function groupsOf(parts: Parts): Groups {
+  const { config, store, channels, personas, archives, recall, deliver, settings, zone, clock } = parts;
+  const search = [searchMemory(recall, zone)];
+  const reactions = [
+    react({
+      post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
+      emojiOn: (channel) => channels.get(channel)?.reactions,
+    }),
+  ];
+  const send = [
+    sendMessage({
+      groupsDir: config.groupsDir,
+      mediaFolder: parts.mediaFolder,
+      archives,
+      post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
+    }),
+  ];
+  return { search: () => search, reactions: () => reactions, send: () => send };
 }
 
-type MayReact = (turn: Pick<TurnKind, 'channel' | 'chatKind'>) => boolean;
+/** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */
+export function allowedGroups(
+  { allow, chats, channels }: Pick<Config['tools'], 'allow' | 'chats' | 'channels'>,
+  { chatId, channel, allowed }: Pick<TurnKind, 'chatId' | 'channel' | 'allowed'>,
+): ToolGroup[] {
+  const configured = chats[chatId]?.allow ?? channels[channel]?.allow ?? allow;
+  return TOOL_GROUPS.filter((group) => configured.includes(group) && (allowed?.includes(group) ?? true));
+}
 
-/**
- * Selects a turn's tools: a memory flush gets the memory tools, every other turn all, but for reactions where there are
- * none; those of a draft write into it.
- */
-function toolsOf(memory: MemoryTools, others: AnyTool[], reaction: AnyTool, mayReact: MayReact): ToolsFor {
-  const forFlushes = toolSet(memory.forFiles);
-  const forAnswers = toolSet([...memory.forFiles, ...others]);
-  const withReactions = toolSet([...memory.forFiles, ...others, reaction]);
-  return ({ kind, draft, ...turn }) => {
-    if (draft) return toolSet(memory.forDraft(draft));
-    if (kind === 'flush') return forFlushes;
-    return mayReact(turn) ? withReactions : forAnswers;
+function reactionsIn({ channels, config: { tools } }: Parts) {
+  return ({ channel, chatKind }: TurnKind): boolean =>
+    channels.get(channel)?.react !== undefined &&
+    (tools.reactions === 'everywhere' || (tools.reactions === 'groups' && chatKind === 'group'));
+}
+
+/** Sets are kept, for describing tools takes time; a group whose list is another one makes a new set. */
+function keptSets(groups: Groups): (names: readonly ToolGroup[]) => ToolSet {
+  const kept = new Map<string, { lists: (readonly AnyTool[])[]; set: ToolSet }>();
+  return (names) => {
+    const key = names.join();
+    const lists = names.map((name) => groups[name]?.() ?? []);
+    const before = kept.get(key);
+    if (before?.lists.every((list, n) => list === lists[n])) return before.set;
+    const set = toolSet(lists.flat());
+    kept.set(key, { lists, set });
+    return set;
   };
 }

@@ -13,6 +13,8 @@ export interface Persona {
   voice: string | null;
   /** Other names it answers to. */
   aliases: string[];
+  /** The groups of tools it may use at most; null: as configured. */
+  tools: string[] | null;
   /** The library persona it inherits from, if the front matter says `from:`. */
   from: string | null;
   /** The character description, Markdown, with its macros; empty if there is none. */

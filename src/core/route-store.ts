@@ -12,10 +12,12 @@
  * `store_unavailable` when that takes too long, the disk is full, or the file is damaged.
  */
 import type { Offer } from './access.js';
+import type { NewQuestion } from './approval.js';
 import type { ChatRecord } from './chat-record.js';
 import type { Delivery, Greeting, NewDelivery, Post, ShownPart } from './delivery.js';
 import type { Exchange } from './exchange.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { JournalWrite } from './journal.js';
 import type { StoredAttachment } from './media.js';
 import type { PromptMemory } from './memory-history.js';
 import type { Address } from './message.js';
@@ -162,13 +164,19 @@ export interface RouteStore {
   window(ask: WindowAsk): Promise<Span & { view: ViewRecord }>;
 
   // ── 5 turn
-  /** Appends a step to the claimed running turn. */
-  addStep(claim: Claim, turnId: string, step: Step): Promise<boolean>;
+  /** Appends a step to the claimed running turn, and its entries to the journal. */
+  addStep(claim: Claim, turnId: string, step: Step, entries?: readonly JournalWrite[]): Promise<boolean>;
   /**
    * Suspends the turn: appends `step`, counts its messages as heard, and releases the room. A `resume` receipt or the
-   * time limit resumes it.
+   * time limit resumes it. With a question, also posts that; then a decision resumes it, too.
    */
-  suspend(claim: Claim, turnId: string, step: Step & { kind: 'waiting' }, now: number): Promise<boolean>;
+  suspend(
+    claim: Claim,
+    turnId: string,
+    step: Step & { kind: 'waiting' },
+    now: number,
+    more?: { entries?: readonly JournalWrite[]; question?: NewQuestion },
+  ): Promise<boolean>;
   /**
    * Records which parts of a running turn's reply are, or are about to be, shown before the reply is final; takes the
    * complete list each time. False when the turn is no longer running: then nothing more may be shown, but newly known

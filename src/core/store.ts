@@ -7,6 +7,7 @@ import type { AccessStore, AliasStore } from './access.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { JournalStore } from './journal.js';
 import type { MemoryHistoryStore } from './memory-history.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
@@ -94,6 +95,7 @@ export interface Store
     AccessStore,
     AliasStore,
     ChannelStore,
+    JournalStore,
     UsageStore,
     SettingStore,
     UpkeepStore {

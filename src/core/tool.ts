@@ -53,6 +53,8 @@ export interface ToolContext {
   cause: Cause;
   /** What this turn has seen of tiers, by `seenKey`. Reading or writing a tier updates it. */
   seen: Map<string, SeenTier>;
+  /** Whether words from outside stand in what the model has seen. Left out: they do not. */
+  isTainted?: boolean;
 }
 
 /** A message that a persona sends in addition to its answer, through a tool. */
@@ -93,6 +95,8 @@ export interface ToolResult {
   unsaved?: true;
   /** It may stand for an answer: what the transcript says of it if the turn then ends without words. */
   said?: string;
+  /** What the journal says of it, where that is not `content`: of a command that ran. */
+  results?: { stdout: string; stderr: string; code: number | null };
 }
 
 /** Suspends the turn until the result of this call arrives (a `resume` receipt), or until the time limit. */
@@ -102,6 +106,23 @@ export interface Wait {
   until: number | null;
 }
 
+/** By these groups an operator says which tools a chat, a channel and a persona have. */
+export const TOOL_GROUPS = [
+  'memory',
+  'search',
+  'clipboard',
+  'schedules',
+  'reactions',
+  'send',
+  'files',
+  'export',
+  'shell',
+  'web',
+  'mcp',
+] as const;
+
+export type ToolGroup = (typeof TOOL_GROUPS)[number];
+
 /** What the set of tools may depend on. */
 export interface TurnKind {
   kind: 'answer' | 'flush';
@@ -109,6 +130,8 @@ export interface TurnKind {
   personaId: PersonaId;
   /** The sender whom the turn answers; empty for a flush. */
   senderId: ChatId;
+  /** The groups of tools that the persona's front matter names; null: it names none. */
+  allowed: readonly string[] | null;
   channel: string;
   chatKind: 'direct' | 'group';
   /** The memory tools alone, on this draft. Left out: on the files. */
@@ -140,8 +163,20 @@ export interface Tool<Parameters> {
   risk: 'low' | 'medium' | 'high';
   /** Each call is seen by people at once, so a turn may make only a few (`limits.sends_per_turn`). */
   isSend?: true;
+  /** After this time its signal is aborted, and the model is told; default: two minutes. */
+  timeoutMs?: number;
+  /** Its results are words from outside, whoever asked for them: they taint the turn. */
+  isFromOutside?: true;
+  /**
+   * Whether this call reaches beyond the chat, so that in a tainted turn a person is asked first: a host for
+   * `web_fetch`, a chat for `send_message`. A sentence for whoever decides; null: it does not.
+   */
+  reachesOut?(parameters: Parameters, context: ToolContext): Promise<Reach | null> | Reach | null;
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult | Wait>;
 }
+
+/** Where a call reaches: to another chat, or to a host (which asks no one if a person named it in the conversation). */
+export type Reach = { kind: 'chat'; chatId: ChatId } | { kind: 'host'; host: string };
 
 export interface JsonSchema {
   type: 'object';

@@ -38,6 +38,8 @@ export interface StoredMessage {
   album?: string;
   /** Waits although a turn has taken others of its album before; left out otherwise. */
   late?: true;
+  /** Words from outside (a forward, a file, a stranger), or an answer to such words; left out otherwise. */
+  tainted?: true;
 }
 
 export interface StoredReply {
@@ -89,4 +91,6 @@ export type Step =
   /** `said` as in `ToolResult`. */
   | { kind: 'result'; callId: string; content: string; failed: boolean; said?: string }
   /** The call waits for an outside result under this key, until this time at the latest (null: no limit). */
-  | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null };
+  | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null }
+  /** A person allowed the call that waited for it, with exactly these arguments: it is to run. */
+  | { kind: 'approved'; callId: string; arguments: string; by: ChatId };

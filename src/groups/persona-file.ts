@@ -16,6 +16,7 @@ export interface PersonaFile {
   avatar: string | null;
   voice: string | null;
   aliases: string[] | null;
+  tools: string[] | null;
   from: string | null;
   character: string;
   greeting: string | null;
@@ -30,6 +31,7 @@ export const NO_FILE: PersonaFile = {
   avatar: null,
   voice: null,
   aliases: null,
+  tools: null,
   from: null,
   character: '',
   greeting: null,
@@ -52,7 +54,8 @@ export function readPersonaFile(file: string): PersonaFile {
     temperature: temperature(),
     avatar: text('avatar'),
     voice: text('voice'),
-    aliases: aliases(),
+    aliases: names('aliases'),
+    tools: names('tools'),
     from: text('from'),
     character: parts.body.trim(),
     greeting: greeting(),
@@ -87,11 +90,11 @@ export function readPersonaFile(file: string): PersonaFile {
     return fault('"temperature" should be a number from 0 to 2');
   }
 
-  function aliases(): string[] | null {
-    const found = value('aliases');
+  function names(key: string): string[] | null {
+    const found = value(key);
     if (found === null) return null;
     const list = isSeq(found) ? found.items.map((item) => (isScalar(item) ? item.value : item)) : [found];
-    if (!list.every(isText)) return fault('"aliases" should be a list of names');
+    if (!list.every(isText)) return fault(`"${key}" should be a list of names`);
     return list.map(oneLine).filter((name) => name !== '');
   }
 }
@@ -140,6 +143,7 @@ export function inherit(id: string, from: string | null, own: PersonaFile, libra
     avatar: own.avatar ?? library.avatar,
     voice: own.voice ?? library.voice,
     aliases: own.aliases ?? library.aliases ?? [],
+    tools: own.tools ?? library.tools,
     from,
     character: own.character || library.character,
     greeting: own.greeting ?? library.greeting,

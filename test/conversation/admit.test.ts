@@ -8,6 +8,7 @@ const persona = (id: string, name = id, aliases: string[] = []): Persona => ({
     id,
     name,
     aliases,
+    tools: null,
     model: null,
     temperature: null,
     avatar: null,

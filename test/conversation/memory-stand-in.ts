@@ -203,6 +203,7 @@ export function standIn(): StandIn {
       temperature: null,
       avatar: null,
       aliases: [],
+      tools: null,
       from: null,
       character: '',
       greeting: null,

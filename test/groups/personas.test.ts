@@ -31,6 +31,7 @@ describe('default', () => {
       avatar: null,
       voice: null,
       aliases: [],
+      tools: null,
       from: null,
       character: '',
       greeting: null,
@@ -265,6 +266,7 @@ describe('reading', () => {
     expect(await personas.get(CHAT, 'luna')).toEqual({
       id: 'luna',
       name: 'Luna',
+      tools: null,
       model: 'big',
       temperature: 0,
       avatar: null,
@@ -326,6 +328,7 @@ describe('reading', () => {
       temperature: null,
       model: null,
       aliases: [],
+      tools: null,
       character: 'Kind.',
     });
     expect(all[2]).toMatchObject({ name: 'c', character: 'Kind.' });

@@ -45,6 +45,7 @@ import { createToolsFor } from '../../src/turn-tools.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
+import { TOOLS_CONFIG } from './tools-config.js';
 
 export interface SentPart {
   to: Recipient;
@@ -303,7 +304,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     worker &&
     createToolsFor({
       ...{ store, channels, personas, memory, archives, recall, deliver, settings, zone, clock },
-      config: { groupsDir, tools: { reactions: 'off' } },
+      config: { groupsDir, tools: TOOLS_CONFIG },
       mediaFolder: join(folder, 'data/media'),
     });
   const conversation = createConversation({

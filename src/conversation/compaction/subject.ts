@@ -75,6 +75,7 @@ export function answerTools({ toolsFor }: Pick<Services, 'toolsFor'>, subject: S
   return toolsFor({ kind: 'answer', ...turnOf(subject) });
 }
 
-function turnOf({ chat, personaId }: Subject) {
-  return { chatId: chat.id, personaId, senderId: '', channel: chat.channel, chatKind: chat.kind };
+function turnOf({ chat, personaId, personas }: Subject) {
+  const allowed = personas.find(({ id }) => id === personaId)?.tools ?? null;
+  return { chatId: chat.id, personaId, senderId: '', allowed, channel: chat.channel, chatKind: chat.kind };
 }

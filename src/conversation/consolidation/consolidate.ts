@@ -65,8 +65,9 @@ export async function prepare(
   const { tier1By } = services.settings;
   // At night nobody asks for anything: what changes on the word of some stays as it is.
   const mayChangeTier1 = tier1By === 'anyone' || (tier1By === 'administrators' && chat.kind === 'direct');
-  const turn = { kind: 'flush', chatId: chat.id, personaId, senderId: '', channel: chat.channel } as const;
-  const tools = services.toolsFor({ ...turn, chatKind: chat.kind, draft: draft.memory });
+  const turn = { kind: 'flush', chatId: chat.id, personaId, senderId: '', allowed: null } as const;
+  const place = { channel: chat.channel, chatKind: chat.kind };
+  const tools = services.toolsFor({ ...turn, ...place, draft: draft.memory });
   const messages = consolidationRequest({
     name: personaName(personas, personaId),
     today: zone.date(clock.now()),

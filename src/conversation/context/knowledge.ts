@@ -108,6 +108,7 @@ function nameless(id: PersonaId): Persona {
     avatar: null,
     voice: null,
     aliases: [],
+    tools: null,
     from: null,
     character: '',
     greeting: null,

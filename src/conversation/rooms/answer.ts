@@ -59,6 +59,7 @@ async function answerFrom(
     chatId: chat.id,
     personaId,
     senderId,
+    allowed: personas.find(({ id }) => id === personaId)?.tools ?? null,
     channel: chat.channel,
     chatKind: chat.kind,
   });

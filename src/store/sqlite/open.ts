@@ -15,6 +15,7 @@ import { type Connection, connect } from './connection.js';
 import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
 import { greetOf } from './greetings.js';
+import { journalOf, journalStore } from './journal.js';
 import { migrate } from './migrate.js';
 import { offersOf } from './offers.js';
 import { deliverOf, outboxStore } from './outbox.js';
@@ -94,6 +95,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const dayOf = dayIn(zone);
   const addUsage = usageAdderOf(connection, dayOf);
   const speak = speakOf(connection);
+  const journal = journalOf(connection);
   const greet = greetOf(connection, chats, speak);
   const endings = endingsOf(connection, chats, shown, views);
   const closeRoom = closeRoomOf(connection, chats, endings);
@@ -101,7 +103,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...receiveStore(connection, chats, questions, offers, suspended, closeRoom),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
-    ...turnStore(connection, deliver, views, addUsage, suspended, speak),
+    ...turnStore(connection, deliver, views, addUsage, suspended, speak, journal),
     ...shownStore(connection),
     ...outboxStore(connection, chats, deliver, greet),
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
@@ -109,6 +111,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
 
     ...accessStore(connection, chats, deliver, questions, offers),
     ...chatStore(connection, chats),
+    ...journalStore(connection, journal),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),
     ...viewStore(connection, views, addUsage),

@@ -127,6 +127,8 @@ export const message = sqliteTable(
     forwardedFrom: text('forwarded_from'),
     /** The same for all items of an album; null if it is none. */
     album: text('album'),
+    /** Words from outside: a forward, a file, a stranger, or an answer to such words. */
+    tainted: flag('tainted').notNull().default(false),
   },
   (t) => [
     uniqueIndex('message_twin')
@@ -175,6 +177,8 @@ export const view = sqliteTable(
     /** Tokens of its last request: as counted by the server, and as we estimated them. */
     counted: integer('counted'),
     estimated: integer('estimated'),
+    /** Whether the summary was made from words from outside, too. */
+    tainted: flag('tainted').notNull().default(false),
   },
   (t) => [primaryKey({ columns: [t.roomId, t.personaId] })],
 );

@@ -9,6 +9,7 @@ import type { AddUsage } from './amounts.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import { bound, columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
+import type { Journal } from './journal.js';
 import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
@@ -40,6 +41,7 @@ export function turnStore(
   addUsage: AddUsage,
   suspended: Suspended,
   speak: Speak,
+  journal: Journal,
 ): TurnVerbs {
   const { raw, write } = connection;
   // Everything that `finish` needs, in one query.
@@ -51,8 +53,8 @@ export function turnStore(
       join chat on chat.id = room.chat_id left join shown on shown.turn_id = turn.id
       left join given on given.room_id = room.id and given.persona_id = turn.persona_id
     where ${IS_HELD}`);
-  const runs = raw.prepare<[object], { usedTools: number }>(`
-    select used_tools as usedTools from room join turn on turn.room_id = room.id
+  const runs = raw.prepare<[object], { usedTools: number; owner: string | null }>(`
+    select used_tools as usedTools, room.lease_owner as owner from room join turn on turn.room_id = room.id
     where turn.id = @turnId and turn.state = 'running' and ${IS_HELD}`);
   const release = raw.prepare<[RoomId]>('update room set lease_owner = null where id = ?');
   const addStep = raw.prepare<[object]>(ADD_STEP);
@@ -82,19 +84,22 @@ export function turnStore(
   }
 
   return {
-    addStep: ({ room, fence }, turnId, step) =>
+    addStep: ({ room, fence }, turnId, step, entries = []) =>
       write(() => {
         const row = runs.get({ room, fence, turnId });
         if (!row) return false;
         addStep.run({ turnId, body: JSON.stringify(step) });
         if (usesTools(step) && row.usedTools === 0) usedTools.run(turnId);
+        journal.write(entries, row.owner);
         return true;
       }),
 
-    suspend: ({ room, fence }, turnId, step) =>
+    suspend: ({ room, fence }, turnId, step, _now, { entries = [] } = {}) =>
       write(() => {
-        if (!runs.get({ room, fence, turnId })) return false;
+        const row = runs.get({ room, fence, turnId });
+        if (!row) return false;
         addStep.run({ turnId, body: JSON.stringify(step) });
+        journal.write(entries, row.owner);
         suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
         suspended.resumeWithEarly(step.waitsFor);
         release.run(room);
