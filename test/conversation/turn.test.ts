@@ -65,6 +65,7 @@ async function turn(
     audit,
     zone: { name: 'UTC' },
     clock: systemClock,
+    newCallCode: () => 'ABC234',
     log: quietLog,
     metrics: quietMetrics,
   };
@@ -82,6 +83,9 @@ async function turn(
       asker: askerWho(),
     },
     cause: { kind: 'turn', personaId: 'default', turnId: 'turn-1' },
+    record: { room: 'c_1/7', turnId: 'turn-1', parentEventId: 'evt-7' },
+    trust: { isTainted: false, isNamed: () => false },
+    approvalMs: null,
     steps,
     save: async (step) => {
       saved.push(step);

@@ -1,11 +1,13 @@
 /** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it is suspended or ends, and how it resumes. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { callEntryId } from '../../core/journal.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
 import type { Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import type { AddUsage } from './amounts.js';
+import type { AskedCalls } from './approvals.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
 import { bound, columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
@@ -42,6 +44,7 @@ export function turnStore(
   suspended: Suspended,
   speak: Speak,
   journal: Journal,
+  asked: AskedCalls,
 ): TurnVerbs {
   const { raw, write } = connection;
   // Everything that `finish` needs, in one query.
@@ -94,14 +97,15 @@ export function turnStore(
         return true;
       }),
 
-    suspend: ({ room, fence }, turnId, step, _now, { entries = [] } = {}) =>
+    suspend: ({ room, fence }, turnId, step, now, { entries = [], question } = {}) =>
       write(() => {
         const row = runs.get({ room, fence, turnId });
         if (!row) return false;
         addStep.run({ turnId, body: JSON.stringify(step) });
         journal.write(entries, row.owner);
         suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
-        suspended.resumeWithEarly(step.waitsFor);
+        if (question) asked.ask(question);
+        suspended.resumeWithEarly(step.waitsFor, now);
         release.run(room);
         return true;
       }),
@@ -114,11 +118,13 @@ export function turnStore(
         if (!row) return 'lost';
         const { personaId, chatId, channel, address, kind } = row;
         end.run({ turnId, outcome, now });
+        // Only a turn that was given up leaves a call behind whose outcome it has not stored.
+        if (outcome !== 'answered') journal.interrupt(turnId, GIVEN_UP, now);
         if (reply === null) {
           leave.run({ room, exchange: asJson(finish.exchange) });
         } else {
-          const { addressed, hearers, wordless = false } = finish;
-          const said = { room, personaId, text: reply, wordless, turnId, addressed, hearers, now };
+          const { addressed, hearers, wordless = false, tainted = false } = finish;
+          const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
           const id = speak(row, said);
           const { exchange } = finish;
           const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
@@ -154,6 +160,8 @@ export function turnStore(
   };
 }
 
+const GIVEN_UP = 'The turn was given up before its outcome was known.';
+
 function usesTools(step: Step): boolean {
   return step.kind !== 'answer' || step.calls.length > 0;
 }
@@ -165,7 +173,7 @@ function asJson(value: object | null): string | null {
 export type Suspended = ReturnType<typeof suspendedOf>;
 
 /** To be called within a transaction. */
-export function suspendedOf({ raw }: Connection) {
+export function suspendedOf({ raw }: Connection, journal: Journal) {
   const find = raw.prepare<[string], { id: string; room: RoomId }>(`
     select id, room_id as room from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
   const lastStep = raw
@@ -181,32 +189,42 @@ export function suspendedOf({ raw }: Connection) {
     'delete from early_result where waits_for = ? returning content, failed',
   );
 
-  function goOn(waitsFor: string, content: string, failed: boolean): RoomId | null {
+  function goOn(waitsFor: string, next: (callId: string) => Step, now: number): RoomId | null {
     const turn = find.get(waitsFor);
     const last = turn && lastStep.get(turn.id);
     if (!turn || last === undefined) return null;
-    const step: Step = JSON.parse(last);
-    if (step.kind !== 'waiting') return null;
-    const result: Step = { kind: 'result', callId: step.callId, content, failed };
-    addStep.run({ turnId: turn.id, body: JSON.stringify(result) });
+    const waiting: Step = JSON.parse(last);
+    if (waiting.kind !== 'waiting') return null;
+    const step = next(waiting.callId);
+    addStep.run({ turnId: turn.id, body: JSON.stringify(step) });
+    if (step.kind === 'result') {
+      const id = callEntryId(turn.id, step.callId);
+      const results = step.failed ? { error: step.content } : { output: step.content };
+      journal.write([{ kind: 'outcome', id, status: 'completed', results, at: now }], null);
+    }
     makeReady.run(turn.id);
     // While it was suspended, copies may have rendered its messages for good, as unanswered.
     revise.run(turn.room);
     return turn.room;
   }
 
+  const resultOf = (content: string, failed: boolean) => (callId: string) =>
+    ({ kind: 'result', callId, content, failed }) as const;
+
   return {
+    /** What the turn waits for has come to this step. Returns its room; null if no turn waits for it. */
+    goOn,
     /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
     resume(result: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null {
       const { waitsFor, content, failed, isTimeout } = result;
-      const room = goOn(waitsFor, content, failed);
+      const room = goOn(waitsFor, resultOf(content, failed), now);
       if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
       return room;
     },
     /** A turn was just suspended: its result may have come before. */
-    resumeWithEarly(waitsFor: string): void {
+    resumeWithEarly(waitsFor: string, now: number): void {
       const early = takeEarly.get(waitsFor);
-      if (early) goOn(waitsFor, early.content, early.failed === 1);
+      if (early) goOn(waitsFor, resultOf(early.content, early.failed === 1), now);
     },
   };
 }
