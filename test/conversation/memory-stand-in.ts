@@ -280,7 +280,6 @@ export function standIn(): StandIn {
       more: false,
       view: await store.view(room, personaId),
     }),
-    askedCalls: async () => [],
     census: async () => ({ waiting: 0, running: 0, undelivered: 0, parked: 0 }),
   };
 

@@ -151,7 +151,8 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
   const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
   const id = perspective.namesIds && isOfPerson(message) ? { id: String(message.id) } : {};
   const edited = message.edited ? { changes: 'an earlier message' } : {};
-  const trust = message.tainted ? UNTRUSTED : {};
+  // Of a forward the element inside says so.
+  const trust = message.tainted && message.forwardedFrom === undefined ? UNTRUSTED : {};
   const attributes = { sender, at, ...id, ...edited, ...trust };
   return `${quoted}${elementAround('user_message', attributes, insideOf(message))}`;
 }
@@ -171,7 +172,8 @@ export function userLineWithin(
 
 function insideOf({ text, forwardedFrom }: StoredMessage): string {
   if (forwardedFrom === undefined) return escaped(text);
-  return element('forwarded', forwardedFrom === '' ? {} : { from: forwardedFrom }, text);
+  const from: Record<string, string> = forwardedFrom === '' ? {} : { from: forwardedFrom };
+  return element('forwarded', { ...from, ...UNTRUSTED }, text);
 }
 
 const QUOTE_CHARS = 500;

@@ -7,7 +7,7 @@ import type { ToolCall } from '../../core/model.js';
 import type { AnyTool, ToolContext, ToolResult, Wait } from '../../core/tool.js';
 import type { TurnAsk, TurnServices } from './ask.js';
 import { UNREADABLE } from './bounds.js';
-import { withinTime } from './deadline.js';
+import { type Timed, withinTime } from './deadline.js';
 import { isTainted, whyToAsk } from './taint.js';
 import { checkArguments, execute } from './tools.js';
 
@@ -80,25 +80,15 @@ export async function resultOf(
 ): Promise<CallResult | Wait | null> {
   const { clock, log, audit, metrics } = services;
   const ms = tool.timeoutMs ?? DEFAULT_MS;
-  const seconds = Math.ceil(ms / 1000);
-  let result: CallResult | Wait;
-  try {
-    const timed = await withinTime({ clock, ms, signal }, (within) =>
-      execute(audit, tool, given, contextOf(services, ask, call, within)),
-    );
-    if (timed.result === null && !timed.isLate) return null;
-    result = timed.result ?? { content: givenUp(tool, seconds), failed: true, unknown: true };
-    if (timed.result === null)
-      log.warn({ tool: tool.name, turn: ask.turnId }, 'a tool call did not end in time');
-  } catch (error) {
-    if (signal.aborted) return null;
-    log.error({ err: error, tool: tool.name, turn: ask.turnId }, 'a tool failed');
-    const reason = error instanceof Fault ? describe(error) : 'an unexpected fault in the gateway';
-    result = {
-      content: `${tool.name} failed: ${reason}. Nothing is known to have been changed.`,
-      failed: true,
-    };
-  }
+  const timed = await withinTime({ clock, ms, signal }, (within) =>
+    execute(audit, tool, given, contextOf(services, ask, call, within)),
+  );
+  if (timed.kind !== 'done' && signal.aborted) return null;
+  const result = timed.kind === 'done' ? timed.result : failureOf(tool, Math.ceil(ms / 1000), timed);
+  if (timed.kind === 'left')
+    log.warn({ tool: tool.name, turn: ask.turnId }, 'a tool call did not end in time');
+  if (timed.kind === 'failed')
+    log.error({ err: timed.error, tool: tool.name, turn: ask.turnId }, 'a tool failed');
   if ('waitsFor' in result) return result;
   const failed = String(result.failed);
   metrics.count('tool_calls_total', { tool: tool.name, failed });
@@ -138,6 +128,19 @@ function parseArguments(call: ToolCall): Record<string, unknown> | null {
   }
 }
 
-function givenUp({ name }: AnyTool, seconds: number): string {
-  return `${name} did not end within ${seconds} seconds and was given up: its outcome is unknown, so check before you repeat it.`;
+function failureOf(
+  { name }: AnyTool,
+  seconds: number,
+  timed: Exclude<Timed<unknown>, { kind: 'done' }>,
+): CallResult {
+  if (timed.kind === 'left') {
+    const content = `${name} did not end within ${seconds} seconds and was given up: its outcome is unknown, so check before you repeat it.`;
+    return { content, failed: true, unknown: true };
+  }
+  if (timed.isLate) {
+    const content = `${name} was ended after ${seconds} seconds: what it had done until then is unknown, so check before you repeat it.`;
+    return { content, failed: true, unknown: true };
+  }
+  const reason = timed.error instanceof Fault ? describe(timed.error) : 'an unexpected fault in the gateway';
+  return { content: `${name} failed: ${reason}. Nothing is known to have been changed.`, failed: true };
 }

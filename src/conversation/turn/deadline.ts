@@ -7,14 +7,13 @@ import type { Clock } from '../../core/clock.js';
 /** The time in which whatever was aborted should have ended. */
 const GRACE_MS = 5_000;
 
-export interface Timed<T> {
-  /** null: it did not end even though it was aborted. */
-  result: T | null;
-  /** Its time had run out. */
-  isLate: boolean;
-}
+/** `isLate`: its time had run out. */
+export type Timed<T> =
+  | { kind: 'done'; result: T }
+  | { kind: 'failed'; error: unknown; isLate: boolean }
+  /** It did not end even though it was aborted. */
+  | { kind: 'left'; isLate: boolean };
 
-/** Rejects as the work does, if that ends in time to be heard. */
 export async function withinTime<T>(
   { clock, ms, signal }: { clock: Pick<Clock, 'after'>; ms: number; signal: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
@@ -28,19 +27,20 @@ export async function withinTime<T>(
   const abort = () => own.abort(signal.reason);
   if (signal.aborted) abort();
   else signal.addEventListener('abort', abort, { once: true });
-  const given = new Promise<null>((resolve) => {
+  const left = new Promise<Timed<T>>((resolve) => {
     const wait = () => {
       cancel();
-      cancel = clock.after(GRACE_MS, () => resolve(null));
+      cancel = clock.after(GRACE_MS, () => resolve({ kind: 'left', isLate }));
     };
     if (own.signal.aborted) wait();
     else own.signal.addEventListener('abort', wait, { once: true });
   });
   try {
-    const done = work(own.signal);
-    // Whoever is left to themselves may fail later, which nobody hears.
-    done.catch(() => {});
-    return { result: await Promise.race([done, given]), isLate };
+    const ended = work(own.signal).then(
+      (result): Timed<T> => ({ kind: 'done', result }),
+      (error: unknown): Timed<T> => ({ kind: 'failed', error, isLate }),
+    );
+    return await Promise.race([ended, left]);
   } finally {
     cancel();
     signal.removeEventListener('abort', abort);
