@@ -82,8 +82,8 @@ async function begin(
 ): Promise<Ready | (Ready & { why: string }) | (CallsEnd & { kind: 'suspended' }) | 'settled' | 'dropped'> {
   const { steps, bounds } = ask;
   const now = services.clock.now();
-  const settle = async (result: CallResult, entries = outcomesOf(ask, asked, result, now)) =>
-    (await keep(ask, stepOf(asked, result), { entries })) ? 'settled' : 'dropped';
+  const settle = async (result: CallResult, outcome = outcomesOf(ask, asked, result, now)) =>
+    (await keep(ask, stepOf(asked, result), { entries: outcome })) ? 'settled' : 'dropped';
 
   const approved = steps.find((step) => step.kind === 'approved' && step.callId === asked.id);
   if (isCutOff(steps, asked.id)) {

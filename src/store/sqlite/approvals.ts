@@ -16,7 +16,7 @@ import type { Connection } from './connection.js';
 import type { Offers } from './offers.js';
 import type { Deliver } from './outbox.js';
 import type { askedCall } from './schema-record.js';
-import type { Suspended } from './turns.js';
+import type { Suspended } from './suspended.js';
 
 const CALL = 'id waitsFor roomId chatId personaId turnId callId tool arguments why askedAt until';
 type CallRow = Pick<

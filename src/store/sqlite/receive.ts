@@ -18,7 +18,7 @@ import { turnOf } from './outbox.js';
 import type { Questions } from './questions.js';
 import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
-import type { Suspended } from './turns.js';
+import type { Suspended } from './suspended.js';
 import { beganBefore } from './views.js';
 
 type Batch = Parameters<RouteStore['receive']>[0];

@@ -1,23 +1,22 @@
 /** Steps 5 and 6 of the route: the turn that runs in a claimed room, until it is suspended or ends, and how it resumes. */
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
-import { callEntryId } from '../../core/journal.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
-import type { Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import type { AddUsage } from './amounts.js';
 import type { AskedCalls } from './approvals.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
-import { bound, columns, excluded, insertInto } from './columns.js';
+import { columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
 import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
 import type { Speak } from './speak.js';
+import { ADD_STEP, type Suspended } from './suspended.js';
 import { GIVEN } from './versions.js';
-import { REVISE_ROOM, type Views } from './views.js';
+import type { Views } from './views.js';
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 
@@ -31,10 +30,6 @@ interface RunningRow extends ChatRow, Given {
   shown: string | null;
   shownCrashes: number | null;
 }
-
-const ADD_STEP = `
-  insert into step (turn_id, n, body)
-  values (@turnId, (select coalesce(max(n), 0) + 1 from step where turn_id = @turnId), @body)`;
 
 export function turnStore(
   connection: Connection,
@@ -168,63 +163,4 @@ function usesTools(step: Step): boolean {
 
 function asJson(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
-}
-
-export type Suspended = ReturnType<typeof suspendedOf>;
-
-/** To be called within a transaction. */
-export function suspendedOf({ raw }: Connection, journal: Journal) {
-  const find = raw.prepare<[string], { id: string; room: RoomId }>(`
-    select id, room_id as room from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
-  const lastStep = raw
-    .prepare<[string], string>('select body from step where turn_id = ? order by n desc limit 1')
-    .pluck();
-  const addStep = raw.prepare<[object]>(ADD_STEP);
-  const makeReady = raw.prepare<[string]>(`
-    update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`);
-  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
-  const keepEarly = raw.prepare<[object]>(`
-    ${insertInto('early_result', 'waitsFor content failed at')} on conflict do nothing`);
-  const takeEarly = raw.prepare<[string], { content: string; failed: number }>(
-    'delete from early_result where waits_for = ? returning content, failed',
-  );
-
-  function goOn(waitsFor: string, next: (callId: string) => Step, now: number): RoomId | null {
-    const turn = find.get(waitsFor);
-    const last = turn && lastStep.get(turn.id);
-    if (!turn || last === undefined) return null;
-    const waiting: Step = JSON.parse(last);
-    if (waiting.kind !== 'waiting') return null;
-    const step = next(waiting.callId);
-    addStep.run({ turnId: turn.id, body: JSON.stringify(step) });
-    if (step.kind === 'result') {
-      const id = callEntryId(turn.id, step.callId);
-      const results = step.failed ? { error: step.content } : { output: step.content };
-      journal.write([{ kind: 'outcome', id, status: 'completed', results, at: now }], null);
-    }
-    makeReady.run(turn.id);
-    // While it was suspended, copies may have rendered its messages for good, as unanswered.
-    revise.run(turn.room);
-    return turn.room;
-  }
-
-  const resultOf = (content: string, failed: boolean) => (callId: string) =>
-    ({ kind: 'result', callId, content, failed }) as const;
-
-  return {
-    /** What the turn waits for has come to this step. Returns its room; null if no turn waits for it. */
-    goOn,
-    /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
-    resume(result: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null {
-      const { waitsFor, content, failed, isTimeout } = result;
-      const room = goOn(waitsFor, resultOf(content, failed), now);
-      if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
-      return room;
-    },
-    /** A turn was just suspended: its result may have come before. */
-    resumeWithEarly(waitsFor: string, now: number): void {
-      const early = takeEarly.get(waitsFor);
-      if (early) goOn(waitsFor, resultOf(early.content, early.failed === 1), now);
-    },
-  };
 }
