@@ -189,6 +189,30 @@ describe('a call that is cut off', () => {
     ]);
   });
 
+  it('is told once, though the process ends again before the model was', async () => {
+    let begun = 0;
+    let holds = false;
+    const act = tool('act', () => new Promise<never>(() => void begun++));
+    const around = (store: Store): Store => ({
+      ...store,
+      addStep: (claim, turnId, step, written) =>
+        holds && step.kind === 'result'
+          ? new Promise<never>(() => {})
+          : store.addStep(claim, turnId, step, written),
+    });
+    await open([{ name: 'act', arguments: {} }], { around, tools: [act] });
+    await on.say('go');
+    await expect.poll(() => begun).toBe(1);
+    holds = true;
+    on = await on.die();
+    await expect.poll(() => on.texts()).toEqual([expect.stringMatching(/^I was cut off while `act` ran/)]);
+    holds = false;
+    on = await on.die();
+    on.answer(() => 'done');
+    await on.settled();
+    expect(on.texts()).toEqual(['done']);
+  });
+
   it('between action and outcome has run once', async () => {
     let ran = 0;
     let isDead = false;

@@ -5,6 +5,7 @@ import type { InboundMessage } from '../../src/core/message.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { AnyTool } from '../../src/core/tool.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { NO_MEDIA } from '../harness/no-media.js';
 
 let on: Workbench;
 afterEach(() => on.close());
@@ -207,6 +208,35 @@ describe('what marks a turn', () => {
   ])('%s', async (_what, expected, more, before) => {
     const call = more.chat?.kind === 'group' ? GROUP_CALL : 'send test_1';
     expect(await state(call, more, before)).toBe(expected);
+  });
+
+  it.each([
+    ['a document that was read', true, 'document', 'the words of the file'],
+    ['a voice note, which is the sender’s own', false, 'voice', 'my words'],
+    ['a document of which nothing could be read', false, 'document', undefined],
+  ] as const)('by files: %s', async (_what, expected, kind, read) => {
+    const file = { kind, source: 's', name: 'a', mimeType: null, bytes: 1, seconds: null };
+    const outcome = {
+      kind: 'kept',
+      file: 'f',
+      mimeType: 'x/y',
+      ...(read === undefined ? {} : { read }),
+    } as const;
+    await open({
+      media: {
+        ...NO_MEDIA,
+        take: async ({ words, attachments }) => ({
+          text: [words, read].join('\n'),
+          attachments: attachments.map((each) => ({ ...each, outcome })),
+          notice: null,
+        }),
+      },
+    });
+    await say('see this', { attachments: [file] });
+    expect(JSON.stringify(on.asked.at(-1)?.messages.at(-1))).toContain(read ?? 'see this');
+    expect(JSON.stringify(on.asked.at(-1)?.messages.at(-1)).includes('untrusted')).toBe(expected);
+    await say('send test_1');
+    expect(tainted).toEqual([expected]);
   });
 
   it('a persona’s answer to such words does, when those have left the window; a reset ends it', async () => {

@@ -188,6 +188,29 @@ describe('a call that waits', () => {
   });
 });
 
+describe('a call that a person has allowed', () => {
+  it('runs with the arguments that were allowed, whatever stands in the answer', async () => {
+    const calls = [{ id: 'a', name: 'append', arguments: '{"line":"asked"}' }];
+    const { lines: written, saved } = await turn(
+      [{ text: 'done' }],
+      [
+        { kind: 'answer', text: '', calls },
+        { kind: 'waiting', callId: 'a', waitsFor: 'approval:X:y', until: null },
+        { kind: 'approved', callId: 'a', arguments: '{"line":"allowed"}', by: 'c_9' },
+      ],
+    );
+    expect(written).toEqual(['allowed']);
+    expect(saved.map(({ kind }) => kind)).toEqual(['call', 'result']);
+  });
+
+  it('is refused where nobody can be asked', async () => {
+    const risky: AnyTool = { ...append, risk: 'high' };
+    const { lines: written, results } = await turn([{ calls: [{}] }, { text: 'x' }], [], { tools: [risky] });
+    expect(written).toEqual([]);
+    expect(results[0]).toMatch(/^Not run: a person would have to allow this, and nobody can be asked here/);
+  });
+});
+
 describe('what a tool is told and checked with', () => {
   it('in which room, turn and call it runs', async () => {
     const seen: Pick<ToolContext, 'room' | 'turnId' | 'callId'>[] = [];
