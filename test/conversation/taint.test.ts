@@ -251,7 +251,7 @@ describe('what marks a turn', () => {
     expect(view.tainted).toBe(true);
     await say('send test_1');
     expect(tainted.at(-1)).toBe(true);
-    expect(JSON.stringify(on.asked.at(-1)?.messages)).toContain('<summary untrusted=');
+    expect(JSON.stringify(on.asked)).toContain('<summary untrusted=');
     await say('/reset');
     await say('send test_1');
     expect(tainted.at(-1)).toBe(false);
