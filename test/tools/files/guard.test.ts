@@ -5,7 +5,6 @@ import {
   mkdir,
   readFile as read,
   readdir,
-  rename,
   rm,
   stat,
   symlink,
