@@ -58,7 +58,8 @@ export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]
     ...['--proc', '/proc', '--dev', '/dev', '--size', String(SHARED_MEMORY_BYTES), '--tmpfs', '/dev/shm'],
     ...['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', '/tmp', '--symlink', '../tmp', '/var/tmp'],
     ...['--bind', places.work, HOME_INSIDE, '--ro-bind', places.media, `${HOME_INSIDE}/${MEDIA}`],
-    ...['--remount-ro', '/dev', '--remount-ro', '/'],
+    // Of the kernel's settings in /proc/sys the user root could change those of the whole machine.
+    ...['/proc', '/dev', '/'].flatMap((path) => ['--remount-ro', path]),
     ...['--chdir', join(HOME_INSIDE, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR), '--'],
   ];
 }

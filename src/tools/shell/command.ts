@@ -54,9 +54,12 @@ const MEASURE_MS = 1000;
 const REST_PER_WORK = 10;
 /** For what was ended, to close what it printed to. */
 const CLOSE_MS = 2_000;
-const SHELLS: [path: string, blockBytes: number][] = [
-  ['/bin/bash', 1024],
-  ['/bin/sh', 512],
+/** What closes descriptors that the gateway inherited itself; sh knows only some, and Node has closed those. */
+const CLOSES_DESCRIPTORS =
+  'for f in $(cd /proc/self/fd && echo *); do case $f in 0|1|2) ;; [0-9]*) eval "exec $f<&-" ;; esac; done; ';
+const SHELLS: { path: string; blockBytes: number; before: string }[] = [
+  { path: '/bin/bash', blockBytes: 1024, before: CLOSES_DESCRIPTORS },
+  { path: '/bin/sh', blockBytes: 512, before: '' },
 ];
 const MARK = 'COTERIE_COMMAND';
 
@@ -110,8 +113,10 @@ export async function runCommand(
 
 /** In a session of its own, so that it has no terminal and its processes can be ended together. */
 function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildProcess {
-  const [shell, blockBytes] = SHELLS.find(([path]) => existsSync(path)) ?? ['/bin/sh', 512];
-  const run = `${limiting(limits, blockBytes)} exec "$0" -c "$1"`;
+  const found = SHELLS.find(({ path }) => existsSync(path));
+  if (found === undefined) throw new Error('there is neither /bin/bash nor /bin/sh');
+  const { path: shell, blockBytes, before } = found;
+  const run = `${before}${limiting(limits, blockBytes)} exec "$0" -c "$1"`;
   if (sandbox !== null) {
     const given = [...sandbox.arguments, shell, '-c', run, shell, command];
     return spawn(sandbox.program, given, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });

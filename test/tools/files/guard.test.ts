@@ -1,15 +1,6 @@
 /** The guard for paths: whatever a model names, nothing but regular files of its two folders is opened. */
 import { execFileSync } from 'node:child_process';
-import {
-  chmod,
-  mkdir,
-  readFile as read,
-  readdir,
-  rm,
-  stat,
-  symlink,
-  truncate,
-} from 'node:fs/promises';
+import { chmod, mkdir, readFile as read, readdir, rm, stat, symlink, truncate } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
