@@ -86,12 +86,12 @@ export interface Located {
 /** Pure. Throws a `PathRefusal`. */
 export function locate({ work, media }: Places, path: string): Located {
   if (path.includes('\0')) throw new PathRefusal('A path holds no null byte.');
-  if (Buffer.byteLength(path) > LONGEST_PATH) throw new PathRefusal('This path is too long.');
+  if (Buffer.byteLength(path) > LONGEST_PATH) throw new PathRefusal('This path is too long.', 'missing');
   const plain = normalize(`${asRelative(path, [HOME_INSIDE, work])}/.`);
   const names = plain.split(sep).filter((name) => name !== '' && name !== '.');
   if (plain.startsWith(sep) || names.includes('..')) throw new PathRefusal(OUTSIDE);
   if (names.some((name) => Buffer.byteLength(name) > LONGEST_NAME)) {
-    throw new PathRefusal('A name in this path is too long.');
+    throw new PathRefusal('A name in this path is too long.', 'missing');
   }
   const shown = names.join('/') || '.';
   // On some disks capitals make no difference.
