@@ -87,7 +87,7 @@ export interface Located {
 export function locate({ work, media }: Places, path: string): Located {
   if (path.includes('\0')) throw new PathRefusal('A path holds no null byte.');
   if (Buffer.byteLength(path) > LONGEST_PATH) throw new PathRefusal('This path is too long.', 'missing');
-  const plain = normalize(`${asRelative(path, [HOME_INSIDE, work])}/.`);
+  const plain = normalize(`${asRelative(path, [work, HOME_INSIDE])}/.`);
   const names = plain.split(sep).filter((name) => name !== '' && name !== '.');
   if (plain.startsWith(sep) || names.includes('..')) throw new PathRefusal(OUTSIDE);
   if (names.some((name) => Buffer.byteLength(name) > LONGEST_NAME)) {

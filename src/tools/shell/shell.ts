@@ -136,7 +136,7 @@ async function showMedia({ work, media }: Places, isBoxed: boolean): Promise<voi
     await mkdir(place, { recursive: true, mode: 0o700 });
     return;
   }
-  // One that holds something is somebody's own, and stays.
+  // One that holds something is somebody's own, and stays; so does a file, or a link that is there already.
   if (found?.isDirectory()) await rmdir(place).catch(() => {});
   await symlink(media, place).catch(() => {});
 }
