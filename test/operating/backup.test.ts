@@ -358,7 +358,10 @@ describe('a restore refuses', () => {
   });
 
   it('a newer version', async () => {
-    await archive({ 'coterie.db': '' }, { format: ARCHIVE.format, version: ARCHIVE.version + 1, madeBy: '9.9.9' });
+    await archive(
+      { 'coterie.db': '' },
+      { format: ARCHIVE.format, version: ARCHIVE.version + 1, madeBy: '9.9.9' },
+    );
     const fault = await refusal();
     expect([fault.code, fault.message]).toEqual(['store_newer', expect.stringContaining('9.9.9')]);
   });
