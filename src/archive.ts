@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { openAudit } from './audit.js';
-import { mediaFolderOf, openStore } from './compose.js';
+import { mediaFolderOf, openStore, workFolderOf } from './compose.js';
 import { processConfig, secretsOf } from './config.js';
 import { OPERATOR } from './core/audit.js';
 import { Fault } from './core/errors.js';
@@ -59,13 +59,16 @@ export async function backUp(
       dataDir: config.dataDir,
       groupsDir: config.groupsDir,
       mediaDir: wishes.withMedia ? mediaFolderOf(config) : null,
+      workDir: wishes.withMedia ? workFolderOf(config) : null,
       logins: wishes.withCredentials === true,
       secret,
       clock: { now: Date.now },
       version,
     });
     for (const skipped of made.skipped) log.warn({}, `not in the backup: ${skipped}`);
-    const media = wishes.withMedia ? `, ${made.mediaFiles} files that people sent` : '';
+    const media = wishes.withMedia
+      ? `, ${made.mediaFiles} files that people sent, ${made.workFiles} files of personas`
+      : '';
     say(`${made.file}: the database and ${made.groupFiles} files of groups${media}, ${made.bytes} bytes.`);
     if (wishes.withCredentials) say('The logins of platforms are in it: whoever has the file can use them.');
   } finally {
@@ -96,6 +99,7 @@ export async function restoreFrom(configFile: string | undefined, file: string):
       dataDir: config.dataDir,
       groupsDir: config.groupsDir,
       mediaDir: mediaFolderOf(config),
+      workDir: workFolderOf(config),
       passphrase: () => askPassphrase(false),
       openStore: async (database) => {
         refuseForeign(database, MIGRATIONS);

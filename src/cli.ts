@@ -60,7 +60,7 @@ withOptions(pair.command('whatsapp'), 'link WhatsApp by a code instead of a QR; 
 withOptions(program.command('backup'), 'write database and groups into one file; the gateway may run')
   .argument('<file>')
   .option('--with-credentials', 'also the logins of platforms (a linked WhatsApp device)')
-  .option('--with-media', 'also the files that people sent')
+  .option('--with-media', 'also the files that people sent, and those of personas')
   .option('--encrypt', 'with a passphrase, in the format of age (asked for, or COTERIE_PASSPHRASE)')
   .action(async (file: string, wishes: BackupWishes, ...given) =>
     (await import('./archive.js')).backUp(configOf(given), file, wishes, version),

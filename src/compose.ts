@@ -46,6 +46,8 @@ const MINUTE_MS = 60_000;
 
 export interface Wishes {
   config: Config;
+  /** Where it was read from; null: everything is default. */
+  configFile: string | null;
   audit: Audit;
   log: Log;
   version: string;
@@ -63,6 +65,11 @@ export interface Wishes {
 
 export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'media');
+}
+
+/** Working folders of personas: a folder for each chat, in it one for each persona. */
+export function workFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'work');
 }
 
 export function openStore(
@@ -163,7 +170,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     audit,
     toolsFor: createToolsFor({
       ...{ config, store, channels, personas, memory, archives, recall },
-      ...{ deliver, settings, zone, clock, mediaFolder },
+      ...{ deliver, settings, zone, clock, newId, mediaFolder, workFolder: workFolderOf(config) },
+      ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     }),
     settings,
     rulesFor,
@@ -251,6 +259,12 @@ function optionsOf({ channels }: Config, name: string) {
   if (!configured)
     throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
   return configured;
+}
+
+/** What no command of a persona's may see, should it lie among the system's programs. */
+function hiddenFrom({ dataDir, groupsDir, secretFiles }: Config, configFile: string | null): string[] {
+  const files = [configFile, ...secretFiles.map(({ path }) => path)].filter((file) => file !== null);
+  return [dataDir, groupsDir, ...files];
 }
 
 /** Images, voice notes, documents. Their readers are loaded when the first one arrives. */

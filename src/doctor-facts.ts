@@ -4,10 +4,11 @@ import { dirname, join, resolve } from 'node:path';
 import { type Config, secretsOf } from './config.js';
 import type { Open, SecurityFacts } from './doctor-security.js';
 import { hasApprovedOwner } from './store/sqlite/inspect.js';
+import { bubblewrapFault } from './tools/shell/bubblewrap.js';
 
 /** In data_dir: what is ours, copies of it, and backups that somebody left there. */
 const HELD =
-  /^(coterie\.db|recall\.db|terminal-history|audit|media$|speech$|restore\.json)|\.(tar\.gz|tgz|age)$|\.before-restore-/;
+  /^(coterie\.db|recall\.db|terminal-history|audit|media$|speech$|work$|restore\.json)|\.(tar\.gz|tgz|age)$|\.before-restore-/;
 /** What a container is handed as secrets can be read by all who are in it, and there is nobody else. */
 const HANDED = /^\/(var\/)?run\//;
 
@@ -32,6 +33,7 @@ export async function securityFacts(
       ...configFile,
       holdsSecrets: plain.some((secret) => source?.includes(secret)),
     },
+    sandboxFault: await bubblewrapFault(),
     secretFiles: await opened(secretFiles.map(({ path }) => path).filter((path) => !HANDED.test(path))),
   };
 }

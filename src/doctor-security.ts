@@ -24,6 +24,8 @@ export interface SecurityFacts {
   /** The configuration file, if others can read it; whether secrets stand in it as they are. */
   configFile: (Open & { holdsSecrets: boolean }) | null;
   secretFiles: Open[];
+  /** Why commands cannot be run in a sandbox; null: they can. */
+  sandboxFault: string | null;
 }
 
 const READABLE = 0o044;
@@ -43,6 +45,7 @@ export function securityFindings(facts: SecurityFacts): string[] {
     ...tokensOf(config),
     ...boardOf(config),
     ...accessOf(facts),
+    ...shellOf(facts),
     ...(facts.uid === 0
       ? ['coterie runs as root: whoever takes it over has the whole machine; run it as a user of its own']
       : []),
@@ -179,6 +182,28 @@ function accessOf({ config, ownerApproved }: SecurityFacts): string[] {
     );
   }
   return found;
+}
+
+/** Where personas may run commands, with an owner's yes. */
+function shellOf({ config: { tools }, sandboxFault }: SecurityFacts): string[] {
+  const where = [tools, ...Object.values(tools.chats), ...Object.values(tools.channels)];
+  if (!where.some(({ allow }) => allow.includes('shell'))) return [];
+  const { sandbox, network } = tools.shell;
+  if (sandbox === 'none') {
+    return [
+      'tools.shell.sandbox is none: a command of a persona may do all that coterie itself may, read every conversation, and every secret; use bubblewrap',
+    ];
+  }
+  if (sandboxFault !== null) {
+    return [
+      `shell is allowed, and bubblewrap does not work here (${sandboxFault}): every command is refused; see docs/tools.md`,
+    ];
+  }
+  return network
+    ? [
+        'tools.shell.network is true: a command of a persona reaches what this machine reaches, its own services and its network, too; set it to false',
+      ]
+    : [];
 }
 
 /** By what one person, or everybody together, may use. */

@@ -138,6 +138,7 @@ async function run(order: {
   await enterStart(audit, order.loaded, { version, owner });
   const gateway = await compose({
     ...{ config, audit, log, version, platforms, show, terminal, owner, onDisplaced },
+    configFile: order.loaded.file,
   });
   const unwatchLocks = watchLocks(locks, { clock: systemClock, log, lost });
   survives = gateway.survives;

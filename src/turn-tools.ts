@@ -12,10 +12,14 @@ import {
   type ToolsFor,
   type TurnKind,
 } from './core/tool.js';
+import { glob, grep } from './tools/files/find.js';
+import { readFile } from './tools/files/read-file.js';
+import { editFile, writeFile } from './tools/files/write-file.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
+import { shell } from './tools/shell/shell.js';
 
 type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 
@@ -28,6 +32,14 @@ interface Parts
   deliver: Deliver;
   /** `data/media`. */
   mediaFolder: string;
+  /** `data/work`. */
+  workFolder: string;
+  /** What no command may see, and what the gateway's own environment holds. */
+  hidden: readonly string[];
+  environment: Record<string, string | undefined>;
+  newId: () => string;
+  /** The compiled `search-worker.js`, if it is not beside this module. */
+  searchWorker?: URL;
 }
 
 /** A group's tools as they are now: the same list as long as they are the same. */
@@ -61,11 +73,23 @@ function groupsOf(parts: Parts): Groups {
     sendMessage({
       groupsDir: config.groupsDir,
       mediaFolder: parts.mediaFolder,
+      workFolder: parts.workFolder,
       archives,
       post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
     }),
   ];
-  return { search: () => search, reactions: () => reactions, send: () => send };
+  const folders = { workFolder: parts.workFolder, mediaFolder: parts.mediaFolder };
+  const find = { folders, clock, worker: parts.searchWorker };
+  const files = [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
+  const { hidden, environment, newId } = parts;
+  const commands = [shell({ folders, clock, newId, settings: config.tools.shell, environment, hidden })];
+  return {
+    search: () => search,
+    reactions: () => reactions,
+    send: () => send,
+    files: () => files,
+    shell: () => commands,
+  };
 }
 
 /** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */

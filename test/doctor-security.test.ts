@@ -29,7 +29,7 @@ async function configOf(keys: object) {
 async function findings(keys: object, facts: Partial<SecurityFacts> = {}): Promise<string[]> {
   return securityFindings({
     ...{ config: await configOf(keys), uid: 1000, ownerApproved: true },
-    ...{ data: [], groups: null, configFile: null, secretFiles: [], ...facts },
+    ...{ data: [], groups: null, configFile: null, secretFiles: [], sandboxFault: null, ...facts },
   });
 }
 
@@ -146,6 +146,20 @@ describe('doctor warns of', () => {
     expect(await findings(telegram(), alone)).toEqual(line(/^nobody is an owner.*access\.owners/));
     expect(await findings({ ...telegram(), access: { owners: ['telegram_1'] } }, alone)).toEqual([]);
     expect(await findings({}, alone)).toEqual([]);
+  });
+
+  it('commands without a sandbox, or with the network', async () => {
+    const allow = ['memory', 'shell'];
+    const said = (tools: object, sandboxFault: string | null = null) => findings({ tools }, { sandboxFault });
+    expect(await said({ shell: { sandbox: 'none', network: true } }, 'it is not installed')).toEqual([]);
+    expect(await said({ allow })).toEqual([]);
+    const missing = line(/^shell is allowed, and bubblewrap does not work here \(it is not installed\)/);
+    expect(await said({ allow }, 'it is not installed')).toEqual(missing);
+    expect(await said({ chats: { telegram_1: { allow } } }, 'it is not installed')).toEqual(missing);
+    expect(await said({ channels: { terminal: { allow } } }, 'it is not installed')).toEqual(missing);
+    const open = line(/^tools\.shell\.sandbox is none: .* use bubblewrap$/);
+    expect(await said({ allow, shell: { sandbox: 'none' } }, 'it is not installed')).toEqual(open);
+    expect(await said({ allow, shell: { network: true } })).toEqual(line(/^tools\.shell\.network is true/));
   });
 
   it('root, and folders that web servers publish', async () => {

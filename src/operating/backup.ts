@@ -3,9 +3,12 @@
  * while the gateway runs. Logins (a WhatsApp device, Discord's session) and people's files are in it only where they are
  * asked for. It is put together beside its target and appears there whole, or not at all.
  */
+import { createWriteStream } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { create } from 'tar';
+import { entriesBelow, openFile, within } from '../core/beneath.js';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
@@ -14,12 +17,13 @@ import { encrypt, type Secret } from './encrypted.js';
 /** The names in the archive, and the version of their arrangement. */
 export const ARCHIVE = {
   format: 'coterie-backup',
-  /** 2 has files that people sent. */
-  version: 2,
+  /** 2 has files that people sent, 3 also those of personas. */
+  version: 3,
   manifest: 'manifest.json',
   database: 'coterie.db',
   groups: 'groups',
   media: 'media',
+  work: 'work',
 };
 
 /** Folders that a restore had to set aside inside `groups/` begin so; they are no part of a backup. */
@@ -42,6 +46,8 @@ export interface BackupSummary {
   /** Files under `groups/`. */
   groupFiles: number;
   mediaFiles: number;
+  /** In working folders of personas. */
+  workFiles: number;
   /** What could not be read, with the reason; everything else is in the backup. */
   skipped: string[];
 }
@@ -53,6 +59,8 @@ export async function backup(order: {
   groupsDir: string;
   /** The folder of the files that people sent; null: without them. */
   mediaDir: string | null;
+  /** The folder of the working folders of personas; null: without them. */
+  workDir: string | null;
   logins: boolean;
   /** null: not encrypted. */
   secret: Secret | null;
@@ -77,9 +85,11 @@ export async function backup(order: {
     await copyTree(order.groupsDir, join(staging, ARCHIVE.groups), [data], copied);
     const media: Copied = { files: 0, skipped: copied.skipped };
     if (order.mediaDir !== null) await copyTree(order.mediaDir, join(staging, ARCHIVE.media), [], media);
+    const work: Copied = { files: 0, skipped: copied.skipped };
+    if (order.workDir !== null) await copyWork(order.workDir, join(staging, ARCHIVE.work), work);
     const manifest: Manifest = {
       format: ARCHIVE.format,
-      version: order.mediaDir === null ? 1 : ARCHIVE.version,
+      version: work.files > 0 ? ARCHIVE.version : order.mediaDir === null ? 1 : 2,
       madeBy: order.version,
       madeAt: new Date(order.clock.now()).toISOString(),
       logins: order.logins,
@@ -89,6 +99,7 @@ export async function backup(order: {
     const archive = join(staging, 'archive.tar.gz');
     const entries = [ARCHIVE.manifest, ARCHIVE.database, ARCHIVE.groups];
     if (order.mediaDir !== null) entries.push(ARCHIVE.media);
+    if (work.files > 0) entries.push(ARCHIVE.work);
     await create({ gzip: true, portable: true, cwd: staging, file: archive, strict: true }, entries);
     const whole = order.secret === null ? archive : join(staging, 'archive.age');
     if (order.secret !== null) await encrypt(archive, whole, order.secret);
@@ -100,6 +111,7 @@ export async function backup(order: {
       bytes,
       groupFiles: copied.files,
       mediaFiles: media.files,
+      workFiles: work.files,
       skipped: copied.skipped.map((reason) => reason.replace(`${order.groupsDir}/`, '')),
     };
   } catch (error) {
@@ -155,6 +167,33 @@ async function copyTree(from: string, to: string, above: string[], copied: Copie
       skip(source, error, copied);
     }
   }
+}
+
+/** Of what personas made, files alone: a link of theirs may lead anywhere, and be put there while this looks. */
+async function copyWork(from: string, to: string, copied: Copied): Promise<void> {
+  // The folder itself may be an operator's link.
+  const root = await fs.realpath(from).catch(() => null);
+  if (root === null) return;
+  await within(root, [], async (folder) => {
+    for await (const entry of entriesBelow(folder)) {
+      const source = join(from, entry.path);
+      if (entry.isClosed) copied.skipped.push(`${source}: it cannot be read, or lies too deep`);
+      if (entry.kind !== 'file') continue;
+      if (/[\\]/.test(entry.path) || `/${entry.path}`.includes(`/${INSIDE}`)) {
+        copied.skipped.push(`${source}: no backup holds a file of that name`);
+        continue;
+      }
+      try {
+        const file = await openFile(entry.folder, entry.name);
+        if (file === null) continue;
+        await fs.mkdir(dirname(join(to, entry.path)), { recursive: true });
+        await pipeline(file.createReadStream(), createWriteStream(join(to, entry.path), { mode: 0o600 }));
+        copied.files++;
+      } catch (error) {
+        skip(source, error, copied);
+      }
+    }
+  });
 }
 
 /** Only what concerns the one file: a full disk ends the backup. */

@@ -31,12 +31,15 @@ export interface Stages {
   database: { at: string; room: Room };
   groups: { at: string; room: Room };
   media: { at: string; room: Room };
+  work: { at: string; room: Room };
 }
 
 export interface Unpacked {
   manifest: Manifest;
   /** Whether there are files that people sent in it. */
   media: boolean;
+  /** Whether there are files of personas in it. */
+  work: boolean;
 }
 
 export function refusal(file: string, why: string): Fault {
@@ -50,7 +53,14 @@ export async function unpack(
   stages: Stages,
   mostEntries = MOST_ENTRIES,
 ): Promise<Unpacked> {
-  const found = { manifest: null as Manifest | null, database: false, media: false, entries: 0, declared: 0 };
+  const found = {
+    manifest: null as Manifest | null,
+    database: false,
+    media: false,
+    work: false,
+    entries: 0,
+    declared: 0,
+  };
   let trouble: unknown = null;
   const parser = new Parser({ strict: true, onReadEntry: (entry) => void attempt(() => take(entry)) });
   parser.on('error', (error) => {
@@ -103,6 +113,7 @@ export async function unpack(
     const { at, room } = placeOf(path, stages);
     found.database ||= path === ARCHIVE.database;
     found.media ||= path.split('/')[0] === ARCHIVE.media;
+    found.work ||= path.split('/')[0] === ARCHIVE.work;
     const needed = Math.ceil(entry.size / BLOCK) * BLOCK + BLOCK;
     if (needed > room.left) {
       throw refusal(
@@ -138,9 +149,9 @@ export async function unpack(
     const why = trouble ?? error;
     throw isOfArchive(why) ? noArchive(archive, why) : why;
   }
-  const { manifest, database, media } = found;
+  const { manifest, database, media, work } = found;
   if (manifest === null || !database) throw refusal(archive, 'it is no backup made by coterie');
-  return { manifest, media };
+  return { manifest, media, work };
 }
 
 function noArchive(archive: string, why: unknown): Fault {
@@ -157,20 +168,22 @@ function shown(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
+const FOLDERS: readonly (string | undefined)[] = [ARCHIVE.groups, ARCHIVE.media, ARCHIVE.work];
+
 function isOurs(path: string, isFolder: boolean): boolean {
   const [first, ...rest] = path.split('/');
   const leadsElsewhere = rest.some(
     (part) => part === '' || part === '.' || part === '..' || /[\\\0]/.test(part) || part.startsWith(INSIDE),
   );
   if (leadsElsewhere) return false;
-  if (first === ARCHIVE.groups || first === ARCHIVE.media) return isFolder || rest.length > 0;
+  if (FOLDERS.includes(first)) return isFolder || rest.length > 0;
   return (first === ARCHIVE.manifest || first === ARCHIVE.database) && rest.length === 0 && !isFolder;
 }
 
-function placeOf(path: string, { database, groups, media }: Stages): { at: string; room: Room } {
+function placeOf(path: string, { database, groups, media, work }: Stages): { at: string; room: Room } {
   if (path === ARCHIVE.database) return database;
   const [first = '', ...rest] = path.split('/');
-  const { at, room } = first === ARCHIVE.groups ? groups : media;
+  const { at, room } = first === ARCHIVE.groups ? groups : first === ARCHIVE.media ? media : work;
   return { at: join(at, ...rest), room };
 }
 

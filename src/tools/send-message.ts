@@ -6,10 +6,13 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import * as z from 'zod';
 import type { Archives } from '../core/archive.js';
+import type { OutgoingFile } from '../core/channel.js';
 import { createZone } from '../core/dates.js';
 import type { ChatId } from '../core/ids.js';
 import type { SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { type Authorised, authorise, mayActAnywhere } from './authorise.js';
+import { ownFile } from './files/attachment.js';
+import { PathRefusal } from './files/paths.js';
 import { done, failed } from './results.js';
 import { findFile, newestFiles, reachOf, reachOfOwner } from './sendable-files.js';
 
@@ -18,6 +21,8 @@ export interface SendMessageParts {
   post(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
   /** `data/media`: files that came with messages, a folder for each chat. */
   mediaFolder: string;
+  /** `data/work`: working folders of personas. */
+  workFolder: string;
   groupsDir: string;
   /** Says which archives were reset: these are sent to nobody. */
   archives: Pick<Archives, 'find'>;
@@ -29,7 +34,7 @@ const parameters = z.object({
     .string()
     .optional()
     .describe(
-      "A file of yours in the chat's folder (default/MEMORY.md), of its log (memory/2026-01-31.md), or one that came " +
+      "A file of your working folder (report.pdf), of yours in the chat's folder (default/MEMORY.md), of its log (memory/2026-01-31.md), or one that came " +
         'with a message, by its name in the media folder.',
     ),
   chat_id: z.string().optional().describe('Left out: this chat.'),
@@ -61,13 +66,20 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
       if (text.trim() === '' && path === '')
         return failed('There is nothing to send: give a text, or a file.');
 
-      const found = path === '' ? null : await findFile(path, await reach(allowed));
+      const key = keyOf([turnId, chatId, text, path]);
+      const own = path === '' ? null : await inWorkingFolder(parts, allowed, path, key);
+      const isOwn = own !== null && !(own instanceof PathRefusal);
+      const found = path === '' || isOwn ? null : await findFile(path, await reach(allowed));
       if (found?.kind === 'forbidden') return failed(FORBIDDEN);
-      if (found?.kind === 'missing') return missing(parts, chatId, context);
+      if (found?.kind === 'missing') {
+        if (own instanceof PathRefusal && own.kind === 'refused') {
+          return failed(`Nothing was sent: ${own.message}`);
+        }
+        return missing(parts, chatId, context);
+      }
       if (context.signal.aborted) return failed('Stopped: nothing was sent.');
 
-      const key = keyOf([turnId, chatId, text, path]);
-      const file = found?.file ?? null;
+      const file = isOwn ? own : (found?.file ?? null);
       const outcome = await parts.post({ chatId, personaId, turnId, room: context.room, key, text, file });
       if (outcome === 'unknown chat') {
         return failed(`Nothing was sent: nobody has ever written in a chat ${JSON.stringify(chatId)}.`);
@@ -77,6 +89,21 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
       return done(`${what} is on its way.`);
     },
   };
+}
+
+/** The working folder is always the caller's own, whichever chat the message goes to. */
+async function inWorkingFolder(
+  folders: SendMessageParts,
+  { caller }: Authorised & { ok: true },
+  path: string,
+  key: string,
+): Promise<OutgoingFile | PathRefusal> {
+  try {
+    return await ownFile(folders, caller, path, key);
+  } catch (error) {
+    if (error instanceof PathRefusal) return error;
+    throw error;
+  }
 }
 
 /** Names alone say little: what came, and when, leads from a message to its file. */

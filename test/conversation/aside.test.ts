@@ -15,6 +15,7 @@ async function open(more: WorkbenchOptions = {}): Promise<void> {
   const folder = more.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-aside-')));
   const tool = sendMessage({
     ...{ groupsDir: join(folder, 'groups'), mediaFolder: join(folder, 'data/media') },
+    workFolder: join(folder, 'data/work'),
     archives: archivesIn(join(folder, 'groups')),
     post: (ask: SideMessage) => on.sayAside(ask),
   });

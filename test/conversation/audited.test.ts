@@ -28,6 +28,7 @@ async function open(more: WorkbenchOptions = {}): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'coterie-audited-'));
   const tool = sendMessage({
     ...{ groupsDir: join(folder, 'groups'), mediaFolder: join(folder, 'data/media') },
+    workFolder: join(folder, 'data/work'),
     archives: archivesIn(join(folder, 'groups')),
     post: (ask) => on.sayAside(ask),
   });

@@ -90,6 +90,7 @@ describe('what a turn sends', () => {
       post: (aside) => on.sayAside(aside),
       archives: archivesIn('/nowhere'),
       mediaFolder: '/nowhere',
+      workFolder: '/nowhere',
       groupsDir: '/nowhere',
     });
   const said = (n: number): Answer => ({

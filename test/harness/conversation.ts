@@ -1,4 +1,5 @@
 /** The route in this process, over a real store and real files, with a channel that only keeps what it is told. */
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -310,6 +311,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...{ store, channels, personas, memory, archives, recall, deliver, settings, zone, clock },
       config: { groupsDir, tools: TOOLS_CONFIG },
       mediaFolder: join(folder, 'data/media'),
+      workFolder: join(folder, 'data/work'),
+      ...{ hidden: [], environment: {}, newId: randomUUID },
     });
   const conversation = createConversation({
     ...common,

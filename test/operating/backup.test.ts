@@ -1,4 +1,5 @@
 /** Backup and restore: whole while everything runs, refused where it must be, and never half a restore. */
+import { execFileSync } from 'node:child_process';
 import {
   chmod,
   mkdir,
@@ -62,9 +63,12 @@ function wordIn(path: string): unknown {
 
 const store = (word: string) => ({ copyTo: async (path: string) => writeDatabase(path, word) });
 
-const PLAIN = { mediaDir: null, logins: false, secret: null };
+const PLAIN = { mediaDir: null, workDir: null, logins: false, secret: null };
 
-function backUp(word = 'saved', wishes: { mediaDir?: string; logins?: boolean; secret?: Secret } = {}) {
+function backUp(
+  word = 'saved',
+  wishes: { mediaDir?: string; workDir?: string; logins?: boolean; secret?: Secret } = {},
+) {
   const clock = { now: () => NOW };
   return backup({
     file,
@@ -85,6 +89,7 @@ function restoreIt(opened: string[] = [], passphrase = 'none was given', kept: b
     dataDir,
     groupsDir,
     mediaDir: join(dataDir, 'media'),
+    workDir: join(dataDir, 'work'),
     passphrase: async () => passphrase,
     roomOf: async () => 1e9,
     now: NOW,
@@ -223,6 +228,27 @@ describe('a backup', () => {
     expect(await tree(join(dataDir, 'media'))).toEqual({ 'telegram_1/a.jpg': 'picture' });
   });
 
+  it("holds personas' files with those that people sent, and nothing that their links lead to", async () => {
+    const workDir = join(dataDir, 'work');
+    const own = join(workDir, 'telegram_1/luna');
+    await put(join(own, 'notes/a.md'), 'noted');
+    await put(join(own, 'odd\\name'), 'x');
+    await symlink(join(dataDir, '..'), join(own, 'out'));
+    await symlink(join(dataDir, 'coterie.db'), join(own, 'database'));
+    await put(join(dataDir, 'coterie.db'), 'logins');
+    execFileSync('mkfifo', [join(own, 'pipe')]);
+    const made = await backUp('saved', { mediaDir: join(dataDir, 'media'), workDir });
+    expect(made).toMatchObject({ workFiles: 1, skipped: [expect.stringMatching(/odd.*no backup holds/)] });
+    await put(join(own, 'notes/a.md'), 'changed');
+    await put(join(own, 'later.md'), 'later');
+    const { kept } = await restoreIt();
+    expect(await tree(workDir)).toEqual({ 'telegram_1/luna/notes/a.md': 'noted' });
+    expect(kept.filter((path) => path.startsWith(`${workDir}.before-restore-`))).toHaveLength(1);
+    await backUp('saved', { mediaDir: join(dataDir, 'media') });
+    await restoreIt();
+    expect(await tree(workDir)).toEqual({ 'telegram_1/luna/notes/a.md': 'noted' });
+  });
+
   it('is for nobody else to read, and puts logins back only where it was made with them', async () => {
     await backUp();
     expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -332,7 +358,10 @@ describe('a restore refuses', () => {
   });
 
   it('a newer version', async () => {
-    await archive({ 'coterie.db': '' }, { format: ARCHIVE.format, version: 3, madeBy: '9.9.9' });
+    await archive(
+      { 'coterie.db': '' },
+      { format: ARCHIVE.format, version: ARCHIVE.version + 1, madeBy: '9.9.9' },
+    );
     const fault = await refusal();
     expect([fault.code, fault.message]).toEqual(['store_newer', expect.stringContaining('9.9.9')]);
   });

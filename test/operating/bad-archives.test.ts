@@ -58,7 +58,14 @@ function restoreBytes(bytes: Buffer, room = 1e9) {
   const file = join(folder, 'backup.tar.gz');
   return writeFile(file, bytes).then(() =>
     restore({
-      ...{ file, dataDir, groupsDir, mediaDir: join(dataDir, 'media'), now: 0 },
+      ...{
+        file,
+        dataDir,
+        groupsDir,
+        mediaDir: join(dataDir, 'media'),
+        workDir: join(dataDir, 'work'),
+        now: 0,
+      },
       passphrase: async () => '',
       openStore: async (path) => {
         refuseForeign(path, MIGRATIONS);
@@ -154,7 +161,10 @@ describe('a restore refuses', () => {
       (async function* () {
         yield bytes;
       })(),
-      { database: stages('coterie.db'), groups: stages('groups'), media: stages('media') },
+      {
+        ...{ database: stages('coterie.db'), groups: stages('groups') },
+        ...{ media: stages('media'), work: stages('work') },
+      },
       5,
     );
     await expect(unpacking).rejects.toThrow('it holds more than 5 files');

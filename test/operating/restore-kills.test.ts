@@ -76,7 +76,7 @@ async function wordOf(groupsDir: string): Promise<string> {
 
 function restoreIt(groupsDir: string, renames?: Rename) {
   return restore({
-    ...{ file, dataDir, groupsDir, mediaDir, now: NOW },
+    ...{ file, dataDir, groupsDir, mediaDir, workDir: join(dataDir, 'work'), now: NOW },
     passphrase: async () => '',
     openStore: async () => ({
       quieten: async () => ({ deliveries: 0, messages: 0 }),
@@ -89,7 +89,7 @@ function restoreIt(groupsDir: string, renames?: Rename) {
 
 async function backUp(groupsDir: string): Promise<void> {
   const copyTo = (path: string) => cp(join(dataDir, 'coterie.db'), path);
-  await backup({ ...PLAIN, file, store: { copyTo }, dataDir, groupsDir, mediaDir });
+  await backup({ ...PLAIN, file, store: { copyTo }, dataDir, groupsDir, mediaDir, workDir: null });
 }
 
 /** Renames until it has done so many; then, like a process that was killed, it neither goes on nor fails. */
@@ -216,7 +216,15 @@ describe('a restore that died while it unpacked', () => {
     const dying = new Promise<'died'>((resolve) => {
       died = resolve;
     });
-    const order = { file, dataDir, groupsDir, mediaDir, now: NOW, roomOf: async () => 1e9 };
+    const order = {
+      file,
+      dataDir,
+      groupsDir,
+      mediaDir,
+      workDir: join(dataDir, 'work'),
+      now: NOW,
+      roomOf: async () => 1e9,
+    };
     const openStore = () => {
       died('died');
       return new Promise<never>(() => {});

@@ -1,5 +1,5 @@
 /** The tool that speaks beside the answer: which files it may send, to whom, and as what it asks the outbox. */
-import { mkdir, mkdtemp, realpath, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, realpath, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -29,6 +29,7 @@ async function setUp(files: string[] = [], post?: (ask: SideMessage) => Promise<
   const tool = sendMessage({
     groupsDir: join(home, 'groups'),
     mediaFolder: join(home, 'media'),
+    workFolder: join(home, 'work'),
     archives: archivesIn(join(home, 'groups')),
     post: async (ask) => {
       posted.push(ask);
@@ -309,6 +310,50 @@ describe('of the chat, but not its own', () => {
     const authorisation = { ...control, asker: askerWho({ change: 'yes' }) };
     for (const given of [{ attachment_path: 'max/MEMORY.md' }, { text: 'x', chat_id: OTHER }]) {
       expect((await call(given, { authorisation })).content).toContain('Permission denied');
+    }
+    expect(posted).toEqual([]);
+  });
+});
+
+describe('a file of the working folder', () => {
+  const OWN = `work/${HERE}/luna`;
+
+  test('goes first, as it is now: what is put in its place later does not', async () => {
+    const { home, call, posted } = await setUp([
+      `${OWN}/charts/a.PNG`,
+      `${OWN}/id-1.jpg`,
+      `media/${HERE}/id-1.jpg`,
+    ]);
+    await call({ attachment_path: 'charts/a.PNG' });
+    await call({ attachment_path: 'id-1.jpg' });
+    await rm(join(home, OWN, 'charts/a.PNG'));
+    await symlink(join(home, 'coterie.db'), join(home, OWN, 'charts/a.PNG'));
+    expect(posted.map(({ file }) => file?.name)).toEqual(['a.PNG', 'id-1.jpg']);
+    expect(posted[0]?.file?.path).toBe(join(home, `media/${HERE}/sent-${posted[0]?.key}.png`));
+    const sent = await Promise.all(posted.map(({ file }) => readFile(file?.path ?? '', 'utf8')));
+    expect(sent).toEqual([`${OWN}/charts/a.PNG`, `${OWN}/id-1.jpg`]);
+    expect((await call({ attachment_path: 'nothing.md' })).content).not.toContain('sent-');
+  });
+
+  test('or of media/, where it is; in its place, what is there for another chat from a control chat', async () => {
+    const { home, call, posted } = await setUp([`media/${HERE}/id-1.jpg`, `${OWN}/a.txt`]);
+    await call({ attachment_path: 'media/id-1.jpg' });
+    await call({ attachment_path: 'a.txt', chat_id: OTHER }, { authorisation: control });
+    expect(posted).toMatchObject([
+      { chatId: HERE, file: { path: join(home, `media/${HERE}/id-1.jpg`), name: 'id-1.jpg' } },
+      {
+        chatId: OTHER,
+        file: { path: join(home, `media/${HERE}/sent-${posted[1]?.key}.txt`), name: 'a.txt' },
+      },
+    ]);
+  });
+
+  test("that leads out of it, or is another persona's, is not sent", async () => {
+    const { home, call, posted } = await setUp([`${OWN}/a.txt`, `work/${HERE}/max/b.txt`, 'coterie.db']);
+    await symlink(join(home, 'coterie.db'), join(home, OWN, 'link'));
+    await symlink('../max', join(home, OWN, 'friend'));
+    for (const path of ['link', 'friend/b.txt', '../max/b.txt', 'b.txt', join(home, 'coterie.db')]) {
+      expect((await call({ attachment_path: path })).failed).toBe(true);
     }
     expect(posted).toEqual([]);
   });

@@ -1,0 +1,100 @@
+/**
+ * Opens what lies below a folder, one name after the other, and follows no link on the way. So whoever puts a link where
+ * a file was, between a look and its use, leads nobody out. Where the system shows open files (`/proc`) a folder is gone
+ * on from by its descriptor, elsewhere by its path.
+ */
+import { constants, existsSync } from 'node:fs';
+import { type FileHandle, open, opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const DESCRIPTORS = '/proc/self/fd';
+const BY_DESCRIPTOR = existsSync(DESCRIPTORS);
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+/** Deeper folders are not entered: each one on the way is open meanwhile. */
+const DEEPEST = 40;
+
+export interface OpenFolder {
+  handle: FileHandle;
+  path: string;
+}
+
+export async function openFolder(path: string): Promise<OpenFolder> {
+  return { handle: await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path };
+}
+
+/** The way to an entry of an open folder, for calls that take a path. `name` is one name, not `..`. */
+export function entryOf({ handle, path }: OpenFolder, name: string): string {
+  return join(pathTo({ handle, path }), name);
+}
+
+export async function openWithin(folder: OpenFolder, name: string): Promise<OpenFolder> {
+  const handle = await open(entryOf(folder, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  return { handle, path: join(folder.path, name) };
+}
+
+/** Opens a file for reading; null for what is none: pipes, devices and sockets keep nobody waiting. */
+export async function openFile(folder: OpenFolder, name: string): Promise<FileHandle | null> {
+  const handle = await open(entryOf(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  return null;
+}
+
+/** Opens the folder that `names` lead to, all of them real folders, and lets `use` work in it. */
+export async function within<T>(
+  root: string,
+  names: readonly string[],
+  use: (folder: OpenFolder) => Promise<T>,
+): Promise<T> {
+  let folder = await openFolder(root);
+  try {
+    for (const name of names) {
+      const next = await openWithin(folder, name);
+      await folder.handle.close();
+      folder = next;
+    }
+    return await use(folder);
+  } finally {
+    await folder.handle.close();
+  }
+}
+
+/** Something in a folder. `path` is relative to where the walk began. */
+export interface Entry {
+  kind: 'file' | 'folder' | 'other';
+  name: string;
+  path: string;
+  /** A folder that is not looked into: it is too deep, or cannot be read. */
+  isClosed?: true;
+  /** Open as long as the entry is looked at. */
+  folder: OpenFolder;
+}
+
+/**
+ * All that lies below an open folder, in no order; links are `other` and not followed. `enter` says which folders are
+ * looked into.
+ */
+export async function* entriesBelow(
+  folder: OpenFolder,
+  enter: (entry: Entry) => boolean = () => true,
+  before: readonly string[] = [],
+): AsyncGenerator<Entry> {
+  for await (const found of await opendir(pathTo(folder))) {
+    const { name } = found;
+    const names = [...before, name];
+    const kind = found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other';
+    const entry: Entry = { kind, name, path: names.join('/'), folder };
+    const isInner = kind === 'folder' && enter(entry);
+    const inner = isInner && names.length < DEEPEST ? await openWithin(folder, name).catch(() => null) : null;
+    try {
+      yield isInner && inner === null ? { ...entry, isClosed: true } : entry;
+      if (inner !== null) yield* entriesBelow(inner, enter, names);
+    } finally {
+      await inner?.handle.close();
+    }
+  }
+}
+
+function pathTo({ handle, path }: OpenFolder): string {
+  return BY_DESCRIPTOR ? join(DESCRIPTORS, String(handle.fd)) : path;
+}

@@ -1,0 +1,65 @@
+/**
+ * A file of the working folder that is sent. It is copied to what was sent in the chat, for it goes out later: by then
+ * something else may stand under its name, or a link that leads elsewhere.
+ */
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { basename, extname, join } from 'node:path';
+import { sizeInWords } from '../../core/bytes.js';
+import type { OutgoingFile } from '../../core/channel.js';
+import type { Target } from '../authorise.js';
+import { type Folders, openToRead, PathRefusal, placesOf } from './paths.js';
+
+/** No platform takes more from a bot. */
+const MOST_BYTES = 100_000_000;
+/** Copies are called so: they did not come with a message. */
+export const SENT = 'sent-';
+const PIECE_BYTES = 1 << 20;
+
+/** `key` names the copy: the same for the same message. Throws a `PathRefusal`. */
+export async function ownFile(
+  folders: Folders,
+  target: Target,
+  path: string,
+  key: string,
+): Promise<OutgoingFile> {
+  const places = await placesOf(folders, target);
+  const { handle, bytes, real, isMedia } = await openToRead(places, path);
+  try {
+    const name = basename(path);
+    if (isMedia) return { path: real, name };
+    if (bytes > MOST_BYTES) {
+      throw new PathRefusal(`${name} is too large to be sent: it has ${sizeInWords(bytes)}.`);
+    }
+    const copy = join(places.media, `${SENT}${key}${plainEndOf(name)}`);
+    await copyTo(handle, copy);
+    return { path: copy, name };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function copyTo(from: FileHandle, path: string): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const to = await open(temporary, 'w', 0o600);
+  try {
+    const piece = Buffer.allocUnsafe(PIECE_BYTES);
+    for (let at = 0; at < MOST_BYTES; ) {
+      const { bytesRead } = await from.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) break;
+      await to.writeFile(piece.subarray(0, bytesRead));
+      at += bytesRead;
+    }
+    await to.sync();
+    await to.close();
+    await rename(temporary, path);
+  } catch (error) {
+    await to.close();
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+function plainEndOf(name: string): string {
+  const end = extname(name);
+  return /^\.[A-Za-z0-9]{1,10}$/.test(end) ? end.toLowerCase() : '';
+}

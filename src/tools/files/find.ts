@@ -1,0 +1,165 @@
+/** `glob` and `grep`: finding files by name, and lines by a regular expression. */
+import picomatch from 'picomatch';
+import * as z from 'zod';
+import type { Clock } from '../../core/clock.js';
+import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
+import { done, failed } from '../results.js';
+import { type Folders, inFolder, locate, MEDIA, openToRead, PathRefusal, type Places } from './paths.js';
+import { inPlaces } from './run.js';
+import type { Found, SearchOrder } from './search.js';
+import { searchInThread } from './search-thread.js';
+
+export interface FindParts {
+  folders: Folders;
+  clock: Clock;
+  /** The compiled `search-worker.js`, if it is not beside this module. */
+  worker?: URL | undefined;
+  /** For one search. */
+  ms?: number;
+}
+
+const SEARCH_MS = 10_000;
+const MOST_ENTRIES = 20_000;
+const MOST_FILES = 500;
+const MOST_LINES = 200;
+const MOST_CHARS = 30_000;
+const LONGEST_PATTERN = 1000;
+
+const where = z
+  .string()
+  .optional()
+  .describe('A folder, or a file. Left out: your whole working folder, and media/.');
+
+const globParameters = z.object({
+  pattern: z.string().min(1).max(LONGEST_PATTERN).describe('Like **/*.md; relative to path.'),
+  path: where,
+});
+
+export function glob(parts: FindParts): Tool<z.infer<typeof globParameters>> {
+  return {
+    name: 'glob',
+    description:
+      'Finds files of your working folder, and among what people sent here (media/…), by their names.',
+    hint: 'find files by name',
+    parameters: globParameters,
+    risk: 'low',
+    isFromOutside: true,
+    execute: ({ pattern, path = '' }, context) =>
+      inPlaces(parts.folders, context, async (places) => {
+        const fault = faultOf(() => picomatch.makeRe(pattern));
+        if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
+        const most = { entries: MOST_ENTRIES, found: MOST_FILES };
+        const order = { ...(await placesAt(places, path)), glob: pattern, lines: null, most };
+        return search(parts, order, context, 'No file has a name like that.');
+      }),
+  };
+}
+
+const grepParameters = z.object({
+  pattern: z
+    .string()
+    .min(1)
+    .max(LONGEST_PATTERN)
+    .describe('A regular expression of JavaScript, for one line.'),
+  path: where,
+  glob: z
+    .string()
+    .min(1)
+    .max(LONGEST_PATTERN)
+    .optional()
+    .describe('Only in files like **/*.md; relative to path.'),
+});
+
+export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
+  return {
+    name: 'grep',
+    description: 'Finds lines in text files of your working folder, and of what people sent here (media/…).',
+    hint: 'find lines in files',
+    parameters: grepParameters,
+    risk: 'low',
+    isFromOutside: true,
+    execute: ({ pattern, path = '', glob: files }, context) =>
+      inPlaces(parts.folders, context, async (places) => {
+        const lines = expressionOf(pattern);
+        if (typeof lines === 'string') return failed(`This is no regular expression: ${lines}`);
+        const fault = files === undefined ? null : faultOf(() => picomatch.makeRe(files));
+        if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
+        const most = { entries: MOST_ENTRIES, found: MOST_LINES };
+        const order = { ...(await placesAt(places, path)), glob: files ?? null, lines, most };
+        return search(parts, order, context, 'No line fits.');
+      }),
+  };
+}
+
+/** Where a path leads: to one folder or file, or to both of the persona's folders. */
+async function placesAt(places: Places, path: string): Promise<Pick<SearchOrder, 'places' | 'file'>> {
+  const { root, names, isMedia } = locate(places, path);
+  if (!isMedia && names.length === 0) {
+    const media = { root: places.media, names: [], before: `${MEDIA}/`, matched: `${MEDIA}/` };
+    return { places: [{ root, names, before: '', matched: '' }, media], file: null };
+  }
+  const before = (below: string[]) =>
+    [...(isMedia ? [MEDIA] : []), ...below].map((name) => `${name}/`).join('');
+  try {
+    const real = await inFolder(places, path, async (_, { names: found }) => found);
+    return { places: [{ root, names: real, before: before(real), matched: '' }], file: null };
+  } catch (error) {
+    if (!(error instanceof PathRefusal)) throw error;
+    const { handle, names: real } = await openToRead(places, path);
+    await handle.close();
+    const above = real.slice(0, -1);
+    return { places: [{ root, names: above, before: before(above), matched: '' }], file: real.at(-1) ?? '' };
+  }
+}
+
+async function search(
+  { clock, worker, ms = SEARCH_MS }: FindParts,
+  order: SearchOrder,
+  { signal }: ToolContext,
+  nothing: string,
+): Promise<ToolResult> {
+  const entry = worker ?? new URL('./search-worker.js', import.meta.url);
+  const outcome = await searchInThread(order, { clock, signal, ms, entry });
+  if (outcome.kind === 'stopped') return failed('Stopped.');
+  if (outcome.kind === 'too long') {
+    return failed(
+      `The search took longer than ${ms / 1000} seconds and was ended. Try a simpler pattern, or one folder.`,
+    );
+  }
+  return done(told(outcome.found, nothing));
+}
+
+function told({ found, more, isPartial }: Found, nothing: string): string {
+  const shown: string[] = [];
+  let chars = 0;
+  for (const line of found) {
+    chars += line.length + 1;
+    if (chars > MOST_CHARS) break;
+    shown.push(line);
+  }
+  const left = found.length - shown.length + more;
+  const notes = [
+    ...(left > 0 ? [`(and ${left} more; narrow it down)`] : []),
+    ...(isPartial ? [`(There are more than ${MOST_ENTRIES} files; not all were looked at.)`] : []),
+  ];
+  return [...(shown.length === 0 ? [nothing] : shown), ...notes].join('\n');
+}
+
+/** Many models write `(?i)` before it. */
+function expressionOf(pattern: string): { source: string; flags: string } | string {
+  const isLoose = pattern.startsWith('(?i)');
+  const source = isLoose ? pattern.slice('(?i)'.length) : pattern;
+  const flags = (unicode: string) => (isLoose ? `i${unicode}` : unicode);
+  if (faultOf(() => new RegExp(source, flags('u'))) === null) return { source, flags: flags('u') };
+  // What `u` forbids (a needless backslash) is mostly meant all the same.
+  return faultOf(() => new RegExp(source, flags(''))) ?? { source, flags: flags('') };
+}
+
+function faultOf(attempt: () => unknown): string | null {
+  try {
+    attempt();
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

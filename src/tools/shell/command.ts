@@ -1,0 +1,224 @@
+/**
+ * Runs one command within its limits, and ends it as a whole: at its deadline, when the call is aborted, when its
+ * processes or files become too many. Its output is read to the end and kept in part.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import type { Clock } from '../../core/clock.js';
+import { type Quota, usedBy } from '../files/paths.js';
+import { STATUS_DESCRIPTOR } from './bubblewrap.js';
+import { keepEnds } from './output.js';
+import { countProcesses, processesWith } from './processes.js';
+
+export interface CommandOrder {
+  command: string;
+  /** bubblewrap and what it is asked for; null: without a sandbox. */
+  sandbox: { program: string; arguments: string[] } | null;
+  /** Without a sandbox: where it begins. */
+  cwd: string;
+  env: Record<string, string>;
+  /** The working folder, and how much it may hold. */
+  work: string;
+  quota: Quota;
+  limits: CommandLimits;
+  /** No other command has it: without a sandbox, its processes are known by it. */
+  id: string;
+}
+
+export interface CommandLimits {
+  ms: number;
+  /** Of each process. */
+  megabytes: number;
+  processes: number;
+  /** Of each file that is written. */
+  fileBytes: number;
+}
+
+export interface CommandOutcome {
+  stdout: string;
+  stderr: string;
+  /** null: it was ended. */
+  code: number | null;
+  ended: 'by itself' | 'too long' | 'stopped' | 'too many processes' | 'too much written';
+  /** Nothing was run, for there was no sandbox to run it in. */
+  unsafe?: true;
+}
+
+const STDOUT_BYTES = 20_000;
+const STDERR_BYTES = 8_000;
+const LOOK_MS = 250;
+/** A folder is measured less often, and the less, the longer that takes. */
+const MEASURE_MS = 1000;
+const REST_PER_WORK = 10;
+/** For what was ended, to close what it printed to. */
+const CLOSE_MS = 2_000;
+/** What closes descriptors that the gateway inherited itself; sh knows only some, and Node has closed those. */
+const CLOSES_DESCRIPTORS =
+  'for f in $(cd /proc/self/fd && echo *); do case $f in 0|1|2) ;; [0-9]*) eval "exec $f<&-" ;; esac; done; ';
+const SHELLS: { path: string; blockBytes: number; before: string }[] = [
+  { path: '/bin/bash', blockBytes: 1024, before: CLOSES_DESCRIPTORS },
+  { path: '/bin/sh', blockBytes: 512, before: '' },
+];
+const MARK = 'COTERIE_COMMAND';
+
+export async function runCommand(
+  order: CommandOrder,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<CommandOutcome> {
+  const stdout = keepEnds(STDOUT_BYTES);
+  const stderr = keepEnds(STDERR_BYTES);
+  let status = '';
+  let ended: CommandOutcome['ended'] = 'by itself';
+  const child = start(order);
+  const end = (why: CommandOutcome['ended']) => {
+    if (ended !== 'by itself') return;
+    ended = why;
+    kill(child);
+  };
+  const stopWaiting = clock.after(order.limits.ms, () => end('too long'));
+  const stop = () => end('stopped');
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  const watching = new AbortController();
+  const watched = watch(order, child, clock, watching.signal, end);
+  const outputs = [stdioOf(child, 1), stdioOf(child, 2)];
+  outputs[0]?.on('data', stdout.take);
+  outputs[1]?.on('data', stderr.take);
+  // Without a sandbox nothing is said there; whoever does not read does not notice its end.
+  stdioOf(child, STATUS_DESCRIPTOR)?.on('data', (piece: Buffer) => {
+    status = `${status}${piece}`.slice(-1000);
+  });
+  try {
+    const exited = await exitOf(child);
+    stopWaiting();
+    // What it left running in the background ends with it.
+    kill(child);
+    if (order.sandbox === null) await killMarked(order.id);
+    await closed(child, clock);
+    const unsafe = order.sandbox !== null && ended === 'by itself' && !status.includes('"exit-code"');
+    return {
+      ...{ stdout: stdout.text(), stderr: stderr.text(), ended },
+      code: ended === 'by itself' ? exited : null,
+      ...(unsafe && { unsafe }),
+    };
+  } finally {
+    watching.abort();
+    stopWaiting();
+    signal.removeEventListener('abort', stop);
+    await watched;
+  }
+}
+
+/** In a session of its own, so that it has no terminal and its processes can be ended together. */
+function start({ command, sandbox, cwd, env, limits, id }: CommandOrder): ChildProcess {
+  const found = SHELLS.find(({ path }) => existsSync(path));
+  if (found === undefined) throw new Error('there is neither /bin/bash nor /bin/sh');
+  const { path: shell, blockBytes, before } = found;
+  const run = `${before}${limiting(limits, blockBytes)} exec "$0" -c "$1"`;
+  if (sandbox !== null) {
+    const given = [...sandbox.arguments, shell, '-c', run, shell, command];
+    return spawn(sandbox.program, given, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
+  }
+  return spawn(shell, ['-c', `${ENDS_WITH_US} ${run}`, shell, command], {
+    ...{ cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] },
+    env: { ...env, [MARK]: id },
+  });
+}
+
+/**
+ * Without a sandbox, a process of the same group waits for the gateway's end of a pipe to close: that is so when it dies,
+ * too, and then the group ends.
+ */
+const ENDS_WITH_US = `( trap '' HUP INT TERM; read -r _ <&3; kill -9 0 ) >/dev/null 2>&1 & exec 3<&-;`;
+
+/** Where a limit of the system's own is lower, that one stays. RLIMIT_DATA: what a process writes to, beside its files. */
+function limiting({ megabytes, processes, fileBytes }: CommandLimits, blockBytes: number): string {
+  const quietly = (limit: string) => `ulimit ${limit} 2>/dev/null`;
+  return [
+    quietly('-c 0'),
+    quietly(`-d ${megabytes * 1024}`),
+    quietly(`-f ${Math.floor(fileBytes / blockBytes)}`),
+    // Without a sandbox, all that the user runs would count.
+    `[ -n "\${${MARK}-}" ] || ${quietly(`-u ${processes}`)} || ${quietly(`-p ${processes}`)};`,
+  ].join('; ');
+}
+
+/** Looks after what the system does not bound: processes of root's, the size of a folder. Ends with its signal. */
+async function watch(
+  { work, quota, limits }: CommandOrder,
+  { pid }: ChildProcess,
+  clock: Clock,
+  signal: AbortSignal,
+  end: (why: 'too many processes' | 'too much written') => void,
+): Promise<void> {
+  if (pid === undefined) return;
+  let measureAt = clock.now() + MEASURE_MS;
+  while (!signal.aborted) {
+    await clock.sleep(LOOK_MS, signal);
+    if (signal.aborted) return;
+    if ((await countProcesses(pid, limits.processes + 1)) > limits.processes) end('too many processes');
+    const began = clock.now();
+    if (began < measureAt) continue;
+    const used = await usedBy(work, quota).catch(() => null);
+    if (used?.isOver) end('too much written');
+    measureAt = clock.now() + Math.max(MEASURE_MS, (clock.now() - began) * REST_PER_WORK);
+  }
+}
+
+function kill(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    // The group; inside of a sandbox everything ends with its first process, which ends with this one.
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // Nothing of it runs any more.
+  }
+}
+
+/** Without a sandbox, what left the group is found by its environment, until there is no more of it. */
+async function killMarked(id: string): Promise<void> {
+  for (let rounds = 0; rounds < 20; rounds++) {
+    const found = await processesWith(`${MARK}=${id}`);
+    if (found.length === 0) return;
+    for (const pid of found) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has ended by itself.
+      }
+    }
+  }
+}
+
+/** As a shell tells it: 128 and the number of a signal. Rejects where it could not be started. */
+function exitOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(code ?? 128 + numberOf(signal)));
+  });
+}
+
+function closed(child: ChildProcess, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    const streams = child.stdio.filter((each) => each !== null && each !== undefined);
+    const open = () => streams.some((each) => !each.destroyed);
+    if (!open()) return resolve();
+    const stopWaiting = clock.after(CLOSE_MS, () => {
+      for (const stream of streams) stream.destroy();
+    });
+    child.once('close', () => {
+      stopWaiting();
+      resolve();
+    });
+  });
+}
+
+function stdioOf(child: ChildProcess, descriptor: number): Readable | null {
+  return (child.stdio[descriptor] ?? null) as Readable | null;
+}
+
+function numberOf(signal: NodeJS.Signals | null): number {
+  return signal === null ? 0 : (constants.signals[signal] ?? 0);
+}
