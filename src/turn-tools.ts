@@ -4,14 +4,17 @@ import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
+import type { ChatExports } from './core/chat-export.js';
 import {
   type AnyTool,
+  type SideMessage,
   TOOL_GROUPS,
   type ToolGroup,
   type ToolSet,
   type ToolsFor,
   type TurnKind,
 } from './core/tool.js';
+import { exportChat } from './tools/export-chat.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
@@ -26,6 +29,7 @@ interface Parts
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
+  exports: Pick<ChatExports, 'make'>;
   /** `data/media`. */
   mediaFolder: string;
 }
@@ -57,15 +61,17 @@ function groupsOf(parts: Parts): Groups {
       emojiOn: (channel) => channels.get(channel)?.reactions,
     }),
   ];
+  const post = (aside: SideMessage) => postSideMessage({ store, channels, deliver, personas, clock }, aside);
+  const exporting = [exportChat({ exports: parts.exports, post, zone })];
   const send = [
     sendMessage({
       groupsDir: config.groupsDir,
       mediaFolder: parts.mediaFolder,
       archives,
-      post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
+      post,
     }),
   ];
-  return { search: () => search, reactions: () => reactions, send: () => send };
+  return { search: () => search, reactions: () => reactions, send: () => send, export: () => exporting };
 }
 
 /** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */

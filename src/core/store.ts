@@ -4,6 +4,7 @@
  * the disk is full, or the file is broken.
  */
 import type { AccessStore, AliasStore } from './access.js';
+import type { ChatFeed } from './chat-export.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
@@ -92,6 +93,7 @@ export interface Store
     MemoryHistoryStore,
     RecallFeed,
     ChatStore,
+    ChatFeed,
     AccessStore,
     AliasStore,
     ChannelStore,

@@ -35,6 +35,8 @@ export interface Context {
   /** The memory in the prompt; null if it is the same as for the last answer, which the store has. */
   promptMemory: PromptMemory | null;
   view: ViewRecord;
+  /** The recalled lines, as shown. */
+  recalled: string[];
   /** Messages whose files belong to what is asked and were not fetched yet. */
   unread: StoredMessage[];
   sizes: Sizes;
@@ -126,6 +128,7 @@ export async function buildContext(
     persona,
     seen,
     view,
+    recalled,
     unread: beside.filter(isUnread),
     promptMemory: isSameGiven(all, window.promptMemory) ? null : all,
     messages: joinNeighbours([{ role: 'system', content: system }, ...summary, ...history.messages, asked]),

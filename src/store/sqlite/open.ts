@@ -9,6 +9,7 @@ import type { Store } from '../../core/store.js';
 import { accessStore } from './access.js';
 import { amountStore, dayIn, usageAdderOf } from './amounts.js';
 import { closeRoomOf } from './apart.js';
+import { chatFeed } from './chat-feed.js';
 import { chatStore, chatsOf } from './chats.js';
 import { commandStore, endingsOf } from './commands.js';
 import { type Connection, connect } from './connection.js';
@@ -111,6 +112,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
 
     ...accessStore(connection, chats, deliver, questions, offers),
     ...chatStore(connection, chats),
+    ...chatFeed(connection),
     ...journalStore(connection, journal),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),
