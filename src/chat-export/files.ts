@@ -33,7 +33,7 @@ export function createExports(
       await writeWhole(path, made.pieces());
       return { file: { path, name }, messages: made.messages };
     },
-    forget: (chatId) => rm(folderOf(folder, chatId), { recursive: true, force: true }),
+    forget: async (chatId) => rm(folderOf(folder, chatId), { recursive: true, force: true }),
     async tidy() {
       for (const chat of await namesIn(folder)) {
         for (const key of await namesIn(join(folder, chat))) {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
 import { commandContract } from './store/commands.js';
+import { exportContract } from './store/exports.js';
 import { factContract } from './store/facts.js';
 import { feedContract } from './store/feed.js';
 import { fileContract } from './store/files.js';
@@ -89,6 +90,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     accessContract(under);
     factContract(under);
     feedContract(under);
+    exportContract(under);
     upkeepContract(under);
     lawContract(under);
     whereaboutsLaw(under);
