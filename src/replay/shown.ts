@@ -56,7 +56,7 @@ export function shownAgain(requests: readonly RecordedRequest[], again: readonly
     const before = requests[n]?.end;
     const lines = before ? shownDiff(diffOf(comparable(before), comparable(end))) : [];
     const whole = lines.length === 0 ? ['The same as then.'] : lines.map(printableLine);
-    return section(`Request ${n + 1} again, ${seconds(ms)}, ${answeredBy(end)}`, whole, '');
+    return section(`Request ${n + 1} again, ${seconds(ms)}, ${answeredBy(end)}`, [whole.join('\n')], '');
   });
   const { input, output, cost } = usedBy(again);
   const price = cost === undefined ? '' : `, which cost about ${cost.toFixed(4)}`;
