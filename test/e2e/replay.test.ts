@@ -30,6 +30,7 @@ it('shows what a turn saw, asks again without doing anything, and exports, until
   expect(files).toHaveLength(1);
   const memory = await home.read('groups/terminal_local/default/MEMORY.md');
 
+  expect((await coterie('replay', `turn-${id}-some-call`)).out).toBe(told.out);
   const again = await coterie('replay', id, '--again');
   expect([again.code, again.err]).toEqual([0, '']);
   expect(again.out).toContain('Nothing was done, sent or stored.');

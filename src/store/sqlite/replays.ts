@@ -21,6 +21,9 @@ type SentRow = Omit<SentByTurn, 'by' | 'text' | 'file' | 'reaction'> & { origin:
 const ENTRY = 'changed, entry, status, results, finished_at as finishedAt, turn_id as turnId';
 const SENT = 'id chatId origin part body state createdAt finishedAt attempts platformMessageId error';
 
+/** An entry's id holds its turn's, also where the entry is not kept any more. */
+const OF_TURN = /^turn-([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})-/;
+
 export function replayStore({ raw, read }: Pick<Connection, 'raw' | 'read'>): ReplayStore {
   const turn = raw.prepare<[string], TurnRow>(`
     select ${columns('id personaId state startedAt finishedAt attempts crashes waitsFor waitsUntil batch', 'turn')},
@@ -61,8 +64,8 @@ export function replayStore({ raw, read }: Pick<Connection, 'raw' | 'read'>): Re
       read(() => {
         const found = entry.get(id);
         const message = /^evt-(\d{1,15})$/.exec(id)?.[1];
-        const turnId =
-          found?.turnId ?? (message === undefined ? id : (turnOfMessage.get(Number(message)) ?? id));
+        const ofMessage = message === undefined ? null : turnOfMessage.get(Number(message));
+        const turnId = found?.turnId ?? ofMessage ?? OF_TURN.exec(id)?.[1] ?? id;
         const row = turn.get(turnId);
         if (row !== undefined) {
           const [first = 0] = JSON.parse(row.batch) as number[];
