@@ -1,17 +1,20 @@
 /** What turns saw, recorded for `coterie replay`: all of it, and nothing that somebody had forgotten. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, it } from 'vitest';
 import { createExports } from '../../src/chat-export/files.js';
+import type { ChatExports } from '../../src/core/chat-export.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import type { TurnInStore } from '../../src/core/replay.js';
+import type { Store } from '../../src/core/store.js';
 import { recordsOf } from '../../src/replay/record-files.js';
 import { createRecords, type KeptRecords } from '../../src/replay/records.js';
 import { shownTurn } from '../../src/replay/shown.js';
 import { withRecords } from '../../src/store/sqlite/inspect.js';
+import { exportChat } from '../../src/tools/export-chat.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
 import { quietLog } from '../harness/quiet.js';
 
@@ -33,6 +36,12 @@ async function open(options: WorkbenchOptions = {}) {
     ...{ clock: systemClock, newId: () => `f${++ids}`, log: quietLog },
   });
   on = await workbench({ folder, records, memoryTools: true, ...options });
+}
+
+function exportsOf(feed: Store): ChatExports {
+  const personas = { list: async () => [] };
+  const zone = createZone('UTC');
+  return createExports({ folder: join(folder, 'data/exports'), feed, personas, zone, clock: systemClock });
 }
 
 async function say(...texts: string[]) {
@@ -200,18 +209,35 @@ it('knows nothing of ids that lead nowhere', async () => {
     expect(await behind(id)).toBe(null);
 });
 
+it('a persona sends its chat as a file, when it is asked for it', async () => {
+  const tool = exportChat({
+    exports: { make: (ask) => exportsOf(on.store).make(ask) },
+    post: (aside) => on.sayAside(aside),
+    zone: createZone('UTC'),
+  });
+  await open({ tools: [tool] });
+  on.answer(({ messages }) => {
+    const last = messages.at(-1);
+    if (last?.role === 'user' && last.content.includes('everything'))
+      return { calls: [{ name: 'export_chat', arguments: { format: 'json' } }] };
+    return 'fine';
+  });
+  await say('hello', 'give me everything');
+  const [file] = on.sent.flatMap(({ part }) => (part.file ? [part.file] : []));
+  const chat = JSON.parse(await readFile(file?.path ?? '', 'utf8'));
+  expect(chat.rooms[0].messages.map((each: { text: string }) => each.text)).toEqual([
+    ...['hello', 'fine', 'give me everything'],
+  ]);
+  const turn = await turnOf('evt-3');
+  expect(turn.sends).toMatchObject([
+    { by: 'tool', file: file?.name, state: 'sent' },
+    { by: 'answer', text: 'fine', state: 'sent' },
+  ]);
+});
+
 it('exports that wait to be sent go with what is forgotten', async () => {
-  await open({
-    exports: (feed) =>
-      createExports({
-        ...{ folder: join(folder, 'data/exports'), feed, clock: systemClock, zone: createZone('UTC') },
-        personas: { list: async () => [] },
-      }),
-  });
-  const exports = createExports({
-    ...{ folder: join(folder, 'data/exports'), feed: on.store, clock: systemClock, zone: createZone('UTC') },
-    personas: { list: async () => [] },
-  });
+  await open({ exports: exportsOf });
+  const exports = exportsOf(on.store);
   const ask = {
     chatId: CHAT,
     by: 'default',
@@ -230,5 +256,4 @@ it('exports that wait to be sent go with what is forgotten', async () => {
   const text = await readFile((await make())?.file.path ?? '', 'utf8');
   expect(text).toContain('and now?');
   expect(text).not.toContain('heliotrope');
-  await rm(join(folder, 'data/exports'), { recursive: true });
 });
