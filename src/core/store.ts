@@ -4,6 +4,7 @@
  * the disk is full, or the file is broken.
  */
 import type { AccessStore, AliasStore } from './access.js';
+import type { ApprovalStore } from './approval.js';
 import type { ChatFeed } from './chat-export.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
@@ -96,6 +97,7 @@ export interface Store
     ChatFeed,
     AccessStore,
     AliasStore,
+    ApprovalStore,
     ChannelStore,
     JournalStore,
     UsageStore,
