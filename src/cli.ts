@@ -8,6 +8,8 @@ import type { BackupWishes } from './archive.js';
 import type { ShowWishes } from './audit.js';
 import { describe, Fault } from './core/errors.js';
 import type { DoctorWishes } from './doctor.js';
+import type { ExportWishes } from './export.js';
+import type { ReplayWishes } from './replay.js';
 
 const FAILED = 1;
 const WRONG_USAGE = 2;
@@ -69,6 +71,22 @@ withOptions(program.command('restore'), 'put a backup back; the gateway must not
   .argument('<file>')
   .action(async (file: string, ...given) =>
     (await import('./archive.js')).restoreFrom(configOf(given), file),
+  );
+withOptions(program.command('export'), 'write a chat as people saw it, as Markdown or JSON')
+  .argument('<chat-id>')
+  .option('--format <format>', 'markdown (the default) or json')
+  .option('--since <time>', 'a date, a time, or how long ago: 2026-01-31, 2026-01-31T14:30, 7d, 12h, 30m')
+  .option('--until <time>', 'the same; a date counts to its end')
+  .option('--output <file>', 'into this file (default: stdout)')
+  .action(async (chatId: string, wishes: ExportWishes, ...given) =>
+    (await import('./export.js')).exportChat(configOf(given), chatId, wishes),
+  );
+withOptions(program.command('replay'), 'show everything that a turn saw and did')
+  .argument('<turn-id>', 'its id, or that of any entry of it in the journal')
+  .option('--again', 'ask the model once more, and show what it answers differently; nothing is done or sent')
+  .option('--json', 'as JSON')
+  .action(async (turnId: string, wishes: ReplayWishes, ...given) =>
+    (await import('./replay.js')).replay(configOf(given), turnId, wishes),
   );
 withOptions(
   program.command('audit'),

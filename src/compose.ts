@@ -6,7 +6,8 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CHANNELS } from './channels/list.js';
-import type { Config } from './config.js';
+import { createExports } from './chat-export/files.js';
+import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -31,10 +32,12 @@ import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
 import { collectSooner, createCollector } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
+import { createRedactor } from './operating/redact.js';
 import { createSizes, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
+import { createRecords } from './replay/records.js';
 import { createEmbedder, createModel, createSpeechOf, createTranscriberOf } from './servers.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
@@ -70,6 +73,11 @@ export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
 /** Working folders of personas: a folder for each chat, in it one for each persona. */
 export function workFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'work');
+}
+
+/** What turns saw, for `coterie replay`. */
+export function recordsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'replay');
 }
 
 export function openStore(
@@ -129,6 +137,15 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
 
   const media = await createMediaOf(config, mediaFolder, log);
   const sizes = createSizes({ store, mediaBytes: () => mediaBytes(mediaFolder), clock });
+  const records = createRecords({
+    folder: recordsFolderOf(config),
+    bytes: config.retention.replayBytes,
+    days: config.retention.days,
+    clean: createRedactor(secretsOf(config)),
+    ...{ clock, newId, log },
+  });
+  const exportsFolder = join(config.dataDir, 'exports');
+  const exports = createExports({ folder: exportsFolder, feed: store, personas, zone, clock });
   const settings = {
     maxOutputTokens: config.model.maxOutputTokens,
     maxToolRounds: config.model.maxToolRounds,
@@ -170,9 +187,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     audit,
     toolsFor: createToolsFor({
       ...{ config, store, channels, personas, memory, archives, recall },
-      ...{ deliver, settings, zone, clock, newId, mediaFolder, workFolder: workFolderOf(config) },
+      ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
       ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     }),
+    ...{ records, exports },
     settings,
     rulesFor,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
@@ -210,6 +228,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       store,
       days,
       removeFiles: media.remove,
+      trimCopies: async (signal) => {
+        await records.trim(signal);
+        await exports.tidy();
+      },
       trimMedia: (signal) => trimMedia(mediaFolder, { bytes, bytesPerChat }, clock.now(), signal),
       consolidate: conversation.consolidate,
       zone,
@@ -240,6 +262,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
           await embedder?.close();
         };
       },
+      async () => records.idle,
       async () => {
         void speech?.tidy();
         return async () => {};

@@ -256,6 +256,7 @@ export const configKeys = z.strictObject({
     media_bytes: whole(1).default(2_000_000_000),
     media_bytes_per_chat: whole(1).default(500_000_000),
     audit_bytes: whole(1).default(500_000_000),
+    replay_bytes: whole(0).default(200_000_000),
   }),
   limits: section({
     messages_per_minute: whole(1).nullable().default(null),

@@ -6,10 +6,10 @@ import { systemClock } from './core/clock.js';
 import type { Embedder } from './core/embedder.js';
 import type { Log, Metrics } from './core/log.js';
 import type { ModelClient, Prices } from './core/model.js';
-import type { Store } from './core/store.js';
+import type { SettingStore } from './core/store.js';
 import type { OpenAiModelOptions } from './models/openai.js';
 
-export async function createModel(config: Config, store: Store, log: Log): Promise<ModelClient> {
+export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
   const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
   if (!server) return (await import('./models/offline.js')).createOfflineModel();
   const { createOpenAiModel } = await import('./models/openai.js');

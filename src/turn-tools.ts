@@ -4,14 +4,17 @@ import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
+import type { ChatExports } from './core/chat-export.js';
 import {
   type AnyTool,
+  type SideMessage,
   TOOL_GROUPS,
   type ToolGroup,
   type ToolSet,
   type ToolsFor,
   type TurnKind,
 } from './core/tool.js';
+import { exportChat } from './tools/export-chat.js';
 import { glob, grep } from './tools/files/find.js';
 import { readFile } from './tools/files/read-file.js';
 import { editFile, writeFile } from './tools/files/write-file.js';
@@ -30,6 +33,7 @@ interface Parts
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
+  exports: Pick<ChatExports, 'make'>;
   /** `data/media`. */
   mediaFolder: string;
   /** `data/work`. */
@@ -69,13 +73,15 @@ function groupsOf(parts: Parts): Groups {
       emojiOn: (channel) => channels.get(channel)?.reactions,
     }),
   ];
+  const post = (aside: SideMessage) => postSideMessage({ store, channels, deliver, personas, clock }, aside);
+  const exporting = [exportChat({ exports: parts.exports, post, zone })];
   const send = [
     sendMessage({
       groupsDir: config.groupsDir,
       mediaFolder: parts.mediaFolder,
       workFolder: parts.workFolder,
       archives,
-      post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
+      post,
     }),
   ];
   const folders = { workFolder: parts.workFolder, mediaFolder: parts.mediaFolder };
@@ -89,6 +95,7 @@ function groupsOf(parts: Parts): Groups {
     send: () => send,
     files: () => files,
     shell: () => commands,
+    export: () => exporting,
   };
 }
 

@@ -76,6 +76,7 @@ describe('where the configuration is', () => {
         mediaBytes: 2_000_000_000,
         mediaBytesPerChat: 500_000_000,
         auditBytes: 500_000_000,
+        replayBytes: 200_000_000,
       },
       limits: {
         messagesPerMinute: null,
@@ -715,7 +716,7 @@ describe('retention', () => {
     const { config } = await load('retention: { days: never, media_bytes: 5 }');
     expect(config.retention).toEqual({
       ...{ days: 'never', mediaBytes: 5, mediaBytesPerChat: 500_000_000 },
-      auditBytes: 500_000_000,
+      ...{ auditBytes: 500_000_000, replayBytes: 200_000_000 },
     });
     const given = await load(`retention: { days: "\${DAYS}" }`, { DAYS: '7' });
     expect(given.config.retention.days).toBe(7);

@@ -6,6 +6,7 @@ import type { Archives } from '../core/archive.js';
 import type { Media } from '../core/attachments.js';
 import type { Audit } from '../core/audit.js';
 import type { Channel } from '../core/channel.js';
+import type { ChatExports } from '../core/chat-export.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log, Metrics } from '../core/log.js';
@@ -17,6 +18,7 @@ import type { Lease } from '../core/route-store.js';
 import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor } from '../core/tool.js';
+import type { TurnRecords } from '../core/turn-record.js';
 import type { AccessRules } from './access.js';
 import type { Budgets, Limits } from './budgets.js';
 
@@ -38,6 +40,10 @@ export interface Services {
   /** What may be used in a day, and the purses through which a model is asked. */
   budgets: Budgets;
   toolsFor: ToolsFor;
+  /** What turns saw, for `coterie replay`. */
+  records: TurnRecords;
+  /** What was exported and waits to be sent. */
+  exports: Pick<ChatExports, 'forget'>;
   audit: Audit;
   settings: Settings;
   /** Who may talk in a channel. */

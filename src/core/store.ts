@@ -5,6 +5,7 @@
  */
 import type { AccessStore, AliasStore } from './access.js';
 import type { ApprovalStore } from './approval.js';
+import type { ChatFeed } from './chat-export.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
@@ -93,6 +94,7 @@ export interface Store
     MemoryHistoryStore,
     RecallFeed,
     ChatStore,
+    ChatFeed,
     AccessStore,
     AliasStore,
     ApprovalStore,

@@ -1,7 +1,8 @@
 /** What `coterie audit` is asked for: its options, checked, and how an entry is shown on one line. Pure. */
 import { AUDIT_KINDS } from '../core/audit.js';
-import { localMidnight, type Zone } from '../core/dates.js';
+import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
+import { A_TIME, momentsOf } from '../core/moments.js';
 import { type AuditLine, plain } from './audit-line.js';
 
 export interface AuditWishes {
@@ -16,7 +17,6 @@ export interface AuditWishes {
 const MOST = 10_000;
 const USUALLY = 50;
 const WIDEST_KIND = Math.max(...AUDIT_KINDS.map((kind) => kind.length));
-const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000 };
 
 export function askedFor(
   { kind, who, chat, since, until, limit }: AuditWishes,
@@ -45,33 +45,10 @@ export function askedFor(
   };
 }
 
-/** The first and the last moment that a word for a time means. */
 function timeIn(option: string, given: string, zone: Zone, now: number): { from: number; to: number } {
-  const [, count, unit] = /^(\d{1,6})([dhm])$/.exec(given) ?? [];
-  if (unit !== undefined) {
-    const at = now - Number(count) * UNITS[unit as keyof typeof UNITS];
-    return { from: at, to: at };
-  }
-  const [, year, month, day, hour, minute, rest = ''] =
-    /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)((?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?))?$/.exec(
-      given,
-    ) ?? [];
-  const date = `${year}-${month}-${day}`;
-  const isDay = year !== undefined && new Date(`${date}T00:00Z`).toJSON()?.slice(0, 10) === date;
-  if (isDay) {
-    const begins = (days: number) => localMidnight(Number(year), Number(month), Number(day) + days, zone);
-    if (hour === undefined) return { from: begins(0), to: begins(1) - 1 };
-    const local = Date.parse(`${date}T${hour}:${minute}${rest.replace(/(?:Z|[+-]\d\d:?\d\d)$/, '')}Z`);
-    const at = /[Z+-]/.test(rest)
-      ? Date.parse(`${date}T${hour}:${minute}${rest}`)
-      : begins(0) + local - Date.parse(`${date}T00:00Z`);
-    if (Number.isFinite(at) && Number.isFinite(local)) return { from: at, to: at };
-  }
-  throw refusal(
-    option,
-    given,
-    'a date (2026-01-31), a time (2026-01-31T14:30), or how long ago (7d, 12h, 30m)',
-  );
+  const moments = momentsOf(given, zone, now);
+  if (moments === null) throw refusal(option, given, A_TIME);
+  return moments;
 }
 
 function refusal(option: string, given: string, expected: string): Fault {

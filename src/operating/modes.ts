@@ -8,7 +8,8 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe } from '../core/errors.js';
 
 /** Files and folders below data_dir that are ours. What is in the folders is behind them. */
-const OURS = /^(coterie\.db|recall\.db|restore\.json|terminal-history|.*\.lock$|media$|speech$|work$|audit)/;
+const OURS =
+  /^(coterie\.db|recall\.db|restore\.json|terminal-history|.*\.lock$|media$|speech$|work$|replay$|exports$|audit)/;
 
 /** Whoever is not the owner. */
 const OTHERS = 0o077;

@@ -15,6 +15,8 @@ export interface UpkeepParts {
   removeFiles(files: string[]): Promise<void>;
   /** Removes files that are beyond the limits. */
   trimMedia(signal: AbortSignal): Promise<{ files: number; bytes: number }>;
+  /** Removes what is beyond the limits of what lies beside the store: records of turns, files that were exported. */
+  trimCopies(signal: AbortSignal): Promise<void>;
   /** Puts memory in order, where that is configured. */
   consolidate(signal: AbortSignal): Promise<void>;
   zone: Zone;
@@ -76,6 +78,7 @@ async function upkeep(parts: UpkeepParts, signal: AbortSignal): Promise<void> {
     await clock.sleep(PAUSE_MS, signal);
   }
   const media = await parts.trimMedia(signal);
+  await parts.trimCopies(signal);
   while (!signal.aborted && (await store.shrink(PAGES_A_STEP))) await clock.sleep(PAUSE_MS, signal);
   await parts.consolidate(signal);
   if (signal.aborted) return;

@@ -7,6 +7,7 @@ import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
 import { approvalContract } from './store/approvals.js';
 import { commandContract } from './store/commands.js';
+import { exportContract } from './store/exports.js';
 import { factContract } from './store/facts.js';
 import { feedContract } from './store/feed.js';
 import { fileContract } from './store/files.js';
@@ -91,6 +92,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     accessContract(under);
     factContract(under);
     feedContract(under);
+    exportContract(under);
     upkeepContract(under);
     lawContract(under);
     whereaboutsLaw(under);

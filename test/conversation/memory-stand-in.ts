@@ -15,6 +15,7 @@ import type { Step, StoredMessage } from '../../src/core/transcript.js';
 import { BEGINNING } from '../../src/core/view.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
+import { NO_EXPORTS, NO_RECORDS } from '../harness/no-copies.js';
 import { NO_MEDIA } from '../harness/no-media.js';
 import { NO_RECALL } from '../harness/no-recall.js';
 import { quietMetrics } from '../harness/quiet.js';
@@ -319,6 +320,8 @@ export function standIn(): StandIn {
     newId: () => 'id',
     newPairingCode: () => 'ABCDEFGH',
     recall: NO_RECALL,
+    records: NO_RECORDS,
+    exports: NO_EXPORTS,
     media: NO_MEDIA,
     audit: { record: async () => {}, note: async () => {} },
     windows: {

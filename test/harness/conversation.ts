@@ -22,6 +22,7 @@ import type {
   SendOptions,
   SendResult,
 } from '../../src/core/channel.js';
+import type { ChatExports } from '../../src/core/chat-export.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
@@ -33,6 +34,7 @@ import type { Recall } from '../../src/core/recall.js';
 import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
+import type { TurnRecords } from '../../src/core/turn-record.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { locks } from '../../src/groups/locks.js';
@@ -43,6 +45,7 @@ import { createRecall } from '../../src/recall/recall.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
+import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
@@ -107,6 +110,9 @@ export type Answer =
 
 export interface WorkbenchOptions {
   recall?: Recall;
+  /** Left out: nothing is recorded, or exported. */
+  records?: TurnRecords;
+  exports?: (store: Store) => ChatExports;
   media?: Media;
   speech?: Speech;
   /** Left out: only kept in `audited`. The real one takes time, which a clock that is moved by hand does not. */
@@ -305,6 +311,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
           ...{ file: join(folder, 'data/recall.db'), feed: store, embedder: null, worker },
           ...{ files: createRecallFiles({ groupsDir, archives, log }), clock: systemClock, zone, log },
         });
+  const exports = options.exports?.(store) ?? NO_EXPORTS;
   const toolsOfGateway =
     worker &&
     createToolsFor({
@@ -313,6 +320,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       mediaFolder: join(folder, 'data/media'),
       workFolder: join(folder, 'data/work'),
       ...{ hidden: [], environment: {}, newId: randomUUID },
+      exports,
     });
   const conversation = createConversation({
     ...common,
@@ -321,6 +329,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     memory,
     archives,
     recall,
+    records: options.records ?? NO_RECORDS,
+    exports,
     media: options.media ?? NO_MEDIA,
     audit: options.audit ?? { record: enter, note: enter },
     model,

@@ -61,6 +61,7 @@ function partsOf(more: Partial<UpkeepParts> = {}, limits = FOREVER): UpkeepParts
       for (const file of files) await rm(join(media, file), { force: true });
     },
     trimMedia: (signal) => trimMedia(media, limits, clock.now(), signal),
+    trimCopies: async () => {},
     consolidate: async () => {},
     zone: createZone('UTC'),
     clock,

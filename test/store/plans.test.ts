@@ -178,6 +178,7 @@ async function useEverything(store: Store): Promise<void> {
   await exchange(store, 't2', 'more');
   await store.window({ room: CHAT, personaId: 'default', limit: 9, overheard: 9, except: [] });
   await store.lastReply(CHAT);
+  await store.saidIn({ chatId: CHAT, by: null, since: null, until: null, after: 0 });
   const { commands } = await receive(store, [message('10', 'd'), command('11', 'reset'), edit('10', 'e')]);
   await begun(store, 't3');
   const id = commands[0]?.id ?? 0;

@@ -7,6 +7,7 @@ import type { FoundLine } from '../../core/memory.js';
 import { FORGOTTEN, type Phrase, phraseOf } from '../../core/phrase.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
+import { forgetCopies } from '../copies.js';
 import { code, counted, oneLine, withoutBullet } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { unquoted } from './parse.js';
@@ -82,6 +83,7 @@ export async function carryOut(
     await services.recall.forget(command.chat.id);
     // Work that began meanwhile may have read the text, and may have written it again.
     await endWork(call, services);
+    await forgetCopies(services, command.chat.id, null);
     gone = isNothing(await search(command, phrase, services));
   }
   await services.store.endErasing(command.chat.id, phrase, FORGOTTEN);
@@ -109,7 +111,9 @@ export function isErased({ argument, tries }: StoredCommand): boolean {
 }
 
 /** Does the last step; everything else was removed before. */
-export async function endOf({ command }: CommandCall, { store }: CommandServices): Promise<CommandAnswer> {
+export async function endOf({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
+  const { store } = services;
+  await forgetCopies(services, command.chat.id, null);
   await store.endErasing(command.chat.id, null, FORGOTTEN);
   return { text: IT_IS_FORGOTTEN };
 }

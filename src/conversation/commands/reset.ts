@@ -1,6 +1,7 @@
 /** `/reset`: permanently forgets the conversation with the active persona in this room. Memory stays. */
 import { roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
+import { forgetCopies } from '../copies.js';
 import { type Command, type CommandServices, changesAlways } from './command.js';
 
 export const reset: Command = {
@@ -13,6 +14,10 @@ export const reset: Command = {
     // What is being forgotten must not be written to memory or to another archive meanwhile.
     await services.windows.halt(command.room, personaId);
     await markArchives(command, services);
+    // Once more when it is done (command-lane.ts); now, so that nothing stays where a crash comes between.
+    await forgetCopies(services, command.chat.id, personaId).catch((error) => {
+      services.log.error({ err: error, chat: command.chat.id }, 'records of turns could not be removed yet');
+    });
     return {
       text: 'Conversation cleared. Principles and per-persona memory are unchanged.',
       effects: [{ kind: 'reset', room: command.room, personaId, upTo: command.afterMessage }],

@@ -36,6 +36,8 @@ export interface Context {
   /** The memory in the prompt; null if it is the same as for the last answer, which the store has. */
   promptMemory: PromptMemory | null;
   view: ViewRecord;
+  /** The recalled lines, as shown. */
+  recalled: string[];
   /** Whether it holds words from outside, and what people named. */
   trust: Trust;
   /** Messages whose files belong to what is asked and were not fetched yet. */
@@ -129,6 +131,7 @@ export async function buildContext(
     persona,
     seen,
     view,
+    recalled,
     trust: window.trust,
     unread: beside.filter(isUnread),
     promptMemory: isSameGiven(all, window.promptMemory) ? null : all,

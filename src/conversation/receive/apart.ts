@@ -10,6 +10,7 @@ import type { Receipt } from '../../core/receipt.js';
 import { BEGINNING, END } from '../../core/view.js';
 import { copySpan } from '../compaction/archive.js';
 import type { WindowControl } from '../compaction/windows.js';
+import { forgetCopies } from '../copies.js';
 import { identifyChat } from '../identity.js';
 import type { Services } from '../services.js';
 
@@ -45,6 +46,7 @@ export async function apartReceipt(
     const name = await archives.newName(head);
     await copySpan(services, { chat, room, personaId, personas }, span, { name, head });
   }
+  await forgetCopies(services, chatId, null);
   log.info(
     { room, chat: ownId },
     'a thread is a chat of its own; what was said in it is not in its old chat any more',

@@ -6,13 +6,14 @@
 import type { Offer } from '../../core/access.js';
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
-import type { RoomId } from '../../core/ids.js';
+import { type RoomId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
 import type { Command, CommandAnswer } from '../commands/command.js';
 import { COMMANDS, commandCalled } from '../commands/list.js';
 import type { Windows } from '../compaction/windows.js';
+import { forgetCopies } from '../copies.js';
 import { withButtons, withNumbers } from '../deliver/choices.js';
 import type { Deliver } from '../deliver/deliver.js';
 import { deliveriesOf } from '../deliver/reply.js';
@@ -85,10 +86,19 @@ export function createCommandLane(services: LaneServices): CommandLane {
     if (abortedTurn) scheduler.abort(room, abortedTurn);
     // Nor may the room answer messages for which it has not begun a turn yet.
     if (effects.some(({ kind }) => kind === 'suppress' || kind === 'reset')) scheduler.abort(room, null);
+    for (const effect of effects) if (effect.kind === 'reset') await forgetAgain(effect);
     services.metrics.count('commands_total', { command: command.name });
     for (const chat of [command.chat.id, ...(answer.wakes ?? [])]) services.deliver.wake(chat);
     if (effects.length > 0) scheduler.wake(room, 'settled');
     if (answer.resumes !== undefined) scheduler.wake(answer.resumes, 'settled');
+  }
+
+  /** What a turn has recorded that began or ended while the command ran. */
+  async function forgetAgain({ room, personaId }: CommandEffect & { kind: 'reset' }): Promise<void> {
+    const { chatId } = roomParts(room);
+    await forgetCopies(services, chatId, personaId).catch((error) => {
+      log.error({ err: error, room }, 'records of a conversation that was reset could not be removed');
+    });
   }
 
   async function insist<T>(what: () => Promise<T>): Promise<T> {

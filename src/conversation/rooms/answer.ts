@@ -6,6 +6,7 @@ import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/route-store.js';
+import type { TurnRecorder } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
 import { isLimit, type Purse, type Standing } from '../budgets.js';
 import { buildContext, type Context } from '../context/context.js';
@@ -23,7 +24,7 @@ import { authorisationOf } from './authorisation.js';
 import { causeOf, hoursLate, payerOf } from './batch.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
 import { liveFor, saidBy } from './live-reply.js';
-import { faultOf, measuredOf } from './outcome.js';
+import { faultOf, measuredOf, sightOf } from './outcome.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { saveStep } from './save-step.js';
 import { spoken } from './speakers.js';
@@ -36,12 +37,16 @@ export type AnswerEnd =
 
 export async function answer(services: RoomServices, begun: Turn, signal: AbortSignal): Promise<AnswerEnd> {
   const purse = services.budgets.open(payerOf(begun));
+  const { chat, room, turn } = begun;
+  const { personaId } = turn;
+  const record = services.records.open({ turnId: turn.id, chatId: chat.id, room, personaId }, signal);
   // What a turn has used that was aborted, or waits, is stored by itself.
-  return answerFrom(purse, services, begun, signal).finally(purse.settle);
+  return answerFrom(purse, record, services, begun, signal).finally(record.end).finally(purse.settle);
 }
 
 async function answerFrom(
   purse: Purse,
+  record: TurnRecorder,
   services: RoomServices,
   begun: Turn,
   signal: AbortSignal,
@@ -78,7 +83,8 @@ async function answerFrom(
     });
   const ask = async (context: Context, live: Live) => {
     const stopWaiting = windows.giveWay();
-    const paying = { ...services, model: purse.model };
+    record.saw(sightOf(context));
+    const paying = { ...services, model: record.watch(purse.model) };
     return runTurn(paying, {
       turnId: turn.id,
       room,

@@ -1,6 +1,7 @@
 /** Between steps 5 and 6 of the route: what came of a turn's requests. Pure. */
 import { Fault } from '../../core/errors.js';
 import type { Step } from '../../core/transcript.js';
+import type { TurnSight } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
 import type { Context } from '../context/context.js';
 import { stepMessages } from '../turn/steps.js';
@@ -12,6 +13,12 @@ export function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }):
   if (outcome.kind === 'failed') return outcome.fault;
   const isSilent = outcome.text === '' && outcome.wordless === undefined;
   return isSilent ? new Fault('model_empty', 'no words') : null;
+}
+
+/** What `coterie replay` is to know of a request's making. */
+export function sightOf({ recalled, view, sizes, requestTokens }: Context): TurnSight {
+  const { windowAfter, summary } = view;
+  return { recalled, summary, windowAfter, messages: sizes.messages, estimatedTokens: requestTokens };
 }
 
 /** The server's token count for the turn's last request, next to our estimate of the same request. */

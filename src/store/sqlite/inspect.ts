@@ -1,11 +1,18 @@
-/** For `doctor`: inspects a database file, whether or not a gateway is running on it. */
+/** For `doctor`, `replay` and `export`: inspects a database file, whether or not a gateway is running on it. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
+import type { ChatFeed } from '../../core/chat-export.js';
+import { Fault } from '../../core/errors.js';
+import type { ReplayStore } from '../../core/replay.js';
+import type { SettingStore } from '../../core/store.js';
 import { storeFault } from './busy.js';
+import { chatFeed } from './chat-feed.js';
+import { CHAT_COLUMNS, type ChatRow, toChat } from './chats.js';
 import { excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import { appliedMigrations, knownMigrations, refuseNewer } from './migrate.js';
+import { replayStore } from './replays.js';
 import { type Traces, traceStore } from './traces.js';
 import { channelStateReader } from './values.js';
 import { viewsOf } from './views.js';
@@ -32,6 +39,42 @@ export async function inspectSqlite(file: string, migrationsFolder: URL): Promis
 /** Traces messages beside a running gateway. Throws as above; the database must be up to date. */
 export function withTraces<T>(file: string, look: (traces: Traces) => Promise<T>): Promise<T> {
   return reading(file, (database) => look(traceStore(database, viewsOf(database))));
+}
+
+/** What `coterie replay` and `coterie export` read. */
+export type Records = ReplayStore & ChatFeed & Pick<SettingStore, 'setting'>;
+
+/** Reads beside a running gateway. null if there is no database yet; throws as above, also for one that is not up to date. */
+export async function withRecords<T>(
+  file: string,
+  migrationsFolder: URL,
+  look: (records: Records) => Promise<T>,
+): Promise<T | null> {
+  const found = await inspectSqlite(file, migrationsFolder);
+  if (found.kind === 'missing') return null;
+  if (found.pending > 0) {
+    throw new Fault(
+      'store_unavailable',
+      `${file} is of an older version: start the gateway once, which brings it up to date`,
+    );
+  }
+  return reading(file, (database) => {
+    const { raw, read } = database;
+    const chat = raw.prepare<[string], ChatRow>(`select ${CHAT_COLUMNS} from chat where id = ?`);
+    const setting = raw.prepare<[string], string>('select value from setting where key = ?').pluck();
+    const { messages } = traceStore(database, viewsOf(database));
+    return look({
+      ...replayStore(database),
+      ...chatFeed(database),
+      messages,
+      chat: (id) =>
+        read(() => {
+          const row = chat.get(id);
+          return row ? toChat(row) : null;
+        }),
+      setting: (key) => read(() => setting.get(key) ?? null),
+    });
+  });
 }
 
 /** A channel's own values, read beside a running gateway. Empty if the database does not exist yet. */

@@ -8,7 +8,7 @@ import {
 } from '../../core/journal.js';
 import type { Connection } from './connection.js';
 
-interface EntryRow {
+export interface EntryRow {
   changed: number;
   entry: string;
   status: 'pending' | 'completed' | 'interrupted' | null;
@@ -86,7 +86,7 @@ export function journalStore({ raw, read, write }: Connection, journal: Journal)
   };
 }
 
-function entryOf({ entry: body, status, results, finishedAt }: EntryRow): JournalEntry {
+export function entryOf({ entry: body, status, results, finishedAt }: EntryRow): JournalEntry {
   const entry: JournalEntry = JSON.parse(body);
   if (entry.type === 'GUPPIEvent' || status === null || status === 'pending' || finishedAt === null)
     return entry;

@@ -10,6 +10,7 @@ import { accessStore } from './access.js';
 import { amountStore, dayIn, usageAdderOf } from './amounts.js';
 import { closeRoomOf } from './apart.js';
 import { approvalStore, askedCallsOf } from './approvals.js';
+import { chatFeed } from './chat-feed.js';
 import { chatStore, chatsOf } from './chats.js';
 import { commandStore, endingsOf } from './commands.js';
 import { type Connection, connect } from './connection.js';
@@ -115,6 +116,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...accessStore(connection, chats, deliver, questions, offers),
     ...approvalStore(connection, deliver, asked, suspended),
     ...chatStore(connection, chats),
+    ...chatFeed(connection),
     ...journalStore(connection, journal),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),

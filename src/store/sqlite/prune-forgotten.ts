@@ -3,11 +3,12 @@
  * as sent, tool calls and results. The ids of messages that a platform may deliver again are kept that long, without
  * text.
  */
-import type { PersonaId, RoomId } from '../../core/ids.js';
+import type { RoomId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
 import { FORGOTTEN_FILES, type UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { NO_WORDS } from './outbox.js';
+import { stillHeardIn } from './still-heard.js';
 import { type Walk, walkOf } from './strides.js';
 import { beganBefore } from './views.js';
 
@@ -28,6 +29,7 @@ interface Candidate {
 
 export function forgottenWalks(connection: Connection): Walk<Ask>[] {
   const { raw, write } = connection;
+  const stillHeard = stillHeardIn(connection);
   const lastReset = raw.prepare<[], number | null>('select max(reset_at) from view').pluck();
   const removeHearings = raw.prepare<[object]>(`
     delete from heard where (room_id, persona_id, addressed, heard_after, message_id) in (
@@ -65,20 +67,6 @@ export function forgottenWalks(connection: Connection): Walk<Ask>[] {
     from message
     where id > @after and id <= @upTo and state = 'done'
       and id <= (select max(reset_at) from view where view.room_id = message.room_id)`);
-  const resetsOf = raw.prepare<[RoomId], { personaId: PersonaId; resetAt: number }>(
-    'select persona_id as personaId, reset_at as resetAt from view where room_id = ?',
-  );
-  const nextHearer = raw
-    .prepare<[RoomId, PersonaId], PersonaId>(
-      'select persona_id from heard where room_id = ? and persona_id > ? order by persona_id limit 1',
-    )
-    .pluck();
-  const heardBetween = raw
-    .prepare<[object], number>(`
-      select message_id from heard
-      where room_id = @room and persona_id = @personaId and addressed in (0, 1)
-        and heard_after >= @first - 1 and message_id between @first and @last`)
-    .pluck();
   const removeMessages = raw.prepare<[string]>(
     'delete from message where id in (select value from json_each(?))',
   );
@@ -89,19 +77,6 @@ export function forgottenWalks(connection: Connection): Walk<Ask>[] {
   const noteFiles = raw.prepare<[string]>(`
     insert into setting (key, value) values ('${FORGOTTEN_FILES}', ?)
     on conflict do update set value = excluded.value`);
-
-  /** Which messages of a room were heard by a persona that no reset has made forget them. */
-  function stillHeard(room: RoomId, ids: number[]): Set<number> {
-    const [first, last] = [ids[0], ids.at(-1)];
-    const resets = new Map(resetsOf.all(room).map(({ personaId, resetAt }) => [personaId, resetAt]));
-    const heard = new Set<number>();
-    let personaId = nextHearer.get(room, '');
-    for (; personaId !== undefined; personaId = nextHearer.get(room, personaId)) {
-      const resetAt = resets.get(personaId) ?? 0;
-      for (const id of heardBetween.all({ room, personaId, first, last })) if (id > resetAt) heard.add(id);
-    }
-    return heard;
-  }
 
   function forgottenBetween(ask: object): Candidate[] {
     const byRoom = new Map<RoomId, Candidate[]>();

@@ -1,0 +1,88 @@
+/**
+ * The files that `export_chat` has sent: `data/exports/<chat_id>/<key>/<name>`. They wait there for their delivery, and go
+ * when anything of their chat is forgotten, or two days later at the latest.
+ */
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ChatExports, ExportFormat } from '../core/chat-export.js';
+import type { Clock } from '../core/clock.js';
+import type { ChatId } from '../core/ids.js';
+import { type ExportParts, exportOf } from './export.js';
+
+/** Longer than `delivery.max_age_hours` usually is. */
+const KEPT_MS = 2 * 86_400_000;
+
+export interface KeptExports extends ChatExports {
+  /** Removes what has been there for long enough. */
+  tidy(): Promise<void>;
+}
+
+export function createExports(
+  parts: Omit<ExportParts, 'now' | 'signal'> & { folder: string; clock: Clock },
+): KeptExports {
+  const { folder, clock, zone } = parts;
+  return {
+    async make({ key, signal, ...ask }) {
+      const now = clock.now();
+      const made = await exportOf({ ...parts, now, signal }, ask);
+      if (made === null || made.messages === 0) return null;
+      const place = join(folderOf(folder, ask.chatId), nameSafe(key));
+      const name = `${nameSafe(ask.chatId)}-${zone.date(now)}.${ENDINGS[ask.format]}`;
+      const path = join(place, name);
+      await mkdir(place, { recursive: true, mode: 0o700 });
+      await writeWhole(path, made.pieces());
+      return { file: { path, name }, messages: made.messages };
+    },
+    forget: async (chatId) => rm(folderOf(folder, chatId), { recursive: true, force: true }),
+    async tidy() {
+      for (const chat of await namesIn(folder)) {
+        for (const key of await namesIn(join(folder, chat))) {
+          const place = join(folder, chat, key);
+          const entry = await stat(place).catch(() => null);
+          if (entry && entry.mtimeMs < clock.now() - KEPT_MS)
+            await rm(place, { recursive: true, force: true });
+        }
+      }
+    },
+  };
+}
+
+export const ENDINGS: Record<ExportFormat, string> = { markdown: 'md', json: 'json' };
+
+/** All of it or nothing, and for nobody else to read. */
+export async function writeWhole(path: string, pieces: AsyncIterable<string>): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    try {
+      for await (const piece of pieces) await file.appendFile(piece);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+function folderOf(folder: string, chatId: ChatId): string {
+  if (!/^[^./\\\0][^/\\\0]*$/u.test(chatId)) throw new Error(`${JSON.stringify(chatId)} names no chat`);
+  return join(folder, chatId);
+}
+
+function nameSafe(text: string): string {
+  return text.replace(/[^A-Za-z0-9@_-]+/g, '-');
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) {
+      return [];
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,105 @@
+/** `coterie replay`: everything that a turn saw and did; and what the model answers if it is asked again. */
+import { join } from 'node:path';
+import { recordsFolderOf } from './compose.js';
+import { type Config, processConfig, secretsOf } from './config.js';
+import { systemClock } from './core/clock.js';
+import { createZone } from './core/dates.js';
+import { Fault } from './core/errors.js';
+import type { Log } from './core/log.js';
+import { printableJson, printableLine } from './core/printable.js';
+import { createLog } from './operating/log.js';
+import { type AskedAgain, askAgain } from './replay/again.js';
+import { recordsOf } from './replay/record-files.js';
+import { shownAgain, shownEntries, shownTurn, type Told } from './replay/shown.js';
+import { createModel } from './servers.js';
+import { type Records, withRecords } from './store/sqlite/inspect.js';
+
+export interface ReplayWishes {
+  again?: boolean;
+  json?: boolean;
+}
+
+const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
+
+export async function replay(
+  configFile: string | undefined,
+  id: string,
+  wishes: ReplayWishes,
+): Promise<void> {
+  const { config } = await processConfig(configFile);
+  const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
+  // Whoever reads only the beginning (`head`) has read enough.
+  process.stdout.on('error', () => process.exit(0));
+  const database = join(config.dataDir, 'coterie.db');
+  const isKnown = await withRecords(database, MIGRATIONS, (store) =>
+    replayFrom(store, { config, log, id, wishes }),
+  );
+  if (!isKnown) throw new Fault('internal', `There is no turn ${called(id)}, and no entry of one.`);
+}
+
+interface Ask {
+  config: Config;
+  log: Log;
+  id: string;
+  wishes: ReplayWishes;
+}
+
+/** False where there is nothing. */
+async function replayFrom(store: Records, { config, log, id, wishes }: Ask): Promise<boolean> {
+  const found = await store.turnBehind(id);
+  if (found === null) return false;
+  if (found.kind === 'forgotten') {
+    throw new Fault('internal', `The turn ${called(id)} was forgotten by /reset; nothing of it is shown.`);
+  }
+  if (found.kind === 'entries') {
+    if (wishes.again) throw new Fault('internal', `${called(id)} is of no turn that could be asked again.`);
+    say(wishes.json ? `${printableJson({ entries: found.entries }, 2)}\n` : shownEntries(found.entries));
+    return true;
+  }
+  const { turn, entries } = found;
+  const { chatId, personaId, id: turnId } = turn;
+  const kept = await recordsOf(recordsFolderOf(config), { chatId, personaId, turnId });
+  const told: Told = { turn, entries, ...kept };
+  const zone = createZone(config.timezone);
+  const again = wishes.again ? await askedAgain(told, store, config, log) : null;
+  if (wishes.json) say(`${printableJson({ ...told, ...(again && { again }) }, 2)}\n`);
+  else if (again === null) say(shownTurn(told, zone));
+  else
+    say(
+      shownAgain(
+        told.records.flatMap((record) => record.requests),
+        again,
+      ),
+    );
+  if (again?.some(({ end }) => end.kind === 'failed')) process.exitCode = 1;
+  return true;
+}
+
+async function askedAgain(
+  { turn, records }: Told,
+  store: Pick<Records, 'setting'>,
+  config: Config,
+  log: Log,
+): Promise<AskedAgain[]> {
+  const requests = records.flatMap((record) => record.requests);
+  if (requests.length === 0) {
+    throw new Fault('internal', `There is no record of what the model was sent in the turn ${turn.id}.`);
+  }
+  // What a server turns out to be like is learnt by gateways alone.
+  const settings = { setting: store.setting, setSetting: async () => {} };
+  const model = await createModel(config, settings, log);
+  const again: AskedAgain[] = [];
+  const never = new AbortController().signal;
+  for (const request of requests) {
+    again.push(await askAgain({ model, clock: systemClock }, request, turn.steps, never));
+  }
+  return again;
+}
+
+function called(id: string): string {
+  return printableLine(JSON.stringify(id.slice(0, 200)));
+}
+
+function say(text: string): void {
+  process.stdout.write(text);
+}

@@ -1,0 +1,172 @@
+/**
+ * What is recorded of one run of a turn, and how it stands on a line of a file: a request begins like the one before it
+ * in that file, so only what is new is written. Pure.
+ */
+import type { PersonaId, RoomId } from '../core/ids.js';
+import type {
+  ModelEvent,
+  ModelMessage,
+  ModelRequest,
+  ToolCall,
+  ToolDescription,
+  Usage,
+} from '../core/model.js';
+import type { TurnSight } from '../core/turn-record.js';
+
+/** A run as the recorder holds it: the requests themselves, which never change. */
+export interface RunOfTurn {
+  turnId: string;
+  room: RoomId;
+  personaId: PersonaId;
+  startedAt: number;
+  endedAt: number;
+  sight: TurnSight | null;
+  requests: Asked[];
+}
+
+export interface Asked {
+  at: number;
+  ms: number;
+  request: ModelRequest;
+  end: ModelEvent & { kind: 'done' | 'failed' };
+}
+
+/** The same as it is read. */
+export interface TurnRecord extends Omit<RunOfTurn, 'requests'> {
+  requests: RecordedRequest[];
+}
+
+/** Without what a server wants back unread, which the store has, and without pictures. */
+export type RecordedMessage =
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string; images?: { mimeType: string; bytes: number }[] }
+  | { role: 'assistant'; content: string; calls: ToolCall[] }
+  | { role: 'tool'; callId: string; content: string };
+
+export type RecordedEnd =
+  | {
+      kind: 'done';
+      text: string;
+      calls: ToolCall[];
+      usage: Usage | null;
+      further?: Usage;
+      model: string;
+      truncated: boolean;
+      cut?: true;
+    }
+  | { kind: 'failed'; code: string; why: string };
+
+export interface RecordedRequest extends Omit<ModelRequest, 'messages' | 'tools'> {
+  at: number;
+  ms: number;
+  messages: RecordedMessage[];
+  tools: ToolDescription[];
+  end: RecordedEnd;
+}
+
+/** What the next request of a file may begin like. */
+export interface Before {
+  messages: readonly ModelMessage[];
+  tools: readonly ToolDescription[];
+}
+
+export const NOTHING_BEFORE: Before = { messages: [], tools: [] };
+
+/** A request on a line: its first `same` messages are those of the request before, and so are tools left out. */
+interface RequestLine extends Omit<RecordedRequest, 'messages' | 'tools'> {
+  same: number;
+  messages: RecordedMessage[];
+  tools?: ToolDescription[];
+}
+
+interface Line extends Omit<TurnRecord, 'requests'> {
+  v: 1;
+  requests: RequestLine[];
+}
+
+export function lineOf(run: RunOfTurn, before: Before): { line: string; after: Before } {
+  let last = before;
+  const requests = run.requests.map(({ request, end, at, ms }): RequestLine => {
+    const { messages, tools, ...settings } = request;
+    const same = alike(last.messages, messages);
+    const isSameTools = last.tools === tools;
+    last = { messages, tools };
+    return {
+      ...{ at, ms, ...settings, same },
+      messages: messages.slice(same).map(recorded),
+      ...(!isSameTools && { tools }),
+      end: endOf(end),
+    };
+  });
+  const line: Line = { v: 1, ...run, requests };
+  return { line: JSON.stringify(line), after: last };
+}
+
+/** How many messages two requests have in common, from the first on. */
+function alike(one: readonly ModelMessage[], other: readonly ModelMessage[]): number {
+  const differs = other.findIndex((message, n) => !isSame(message, one[n]));
+  return differs < 0 ? other.length : differs;
+}
+
+function isSame(a: ModelMessage, b: ModelMessage | undefined): boolean {
+  if (a === b) return true;
+  if (b === undefined || a.role !== b.role || a.content !== b.content) return false;
+  return JSON.stringify(recorded(a)) === JSON.stringify(recorded(b));
+}
+
+function recorded(message: ModelMessage): RecordedMessage {
+  switch (message.role) {
+    case 'user': {
+      const { role, content, images } = message;
+      if (images === undefined) return { role, content };
+      return {
+        role,
+        content,
+        images: images.map(({ mimeType, bytes }) => ({ mimeType, bytes: bytes.length })),
+      };
+    }
+    case 'assistant': {
+      const { role, content, calls } = message;
+      return { role, content, calls };
+    }
+    default:
+      return message;
+  }
+}
+
+export function endOf(end: Asked['end']): RecordedEnd {
+  if (end.kind === 'failed') return { kind: 'failed', code: end.fault.code, why: end.fault.message };
+  const { kind, text, calls, usage, further, model, truncated, cut } = end;
+  return { kind, text, calls, usage, ...(further && { further }), model, truncated, ...(cut && { cut }) };
+}
+
+/** Reads the lines of a file, one after the other from its first; null for one that is none. */
+export function lineReader(): (line: string) => TurnRecord | null {
+  let messages: RecordedMessage[] = [];
+  let tools: ToolDescription[] = [];
+  return (source) => {
+    const line = parsed(source);
+    if (line === null) return null;
+    const { v: _, ...run } = line;
+    const requests = line.requests.map(({ same, ...request }): RecordedRequest => {
+      messages = [...messages.slice(0, same), ...request.messages];
+      tools = request.tools ?? tools;
+      return { ...request, messages, tools };
+    });
+    return { ...run, requests };
+  };
+}
+
+function parsed(source: string): Line | null {
+  try {
+    const line = JSON.parse(source) as Partial<Line> | null;
+    const isLine = line?.v === 1 && typeof line.turnId === 'string' && Array.isArray(line.requests);
+    return isLine && line.requests?.every(isRequest) ? (line as Line) : null;
+  } catch {
+    return null;
+  }
+}
+
+function isRequest(request: Partial<RequestLine> | null): boolean {
+  return Number.isInteger(request?.same) && Array.isArray(request?.messages) && request?.end !== undefined;
+}

@@ -1,0 +1,10 @@
+/** Nothing is recorded or exported, for tests of what is beside it. */
+import type { ChatExports } from '../../src/core/chat-export.js';
+import type { TurnRecords } from '../../src/core/turn-record.js';
+
+export const NO_RECORDS: TurnRecords = {
+  open: () => ({ saw: () => {}, watch: (model) => model, end: () => {} }),
+  forget: async () => {},
+};
+
+export const NO_EXPORTS: ChatExports = { make: async () => null, forget: async () => {} };
