@@ -9,11 +9,12 @@ rmSync('dist/compile-cache', { recursive: true, force: true });
 for (const name of readdirSync('dist')) if (/\.js(\.map)?$/.test(name)) rmSync(`dist/${name}`);
 
 await build({
-  // The others are a thread and a process of the first, which looks for them beside itself.
+  // The others are threads and a process of the first, which looks for them beside itself.
   entryPoints: {
     main: 'dist/modules/main.js',
     'recall-worker': 'dist/modules/recall/recall-worker.js',
     'image-process': 'dist/modules/media/image-process.js',
+    'page-worker': 'dist/modules/tools/web/page-worker.js',
   },
   outdir: 'dist',
   bundle: true,

@@ -16,6 +16,9 @@ import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
+import { systemNetwork } from './tools/web/network.js';
+import { createPageReader } from './tools/web/page-reader.js';
+import { webFetch } from './tools/web/web-fetch.js';
 
 type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 
@@ -65,7 +68,15 @@ function groupsOf(parts: Parts): Groups {
       post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
     }),
   ];
-  return { search: () => search, reactions: () => reactions, send: () => send };
+  const web = [
+    webFetch({
+      settings: config.tools.web,
+      network: systemNetwork(),
+      reader: createPageReader(clock),
+      clock,
+    }),
+  ];
+  return { search: () => search, reactions: () => reactions, send: () => send, web: () => web };
 }
 
 /** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */
