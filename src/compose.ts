@@ -20,6 +20,7 @@ import type { Store } from './core/store.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createArchives } from './groups/archive-files.js';
 import { createChatFiles } from './groups/chat-files.js';
+import { createClipboard } from './groups/clipboard.js';
 import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
@@ -64,6 +65,10 @@ export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'media');
 }
 
+export function clipboardFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'clipboard');
+}
+
 export function openStore(
   config: Config,
   log: Log,
@@ -90,8 +95,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const store = await openStore(config, log, undefined, onDisplaced);
   const zone = createZone(config.timezone);
   const exclusive = locks();
+  const clipboardDir = clipboardFolderOf(config);
+  const clipboard = createClipboard({ folder: clipboardDir, exclusive, log });
   const memory = createMemory({
     groupsDir,
+    clipboardDir,
     budgets: { ...config.memory, tierBytes: config.limits.tierBytes },
     versions: store,
     exclusive,
@@ -153,6 +161,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     personas,
     chatFiles,
     memory,
+    clipboard,
     archives,
     recall,
     model,
@@ -160,7 +169,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     speech,
     audit,
     toolsFor: createToolsFor({
-      ...{ config, store, channels, personas, memory, archives, recall },
+      ...{ config, store, channels, personas, memory, clipboard, archives, recall },
       ...{ deliver, settings, zone, clock, mediaFolder },
     }),
     settings,

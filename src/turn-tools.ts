@@ -12,6 +12,7 @@ import {
   type ToolsFor,
   type TurnKind,
 } from './core/tool.js';
+import { manageClipboard } from './tools/clipboard.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
@@ -25,7 +26,16 @@ type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 interface Parts
   extends Pick<
     Services,
-    'store' | 'channels' | 'personas' | 'memory' | 'archives' | 'recall' | 'settings' | 'zone' | 'clock'
+    | 'store'
+    | 'channels'
+    | 'personas'
+    | 'memory'
+    | 'clipboard'
+    | 'archives'
+    | 'recall'
+    | 'settings'
+    | 'zone'
+    | 'clock'
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
@@ -54,6 +64,7 @@ export function createToolsFor(parts: Parts): ToolsFor {
 function groupsOf(parts: Parts): Groups {
   const { config, store, channels, personas, archives, recall, deliver, settings, zone, clock } = parts;
   const search = [searchMemory(recall, zone)];
+  const clipboard = [manageClipboard(parts.clipboard)];
   const reactions = [
     react({
       post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
@@ -76,7 +87,13 @@ function groupsOf(parts: Parts): Groups {
       clock,
     }),
   ];
-  return { search: () => search, reactions: () => reactions, send: () => send, web: () => web };
+  return {
+    search: () => search,
+    clipboard: () => clipboard,
+    reactions: () => reactions,
+    send: () => send,
+    web: () => web,
+  };
 }
 
 /** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */
