@@ -51,7 +51,8 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
   if (!(await fs.stat(given).catch(() => null))?.isFile()) throw refusal(given, 'there is no such file');
   const passphrase = (await isEncrypted(given)) ? await order.passphrase() : null;
   const places = await placesOf(order);
-  const stages = [places.database.stage, ...[places.groups, places.media].flatMap((each) => each.stages)];
+  const folders = [places.groups, places.media, places.clipboard];
+  const stages = [places.database.stage, ...folders.flatMap((each) => each.stages)];
   try {
     await fs.mkdir(order.dataDir, { recursive: true, mode: 0o700 });
     await announceStages(order.dataDir, stages);
@@ -65,6 +66,7 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
   try {
     const groups = await makeStage(places.groups);
     const media = await makeStage(places.media);
+    const clipboard = await makeStage(places.clipboard);
     await fs.mkdir(places.database.stage, { mode: 0o700 });
     const database = join(places.database.stage, ARCHIVE.database);
     const bytes = passphrase === null ? createReadStream(given) : decrypted(given, passphrase);
@@ -72,8 +74,10 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
       ['database', database],
       ['groups', groups.fresh],
       ['media', media.fresh],
+      ['clipboard', clipboard.fresh],
     ];
-    const { manifest, media: withMedia } = await unpack(given, bytes, await stagesOf(order, parts));
+    const unpacked = await unpack(given, bytes, await stagesOf(order, parts));
+    const { manifest } = unpacked;
 
     const store = await order.openStore(database);
     const keepLogins = manifest.logins === true;
@@ -82,9 +86,11 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
     const exchange = joined([
       await planDatabase(places.database, database),
       await planFolder(places.groups, groups),
-      ...(withMedia ? [await planFolder(places.media, media)] : []),
+      ...(unpacked.media ? [await planFolder(places.media, media)] : []),
+      ...(unpacked.clipboard ? [await planFolder(places.clipboard, clipboard)] : []),
     ]);
-    for (const stage of new Set([places.database.stage, groups.stage, media.stage])) await syncTree(stage);
+    for (const stage of new Set([places.database.stage, groups.stage, media.stage, clipboard.stage]))
+      await syncTree(stage);
     await announceExchange(order.dataDir, stages, exchange);
     const settled = await settle(order.dataDir, order.rename);
     if (settled?.outcome !== 'finished') throw settled?.why;
@@ -124,6 +130,7 @@ async function placesOf({ dataDir, groupsDir, mediaDir, now }: RestoreOrder) {
   const database = await real(join(dataDir, ARCHIVE.database));
   const groups = await real(groupsDir);
   const media = await real(mediaDir);
+  const clipboard = await real(join(dataDir, ARCHIVE.clipboard));
   if (!relative(groups, await real(dataDir)).startsWith('..')) {
     throw new Fault(
       'configuration',
@@ -134,18 +141,23 @@ async function placesOf({ dataDir, groupsDir, mediaDir, now }: RestoreOrder) {
   for (let n = 1; ; n++) {
     const stamp = n === 1 ? time : `${time}-${n}`;
     const databasePlace = { at: database, stamp, stage: join(dirname(database), `.restore-${stamp}`) };
-    const folders = [groups, media].map((at): FolderPlace => {
+    const folders = [groups, media, clipboard].map((at): FolderPlace => {
       const beside = join(dirname(at), `.${basename(at)}.restore-${stamp}`);
       return { at, stamp, stages: [beside, join(at, `${INSIDE}restore-${stamp}`)] };
     });
-    const [groupsPlace, mediaPlace] = folders as [FolderPlace, FolderPlace];
+    const [groupsPlace, mediaPlace, clipboardPlace] = folders as [FolderPlace, FolderPlace, FolderPlace];
     const names = [
       databasePlace.stage,
       ...TAILS.map((tail) => `${asideOf(databasePlace)}${tail}`),
       ...folders.flatMap((place) => [...place.stages, asideOf(place), keptInside(place)]),
     ];
     const taken = await Promise.all(names.map(exists));
-    if (!taken.includes(true)) return { database: databasePlace, groups: groupsPlace, media: mediaPlace };
+    if (!taken.includes(true)) {
+      return {
+        ...{ database: databasePlace, groups: groupsPlace },
+        ...{ media: mediaPlace, clipboard: clipboardPlace },
+      };
+    }
   }
 }
 

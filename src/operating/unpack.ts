@@ -31,12 +31,18 @@ export interface Stages {
   database: { at: string; room: Room };
   groups: { at: string; room: Room };
   media: { at: string; room: Room };
+  clipboard: { at: string; room: Room };
 }
+
+/** The parts of an archive that are folders. */
+type Folder = 'groups' | 'media' | 'clipboard';
 
 export interface Unpacked {
   manifest: Manifest;
   /** Whether there are files that people sent in it. */
   media: boolean;
+  /** Whether there are clipboards in it. */
+  clipboard: boolean;
 }
 
 export function refusal(file: string, why: string): Fault {
@@ -50,7 +56,10 @@ export async function unpack(
   stages: Stages,
   mostEntries = MOST_ENTRIES,
 ): Promise<Unpacked> {
-  const found = { manifest: null as Manifest | null, database: false, media: false, entries: 0, declared: 0 };
+  const found = {
+    ...{ manifest: null as Manifest | null, database: false, media: false, clipboard: false },
+    ...{ entries: 0, declared: 0 },
+  };
   let trouble: unknown = null;
   const parser = new Parser({ strict: true, onReadEntry: (entry) => void attempt(() => take(entry)) });
   parser.on('error', (error) => {
@@ -103,6 +112,7 @@ export async function unpack(
     const { at, room } = placeOf(path, stages);
     found.database ||= path === ARCHIVE.database;
     found.media ||= path.split('/')[0] === ARCHIVE.media;
+    found.clipboard ||= path.split('/')[0] === ARCHIVE.clipboard;
     const needed = Math.ceil(entry.size / BLOCK) * BLOCK + BLOCK;
     if (needed > room.left) {
       throw refusal(
@@ -138,9 +148,9 @@ export async function unpack(
     const why = trouble ?? error;
     throw isOfArchive(why) ? noArchive(archive, why) : why;
   }
-  const { manifest, database, media } = found;
+  const { manifest, database, media, clipboard } = found;
   if (manifest === null || !database) throw refusal(archive, 'it is no backup made by coterie');
-  return { manifest, media };
+  return { manifest, media, clipboard };
 }
 
 function noArchive(archive: string, why: unknown): Fault {
@@ -163,14 +173,18 @@ function isOurs(path: string, isFolder: boolean): boolean {
     (part) => part === '' || part === '.' || part === '..' || /[\\\0]/.test(part) || part.startsWith(INSIDE),
   );
   if (leadsElsewhere) return false;
-  if (first === ARCHIVE.groups || first === ARCHIVE.media) return isFolder || rest.length > 0;
+  if (folderOf(first) !== null) return isFolder || rest.length > 0;
   return (first === ARCHIVE.manifest || first === ARCHIVE.database) && rest.length === 0 && !isFolder;
 }
 
-function placeOf(path: string, { database, groups, media }: Stages): { at: string; room: Room } {
-  if (path === ARCHIVE.database) return database;
-  const [first = '', ...rest] = path.split('/');
-  const { at, room } = first === ARCHIVE.groups ? groups : media;
+function folderOf(name: string | undefined): Folder | null {
+  const folders: Folder[] = ['groups', 'media', 'clipboard'];
+  return folders.find((folder) => ARCHIVE[folder] === name) ?? null;
+}
+
+function placeOf(path: string, stages: Stages): { at: string; room: Room } {
+  const [first, ...rest] = path.split('/');
+  const { at, room } = stages[folderOf(first) ?? 'database'];
   return { at: join(at, ...rest), room };
 }
 

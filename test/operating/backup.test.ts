@@ -223,6 +223,21 @@ describe('a backup', () => {
     expect(await tree(join(dataDir, 'media'))).toEqual({ 'telegram_1/a.jpg': 'picture' });
   });
 
+  it('holds clipboards, puts them back, and leaves them where it holds none', async () => {
+    const clipboard = join(dataDir, 'clipboard');
+    await backUp();
+    await put(join(clipboard, 'telegram_1/default.md'), 'of later\n');
+    await restoreIt();
+    expect(await tree(clipboard)).toEqual({ 'telegram_1/default.md': 'of later\n' });
+    await put(join(clipboard, 'telegram_1/default.md'), 'at hand\n');
+    await backUp();
+    await put(join(clipboard, 'telegram_1/default.md'), 'of later\n');
+    await put(join(clipboard, 'telegram_2/luna.md'), 'new\n');
+    await restoreIt();
+    expect(await tree(clipboard)).toEqual({ 'telegram_1/default.md': 'at hand\n' });
+    expect((await stat(join(clipboard, 'telegram_1/default.md'))).mode & 0o777).toBe(0o600);
+  });
+
   it('is for nobody else to read, and puts logins back only where it was made with them', async () => {
     await backUp();
     expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -332,7 +347,10 @@ describe('a restore refuses', () => {
   });
 
   it('a newer version', async () => {
-    await archive({ 'coterie.db': '' }, { format: ARCHIVE.format, version: 3, madeBy: '9.9.9' });
+    await archive(
+      { 'coterie.db': '' },
+      { format: ARCHIVE.format, version: ARCHIVE.version + 1, madeBy: '9.9.9' },
+    );
     const fault = await refusal();
     expect([fault.code, fault.message]).toEqual(['store_newer', expect.stringContaining('9.9.9')]);
   });

@@ -154,7 +154,10 @@ describe('a restore refuses', () => {
       (async function* () {
         yield bytes;
       })(),
-      { database: stages('coterie.db'), groups: stages('groups'), media: stages('media') },
+      {
+        ...{ database: stages('coterie.db'), groups: stages('groups') },
+        ...{ media: stages('media'), clipboard: stages('clipboard') },
+      },
       5,
     );
     await expect(unpacking).rejects.toThrow('it holds more than 5 files');
