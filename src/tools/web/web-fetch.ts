@@ -4,10 +4,9 @@
  */
 import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
-import { hostOf } from '../../core/addresses.js';
 import type { Clock } from '../../core/clock.js';
 import { cutAt, cutMarker } from '../../core/cut.js';
-import { escaped, nameInPrompt } from '../../core/elements.js';
+import { nameInPrompt } from '../../core/elements.js';
 import type { Log } from '../../core/log.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
@@ -74,7 +73,7 @@ export function webFetch(parts: WebFetchParts): Tool<z.infer<typeof parameters>>
     timeoutMs: limitMs + GRACE_MS,
     reachesOut({ url }) {
       const page = pageAddress(url.trim());
-      return page === null ? null : { kind: 'host', host: hostOf(page) };
+      return page === null ? null : { kind: 'host', host: page.hostname.replace(/\.+$/, '') };
     },
     async execute({ url }, context) {
       if (context.authorisation === undefined)
@@ -116,7 +115,7 @@ async function resultOf(
   if (page === null)
     return failed(`${head}\n\nThe page is built so that it cannot be read in a sensible time.`);
   const title = page.title === '' ? '' : `\nTitle: ${nameInPrompt(page.title)}`;
-  const text = page.text === '' ? '(The page holds no text.)' : escaped(printable(page.text));
+  const text = page.text === '' ? '(The page holds no text.)' : printable(page.text);
   const missing = missingFrom(page, body, settings.maxBytes);
   const content = `${head}${title}\n\n${WHOSE}\n\n${text}${missing}`;
   return isError ? failed(content) : done(content);

@@ -260,7 +260,7 @@ describe('what the call reaches', () => {
   it.each([
     ['https://Example.com./x?y', { kind: 'host', host: 'example.com' }],
     ['http://müller.example:8080', { kind: 'host', host: 'xn--mller-kva.example' }],
-    ['http://[::1]/', { kind: 'host', host: '::1' }],
+    ['http://[::1]/', { kind: 'host', host: '[::1]' }],
     ['file:///etc/passwd', null],
     ['nonsense', null],
   ])('is the host of %s', (url, reach) => {
