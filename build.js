@@ -15,6 +15,7 @@ await build({
     'recall-worker': 'dist/modules/recall/recall-worker.js',
     'search-worker': 'dist/modules/tools/files/search-worker.js',
     'image-process': 'dist/modules/media/image-process.js',
+    'page-worker': 'dist/modules/tools/web/page-worker.js',
   },
   outdir: 'dist',
   bundle: true,

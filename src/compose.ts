@@ -21,6 +21,7 @@ import type { Store } from './core/store.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createArchives } from './groups/archive-files.js';
 import { createChatFiles } from './groups/chat-files.js';
+import { createClipboard } from './groups/clipboard.js';
 import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
@@ -80,6 +81,10 @@ export function recordsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'replay');
 }
 
+export function clipboardFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'clipboard');
+}
+
 export function openStore(
   config: Config,
   log: Log,
@@ -106,8 +111,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const store = await openStore(config, log, undefined, onDisplaced);
   const zone = createZone(config.timezone);
   const exclusive = locks();
+  const clipboardDir = clipboardFolderOf(config);
+  const clipboard = createClipboard({ folder: clipboardDir, exclusive, log });
   const memory = createMemory({
     groupsDir,
+    clipboardDir,
     budgets: { ...config.memory, tierBytes: config.limits.tierBytes },
     versions: store,
     exclusive,
@@ -179,6 +187,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     personas,
     chatFiles,
     memory,
+    clipboard,
     archives,
     recall,
     model,
@@ -186,7 +195,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     speech,
     audit,
     toolsFor: createToolsFor({
-      ...{ config, store, channels, personas, memory, archives, recall },
+      ...{ config, store, channels, personas, memory, clipboard, archives, recall },
       ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
       ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     }),

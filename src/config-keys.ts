@@ -18,6 +18,10 @@ import {
 } from './channels/kit/options.js';
 import { CHANNELS } from './channels/list.js';
 import { TOOL_GROUPS } from './core/tool.js';
+import { allowedHost } from './tools/web/allowed-hosts.js';
+
+/** Of `tools.web.allow_hosts`. */
+const HOST = 'a host, with or without a port, like nas.lan:8080';
 
 /** Without defaults: what is left out is looked for in the next section, and at last in `ACCESS`. */
 const access = {
@@ -203,7 +207,12 @@ export const configKeys = z.strictObject({
     web: section({
       timeout_seconds: amount('a number of seconds above 0', 0.001).default(20),
       max_bytes: whole(1000).default(2_000_000),
-      allow_hosts: z.array(text('a host'), expected('a list of hosts')).default([]),
+      allow_hosts: z
+        .array(
+          text(HOST).refine((host) => allowedHost(host) !== null, expected(HOST)),
+          expected('a list of hosts'),
+        )
+        .default([]),
     }),
   }),
   mcp: section({

@@ -14,6 +14,7 @@ import {
   type ToolsFor,
   type TurnKind,
 } from './core/tool.js';
+import { manageClipboard } from './tools/clipboard.js';
 import { exportChat } from './tools/export-chat.js';
 import { glob, grep } from './tools/files/find.js';
 import { readFile } from './tools/files/read-file.js';
@@ -23,13 +24,25 @@ import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
 import { shell } from './tools/shell/shell.js';
+import { systemNetwork } from './tools/web/network.js';
+import { createPageReader } from './tools/web/page-reader.js';
+import { webFetch } from './tools/web/web-fetch.js';
 
 type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 
 interface Parts
   extends Pick<
     Services,
-    'store' | 'channels' | 'personas' | 'memory' | 'archives' | 'recall' | 'settings' | 'zone' | 'clock'
+    | 'store'
+    | 'channels'
+    | 'personas'
+    | 'memory'
+    | 'clipboard'
+    | 'archives'
+    | 'recall'
+    | 'settings'
+    | 'zone'
+    | 'clock'
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
@@ -67,6 +80,7 @@ export function createToolsFor(parts: Parts): ToolsFor {
 function groupsOf(parts: Parts): Groups {
   const { config, store, channels, personas, archives, recall, deliver, settings, zone, clock } = parts;
   const search = [searchMemory(recall, zone)];
+  const clipboard = [manageClipboard(parts.clipboard)];
   const reactions = [
     react({
       post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
@@ -89,13 +103,23 @@ function groupsOf(parts: Parts): Groups {
   const files = [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
   const { hidden, environment, newId } = parts;
   const commands = [shell({ folders, clock, newId, settings: config.tools.shell, environment, hidden })];
+  const web = [
+    webFetch({
+      settings: config.tools.web,
+      network: systemNetwork(),
+      reader: createPageReader(clock),
+      clock,
+    }),
+  ];
   return {
     search: () => search,
+    clipboard: () => clipboard,
     reactions: () => reactions,
     send: () => send,
     files: () => files,
-    shell: () => commands,
     export: () => exporting,
+    shell: () => commands,
+    web: () => web,
   };
 }
 

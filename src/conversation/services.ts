@@ -7,6 +7,7 @@ import type { Media } from '../core/attachments.js';
 import type { Audit } from '../core/audit.js';
 import type { Channel } from '../core/channel.js';
 import type { ChatExports } from '../core/chat-export.js';
+import type { Clipboard } from '../core/clipboard.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Log, Metrics } from '../core/log.js';
@@ -30,6 +31,7 @@ export interface Services {
   personas: Personas;
   chatFiles: ChatFiles;
   memory: Memory;
+  clipboard: Clipboard;
   archives: Archives;
   recall: Recall;
   media: Media;

@@ -40,10 +40,19 @@ export function refusalOf(url: URL, trusted: readonly string[]): string | null {
   if (url.username !== '' || url.password !== '') return 'it holds a login';
   if (trusted.includes(url.origin)) return null;
   if (url.protocol !== 'https:') return 'it is not https';
-  const host = url.hostname.replace(/\.+$/, '');
-  const literal = host.startsWith('[') ? host.slice(1, -1) : host;
-  if (isIPv4(literal) || isIPv6(literal)) return isPublicAddress(literal) ? null : PRIVATE;
-  return host === '' || /(?:^|\.)localhost$/.test(host) ? PRIVATE : null;
+  const host = hostOf(url);
+  if (isIPv4(host) || isIPv6(host)) return isPublicAddress(host) ? null : PRIVATE;
+  return isLocalName(host) ? PRIVATE : null;
+}
+
+/** The name or the address in a URL as a socket takes it: without brackets, and without the dot of a whole name. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/\.+$/, '').replace(/^\[|\]$/g, '');
+}
+
+/** Whether a name means this machine, whatever it is looked up as. */
+export function isLocalName(host: string): boolean {
+  return host === '' || /(?:^|\.)localhost$/.test(host);
 }
 
 /** What is said of an address that no public server has. */

@@ -1,6 +1,6 @@
 /**
- * Removes a phrase from a memory file: from MEMORY.md and the daily log every line that contains it, from archives only
- * the words. Pure, and on bytes: everything else is preserved.
+ * Removes a phrase from a memory file: from MEMORY.md, the daily log and clipboards every line that contains it, from
+ * archives only the words. Pure, and on bytes: everything else is preserved.
  */
 import { FORGOTTEN, type Phrase } from '../core/phrase.js';
 import { MESSAGE_HEADING } from './archive-text.js';
@@ -8,7 +8,7 @@ import { BOM, decode, encode, linesOf } from './byte-text.js';
 import { splitFrontMatter } from './front-matter.js';
 import { parseMemory } from './tiers.js';
 
-export type Kind = 'memory' | 'daily' | 'archive';
+export type Kind = 'memory' | 'daily' | 'archive' | 'clipboard';
 
 interface Forgotten {
   /** The removed lines, trimmed, as shown to people. */

@@ -20,7 +20,7 @@ const AT_ONCE = 50;
 const MOST_SHOWN = 20;
 
 export function forgetting(
-  groupsDir: string,
+  { groupsDir, clipboardDir = null }: { groupsDir: string; clipboardDir?: string | null },
   update: UpdateFile,
   exclusive: Exclusive,
   log: Log,
@@ -32,7 +32,7 @@ export function forgetting(
     const failures: unknown[] = [];
     const failed = (error: unknown): undefined => void failures.push(error);
     let looked = 0;
-    for (const folder of await memoryFolders(groupsDir, chatId)) {
+    for (const folder of await memoryFolders(groupsDir, chatId, clipboardDir)) {
       for (const { file, path } of (await filesIn(folder).catch(failed)) ?? []) {
         if (found.length >= most) break;
         if (++looked % AT_ONCE === 0) await nextPass();
@@ -59,7 +59,7 @@ export function forgetting(
     };
     // Under the archives' lock, so that no archive with the phrase appears after the folder was searched.
     await exclusive(archiveFolder(groupsDir, chatId), async () => {
-      for (const folder of await memoryFolders(groupsDir, chatId)) {
+      for (const folder of await memoryFolders(groupsDir, chatId, clipboardDir)) {
         for (const each of (await filesIn(folder).catch(failed)) ?? []) {
           await eraseIn(each, folder.kind).catch(failed);
         }

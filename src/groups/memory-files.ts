@@ -18,8 +18,15 @@ export interface MemoryFolder {
   holds(file: string): boolean;
 }
 
-/** The folders of all personas, including deleted ones, then those of the daily log and the archives. */
-export async function memoryFolders(groupsDir: string, chatId: ChatId): Promise<MemoryFolder[]> {
+/**
+ * The folders of all personas, including deleted ones, then those of the daily log, the archives and the clipboards.
+ * `clipboardDir`: `data/clipboard`; null: there are none.
+ */
+export async function memoryFolders(
+  groupsDir: string,
+  chatId: ChatId,
+  clipboardDir: string | null,
+): Promise<MemoryFolder[]> {
   const chat = chatFolder(groupsDir, chatId);
   const names = (await namesIn(chat)).filter((name) => !name.startsWith('.') && !isReserved(name)).sort();
   const isMemory = (file: string) => file === 'MEMORY.md';
@@ -31,6 +38,16 @@ export async function memoryFolders(groupsDir: string, chatId: ChatId): Promise<
       .filter(({ path }) => isFolder(path, true)),
     { path: dailyFolder(groupsDir, chatId), name: 'memory', kind: 'daily', holds: isText },
     { path: archiveFolder(groupsDir, chatId), name: 'archive', kind: 'archive', holds: isText },
+    ...(clipboardDir === null
+      ? []
+      : [
+          {
+            path: chatFolder(clipboardDir, chatId),
+            name: 'clipboard',
+            kind: 'clipboard' as const,
+            holds: isText,
+          },
+        ]),
   ];
 }
 

@@ -19,8 +19,10 @@ import { fileUpdater } from './update-file.js';
 
 export interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
-  /** Shared with the archives, in which memory erases text. */
+  /** Shared with the archives and the clipboards, in which memory erases text. */
   exclusive: Exclusive;
+  /** `data/clipboard`; left out: there are no clipboards. */
+  clipboardDir?: string;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -87,7 +89,7 @@ export function createMemory(options: MemoryOptions): Memory {
     files: (owner) => filesOfOwner(groupsDir, owner),
 
     ...memoryWrites(options, update),
-    ...forgetting(groupsDir, update, exclusive, log),
+    ...forgetting(options, update, exclusive, log),
   };
 
   /** An unreadable file never prevents a reply. */

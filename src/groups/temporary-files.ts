@@ -16,7 +16,7 @@ export async function openTemporary(target: string): Promise<Temporary> {
   for (let number = 1; ; number++) {
     const path = join(dirname(target), `.${basename(target)}.${process.pid}-${number}.tmp`);
     try {
-      return { path, file: await open(path, 'wx+') };
+      return { path, file: await open(path, 'wx+', 0o600) };
     } catch (error) {
       // It belongs to another writer, or a crash left it.
       if (codeOf(error) !== 'EEXIST') throw error;

@@ -71,7 +71,7 @@ function stopIfAborted(target: string, signal: AbortSignal | undefined): void {
 /** Writes the new file beside the old one, synced; null if the folder or the old file disappeared meanwhile. */
 async function writeBeside(target: string, bytes: Buffer, replaces: boolean): Promise<string | null> {
   try {
-    await mkdir(dirname(target), { recursive: true });
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
     await removeLeftOvers(dirname(target), (name) => name === basename(target));
     const { path, file } = await openTemporary(target);
     try {

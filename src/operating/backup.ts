@@ -1,5 +1,5 @@
 /**
- * A backup: one .tar.gz with a manifest, a consistent copy of the database and the files of `groups/`, made
+ * A backup: one .tar.gz with a manifest, a consistent copy of the database, the files of `groups/` and the clipboards, made
  * while the gateway runs. Logins (a WhatsApp device, Discord's session) and people's files are in it only where they are
  * asked for. It is put together beside its target and appears there whole, or not at all.
  */
@@ -17,13 +17,15 @@ import { encrypt, type Secret } from './encrypted.js';
 /** The names in the archive, and the version of their arrangement. */
 export const ARCHIVE = {
   format: 'coterie-backup',
-  /** 2 has files that people sent, 3 also those of personas. */
+  /** 2 has files that people sent, 3 also those of personas, or clipboards. */
   version: 3,
   manifest: 'manifest.json',
   database: 'coterie.db',
   groups: 'groups',
   media: 'media',
   work: 'work',
+  /** In the data folder it has the same name. */
+  clipboard: 'clipboard',
 };
 
 /** Folders that a restore had to set aside inside `groups/` begin so; they are no part of a backup. */
@@ -87,9 +89,14 @@ export async function backup(order: {
     if (order.mediaDir !== null) await copyTree(order.mediaDir, join(staging, ARCHIVE.media), [], media);
     const work: Copied = { files: 0, skipped: copied.skipped };
     if (order.workDir !== null) await copyWork(order.workDir, join(staging, ARCHIVE.work), work);
+    const clipboards: Copied = { files: 0, skipped: copied.skipped };
+    const clipboardDir = join(order.dataDir, ARCHIVE.clipboard);
+    await copyTree(clipboardDir, join(staging, ARCHIVE.clipboard), [], clipboards);
+    const isNewest = work.files > 0 || clipboards.files > 0;
     const manifest: Manifest = {
       format: ARCHIVE.format,
-      version: work.files > 0 ? ARCHIVE.version : order.mediaDir === null ? 1 : 2,
+      // An older coterie takes what it knows all of.
+      version: isNewest ? ARCHIVE.version : order.mediaDir === null ? 1 : 2,
       madeBy: order.version,
       madeAt: new Date(order.clock.now()).toISOString(),
       logins: order.logins,
@@ -100,6 +107,7 @@ export async function backup(order: {
     const entries = [ARCHIVE.manifest, ARCHIVE.database, ARCHIVE.groups];
     if (order.mediaDir !== null) entries.push(ARCHIVE.media);
     if (work.files > 0) entries.push(ARCHIVE.work);
+    if (clipboards.files > 0) entries.push(ARCHIVE.clipboard);
     await create({ gzip: true, portable: true, cwd: staging, file: archive, strict: true }, entries);
     const whole = order.secret === null ? archive : join(staging, 'archive.age');
     if (order.secret !== null) await encrypt(archive, whole, order.secret);

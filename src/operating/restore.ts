@@ -52,10 +52,8 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
   if (!(await fs.stat(given).catch(() => null))?.isFile()) throw refusal(given, 'there is no such file');
   const passphrase = (await isEncrypted(given)) ? await order.passphrase() : null;
   const places = await placesOf(order);
-  const stages = [
-    places.database.stage,
-    ...[places.groups, places.media, places.work].flatMap((each) => each.stages),
-  ];
+  const folders = [places.groups, places.media, places.work, places.clipboard];
+  const stages = [places.database.stage, ...folders.flatMap((each) => each.stages)];
   try {
     await fs.mkdir(order.dataDir, { recursive: true, mode: 0o700 });
     await announceStages(order.dataDir, stages);
@@ -70,6 +68,7 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
     const groups = await makeStage(places.groups);
     const media = await makeStage(places.media);
     const work = await makeStage(places.work);
+    const clipboard = await makeStage(places.clipboard);
     await fs.mkdir(places.database.stage, { mode: 0o700 });
     const database = join(places.database.stage, ARCHIVE.database);
     const bytes = passphrase === null ? createReadStream(given) : decrypted(given, passphrase);
@@ -78,6 +77,7 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
       ['groups', groups.fresh],
       ['media', media.fresh],
       ['work', work.fresh],
+      ['clipboard', clipboard.fresh],
     ];
     const unpacked = await unpack(given, bytes, await stagesOf(order, parts));
     const { manifest } = unpacked;
@@ -91,9 +91,10 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
       await planFolder(places.groups, groups),
       ...(unpacked.media ? [await planFolder(places.media, media)] : []),
       ...(unpacked.work ? [await planFolder(places.work, work)] : []),
+      ...(unpacked.clipboard ? [await planFolder(places.clipboard, clipboard)] : []),
     ]);
-    const folders = [groups, media, work].map(({ stage }) => stage);
-    for (const stage of new Set([places.database.stage, ...folders])) await syncTree(stage);
+    const unpackedTo = [groups, media, work, clipboard].map(({ stage }) => stage);
+    for (const stage of new Set([places.database.stage, ...unpackedTo])) await syncTree(stage);
     await announceExchange(order.dataDir, stages, exchange);
     const settled = await settle(order.dataDir, order.rename);
     if (settled?.outcome !== 'finished') throw settled?.why;
@@ -134,6 +135,7 @@ async function placesOf({ dataDir, groupsDir, mediaDir, workDir, now }: RestoreO
   const groups = await real(groupsDir);
   const media = await real(mediaDir);
   const work = await real(workDir);
+  const clipboard = await real(join(dataDir, ARCHIVE.clipboard));
   if (!relative(groups, await real(dataDir)).startsWith('..')) {
     throw new Fault(
       'configuration',
@@ -144,11 +146,10 @@ async function placesOf({ dataDir, groupsDir, mediaDir, workDir, now }: RestoreO
   for (let n = 1; ; n++) {
     const stamp = n === 1 ? time : `${time}-${n}`;
     const databasePlace = { at: database, stamp, stage: join(dirname(database), `.restore-${stamp}`) };
-    const folders = [groups, media, work].map((at): FolderPlace => {
+    const folders = [groups, media, work, clipboard].map((at): FolderPlace => {
       const beside = join(dirname(at), `.${basename(at)}.restore-${stamp}`);
       return { at, stamp, stages: [beside, join(at, `${INSIDE}restore-${stamp}`)] };
     });
-    const [groupsPlace, mediaPlace, workPlace] = folders as [FolderPlace, FolderPlace, FolderPlace];
     const names = [
       databasePlace.stage,
       ...TAILS.map((tail) => `${asideOf(databasePlace)}${tail}`),
@@ -156,7 +157,16 @@ async function placesOf({ dataDir, groupsDir, mediaDir, workDir, now }: RestoreO
     ];
     const taken = await Promise.all(names.map(exists));
     if (taken.includes(true)) continue;
-    return { database: databasePlace, groups: groupsPlace, media: mediaPlace, work: workPlace };
+    const [groupsPlace, mediaPlace, workPlace, clipboardPlace] = folders as [
+      FolderPlace,
+      FolderPlace,
+      FolderPlace,
+      FolderPlace,
+    ];
+    return {
+      ...{ database: databasePlace, groups: groupsPlace, media: mediaPlace },
+      ...{ work: workPlace, clipboard: clipboardPlace },
+    };
   }
 }
 

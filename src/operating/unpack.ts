@@ -32,7 +32,11 @@ export interface Stages {
   groups: { at: string; room: Room };
   media: { at: string; room: Room };
   work: { at: string; room: Room };
+  clipboard: { at: string; room: Room };
 }
+
+/** The parts of an archive that are folders. */
+type Folder = 'groups' | 'media' | 'work' | 'clipboard';
 
 export interface Unpacked {
   manifest: Manifest;
@@ -40,6 +44,8 @@ export interface Unpacked {
   media: boolean;
   /** Whether there are files of personas in it. */
   work: boolean;
+  /** Whether there are clipboards in it. */
+  clipboard: boolean;
 }
 
 export function refusal(file: string, why: string): Fault {
@@ -54,12 +60,8 @@ export async function unpack(
   mostEntries = MOST_ENTRIES,
 ): Promise<Unpacked> {
   const found = {
-    manifest: null as Manifest | null,
-    database: false,
-    media: false,
-    work: false,
-    entries: 0,
-    declared: 0,
+    ...{ manifest: null as Manifest | null, database: false, media: false, work: false, clipboard: false },
+    ...{ entries: 0, declared: 0 },
   };
   let trouble: unknown = null;
   const parser = new Parser({ strict: true, onReadEntry: (entry) => void attempt(() => take(entry)) });
@@ -114,6 +116,7 @@ export async function unpack(
     found.database ||= path === ARCHIVE.database;
     found.media ||= path.split('/')[0] === ARCHIVE.media;
     found.work ||= path.split('/')[0] === ARCHIVE.work;
+    found.clipboard ||= path.split('/')[0] === ARCHIVE.clipboard;
     const needed = Math.ceil(entry.size / BLOCK) * BLOCK + BLOCK;
     if (needed > room.left) {
       throw refusal(
@@ -149,9 +152,9 @@ export async function unpack(
     const why = trouble ?? error;
     throw isOfArchive(why) ? noArchive(archive, why) : why;
   }
-  const { manifest, database, media, work } = found;
+  const { manifest, database, media, work, clipboard } = found;
   if (manifest === null || !database) throw refusal(archive, 'it is no backup made by coterie');
-  return { manifest, media, work };
+  return { manifest, media, work, clipboard };
 }
 
 function noArchive(archive: string, why: unknown): Fault {
@@ -168,22 +171,24 @@ function shown(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
-const FOLDERS: readonly (string | undefined)[] = [ARCHIVE.groups, ARCHIVE.media, ARCHIVE.work];
-
 function isOurs(path: string, isFolder: boolean): boolean {
   const [first, ...rest] = path.split('/');
   const leadsElsewhere = rest.some(
     (part) => part === '' || part === '.' || part === '..' || /[\\\0]/.test(part) || part.startsWith(INSIDE),
   );
   if (leadsElsewhere) return false;
-  if (FOLDERS.includes(first)) return isFolder || rest.length > 0;
+  if (folderOf(first) !== null) return isFolder || rest.length > 0;
   return (first === ARCHIVE.manifest || first === ARCHIVE.database) && rest.length === 0 && !isFolder;
 }
 
-function placeOf(path: string, { database, groups, media, work }: Stages): { at: string; room: Room } {
-  if (path === ARCHIVE.database) return database;
-  const [first = '', ...rest] = path.split('/');
-  const { at, room } = first === ARCHIVE.groups ? groups : first === ARCHIVE.media ? media : work;
+function folderOf(name: string | undefined): Folder | null {
+  const folders: Folder[] = ['groups', 'media', 'work', 'clipboard'];
+  return folders.find((folder) => ARCHIVE[folder] === name) ?? null;
+}
+
+function placeOf(path: string, stages: Stages): { at: string; room: Room } {
+  const [first, ...rest] = path.split('/');
+  const { at, room } = stages[folderOf(first) ?? 'database'];
   return { at: join(at, ...rest), room };
 }
 

@@ -323,6 +323,13 @@ export function standIn(): StandIn {
     records: NO_RECORDS,
     exports: NO_EXPORTS,
     media: NO_MEDIA,
+    clipboard: {
+      items: async () => [],
+      shown: async () => '',
+      add: async (_, item) => ({ kind: 'added', items: [item] }),
+      remove: async () => ({ removed: [], items: [] }),
+      clear: async () => 0,
+    },
     audit: { record: async () => {}, note: async () => {} },
     windows: {
       halt: async (room, personaId) => void done.push(`halt ${room} ${personaId}`),

@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { lstat, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { basename, dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import { locks } from '../../src/groups/locks.js';
 import { fileUpdater } from '../../src/groups/update-file.js';
@@ -49,6 +49,26 @@ const FILES = {
     '---\npersona: luna\nreason: my secret word\n---\n\n## A · 2026-11-22 10:15 <!-- m1 -->\n\nIt is my secret\nword.\n',
   'archive/mine.md': 'my secret word',
 };
+
+describe('clipboards', () => {
+  it('are looked through, and lose their lines', async () => {
+    const { groups } = await chatWith({});
+    const clipboardDir = join(groups, '..', `${basename(groups)}-clipboard`);
+    onTestFinished(() => rm(clipboardDir, { recursive: true, force: true }));
+    const file = join(clipboardDir, CHAT, 'luna.md');
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, 'one\r\nmy secret word\ntwo');
+    await writeFile(join(clipboardDir, CHAT, 'rex.md'), 'MY SECRET WORD\n');
+    const memory = memoryIn(groups, {}, { clipboardDir });
+    expect(await memory.find(CHAT, SECRET, 10)).toEqual([
+      { file: 'clipboard/rex.md', text: 'MY SECRET WORD' },
+      { file: 'clipboard/luna.md', text: 'my secret word' },
+    ]);
+    expect(await memory.erase(CHAT, SECRET)).toEqual(['clipboard/rex.md', 'clipboard/luna.md']);
+    expect(await readFile(file, 'utf8')).toBe('one\r\ntwo');
+    expect(await memory.find(CHAT, SECRET, 10)).toEqual([]);
+  });
+});
 
 describe('find', () => {
   it('names the lines in every file of the chat', async () => {

@@ -66,6 +66,7 @@ export interface MemoryParts {
   versions?: VersionKeeper;
   exclusive?: Exclusive;
   newId?: () => string;
+  clipboardDir?: string;
 }
 
 export function memoryIn(groupsDir: string, budgets: Partial<MemoryBudgets> = {}, parts: MemoryParts = {}) {

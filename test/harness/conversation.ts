@@ -37,6 +37,7 @@ import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/to
 import type { TurnRecords } from '../../src/core/turn-record.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
+import { createClipboard } from '../../src/groups/clipboard.js';
 import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
@@ -219,8 +220,10 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const newId = () => `id-${++lastId}`;
   const newCallCode = () => `C${String(++lastId).slice(-9)}`;
   const exclusive = locks();
+  const clipboardDir = join(folder, 'data/clipboard');
+  const clipboard = createClipboard({ folder: clipboardDir, exclusive, log: quietLog });
   const memory = createMemory({
-    ...{ groupsDir, exclusive, clock, newId, versions: store, log: quietLog },
+    ...{ groupsDir, clipboardDir, exclusive, clock, newId, versions: store, log: quietLog },
     budgets: {
       longTermMaxChars: 12_000,
       dailyPerDayMaxChars: 4_000,
@@ -315,7 +318,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   const toolsOfGateway =
     worker &&
     createToolsFor({
-      ...{ store, channels, personas, memory, archives, recall, deliver, settings, zone, clock },
+      ...{ store, channels, personas, memory, clipboard, archives, recall, deliver, settings, zone, clock },
       config: { groupsDir, tools: TOOLS_CONFIG },
       mediaFolder: join(folder, 'data/media'),
       workFolder: join(folder, 'data/work'),
@@ -327,6 +330,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     deliver,
     personas,
     memory,
+    clipboard,
     archives,
     recall,
     records: options.records ?? NO_RECORDS,

@@ -249,6 +249,21 @@ describe('a backup', () => {
     expect(await tree(workDir)).toEqual({ 'telegram_1/luna/notes/a.md': 'noted' });
   });
 
+  it('holds clipboards, puts them back, and leaves them where it holds none', async () => {
+    const clipboard = join(dataDir, 'clipboard');
+    await backUp();
+    await put(join(clipboard, 'telegram_1/default.md'), 'of later\n');
+    await restoreIt();
+    expect(await tree(clipboard)).toEqual({ 'telegram_1/default.md': 'of later\n' });
+    await put(join(clipboard, 'telegram_1/default.md'), 'at hand\n');
+    await backUp();
+    await put(join(clipboard, 'telegram_1/default.md'), 'of later\n');
+    await put(join(clipboard, 'telegram_2/luna.md'), 'new\n');
+    await restoreIt();
+    expect(await tree(clipboard)).toEqual({ 'telegram_1/default.md': 'at hand\n' });
+    expect((await stat(join(clipboard, 'telegram_1/default.md'))).mode & 0o777).toBe(0o600);
+  });
+
   it('is for nobody else to read, and puts logins back only where it was made with them', async () => {
     await backUp();
     expect((await stat(file)).mode & 0o777).toBe(0o600);

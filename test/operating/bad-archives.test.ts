@@ -164,6 +164,7 @@ describe('a restore refuses', () => {
       {
         ...{ database: stages('coterie.db'), groups: stages('groups') },
         ...{ media: stages('media'), work: stages('work') },
+        clipboard: stages('clipboard'),
       },
       5,
     );

@@ -42,15 +42,22 @@ export interface Knowledge {
 }
 
 export async function gatherKnowledge(
-  { memory, zone, labelOf, channels }: Pick<Services, 'memory' | 'zone' | 'labelOf' | 'channels'>,
+  {
+    memory,
+    clipboard,
+    zone,
+    labelOf,
+    channels,
+  }: Pick<Services, 'memory' | 'clipboard' | 'zone' | 'labelOf' | 'channels'>,
   { chat, personaId, personas, now, tools, held }: KnowledgeAsk,
 ): Promise<Knowledge> {
   const owner = { chatId: chat.id, personaId };
   const today = zone.date(now);
-  const [principles, snapshot, dailyLog] = await Promise.all([
+  const [principles, snapshot, dailyLog, atHand] = await Promise.all([
     memory.principles(),
     memory.snapshot(owner),
     memory.recentDaily(chat.id, today),
+    clipboard.shown(owner),
   ]);
   const persona = personas.find((candidate) => candidate.id === personaId) ?? nameless(personaId);
   const frame = promptFrame({
@@ -80,7 +87,7 @@ export async function gatherKnowledge(
   return {
     persona,
     perspective: perspectiveOf({ zone }, personaId, personas, tools),
-    system: systemPrompt(frame, standing.shown),
+    system: systemPrompt(frame, standing.shown, atHand),
     standing,
     memoryNow: memoryNow(changes),
     seen: new Map(tiers.map((tier) => [seenKey(chat.id, personaId, tier), snapshot.seen[tier]])),

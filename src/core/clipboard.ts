@@ -1,0 +1,35 @@
+/**
+ * A persona's clipboard in a chat: a few lines that it wants before its eyes in every turn. A file that operators may
+ * edit, one item a line; the next reply knows of it.
+ */
+import type { MemoryOwner } from './memory.js';
+
+/** Of all items with the line breaks between them. What an operator wrote beyond it stays, and is shown cut. */
+export const MOST_CLIPBOARD_CHARS = 2_000;
+
+export type ClipboardAdd =
+  | { kind: 'added' | 'there'; items: string[] }
+  /** Nothing was added; `free`: how many characters an item may still have. */
+  | { kind: 'full'; free: number };
+
+/** Reads and writes throw Fault `memory_unavailable`. A signal that aborts before a write leaves the file as it is. */
+export interface Clipboard {
+  /** In order; each is one line. */
+  items(owner: MemoryOwner): Promise<string[]>;
+  /** Numbered from 1, cut to the limit with a marker; empty without items. Never rejects. */
+  shown(owner: MemoryOwner): Promise<string>;
+  /** Line breaks in it become spaces; it is not blank. */
+  add(owner: MemoryOwner, item: string, signal: AbortSignal): Promise<ClipboardAdd>;
+  /** By their numbers in the list as it is; those that no item has are passed over. */
+  remove(
+    owner: MemoryOwner,
+    numbers: readonly number[],
+    signal: AbortSignal,
+  ): Promise<{ removed: string[]; items: string[] }>;
+  /** Returns how many there were. */
+  clear(owner: MemoryOwner, signal: AbortSignal): Promise<number>;
+}
+
+export function numberedItems(items: readonly string[]): string {
+  return items.map((item, n) => `${n + 1}. ${item}`).join('\n');
+}

@@ -1,0 +1,130 @@
+/**
+ * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md`: implements the port for step 4 of the route (context)
+ * and `manage_clipboard`. Writes go through the updater of memory, so that an operator's edit is never lost, and keep
+ * every byte of the items that they leave.
+ */
+import { join } from 'node:path';
+import { type Clipboard, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/clipboard.js';
+import { cutWithMarker } from '../core/cut.js';
+import { entryLine } from '../core/entry.js';
+import { Fault } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { MemoryOwner } from '../core/memory.js';
+import { BOM, decode, encode, endsLine, linesOf } from './byte-text.js';
+import { readIfThere, readOr } from './file-access.js';
+import { readUnlessUnchanged } from './file-cache.js';
+import type { Exclusive } from './locks.js';
+import { chatFolder } from './paths.js';
+import { isPersonaId } from './slug.js';
+import { fileUpdater } from './update-file.js';
+
+export interface ClipboardOptions {
+  /** `data/clipboard` */
+  folder: string;
+  /** Shared with memory, which erases text in clipboards, too. */
+  exclusive: Exclusive;
+  log: Log;
+}
+
+/** A line of the file: its bytes with their line end, and the item on it; empty on a blank one. */
+interface Line {
+  bytes: string;
+  item: string;
+}
+
+export function createClipboard({ folder, exclusive, log }: ClipboardOptions): Clipboard {
+  const update = fileUpdater(exclusive);
+  const shownIn = readUnlessUnchanged('', async (path) => {
+    const text = numberedItems(itemsOf(parse(await readIfThere(path))));
+    return cutWithMarker(text, MOST_CLIPBOARD_CHARS, 'clipboard-max-chars');
+  });
+
+  function fileOf({ chatId, personaId }: MemoryOwner): string {
+    if (isPersonaId(personaId)) return join(chatFolder(folder, chatId), `${personaId}.md`);
+    const shown = JSON.stringify(personaId.slice(0, 80));
+    throw new Fault('memory_unavailable', `${shown} is not the id of a persona, so it has no clipboard`);
+  }
+
+  return {
+    items: async (owner) => itemsOf(parse(await readIfThere(fileOf(owner)))),
+
+    shown: async (owner) =>
+      readOr('', fileOf(owner), shownIn, log, 'counted as empty in the prompt, for it cannot be read'),
+
+    async add(owner, given, signal) {
+      const item = entryLine(given);
+      let items: string[] = [];
+      let free = 0;
+      let isThere = false;
+      const isAdded = await update(
+        fileOf(owner),
+        (current) => {
+          items = itemsOf(parse(current));
+          isThere = items.includes(item);
+          free = freeBeside(items);
+          if (isThere || item.length > free) return null;
+          const before = current?.toString('latin1') ?? '';
+          return Buffer.from(`${before}${endsLine(before) ? '' : '\n'}${encode(item)}\n`, 'latin1');
+        },
+        signal,
+      );
+      if (isAdded) return { kind: 'added', items: [...items, item] };
+      return isThere ? { kind: 'there', items } : { kind: 'full', free };
+    },
+
+    async remove(owner, numbers, signal) {
+      let removed: string[] = [];
+      let items: string[] = [];
+      await update(
+        fileOf(owner),
+        (current) => {
+          const lines = parse(current);
+          const listed = lines.filter(isItem);
+          const gone = new Set(numbers.map((number) => listed[number - 1]));
+          removed = itemsOf(lines.filter((line) => gone.has(line)));
+          const left = lines.filter((line) => !gone.has(line));
+          items = itemsOf(left);
+          return removed.length === 0 ? null : bytesOf(left);
+        },
+        signal,
+      );
+      return { removed, items };
+    },
+
+    async clear(owner, signal) {
+      let count = 0;
+      await update(
+        fileOf(owner),
+        (current) => {
+          count = itemsOf(parse(current)).length;
+          return count === 0 ? null : Buffer.alloc(0);
+        },
+        signal,
+      );
+      return count;
+    },
+  };
+}
+
+function parse(bytes: Buffer | null): Line[] {
+  const whole = bytes?.toString('latin1') ?? '';
+  const bom = whole.startsWith(BOM) ? BOM : '';
+  return linesOf(whole.slice(bom.length)).map((line) => ({ bytes: line, item: entryLine(decode(line)) }));
+}
+
+function isItem({ item }: Line): boolean {
+  return item !== '';
+}
+
+function itemsOf(lines: Line[]): string[] {
+  return lines.filter(isItem).map(({ item }) => item);
+}
+
+function bytesOf(lines: Line[]): Buffer {
+  return Buffer.from(lines.map(({ bytes }) => bytes).join(''), 'latin1');
+}
+
+function freeBeside(items: string[]): number {
+  const taken = items.length === 0 ? 0 : items.join('\n').length + 1;
+  return Math.max(0, MOST_CLIPBOARD_CHARS - taken);
+}

@@ -1,0 +1,135 @@
+/** `manage_clipboard`: a persona's own few lines, which stand in its prompt in every turn. */
+import * as z from 'zod';
+import { type Clipboard, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/clipboard.js';
+import { unescaped } from '../core/elements.js';
+import { entryLine } from '../core/entry.js';
+import type { MemoryOwner } from '../core/memory.js';
+import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
+import { authorise } from './authorise.js';
+import { done, failed, runTool, shown, unsaved } from './results.js';
+import { refuseSecret } from './secret-refusal.js';
+
+const NAME = 'manage_clipboard';
+
+const place = z.coerce.number();
+const parameters = z.object({
+  action: z.enum(['add', 'remove', 'read', 'clear']),
+  content: z.string().optional().describe('For add: one line.'),
+  index: place.optional().describe('For remove: the number of an item, from 1.'),
+  indices: z.array(place).optional().describe('For remove: the numbers of several, as the list is now.'),
+});
+
+type Parameters = z.infer<typeof parameters>;
+
+export function manageClipboard(clipboard: Clipboard): Tool<Parameters> {
+  return {
+    name: NAME,
+    description:
+      `Keeps a few lines before your eyes in every turn, at most ${MOST_CLIPBOARD_CHARS.toLocaleString('en')} characters ` +
+      'in all: numbers, names, drafts that you need for a while. What should last belongs into memory.',
+    hint: 'keep a few lines at hand, which you see in every turn',
+    parameters,
+    // One tool has one risk: reading alone would be low.
+    risk: 'medium',
+    execute: (given, context) =>
+      runTool(
+        NAME,
+        context,
+        async () => {
+          const allowed = await authorise(context, {});
+          if (!allowed.ok) return failed(allowed.reason);
+          if (given.action !== 'read' && context.signal.aborted)
+            return unsaved('Stopped: nothing was changed.');
+          return act(clipboard, allowed.target, given, context);
+        },
+        unsaved,
+      ),
+  };
+}
+
+async function act(
+  clipboard: Clipboard,
+  owner: MemoryOwner,
+  given: Parameters,
+  context: ToolContext,
+): Promise<ToolResult> {
+  switch (given.action) {
+    case 'add':
+      return add(clipboard, owner, given.content ?? '', context);
+    case 'remove':
+      return remove(clipboard, owner, given, context.signal);
+    case 'read': {
+      const items = await clipboard.items(owner);
+      return done(items.length === 0 ? 'The clipboard is empty.' : shown(numberedItems(items)));
+    }
+    case 'clear': {
+      const count = await clipboard.clear(owner, context.signal);
+      return done(
+        count === 0
+          ? 'The clipboard was empty already.'
+          : `The clipboard is empty now; ${itemsIn(count)} went.`,
+      );
+    }
+  }
+}
+
+async function add(
+  clipboard: Clipboard,
+  owner: MemoryOwner,
+  content: string,
+  context: ToolContext,
+): Promise<ToolResult> {
+  const text = entryLine(unescaped(content));
+  if (text === '') return failed('There is no content to add; nothing was changed.');
+  const refusal = await refuseSecret(NAME, content, '', context);
+  if (refusal !== null) return refusal;
+  // It outlives this turn, in which it can be seen where it came from.
+  const item = context.isTainted === true ? `${text} [written after reading words from outside]` : text;
+  const outcome = await clipboard.add(owner, item, context.signal);
+  switch (outcome.kind) {
+    case 'added':
+      return done(`Added as number ${outcome.items.length}. ${nowShown(outcome.items)}`);
+    case 'there':
+      return done(
+        `That stands there already, as number ${outcome.items.indexOf(item) + 1}; nothing was added.`,
+      );
+    case 'full': {
+      const [has, free, most] = [item.length, outcome.free, MOST_CLIPBOARD_CHARS].map((chars) =>
+        chars.toLocaleString('en'),
+      );
+      return failed(
+        `Nothing was added: this has ${has} characters, and of the clipboard’s ${most} there are ${free} free. ` +
+          'Shorten it, or remove something first.',
+      );
+    }
+  }
+}
+
+async function remove(
+  clipboard: Clipboard,
+  owner: MemoryOwner,
+  { index, indices = [] }: Parameters,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const numbers = [...new Set([...(index === undefined ? [] : [index]), ...indices])];
+  if (numbers.length === 0)
+    return failed('Which item? Give its number as index, or several as indices; nothing was changed.');
+  const { removed, items } = await clipboard.remove(owner, numbers, signal);
+  const before = removed.length + items.length;
+  const unknown = numbers.filter((number) => !Number.isInteger(number) || number < 1 || number > before);
+  const ignored = unknown.length === 0 ? '' : ` There is no item ${unknown.join(', ')}; that was ignored.`;
+  if (removed.length === 0) return failed(`Nothing was removed.${ignored} ${nowShown(items)}`);
+  return done(
+    `Removed: ${removed.map((item) => JSON.stringify(item)).join(', ')}.${ignored} ${nowShown(items)}`,
+  );
+}
+
+function nowShown(items: string[]): string {
+  return items.length === 0
+    ? 'The clipboard is empty now.'
+    : `It now says:\n\n${shown(numberedItems(items))}`;
+}
+
+function itemsIn(count: number): string {
+  return count === 1 ? 'one item' : `${count} items`;
+}

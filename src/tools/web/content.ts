@@ -1,0 +1,89 @@
+/** What a server sent, as text: what kind of content it is, and in which characters it is written. Pure. */
+
+export type ContentKind = 'html' | 'text' | 'other';
+
+/** `text/html`; empty if the server does not say. */
+export function mediaType(contentType: string | undefined): string {
+  return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+const TEXTS = /^(?:text\/|application\/(?:.+\+)?(?:json|xml|yaml)$)/;
+const FURTHER_TEXTS: readonly string[] = [
+  ...['application/javascript', 'application/x-javascript', 'application/ecmascript', 'application/ndjson'],
+  ...[
+    'application/x-ndjson',
+    'application/jsonl',
+    'application/x-yaml',
+    'application/toml',
+    'application/sql',
+  ],
+  ...['application/markdown', 'application/x-sh', 'application/x-subrip', 'application/json-seq'],
+  ...['image/svg+xml', 'message/rfc822'],
+];
+
+export function kindOf(type: string): ContentKind | 'unknown' {
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
+  if (TEXTS.test(type) || FURTHER_TEXTS.includes(type)) return 'text';
+  // Some servers call by this name whatever they do not know.
+  return type === '' ? 'unknown' : 'other';
+}
+
+/** What bytes begin like of which the server does not say what they are. */
+export function kindOfBytes(text: string): ContentKind {
+  return /^\s*(?:<!--[\s\S]{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b/i.test(text.slice(0, 4_000))
+    ? 'html'
+    : 'text';
+}
+
+/** What no text holds stands in it. */
+export function isBinary(text: string): boolean {
+  return text.slice(0, 100_000).includes('\0');
+}
+
+/** How many of the first bytes may say in which characters a page is written; browsers look at 1,024. */
+const HEAD_BYTES = 4_096;
+
+/** `isCut`: a character at the end may be there in part. */
+export function decoded(bytes: Buffer, contentType: string | undefined, isCut: boolean): string {
+  const head = bytes.subarray(0, HEAD_BYTES).toString('latin1');
+  const named = [markOf(bytes), charsetIn(contentType ?? ''), charsetInPage(head)];
+  for (const label of named) {
+    const decoder = label === null ? null : decoderFor(label);
+    if (decoder !== null) return decoder.decode(bytes, { stream: isCut });
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isCut });
+  } catch {
+    // What is not UTF-8 and does not say what it is: as browsers read it.
+    return new TextDecoder('windows-1252').decode(bytes);
+  }
+}
+
+function markOf(bytes: Buffer): string | null {
+  const mark = bytes.subarray(0, 3).toString('hex');
+  if (mark === 'efbbbf') return 'utf-8';
+  if (mark.startsWith('fffe')) return 'utf-16le';
+  return mark.startsWith('feff') ? 'utf-16be' : null;
+}
+
+function charsetIn(contentType: string): string | null {
+  return /;\s*charset\s*=\s*["']?([\w:.+-]{1,40})/i.exec(contentType)?.[1] ?? null;
+}
+
+function charsetInPage(head: string): string | null {
+  const found =
+    /<meta\s[^>]{0,300}?charset\s*=\s*["']?\s*([\w:.+-]{1,40})/i.exec(head) ??
+    /^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([\w:.+-]{1,40})/i.exec(head);
+  const label = found?.[1] ?? null;
+  // A page whose beginning could be read byte by byte is not written in it, whatever it says.
+  return label !== null && /^utf-?16/i.test(label) ? 'utf-8' : label;
+}
+
+/** null for a name that nobody knows. */
+function decoderFor(label: string) {
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return null;
+  }
+}

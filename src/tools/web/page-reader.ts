@@ -1,0 +1,60 @@
+/** Turns pages into text in a thread of their own, one after the other, each within a time and an amount of memory. */
+import { Worker } from 'node:worker_threads';
+import type { Clock } from '../../core/clock.js';
+import { describe } from '../../core/errors.js';
+import type { Log } from '../../core/log.js';
+import type { PageTask, PageText } from './page-worker.js';
+
+export interface PageReader {
+  /** null: it takes too long, or too much memory. Never rejects. */
+  read(page: PageTask, signal: AbortSignal, log: Log): Promise<PageText | null>;
+}
+
+export interface ReaderLimits {
+  ms: number;
+  megabytes: number;
+}
+
+/** Two megabytes of an ordinary page take half a second. */
+const LIMITS: ReaderLimits = { ms: 5_000, megabytes: 256 };
+
+/** `entry` is `page-worker.js`, which lies beside the compiled gateway. */
+export function createPageReader(
+  clock: Pick<Clock, 'after'>,
+  entry = new URL('./page-worker.js', import.meta.url),
+  limits = LIMITS,
+): PageReader {
+  let last: Promise<unknown> = Promise.resolve();
+
+  function read(page: PageTask, signal: AbortSignal, log: Log): Promise<PageText | null> {
+    if (signal.aborted) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const resourceLimits = { maxOldGenerationSizeMb: limits.megabytes };
+      const worker = new Worker(entry, { workerData: page, resourceLimits, env: {}, execArgv: [] });
+      let found: PageText | null = null;
+      const giveUp = () => void worker.terminate();
+      const stopWaiting = clock.after(limits.ms, giveUp);
+      signal.addEventListener('abort', giveUp, { once: true });
+      worker.on('message', (text: PageText) => {
+        found = text;
+      });
+      worker.on('error', (error) => {
+        log.warn({ page: page.address, error: describe(error) }, 'a page could not be turned into text');
+      });
+      // Not before it has ended: two of them would take twice the memory.
+      worker.on('exit', () => {
+        stopWaiting();
+        signal.removeEventListener('abort', giveUp);
+        resolve(found);
+      });
+    });
+  }
+
+  return {
+    read(page, signal, log) {
+      const mine = last.then(() => read(page, signal, log));
+      last = mine;
+      return mine;
+    },
+  };
+}
