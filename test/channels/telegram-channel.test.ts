@@ -8,7 +8,7 @@ import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { ANNA, group } from '../fakes/telegram-chats.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
-import { OPTIONS } from './telegram-stage.js';
+import { OPTIONS, stateIn } from './telegram-stage.js';
 
 const TO_ANNA: Recipient = { address: String(ANNA.id), threadId: null, kind: 'direct' };
 
@@ -58,6 +58,7 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async () => cursor,
+    state: stateIn(new Map()),
   });
 }
 
