@@ -3,12 +3,16 @@
  * read. Where that is suspected, each piece is noted before it is touched and struck out when it was dealt with, however that
  * went; what is still noted after the process has ended was being read then. After a few such ends it is passed over.
  */
+import type { Reception } from '../../core/channel.js';
 import type { ChannelState } from '../../core/channel-host.js';
+import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import { onAbort } from './abort.js';
 
 /** As often as a turn is tried that ends the process. */
 const MOST_ENDS = 5;
+/** How long a piece that may end the process waits until nobody is being answered, whose turn would end with it. */
+const PATIENCE_MS = 30_000;
 /** Pieces of which an end is remembered, the newest. */
 const MOST_NOTED = 20;
 
@@ -22,18 +26,25 @@ export interface Deadly {
   clear(): Promise<void>;
 }
 
-/** `name`: under which it is kept in the channel's state. */
-export function createDeadly(parts: {
+export interface DeadlyParts {
   state: Pick<ChannelState, 'get' | 'set'>;
+  /** Under which it is kept there. */
   name: string;
+  /** Hands in nothing, for what is going on meanwhile. */
+  ask(): Promise<Pick<Reception, 'settled'>>;
   /** Of the channel and the bot, for the log. */
   fields: object;
+  clock: Clock;
   log: Log;
   signal: AbortSignal;
-}): Deadly {
-  const { state, name, fields, log, signal } = parts;
+}
+
+export function createDeadly(parts: DeadlyParts): Deadly {
+  const { state, name, ask, fields, clock, log, signal } = parts;
   let last: Promise<unknown> = Promise.resolve();
   let ends: Map<string, number> | null = null;
+  /** The first is what the starts before this one did not get past. */
+  let isFirst = true;
 
   async function handle(id: string, work: () => Promise<void>, passOver: () => Promise<void>): Promise<void> {
     ends ??= new Map(await read<[string, number][]>(state, name, []));
@@ -47,6 +58,8 @@ export function createDeadly(parts: {
       await passOver();
       return note(known, id, 0);
     }
+    if (isFirst || before > 0) await calm();
+    isFirst = false;
     await note(known, id, before + 1);
     const strike = () => note(known, id, before);
     // Nobody waits for this: it is written within a moment, or the process is ended anyway.
@@ -60,6 +73,17 @@ export function createDeadly(parts: {
       unlisten();
     }
     await note(known, id, 0);
+  }
+
+  /** Turns that were cut short come first: an end now would be laid to them, too. */
+  async function calm(): Promise<void> {
+    const { settled } = await ask();
+    const over = new AbortController();
+    const unlisten = onAbort(signal, () => over.abort());
+    await Promise.race([settled(), clock.sleep(PATIENCE_MS, over.signal)]);
+    unlisten();
+    over.abort();
+    if (signal.aborted) throw new Error('the channel ends');
   }
 
   async function note(of: Map<string, number>, id: string, count: number): Promise<void> {

@@ -53,7 +53,7 @@ export interface Login {
 
 /** `cursor`: the offset that was stored last for a bot, by its id; null before the first. */
 export function poll(intake: Intake, cursor: (bot: string) => Promise<string | null>): Promise<void> {
-  const { bot, state, kept, clock, log, signal } = intake;
+  const { bot, state, clock, log, signal } = intake;
   const { api } = bot;
   const fields = logFields(bot.personaId);
   let offset: number | null = null;
@@ -70,7 +70,7 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
     );
     const [login] = await Promise.all([loggingIn, webhookRemoved]);
     offset ??= Number((await cursor(String(login.our.id))) ?? 0);
-    stuck ??= await createStuck({ state: kept, id: login.our.id, fields, log, signal }, offset);
+    stuck ??= await createStuck(keptOf(intake, login), offset);
     // After a failure the first question is answered at once: so it is known that all is well again.
     const patience = failures === 0 ? PATIENCE_SECONDS : 0;
     if (failures === 0) state.up();
@@ -183,6 +183,17 @@ export async function store(
   const isNothing = events.length === 0 && offset === undefined;
   const batch = { channel: 'telegram', account, events, ...offset, ...cursorFor };
   presses.answer(bot, updates, isNothing ? {} : await receive(batch));
+}
+
+/** What is kept of one bot from start to start, to tell what ends the process. */
+export function keptOf({ bot, receive, kept, clock, log, signal }: Intake, { our, account }: Login) {
+  return {
+    state: kept,
+    id: our.id,
+    ask: () => receive({ channel: 'telegram', account, events: [] }),
+    fields: logFields(bot.personaId),
+    ...{ clock, log, signal },
+  };
 }
 
 /** Nothing of it is read; the offset moves on behind it, if there is one. */

@@ -3,10 +3,7 @@
  * begun at one place and none has got further, nothing is suspected, and it costs one note a start, with its first
  * updates. From then on one update at a time is taken in, carefully (`kit/deadly.ts`), until nothing waits any more.
  */
-import type { ChannelState } from '../../core/channel-host.js';
-import type { Clock } from '../../core/clock.js';
-import type { Log } from '../../core/log.js';
-import { createDeadly, type Deadly, read } from '../kit/deadly.js';
+import { createDeadly, type Deadly, type DeadlyParts, read } from '../kit/deadly.js';
 
 /** After these, the next start is careful. */
 const STARTS = 3;
@@ -15,13 +12,9 @@ const WITHIN_MS = 86_400_000;
 /** And how long a process that is called is careful then: what ended the others has come again by now. */
 const CAREFUL_MS = 3_600_000;
 
-interface Parts {
-  state: Pick<ChannelState, 'get' | 'set'>;
+interface Parts extends Omit<DeadlyParts, 'name'> {
   /** Of the bot. */
   id: number;
-  fields: object;
-  log: Log;
-  signal: AbortSignal;
 }
 
 /** The place at which starts have begun, and how many. */
@@ -77,7 +70,7 @@ export interface Called {
 }
 
 /** For a bot that is called. */
-export function createCalled(parts: Parts & { clock: Clock }): Called {
+export function createCalled(parts: Parts): Called {
   const { state, id, clock } = parts;
   const name = `called ${id}`;
   let begun: Promise<{ now: number; ends: number[]; deadly: Deadly | null }> | null = null;

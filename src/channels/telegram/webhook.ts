@@ -5,7 +5,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Webhook } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
-import { type Intake, keepReceiving, type Login, logIn, passOver, store } from './intake.js';
+import { type Intake, keepReceiving, keptOf, type Login, logIn, passOver, store } from './intake.js';
 import { type Called, createCalled } from './stuck.js';
 import { ALLOWED_UPDATES } from './update.js';
 
@@ -25,15 +25,7 @@ export function createWebhook(url: string, secret: string) {
     let isSet = false;
     await keepReceiving(intake, async () => {
       const login = await logIn(intake);
-      const about = {
-        state: intake.kept,
-        id: login.our.id,
-        fields: { channel: 'telegram' },
-        log,
-        signal,
-        clock,
-      };
-      receiving = { intake, login, called: receiving?.called ?? createCalled(about) };
+      receiving = { intake, login, called: receiving?.called ?? createCalled(keptOf(intake, login)) };
       if (!isSet) {
         const wanted = { url, secret_token: secret, allowed_updates: ALLOWED_UPDATES };
         await api.call((raw, ended) => raw.setWebhook(wanted, ended), { signal });
