@@ -36,7 +36,8 @@ export interface Stuck {
 export async function createStuck(parts: Parts, offset: number): Promise<Stuck> {
   const { state, id } = parts;
   const name = `began ${id}`;
-  const before = await read<Begun>(state, name, { offset: Number.NaN, starts: 0 });
+  const none = { offset: Number.NaN, starts: 0 };
+  let before = await read<Begun>(state, name, none);
   let deadly =
     before.offset === offset && before.starts >= STARTS
       ? createDeadly({ ...parts, name: `reading ${id}` })
@@ -57,6 +58,8 @@ export async function createStuck(parts: Parts, offset: number): Promise<Stuck> 
     async caughtUp() {
       if (deadly === null) return;
       await deadly.clear();
+      await state.set(new Map([[name, null]]));
+      before = none;
       deadly = null;
     },
   };
