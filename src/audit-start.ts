@@ -8,6 +8,7 @@ import { ACCESS, configKeys } from './config-keys.js';
 import { type Audit, type AuditEntry, GATEWAY } from './core/audit.js';
 import { hashOf, plain } from './operating/audit-line.js';
 import { newestEntries } from './operating/audit-read.js';
+import { ONCE } from './operating/keys.js';
 import { createRedactor } from './operating/redact.js';
 
 /** How far back the last start is looked for: a start may not take long. */
@@ -81,7 +82,7 @@ function isPlain(value: unknown): boolean {
 
 /** What is not as it would be without a file, and what says who may talk. */
 function noteworthy(settings: Map<string, Setting>): Record<string, string> {
-  const defaults = settingsOf(configKeys.parse({}));
+  const defaults = settingsOf(configKeys.parse({}, ONCE));
   const told = [...settings].filter(
     ([name, { shown }]) => defaults.get(name)?.shown !== shown || name.startsWith('access.'),
   );

@@ -11,7 +11,8 @@ import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
 import { isSecretName, secretsIn } from './models/redact.js';
-import { hintFor, parseKnown } from './operating/keys.js';
+import { hintFor, ONCE, parseKnown } from './operating/keys.js';
+import { readSecretFile } from './operating/secret-file.js';
 
 type Keys = z.output<typeof configKeys>;
 type Descriptor = (typeof CHANNELS)[number];
@@ -45,7 +46,7 @@ export interface LoadedConfig {
 export async function loadConfig(from: From): Promise<LoadedConfig> {
   const file = await findFile(from);
   if (file === null) {
-    const keys = configKeys.parse({});
+    const keys = configKeys.parse({}, ONCE);
     const config = resolveConfig(keys, from.workingDirectory, from, []);
     return { config, keys, warnings: [], file };
   }
@@ -55,7 +56,6 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
   });
   // Only here, so that a start without a file does not pay for the parser.
   const { readYaml } = await import('./operating/yaml.js');
-  const { readSecretFile } = await import('./operating/secret-file.js');
   const secretFiles: SecretFile[] = [];
   const yaml = readYaml(source, {
     environment: from.environment,

@@ -135,11 +135,17 @@ async function run(order: {
   };
   const onDisplaced = ({ message }: Fault) => lost(message);
   const audit = openAudit(config, log);
-  await enterStart(audit, order.loaded, { version, owner });
-  const gateway = await compose({
-    ...{ config, audit, log, version, platforms, show, terminal, owner, onDisplaced },
-    configFile: order.loaded.file,
-  });
+  // The disk has the entry before anything is taken in; what is put together meanwhile touches nobody.
+  const [entered, composed] = await Promise.allSettled([
+    enterStart(audit, order.loaded, { version, owner }),
+    compose({
+      ...{ config, audit, log, version, platforms, show, terminal, owner, onDisplaced },
+      configFile: order.loaded.file,
+    }),
+  ]);
+  if (entered.status === 'rejected') throw entered.reason;
+  if (composed.status === 'rejected') throw composed.reason;
+  const gateway = composed.value;
   const unwatchLocks = watchLocks(locks, { clock: systemClock, log, lost });
   survives = gateway.survives;
   try {

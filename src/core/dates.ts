@@ -1,4 +1,4 @@
-/** Dates and times in one zone. Create it once: formatters are costly to create. */
+/** Dates and times in one zone. Create it once: formatters are costly to create (at first use, so that a start need not wait). */
 export interface Zone {
   /** IANA name. */
   readonly name: string;
@@ -13,21 +13,14 @@ const MOST_KNOWN = 10_000;
 
 /** `name` must be a zone that Intl knows; the configuration checks that. */
 export function createZone(name: string): Zone {
-  // The Swedish format is the ISO format, in every version of ICU.
-  const format = new Intl.DateTimeFormat('sv-SE', {
-    timeZone: name,
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-  });
+  let format: Intl.DateTimeFormat | null = null;
   /** Cached by minute, because formatting is slow and prompts show the same times again and again. */
   const known = new Map<number, string>();
   const time = (at: number) => {
     const minute = Math.floor(at / MINUTE_MS);
     let text = known.get(minute);
     if (text === undefined) {
+      format ??= isoFormat(name);
       text = format.format(at);
       if (known.size >= MOST_KNOWN) known.clear();
       known.set(minute, text);
@@ -35,6 +28,18 @@ export function createZone(name: string): Zone {
     return text;
   };
   return { name, time, date: (at) => time(at).slice(0, 10) };
+}
+
+/** The Swedish format is the ISO format, in every version of ICU. */
+function isoFormat(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('sv-SE', {
+    timeZone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+  });
 }
 
 const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];

@@ -185,6 +185,8 @@ export interface InboundBatch {
   cursor?: string;
   /** The owner of the cursor, if not the account: with several bots in one account, each has its own. */
   cursorFor?: string;
+  /** What was left out of it because the process ended each time it was read: the platform's id. */
+  passedOver?: string;
   /** It arrived while the channel was away, so its waiting time counts from when it was sent. */
   piledUp?: boolean;
 }

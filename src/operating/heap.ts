@@ -24,14 +24,20 @@ const COLLECTED_BYTES = 12_000_000;
  * leave a hundred megabytes of them lying about. Collecting takes some 50 ms.
  */
 export function createCollector(): (freed: number) => void {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  let collect: (() => void) | null = null;
   let unused = 0;
   return (freed) => {
     unused += freed;
     if (unused < COLLECTED_BYTES) return;
     unused = 0;
+    // Not before: this, too, is a flag that cached code does not survive.
+    collect ??= collectorOf();
     // Whoever has just freed them may still be on the stack.
     setImmediate(collect);
   };
+}
+
+function collectorOf(): () => void {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as () => void;
 }

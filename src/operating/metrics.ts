@@ -36,6 +36,10 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   embedding_replies_total: { help: 'Replies of embedding workers, at the gateway', labels: ['outcome'] },
   voice_notes_total: { help: 'Replies that were to be spoken', labels: ['outcome'] },
   limited_total: { help: 'Messages that were not answered because a limit was reached', labels: ['limit'] },
+  passed_over_total: {
+    help: 'Updates of a platform that were not read because the process ended each time they were',
+    labels: ['channel'],
+  },
   deliveries_total: { help: 'Messages sent, refused or tried in vain', labels: ['channel', 'outcome'] },
   uncertain_sends_total: {
     help: 'Messages that were looked for, as it was unknown whether they had arrived; untold are sent again unseen',

@@ -8,7 +8,7 @@ import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, type Fault, startFakeTelegram } from '../fakes/telegram.js';
 import { ANNA, group } from '../fakes/telegram-chats.js';
 import { ALL_LET_IN, sendOptions } from '../harness/sending.js';
-import { OPTIONS } from './telegram-stage.js';
+import { OPTIONS, stateIn } from './telegram-stage.js';
 
 const TO_ANNA: Recipient = { address: String(ANNA.id), threadId: null, kind: 'direct' };
 
@@ -20,6 +20,7 @@ let logged: string[];
 /** What `receive` does with a batch. */
 let store: (batch: InboundBatch) => Promise<void>;
 let cursor: string | null;
+let kept: Map<string, string>;
 let intake: AbortController;
 let changed: (() => void)[];
 
@@ -30,6 +31,7 @@ beforeEach(async () => {
   logged = [];
   changed = [];
   cursor = null;
+  kept = new Map();
   intake = new AbortController();
   store = async () => {};
   channel = create();
@@ -58,6 +60,7 @@ function create(options: Partial<TelegramOptions> = {}): Telegram {
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async () => cursor,
+    state: stateIn(kept),
   });
 }
 
@@ -520,6 +523,22 @@ describe('webhook', () => {
     expect(await hook(update)).toBe(200);
     expect(batches).toMatchObject([{ account: '424242', events: [{ text: 'hello' }] }]);
     expect(batches[0]).not.toHaveProperty('cursor');
+  });
+
+  test('one at which the process has ended too often is passed over, and Telegram told that we have it', async () => {
+    const recently = [1, 2, 3].map((minutes) => clock.now() - minutes * 60_000);
+    kept.set('called 424242', JSON.stringify(recently));
+    kept.set('reading 424242', JSON.stringify([['5', 5]]));
+    expect(await hook(update)).toBe(200);
+    expect(batches).toMatchObject([{ account: '424242', events: [], passedOver: '5' }]);
+    expect(logged.join('\n')).toMatch(/error an update is passed over.*"update":"5"/);
+    // The next one is read, and struck out again.
+    const other = { ...update, update_id: 6 };
+    expect(await hook(other)).toBe(200);
+    expect(batches.at(-1)).toMatchObject({ events: [{ text: 'hello' }] });
+    expect([...kept.keys()]).toEqual(['called 424242']);
+    await channel.stop();
+    expect(kept.get('called 424242')).toBe(JSON.stringify(recently));
   });
 
   test('nothing to us is taken as well', async () => {

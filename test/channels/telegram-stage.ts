@@ -2,6 +2,7 @@
 import { createTelegram, type Telegram } from '../../src/channels/telegram/channel.js';
 import type { TelegramOptions } from '../../src/channels/telegram/options.js';
 import type { ChoiceOutcome } from '../../src/core/channel.js';
+import type { ChannelState } from '../../src/core/channel-host.js';
 import type { InboundBatch, InboundMessage } from '../../src/core/message.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { type FakeTelegram, startFakeTelegram } from '../fakes/telegram.js';
@@ -18,7 +19,12 @@ export interface Stage {
   batches: InboundBatch[];
   logged: string[];
   /** What `receive` does with a batch; may be changed. */
-  parts: { store(batch: InboundBatch): Promise<void>; cursors: Map<string, string>; became: ChoiceOutcome };
+  parts: {
+    store(batch: InboundBatch): Promise<void>;
+    cursors: Map<string, string>;
+    kept: Map<string, string>;
+    became: ChoiceOutcome;
+  };
   start(): Promise<void>;
   /** Ends the channel and starts another, which knows these messages from the store. */
   restart(recorded: { address: string; platformMessageId: string }[]): Promise<void>;
@@ -49,11 +55,23 @@ export function channelOn(
     clock,
     log: { debug: write, info: write, warn: write, error: write },
     cursor: async () => null,
+    state: stateIn(new Map()),
   });
 }
 
 export const LUNA = { id: 555001, username: 'luna_moon_bot', token: '555001:token-of-the-bot-of-luna' };
 export const ARIA = { id: 555002, username: 'aria_song_bot', token: '555002:token-of-the-bot-of-aria' };
+
+/** What a channel keeps in the store, here in memory. */
+export function stateIn(kept: Map<string, string>): ChannelState {
+  return {
+    get: async (names) => new Map([...kept].filter(([name]) => names.includes(name))),
+    async set(values) {
+      for (const [name, value] of values) value === null ? kept.delete(name) : kept.set(name, value);
+    },
+    clear: async () => kept.clear(),
+  };
+}
 
 /** `oneClock`: Telegram's seconds are the channel's, too. */
 export async function stage(
@@ -68,7 +86,12 @@ export async function stage(
   const logged: string[] = [];
   let intake = new AbortController();
   let changed: (() => void)[] = [];
-  const parts: Stage['parts'] = { store: async () => {}, cursors: new Map(), became: 'taken' };
+  const parts: Stage['parts'] = {
+    store: async () => {},
+    cursors: new Map(),
+    kept: new Map(),
+    became: 'taken',
+  };
   const write = (level: string) => (fields: object, message: string) =>
     void logged.push(`${level} ${message} ${JSON.stringify(fields)}`);
   const messages = () =>
@@ -84,6 +107,7 @@ export async function stage(
     clock,
     log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
     cursor: async (bot) => parts.cursors.get(bot) ?? null,
+    state: stateIn(parts.kept),
   };
   let channel = createTelegram(host);
   const start = () =>

@@ -1,4 +1,7 @@
-/** Types of options, and what is said where a value is wrong: never the value itself, which may be a secret. */
+/**
+ * Types of options, and what is said where a value is wrong: never the value itself, which may be a secret. They are made at
+ * every start, so each has its checks at once: every method of zod copies what it is called on.
+ */
 import * as z from 'zod';
 
 /** `snake_case` keys of one level as `camelCase`: the options of config.yaml as the code has them. */
@@ -31,7 +34,8 @@ export function expected(what: string) {
 }
 
 export function text(what: string) {
-  return z.string(expected(what)).trim().min(1, expected(what));
+  const words = expected(what);
+  return z.string(words).check(z.trim(), z.minLength(1, words));
 }
 
 export function choice<const Values extends readonly [string, ...string[]]>(...values: Values) {
@@ -60,7 +64,9 @@ export function streaming([usual, ...others]: readonly [Streaming, ...Streaming[
 export function whole(least: number, most = Number.MAX_SAFE_INTEGER) {
   const range = most === Number.MAX_SAFE_INTEGER ? `of ${least} or more` : `from ${least} to ${most}`;
   const words = expected(`a whole number ${range}`);
-  return number(z.int(words).min(least, words).max(most, words));
+  // An int of zod is one that a number can hold, anyway.
+  const end = most === Number.MAX_SAFE_INTEGER ? [] : [z.lte(most, words)];
+  return number(z.int(words).check(z.gte(least, words), ...end));
 }
 
 export function amount(what: string, least: number) {

@@ -44,10 +44,10 @@ export type Telegram = Channel & Required<Pick<Channel, Capability>>;
 const MOST_GROUPS = 1_000;
 
 export function createTelegram(
-  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'cursor' | 'clock' | 'log'>,
+  host: Pick<ChannelHost<TelegramOptions>, 'options' | 'state' | 'cursor' | 'clock' | 'log'>,
   recorded: Awaited<ReturnType<ChannelHost<TelegramOptions>['recorded']>> = [],
 ): Telegram {
-  const { options, cursor, clock, log } = host;
+  const { options, state: kept, cursor, clock, log } = host;
   const { mode, webhookUrl, webhookSecret } = options;
   const bots = createBots(options, { clock, log });
   const { main } = bots;
@@ -105,7 +105,7 @@ export function createTelegram(
         // The channel's status is that of its main bot; the other bots' is in the log alone.
         const status = isMain ? state : createState(clock);
         const taking = { bot, bots, receive, numbered: numberCopies(), presses, newest };
-        const intake = { ...taking, state: status, clock, log, signal };
+        const intake = { ...taking, state: status, kept, clock, log, signal };
         return isMain && called !== null ? called.keep(intake) : poll(intake, cursor);
       });
       receiving = Promise.all(running);

@@ -3,6 +3,7 @@
  * tells Telegram that we have it. What is not stored is given again. (`webhook.ts` receives by being called.)
  */
 import type { Receive } from '../../core/channel.js';
+import type { ChannelState } from '../../core/channel-host.js';
 import type { Clock } from '../../core/clock.js';
 import { describe } from '../../core/errors.js';
 import type { Log } from '../../core/log.js';
@@ -14,6 +15,7 @@ import { inbound } from './inbound.js';
 import type { numberCopies } from './message-id.js';
 import type { Newest } from './newest.js';
 import type { Presses } from './presses.js';
+import { createStuck, type Stuck } from './stuck.js';
 import { ALLOWED_UPDATES } from './update.js';
 
 /** How long Telegram keeps a question that it has no answer to. */
@@ -36,6 +38,8 @@ export interface Intake {
   presses: Presses;
   newest: Newest;
   state: State;
+  /** What is kept from start to start. */
+  kept: Pick<ChannelState, 'get' | 'set'>;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
@@ -55,6 +59,7 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
   let offset: number | null = null;
   /** Until a question has had to wait for its answer, Telegram gives us what it kept while we were away. */
   let catchingUp = true;
+  let stuck: Stuck | null = null;
   let webhookRemoved: Promise<unknown> | null = null;
 
   async function round(failures: number): Promise<void> {
@@ -65,28 +70,46 @@ export function poll(intake: Intake, cursor: (bot: string) => Promise<string | n
     );
     const [login] = await Promise.all([loggingIn, webhookRemoved]);
     offset ??= Number((await cursor(String(login.our.id))) ?? 0);
+    stuck ??= await createStuck(keptOf(intake, login), offset);
     // After a failure the first question is answered at once: so it is known that all is well again.
     const patience = failures === 0 ? PATIENCE_SECONDS : 0;
     if (failures === 0) state.up();
     else catchingUp = true;
     const askedAt = clock.now();
-    const updates = await ask(offset, patience);
+    const updates = await ask(offset, patience, stuck.deadly === null ? {} : { limit: 1 });
     catchingUp = catchingUp && updates.length > 0 && clock.now() - askedAt < AT_ONCE_MS;
     if (updates.length > 0) {
       const next = offsetAfter(updates, offset);
       if (next < offset) log.info({ ...fields, from: next }, 'Telegram counts updates anew; following it');
-      await store(intake, login, updates, { cursor: String(next), piledUp: catchingUp }).catch((error) => {
+      const storing = takeIn(stuck, login, updates, { from: offset, next, piledUp: catchingUp });
+      await storing.catch((error) => {
         throw new Error(`what came from Telegram could not be stored: ${describe(error)}`);
       });
       offset = next;
     }
+    if (!catchingUp) await stuck.caughtUp();
     state.up();
     const isQuick = updates.length === 0 && patience > 0 && clock.now() - askedAt < QUICK_MS;
     if (isQuick) await clock.sleep(QUICK_MS, signal);
   }
 
-  async function ask(from: number, patience: number): Promise<unknown[]> {
-    const question = { timeout: patience, allowed_updates: ALLOWED_UPDATES };
+  /** Resolves when all is stored, or the one that ends the process is passed over, with the next offset. */
+  async function takeIn(
+    starts: Stuck,
+    login: Login,
+    updates: unknown[],
+    { from, next, piledUp }: { from: number; next: number; piledUp: boolean },
+  ): Promise<void> {
+    const offset = { cursor: String(next), piledUp };
+    await starts.begin(from);
+    const all = () => store(intake, login, updates, offset);
+    // A server that gives more than was asked for: it is all of these, then.
+    const those = `${next - 1}`;
+    await (starts.deadly?.handle(those, all, () => passOver(intake, login, those, offset)) ?? all());
+  }
+
+  async function ask(from: number, patience: number, most: { limit?: number }): Promise<unknown[]> {
+    const question = { timeout: patience, allowed_updates: ALLOWED_UPDATES, ...most };
     const updates: unknown = await api.call(
       (raw, ended) => raw.getUpdates(from > 0 ? { ...question, offset: from } : question, ended),
       { signal, ms: WATCHDOG_MS },
@@ -160,6 +183,28 @@ export async function store(
   const isNothing = events.length === 0 && offset === undefined;
   const batch = { channel: 'telegram', account, events, ...offset, ...cursorFor };
   presses.answer(bot, updates, isNothing ? {} : await receive(batch));
+}
+
+/** What is kept of one bot from start to start, to tell what ends the process. */
+export function keptOf({ bot, receive, kept, clock, log, signal }: Intake, { our, account }: Login) {
+  return {
+    state: kept,
+    id: our.id,
+    ask: () => receive({ channel: 'telegram', account, events: [] }),
+    fields: logFields(bot.personaId),
+    ...{ clock, log, signal },
+  };
+}
+
+/** Nothing of it is read; the offset moves on behind it, if there is one. */
+export async function passOver(
+  { receive }: Intake,
+  { our, account }: Login,
+  passedOver: string,
+  offset: { cursor?: string } = {},
+): Promise<void> {
+  const cursorFor = our.personaId === undefined ? {} : { cursorFor: String(our.id) };
+  await receive({ channel: 'telegram', account, events: [], passedOver, ...offset, ...cursorFor });
 }
 
 /** A round that fails is begun again after a pause, until the signal aborts. Never rejects. */

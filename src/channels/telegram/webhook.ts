@@ -5,7 +5,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Webhook } from '../../core/channel.js';
 import { describe } from '../../core/errors.js';
-import { type Intake, keepReceiving, type Login, logIn, store } from './intake.js';
+import { type Intake, keepReceiving, keptOf, type Login, logIn, passOver, store } from './intake.js';
+import { type Called, createCalled } from './stuck.js';
 import { ALLOWED_UPDATES } from './update.js';
 
 const PATH = '/telegram/webhook';
@@ -14,7 +15,7 @@ const PATH = '/telegram/webhook';
 const LOOK_AGAIN_MS = 300_000;
 
 export function createWebhook(url: string, secret: string) {
-  let receiving: { intake: Intake; login: Login } | null = null;
+  let receiving: { intake: Intake; login: Login; called: Called } | null = null;
   const storing = new Set<Promise<void>>();
 
   /** Keeps it set. Ends when the signal aborts and what Telegram called with is stored. Never rejects. */
@@ -23,7 +24,8 @@ export function createWebhook(url: string, secret: string) {
     const { api } = bot;
     let isSet = false;
     await keepReceiving(intake, async () => {
-      receiving = { intake, login: await logIn(intake) };
+      const login = await logIn(intake);
+      receiving = { intake, login, called: receiving?.called ?? createCalled(keptOf(intake, login)) };
       if (!isSet) {
         const wanted = { url, secret_token: secret, allowed_updates: ALLOWED_UPDATES };
         await api.call((raw, ended) => raw.setWebhook(wanted, ended), { signal });
@@ -41,6 +43,10 @@ export function createWebhook(url: string, secret: string) {
       );
     });
     await Promise.allSettled(storing);
+    // What could not be said of this end makes the next starts more careful, no more.
+    await receiving?.called
+      .end()
+      .catch((error) => log.debug({ reason: describe(error) }, 'the end was not kept'));
   }
 
   const admits = (given: string | null) => given !== null && isSame(given, secret);
@@ -51,14 +57,13 @@ export function createWebhook(url: string, secret: string) {
     if (typeof body !== 'object' || body === null || !('update_id' in body)) return 400;
     // Not started, not logged in, or stopping: Telegram keeps the update and comes again.
     if (receiving === null || receiving.intake.signal.aborted) return 503;
-    const { intake, login } = receiving;
-    const stored = store(intake, login, [body]);
+    const stored = takeIn(receiving, body);
     storing.add(stored);
     try {
       await stored;
       return 200;
     } catch (error) {
-      intake.log.error(
+      receiving.intake.log.error(
         { channel: 'telegram', reason: describe(error) },
         'an update could not be stored; Telegram will send it again',
       );
@@ -66,6 +71,16 @@ export function createWebhook(url: string, secret: string) {
     } finally {
       storing.delete(stored);
     }
+  }
+
+  async function takeIn(
+    { intake, login, called }: NonNullable<typeof receiving>,
+    body: { update_id: unknown },
+  ): Promise<void> {
+    const id = String(body.update_id);
+    const it = () => store(intake, login, [body]);
+    const deadly = await called.begin();
+    await (deadly?.handle(id, it, () => passOver(intake, login, id)) ?? it());
   }
 
   const webhook: Webhook = { path: PATH, secretHeader: 'x-telegram-bot-api-secret-token', admits, handle };

@@ -74,6 +74,7 @@ export async function receive(
     ...(cursorFor === undefined ? {} : { cursorFor }),
     receipts,
   });
+  if (batch.passedOver !== undefined) metrics.count('passed_over_total', { channel });
   if (received.messages > 0) metrics.count('messages_received_total', { channel }, received.messages);
   if (received.duplicates > 0) metrics.count('duplicates_total', { channel }, received.duplicates);
   const { turnedAway, posted, refused } = intake;
