@@ -30,7 +30,8 @@ export type CounterName =
   | 'embedding_jobs_total'
   | 'embedding_replies_total'
   | 'voice_notes_total'
-  | 'limited_total';
+  | 'limited_total'
+  | 'job_runs_total';
 
 export type HistogramName =
   | 'turn_seconds'

@@ -48,6 +48,7 @@ const ALL: Words[] = [
     columns: { memory: plain, daily_log: plain, recalled: plain, summary: plain },
     counts: 'others',
   },
+  { table: 'job', columns: { prompt: plain }, counts: 'others' },
   { table: 'question', columns: { argument: plain } },
   { table: 'offer', columns: { options: json({ label: plain, argument: plain }) } },
   { table: 'shown', columns: { parts: json({ text: plain }) } },
