@@ -10,6 +10,7 @@ import type { Config } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
+import { createJobDoor } from './conversation/job-door.js';
 import type { Media } from './core/attachments.js';
 import type { Audit } from './core/audit.js';
 import { systemClock } from './core/clock.js';
@@ -24,6 +25,8 @@ import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
+import { createAlarm, startJobs } from './jobs/clock.js';
+import { createJobs } from './jobs/jobs.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
@@ -31,7 +34,7 @@ import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
 import { collectSooner, createCollector } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
-import { createSizes, sizeGauges } from './operating/sizes.js';
+import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
@@ -140,6 +143,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
   };
   const rulesFor = (channel: string) => optionsOf(config, channel).access;
+  const startedAt = clock.now();
+  const alarm = createAlarm();
+  const jobRules = { ...config.schedules, timezone: config.timezone };
+  const door = createJobDoor({ store, rulesFor });
+  const jobs = createJobs({ store, door, rules: jobRules, clock, newId, alarm });
   const speech = await createSpeechOf(config, log);
   const deliver = createDeliver({
     ...{ store, owner, channels, chatFiles, speech },
@@ -160,9 +168,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     speech,
     audit,
     toolsFor: createToolsFor({
-      ...{ config, store, channels, personas, memory, archives, recall },
+      ...{ config, store, channels, personas, memory, archives, recall, jobs },
       ...{ deliver, settings, zone, clock, mediaFolder },
     }),
+    jobs,
     settings,
     rulesFor,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
@@ -173,7 +182,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     newPairingCode,
     log,
     metrics,
-    facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
+    facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
     sizes,
   });
 
@@ -184,7 +193,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       // Leaving the prompt does not make the gateway unready.
       ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
       metrics: async () => ({
-        body: await metrics.render(sizeGauges(await sizes())),
+        body: await metrics.render([...sizeGauges(await sizes()), jobGauge(await store.jobStates())]),
         contentType: metrics.contentType,
       }),
       webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
@@ -220,6 +229,21 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         return async () => {};
       },
       ...(platforms ? [board, upkeep] : []),
+      async () =>
+        startJobs(
+          {
+            ...{
+              store,
+              rooms: conversation,
+              door,
+              personas,
+              channels: [...channels.keys()],
+              rules: jobRules,
+            },
+            ...{ alarm, clock, log, metrics },
+          },
+          startedAt,
+        ),
       async () => announceCommands({ channels, store, clock, log }),
       async () => {
         conversation.takeUpWindows([...channels.keys()]);

@@ -14,6 +14,7 @@ import {
 } from './core/tool.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
+import { scheduleTools } from './tools/schedules.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
 
@@ -22,7 +23,16 @@ type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 interface Parts
   extends Pick<
     Services,
-    'store' | 'channels' | 'personas' | 'memory' | 'archives' | 'recall' | 'settings' | 'zone' | 'clock'
+    | 'store'
+    | 'channels'
+    | 'personas'
+    | 'memory'
+    | 'archives'
+    | 'recall'
+    | 'settings'
+    | 'zone'
+    | 'clock'
+    | 'jobs'
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
@@ -51,6 +61,7 @@ export function createToolsFor(parts: Parts): ToolsFor {
 function groupsOf(parts: Parts): Groups {
   const { config, store, channels, personas, archives, recall, deliver, settings, zone, clock } = parts;
   const search = [searchMemory(recall, zone)];
+  const schedules = scheduleTools({ jobs: parts.jobs, chat: store.chat });
   const reactions = [
     react({
       post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
@@ -65,7 +76,7 @@ function groupsOf(parts: Parts): Groups {
       post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
     }),
   ];
-  return { search: () => search, reactions: () => reactions, send: () => send };
+  return { search: () => search, schedules: () => schedules, reactions: () => reactions, send: () => send };
 }
 
 /** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */

@@ -8,6 +8,7 @@ import type { Audit } from '../core/audit.js';
 import type { Channel } from '../core/channel.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
+import type { Jobs } from '../core/jobs.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Memory, Tier1By } from '../core/memory.js';
 import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.js';
@@ -38,6 +39,8 @@ export interface Services {
   /** What may be used in a day, and the purses through which a model is asked. */
   budgets: Budgets;
   toolsFor: ToolsFor;
+  /** What personas are to be told, and when. */
+  jobs: Jobs;
   audit: Audit;
   settings: Settings;
   /** Who may talk in a channel. */

@@ -10,6 +10,7 @@ import { factContract } from './store/facts.js';
 import { feedContract } from './store/feed.js';
 import { fileContract } from './store/files.js';
 import { gatewayContract } from './store/gateways.js';
+import { jobContract } from './store/jobs.js';
 import { keepingContract } from './store/keeping.js';
 import { lawContract } from './store/laws.js';
 import { moveContract } from './store/moves.js';
@@ -90,6 +91,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     factContract(under);
     feedContract(under);
     upkeepContract(under);
+    jobContract(under);
     lawContract(under);
     whereaboutsLaw(under);
   });

@@ -15,6 +15,7 @@ import type { Step, StoredMessage } from '../../src/core/transcript.js';
 import { BEGINNING } from '../../src/core/view.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
+import { NO_JOBS } from '../harness/no-jobs.js';
 import { NO_MEDIA } from '../harness/no-media.js';
 import { NO_RECALL } from '../harness/no-recall.js';
 import { quietMetrics } from '../harness/quiet.js';
@@ -290,6 +291,7 @@ export function standIn(): StandIn {
     owner: 'test',
     metrics: quietMetrics,
     speech: null,
+    jobs: NO_JOBS,
     settings: SETTINGS,
     chatFiles: {
       setTitle: async () => {},
