@@ -108,7 +108,7 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
   const now = clock.now();
   await afterClockWentBack(parts, now);
   const open = await store.openRuns({ channels, since: now - FORGET_AFTER_MS });
-  for (const run of open.ended) await settle(parts, run);
+  await Promise.all(open.ended.map((run) => settle(parts, run)));
 
   const most = Math.min(MOST_A_STEP, MOST_WORKING - open.working);
   const due = most > 0 ? await store.dueJobs({ channels, now, most }) : [];

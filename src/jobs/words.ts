@@ -13,7 +13,7 @@ export function headOf(
   const when = timeWithZone(slot, timezone);
   const often = kind === 'cron' ? `, as it is by the cron line ${value}` : '';
   const late =
-    now - slot > MINUTE_MS ? ` It could not be done then: it is now ${timeWithZone(now, timezone)}.` : '';
+    now - slot >= MINUTE_MS ? ` It could not be done then: it is now ${timeWithZone(now, timezone)}.` : '';
   const again = attempt > 0 ? ' It was tried before, and failed.' : '';
   const set = timeWithZone(createdAt, timezone);
   const by = followUp
