@@ -156,9 +156,7 @@ describe('a task', () => {
     );
     expect(await call('schedule_task', every('0 0 30 2 *'))).toMatch(/never comes/);
     expect(await call('schedule_task', once(5, { timezone: 'Mars/Olympus' }))).toMatch(/no time zone/);
-    expect(await call('schedule_task', once(5, { prompt: 'x'.repeat(20_000) }))).toMatch(
-      /4000 are the most/,
-    );
+    expect(await call('schedule_task', once(5, { prompt: 'x'.repeat(20_000) }))).toMatch(/4000 are the most/);
     expect(await on.jobs.list('test_1')).toEqual([]);
   });
 
@@ -216,9 +214,26 @@ describe('the rights of a task', () => {
         ...{ tainted: true, turnId: 't' },
       });
     expect(await rightsOf(set)).toEqual({ owner: false, senders: [] });
-    expect((await on.store.messages((await on.store.turnMessages('none')).map(({ id }) => id))).length).toBe(
-      0,
+  });
+
+  it('reach another chat from a control chat, on the word of an owner', async () => {
+    await open(control);
+    const elsewhere = {
+      chat: { address: '2', kind: 'direct' as const, title: 'Ben' },
+      sender: { address: '2', name: 'Ben', administrator: false },
+    };
+    await on.say('hello', elsewhere);
+    await on.settled();
+    expect(await call('schedule_task', once(5, { chat_id: 'test_9' }))).toMatch(
+      /nobody has ever written in a chat/,
     );
+    expect(await call('schedule_task', once(5, { chat_id: 'test_2', prompt: 'greet' }))).toMatch(
+      /^Task 1 is/,
+    );
+    expect(await call('list_scheduled_tasks', { chat_id: 'test_2' })).toContain('greet');
+    on.answer(() => 'greetings');
+    await pass(5 * MINUTE);
+    expect(on.sent.at(-1)).toMatchObject({ to: { address: '2' }, part: { text: 'greetings' } });
   });
 
   it('in a group let others change what they set themselves, and administrators everything', async () => {
@@ -351,6 +366,21 @@ describe('what goes wrong', () => {
     await pass(5 * MINUTE);
     expect(on.texts()).toHaveLength(before);
     expect((await on.jobs.list('test_1'))[0]).toMatchObject({ state: 'parked', why: 'access' });
+  });
+
+  it('is passed over where somebody stops it', async () => {
+    await open();
+    await call('schedule_task', once(5));
+    on.answer(() => new Promise(() => {}));
+    await clock.advance(5 * MINUTE);
+    await look(on.jobClock, began, new AbortController().signal);
+    await expect.poll(() => on.asked.length).toBe(3);
+    await on.say('/stop');
+    await on.settled();
+    on.answer(() => 'done');
+    await pass(HOUR);
+    expect(await command('/schedule history 1')).toMatch(/12:05 \(UTC\): passed over$/);
+    expect(on.texts()).not.toContain('done');
   });
 
   it('is no more said where /reset forgot it, and the task stays', async () => {
