@@ -79,3 +79,21 @@ it.each([true, false])('is an event that words from outside may have led to: %s'
   raw.close();
   expect(marks).toEqual([Number(tainted)]);
 });
+
+it('keeps no more runs than are shown, also of slots that are passed over', async () => {
+  let job = await set();
+  for (let n = 0; n < 30; n++) {
+    const slot = NOW + n * MINUTE;
+    const becomes = { nextAt: slot + MINUTE };
+    await store.fireJob({ seen: job, slot, attempt: 0, head: n === 0 ? 'now' : null, becomes, now: slot });
+    job = { ...job, ...becomes };
+  }
+  const raw = new Database(place.file, { readonly: true });
+  const kept = raw.prepare('select outcome, count(*) as runs from job_run group by outcome').all();
+  raw.close();
+  // The one that is under way is not forgotten.
+  expect(kept).toEqual([
+    { outcome: 'running', runs: 1 },
+    { outcome: 'skipped', runs: 20 },
+  ]);
+});

@@ -198,8 +198,8 @@ export function jobStore(connection: Connection, waiting: Waiting, journal: Jour
         // A clock that went back comes to the same slot again.
         const isNew = addRun.run(bound({ ...run, finishedAt: isPassedOver ? now : null })).changes > 0;
         apply(row, becomes, now);
-        if (!isNew || isPassedOver) return 'skipped';
         forgetOldRuns.run({ id: row.id });
+        if (!isNew || isPassedOver) return 'skipped';
         tell(row, { id: eventId, head, now });
         return 'fired';
       }),
