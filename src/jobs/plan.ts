@@ -1,4 +1,5 @@
 /** When a job is due: first, next, and again after a failure. Pure. */
+import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import type { Job, JobChange, JobWish } from '../core/jobs.js';
 import { cronFault, lastSlot, nextSlot, shortestGap } from './cron.js';
@@ -100,5 +101,5 @@ export function timeWithZone(at: number, timezone: string): string {
 
 /** As somebody wrote it, and no longer than what they can have meant. */
 function quoted(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+  return JSON.stringify(text.length > 60 ? `${cutAt(text, 60)}…` : text);
 }

@@ -1,4 +1,5 @@
 /** What is said of jobs: to the persona when one fires, and to a chat when one cannot. Pure. */
+import { cutAt } from '../core/cut.js';
 import type { Job, ParkedFor } from '../core/jobs.js';
 import { timeWithZone } from './plan.js';
 
@@ -18,7 +19,7 @@ export function headOf(
   const set = timeWithZone(createdAt, timezone);
   const by = followUp
     ? `You set it yourself on ${set}.`
-    : `${senderName === '' ? 'It was asked for' : `${senderName} asked for it`} on ${set}.`;
+    : `${senderName === '' ? 'It was asked for' : `${shortened(senderName, 60)} asked for it`} on ${set}.`;
   return (
     `Scheduled task ${n} was due at ${when}${often}.${late}${again} ${by} Nobody has said anything now; do what it ` +
     `says, and speak to those who are here. The task:`
@@ -28,7 +29,7 @@ export function headOf(
 /** Said once to its room. */
 export function parkedWords(job: Pick<Job, 'n' | 'prompt' | 'personaId'>, why: ParkedFor): string {
   const { n, prompt, personaId } = job;
-  const what = `Scheduled task ${n} (“${shortened(prompt)}”)`;
+  const what = `Scheduled task ${n} (“${shortened(prompt, 200)}”)`;
   const ends = `/schedule resume ${n} starts it again, /schedule cancel ${n} ends it.`;
   switch (why) {
     case 'failed':
@@ -40,7 +41,7 @@ export function parkedWords(job: Pick<Job, 'n' | 'prompt' | 'personaId'>, why: P
   }
 }
 
-function shortened(text: string): string {
+function shortened(text: string, most: number): string {
   const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+  return line.length > most ? `${cutAt(line, most)}…` : line;
 }

@@ -3,6 +3,7 @@
  * words they are may change what they set themselves, and else what they may change by `/schedule`.
  */
 import * as z from 'zod';
+import { cutAt } from '../core/cut.js';
 import { createZone } from '../core/dates.js';
 import { roomId } from '../core/ids.js';
 import type { Job, JobAnswer, Jobs } from '../core/jobs.js';
@@ -176,14 +177,14 @@ async function refusalFor({ asker }: Authorisation, { n, senderId }: Job): Promi
 /** `task_id 3, active, next run 2026-01-31 08:00 (Europe/Berlin), cron 0 8 * * *, set by Mira: Say good morning` */
 function lineOf({ n, state, nextAt, timezone, kind, value, followUp, senderName, prompt }: Job): string {
   const next = nextAt === null ? [] : [`next run ${timeIn(timezone, nextAt)}`];
-  const by = followUp ? ['your own idea'] : senderName === '' ? [] : [`set by ${senderName}`];
+  const by = followUp ? ['your own idea'] : senderName === '' ? [] : [`set by ${shortened(senderName, 60)}`];
   const often = kind === 'cron' ? [`cron ${value}`] : ['once'];
-  return `${[`task_id ${n}`, state, ...next, ...often, ...by].join(', ')}: ${shortened(prompt)}`;
+  return `${[`task_id ${n}`, state, ...next, ...often, ...by].join(', ')}: ${shortened(prompt, 300)}`;
 }
 
-function shortened(prompt: string): string {
-  const line = prompt.replaceAll(/\s+/g, ' ');
-  return line.length > 300 ? `${line.slice(0, 300)}…` : line;
+function shortened(text: string, most: number): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length > most ? `${cutAt(line, most)}…` : line;
 }
 
 function timeIn(timezone: string, at: number | null): string {

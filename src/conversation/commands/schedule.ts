@@ -97,7 +97,7 @@ function lineOf(job: Job, personas: Persona[], chars: number): string {
     ? `${persona}’s own idea`
     : senderName === ''
       ? persona
-      : `by ${senderName} for ${persona}`;
+      : `by ${oneLine(senderName, 60)} for ${persona}`;
   const often = kind === 'cron' ? [`cron ${value}`] : [];
   return `${[String(n), state, ...next, ...often, by].join(', ')}: ${oneLine(prompt, chars)}`;
 }
