@@ -100,7 +100,6 @@ export function jobStore(connection: Connection, waiting: Waiting, journal: Jour
     delete from job_run where job_id = @id and outcome <> 'running' and slot < (
       select min(slot) from (
         select slot from job_run where job_id = @id order by slot desc, attempt desc limit ${KEPT_RUNS}))`);
-  const taint = raw.prepare<[number]>('update message set tainted = 1 where id = ?');
   const openRuns = raw.prepare<[object], OpenRow>(`
     select ${SELECTED}, ${columns('slot attempt firedAt', 'job_run')}, message.id as messageId,
       message.state as messageState, turn.id as turnId, turn.state as turnState, turn.finished_at as endedAt,
@@ -133,9 +132,8 @@ export function jobStore(connection: Connection, waiting: Waiting, journal: Jour
     const { room, personaId, prompt, chatId, senderId, n, value } = row;
     const text = `${head}\n\n${prompt}`;
     const event = { kind: 'event', id, room, about: SCHEDULE, text, personaId, at: now } as const;
-    const messageId = waiting.event(event);
+    const messageId = waiting.event(event, row.tainted === 1);
     if (messageId === undefined) return;
-    if (row.tainted) taint.run(messageId);
     const entry = {
       id: eventIdOf(messageId),
       type: 'GUPPIEvent' as const,

@@ -99,6 +99,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
     expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),
     endedJobs(connection),
+    expired('asked_call', 'id', 'until < @before'),
     ...forgottenWalks(connection),
   ];
   /** Where the next call continues. */

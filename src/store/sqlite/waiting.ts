@@ -33,6 +33,7 @@ const NOBODY_TYPED = {
   reaction: false,
   forwardedFrom: null,
   album: null,
+  tainted: false,
 };
 
 /** Whether the other table has the same platform message: under its id, or as another copy of it. */
@@ -72,7 +73,10 @@ export function waitingOf({ raw }: Connection, chats: Chats) {
     },
 
     /** It becomes a message of the room, whichever persona it is for; undefined for a duplicate, and where the chat is unknown. */
-    event({ room, about, personaId, text, at, id }: Extract<Receipt, { kind: 'event' }>): number | undefined {
+    event(
+      { room, about, personaId, text, at, id }: Extract<Receipt, { kind: 'event' }>,
+      tainted = false,
+    ): number | undefined {
       if (chats.find(roomParts(room).chatId) === undefined) return undefined;
       return say(room, {
         // Not tied to account and moves, so the same event is recognised wherever the chat is now.
@@ -87,6 +91,7 @@ export function waitingOf({ raw }: Connection, chats: Chats) {
         platformMessageId: `event:${id}`,
         mentionsBot: true,
         addresses: personaId === null ? null : [personaId],
+        tainted,
       });
     },
   };
