@@ -11,6 +11,7 @@ import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
+import { createJobDoor } from './conversation/job-door.js';
 import type { Media } from './core/attachments.js';
 import type { Audit } from './core/audit.js';
 import { systemClock } from './core/clock.js';
@@ -26,6 +27,8 @@ import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
+import { createAlarm, startJobs } from './jobs/clock.js';
+import { createJobs } from './jobs/jobs.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
@@ -34,7 +37,7 @@ import { mediaBytes, trimMedia } from './media/retention.js';
 import { collectSooner, createCollector } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
-import { createSizes, sizeGauges } from './operating/sizes.js';
+import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
@@ -174,6 +177,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
   };
   const rulesFor = (channel: string) => optionsOf(config, channel).access;
+  const startedAt = clock.now();
+  const alarm = createAlarm();
+  const jobRules = { ...config.schedules, timezone: config.timezone };
+  const door = createJobDoor({ store, rulesFor });
+  const jobs = createJobs({ store, door, rules: jobRules, clock, newId, alarm });
   const speech = await createSpeechOf(config, log);
   const deliver = createDeliver({
     ...{ store, owner, channels, chatFiles, speech },
@@ -195,11 +203,12 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     speech,
     audit,
     toolsFor: createToolsFor({
-      ...{ config, store, channels, personas, memory, clipboard, archives, recall },
+      ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs },
       ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
       ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     }),
     ...{ records, exports },
+    jobs,
     settings,
     rulesFor,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
@@ -211,7 +220,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     newCallCode,
     log,
     metrics,
-    facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
+    facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
     sizes,
   });
 
@@ -222,7 +231,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       // Leaving the prompt does not make the gateway unready.
       ready: () => Object.fromEntries(serving.map((channel) => [channel.name, channel.status()])),
       metrics: async () => ({
-        body: await metrics.render(sizeGauges(await sizes())),
+        body: await metrics.render([...sizeGauges(await sizes()), jobGauge(await store.jobStates())]),
         contentType: metrics.contentType,
       }),
       webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
@@ -262,6 +271,21 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         return async () => {};
       },
       ...(platforms ? [board, upkeep] : []),
+      async () =>
+        startJobs(
+          {
+            ...{
+              store,
+              rooms: conversation,
+              door,
+              personas,
+              channels: [...channels.keys()],
+              rules: jobRules,
+            },
+            ...{ alarm, clock, log, metrics },
+          },
+          startedAt,
+        ),
       async () => announceCommands({ channels, store, clock, log }),
       async () => {
         conversation.takeUpWindows([...channels.keys()]);

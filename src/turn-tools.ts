@@ -21,6 +21,7 @@ import { readFile } from './tools/files/read-file.js';
 import { editFile, writeFile } from './tools/files/write-file.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
+import { scheduleTools } from './tools/schedules.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
 import { shell } from './tools/shell/shell.js';
@@ -43,6 +44,7 @@ interface Parts
     | 'settings'
     | 'zone'
     | 'clock'
+    | 'jobs'
   > {
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
@@ -81,6 +83,7 @@ function groupsOf(parts: Parts): Groups {
   const { config, store, channels, personas, archives, recall, deliver, settings, zone, clock } = parts;
   const search = [searchMemory(recall, zone)];
   const clipboard = [manageClipboard(parts.clipboard)];
+  const schedules = scheduleTools({ jobs: parts.jobs, chat: store.chat });
   const reactions = [
     react({
       post: (asked) => postReaction({ store, channels, personas, clock, settings, deliver }, asked),
@@ -114,6 +117,7 @@ function groupsOf(parts: Parts): Groups {
   return {
     search: () => search,
     clipboard: () => clipboard,
+    schedules: () => schedules,
     reactions: () => reactions,
     send: () => send,
     files: () => files,

@@ -34,11 +34,17 @@ CREATE TABLE `job` (
 	`state` text NOT NULL,
 	`next_at` integer,
 	`retry_of` integer,
-	`failures` integer DEFAULT 0 NOT NULL
+	`failures` integer DEFAULT 0 NOT NULL,
+	`sender_name` text DEFAULT '' NOT NULL,
+	`tainted` integer DEFAULT false NOT NULL,
+	`why` text,
+	`ended_at` integer,
+	`guarded` integer DEFAULT false NOT NULL
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `job_number` ON `job` (`chat_id`,`n`);--> statement-breakpoint
 CREATE INDEX `job_due` ON `job` (`next_at`) WHERE "job"."state" = 'active' and "job"."next_at" is not null;--> statement-breakpoint
+CREATE INDEX `job_over` ON `job` (`ended_at`) WHERE "job"."ended_at" is not null;--> statement-breakpoint
 CREATE TABLE `job_run` (
 	`job_id` text NOT NULL,
 	`slot` integer NOT NULL,
@@ -51,6 +57,7 @@ CREATE TABLE `job_run` (
 );
 --> statement-breakpoint
 CREATE INDEX `job_run_open` ON `job_run` (`job_id`) WHERE "job_run"."outcome" = 'running';--> statement-breakpoint
+CREATE INDEX `job_run_fired` ON `job_run` (`fired_at`);--> statement-breakpoint
 CREATE TABLE `journal` (
 	`n` integer PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,

@@ -6,12 +6,13 @@ import type { Permission } from '../core/access.js';
 import type { ChatRecord } from '../core/chat-record.js';
 import type { Exchange } from '../core/exchange.js';
 import type { ChatId } from '../core/ids.js';
+import { jobOfEvent } from '../core/jobs.js';
 import type { Asker } from '../core/tool.js';
 import type { StoredMessage } from '../core/transcript.js';
 import { type Rights, type RightsServices, rightsOf } from './rights.js';
 import type { Services } from './services.js';
 
-type Said = Pick<StoredMessage, 'author' | 'forwardedFrom'>;
+type Said = Pick<StoredMessage, 'author' | 'forwardedFrom' | 'platformMessageId'>;
 type Person = { id: ChatId; administrator: boolean };
 
 /** Of more people than these nobody is asked: what so many said together is no one's order. */
@@ -40,7 +41,7 @@ export function askerOf(
   chat: ChatRecord,
   words: () => Promise<readonly Said[]>,
 ): Asker {
-  const people = once(async () => peopleIn(await words()));
+  const people = once(async () => peopleIn(services, await words()));
   const rights = once(async () => {
     const senders = await people();
     if (senders.length > MOST_PEOPLE) return [];
@@ -58,19 +59,34 @@ export function askerOf(
 
 /**
  * Everybody who said something; nobody where something came from inside the gateway, or where all of it is only forwarded:
- * such words are nobody's here.
+ * such words are nobody's here. What a person asked to be told at a time is theirs, with the rights that they have then.
  */
-function peopleIn(said: readonly Said[]): Person[] {
+async function peopleIn({ store }: RightsServices, said: readonly Said[]): Promise<Person[]> {
   const people = new Map<ChatId, Person>();
   let hasOwnWords = false;
-  for (const { author, forwardedFrom } of said) {
-    if (author.kind === 'gateway') return [];
+  for (const { author, forwardedFrom, platformMessageId } of said) {
+    if (author.kind === 'gateway') {
+      const id = await whoScheduled(store, platformMessageId);
+      if (id === null) return [];
+      people.set(id, people.get(id) ?? { id, administrator: false });
+      hasOwnWords = true;
+    }
     if (author.kind !== 'person') continue;
     const { id, administrator } = author;
     people.set(id, { id, administrator: administrator || people.get(id)?.administrator === true });
     hasOwnWords ||= forwardedFrom === undefined;
   }
   return hasOwnWords ? [...people.values()] : [];
+}
+
+/** null: nobody, or nobody alone. A persona's own idea, and one that words from outside may have led to, is nobody's. */
+async function whoScheduled(
+  store: RightsServices['store'],
+  platformMessageId: string | null,
+): Promise<ChatId | null> {
+  const id = jobOfEvent(platformMessageId);
+  const job = id === null ? null : await store.job(id);
+  return job === null || job.followUp || job.tainted || job.senderId === '' ? null : job.senderId;
 }
 
 /** One after the other, up to the first who may not: a platform is asked no more than it must be. */

@@ -8,6 +8,7 @@
 import { askedCallIn } from '../core/approval.js';
 import type { Receive } from '../core/channel.js';
 import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
+import type { JobRooms } from '../core/jobs.js';
 import type { Receipt, Received } from '../core/receipt.js';
 import type { Alarm, Pending } from '../core/route-store.js';
 import { expireCall } from './approving.js';
@@ -16,6 +17,7 @@ import { consolidateNight } from './consolidation/nights.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
 import { withNews } from './deliver/news.js';
+import { postOnce } from './deliver/say.js';
 import { createBudgets } from './purses.js';
 import { createCommandLane } from './receive/command-lane.js';
 import { createPace } from './receive/pace.js';
@@ -28,7 +30,7 @@ import type { RoomServices } from './rooms/room-services.js';
 import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
 import type { Services } from './services.js';
 
-export interface Conversation {
+export interface Conversation extends JobRooms {
   receive: Receive;
   /**
    * Adds an event from inside the gateway to a room as a message, once per event id. Resolves when it is on the disk.
@@ -166,6 +168,17 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
     },
     tell: (event) => fromInside({ kind: 'event', ...event, at: clock.now() }),
     resume,
+    async fired(rooms) {
+      wake({ rooms, commands: [] }, []);
+      await store.durable();
+    },
+    async say({ room, origin, text }) {
+      const { chatId, threadId } = roomParts(room);
+      const chat = await store.chat(chatId);
+      if (chat === null) return;
+      await postOnce(services, { chat, threadId }, { origin, text, replyTo: null, now: clock.now() });
+      deliver.wake(chatId);
+    },
     takeUp({ commands: waiting, rooms: unfinished, chats, alarms: due }) {
       commands.run(waiting);
       for (const room of unfinished) scheduler.wake(room, 'settled');

@@ -10,6 +10,7 @@ import type { ChatExports } from '../core/chat-export.js';
 import type { Clipboard } from '../core/clipboard.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
+import type { Jobs } from '../core/jobs.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Memory, Tier1By } from '../core/memory.js';
 import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.js';
@@ -46,6 +47,8 @@ export interface Services {
   records: TurnRecords;
   /** What was exported and waits to be sent. */
   exports: Pick<ChatExports, 'forget'>;
+  /** What personas are to be told, and when. */
+  jobs: Jobs;
   audit: Audit;
   settings: Settings;
   /** Who may talk in a channel. */

@@ -31,7 +31,8 @@ export type CounterName =
   | 'embedding_replies_total'
   | 'voice_notes_total'
   | 'limited_total'
-  | 'passed_over_total';
+  | 'passed_over_total'
+  | 'job_runs_total';
 
 export type HistogramName =
   | 'turn_seconds'

@@ -9,6 +9,7 @@ import type { ChatFeed } from './chat-export.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { JobStore } from './jobs.js';
 import type { JournalStore } from './journal.js';
 import type { MemoryHistoryStore } from './memory-history.js';
 import type { Address } from './message.js';
@@ -100,6 +101,7 @@ export interface Store
     ApprovalStore,
     ChannelStore,
     JournalStore,
+    JobStore,
     UsageStore,
     SettingStore,
     UpkeepStore {

@@ -35,6 +35,7 @@ const COUNTERS: Record<CounterName, { help: string; labels: string[] }> = {
   embedding_jobs_total: { help: 'Jobs of the embedding queue, at the worker', labels: ['outcome'] },
   embedding_replies_total: { help: 'Replies of embedding workers, at the gateway', labels: ['outcome'] },
   voice_notes_total: { help: 'Replies that were to be spoken', labels: ['outcome'] },
+  job_runs_total: { help: 'Slots of scheduled tasks that are over', labels: ['outcome'] },
   limited_total: { help: 'Messages that were not answered because a limit was reached', labels: ['limit'] },
   passed_over_total: {
     help: 'Updates of a platform that were not read because the process ended each time they were',

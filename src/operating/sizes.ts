@@ -32,6 +32,14 @@ export function createSizes(parts: {
   };
 }
 
+export function jobGauge(states: Record<string, number>): Gauge {
+  return {
+    name: 'jobs',
+    help: 'Scheduled tasks, by their state',
+    values: Object.entries(states).map(([state, value]) => ({ labels: { state }, value })),
+  };
+}
+
 export function sizeGauges({ store: { bytes, free, rows }, media }: Sizes): Gauge[] {
   return [
     { name: 'store_bytes', help: 'Size of the database', values: [{ value: bytes }] },

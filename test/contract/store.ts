@@ -12,6 +12,7 @@ import { factContract } from './store/facts.js';
 import { feedContract } from './store/feed.js';
 import { fileContract } from './store/files.js';
 import { gatewayContract } from './store/gateways.js';
+import { jobContract } from './store/jobs.js';
 import { keepingContract } from './store/keeping.js';
 import { lawContract } from './store/laws.js';
 import { moveContract } from './store/moves.js';
@@ -94,6 +95,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     feedContract(under);
     exportContract(under);
     upkeepContract(under);
+    jobContract(under);
     lawContract(under);
     whereaboutsLaw(under);
   });

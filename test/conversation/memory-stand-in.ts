@@ -16,6 +16,7 @@ import { BEGINNING } from '../../src/core/view.js';
 import { type ManualClock, manualClock } from '../fakes/clock.js';
 import { SETTINGS } from '../harness/conversation.js';
 import { NO_EXPORTS, NO_RECORDS } from '../harness/no-copies.js';
+import { NO_JOBS } from '../harness/no-jobs.js';
 import { NO_MEDIA } from '../harness/no-media.js';
 import { NO_RECALL } from '../harness/no-recall.js';
 import { quietMetrics } from '../harness/quiet.js';
@@ -292,6 +293,7 @@ export function standIn(): StandIn {
     newCallCode: () => 'ABC234',
     metrics: quietMetrics,
     speech: null,
+    jobs: NO_JOBS,
     settings: SETTINGS,
     chatFiles: {
       setTitle: async () => {},

@@ -9,6 +9,7 @@ import { type Conversation, createConversation } from '../../src/conversation/co
 import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
 import { postReaction } from '../../src/conversation/deliver/react.js';
 import { postSideMessage } from '../../src/conversation/deliver/say.js';
+import { createJobDoor } from '../../src/conversation/job-door.js';
 import type { Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
@@ -26,6 +27,7 @@ import type { ChatExports } from '../../src/core/chat-export.js';
 import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
+import type { Jobs } from '../../src/core/jobs.js';
 import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
@@ -42,6 +44,9 @@ import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';
+import { type ClockParts, createAlarm } from '../../src/jobs/clock.js';
+import { createJobs } from '../../src/jobs/jobs.js';
+import type { Rules } from '../../src/jobs/plan.js';
 import { createRecall } from '../../src/recall/recall.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
@@ -63,6 +68,9 @@ export interface Workbench {
   conversation: Conversation;
   deliver: Deliver;
   store: Store;
+  jobs: Jobs;
+  /** What the clock of jobs works with; nothing starts it. */
+  jobClock: ClockParts;
   memory: Memory;
   sent: SentPart[];
   /** The platform ids of what was sent. */
@@ -158,6 +166,8 @@ export interface WorkbenchOptions {
   newCallCode?: () => string;
   /** What ids begin with, where they are to be the same in another run. */
   firstId?: number;
+  /** `schedules` of the configuration, where the clock of jobs runs. */
+  schedules?: Partial<Rules>;
   /** Puts something between the route and the store. */
   around?: (store: Store) => Store;
 }
@@ -315,10 +325,15 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
           ...{ files: createRecallFiles({ groupsDir, archives, log }), clock: systemClock, zone, log },
         });
   const exports = options.exports?.(store) ?? NO_EXPORTS;
+  const alarm = createAlarm();
+  const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
+  const door = createJobDoor({ store, rulesFor });
+  const jobs = createJobs({ store, door, rules, clock, newId, alarm });
   const toolsOfGateway =
     worker &&
     createToolsFor({
       ...{ store, channels, personas, memory, clipboard, archives, recall, deliver, settings, zone, clock },
+      jobs,
       config: { groupsDir, tools: TOOLS_CONFIG },
       mediaFolder: join(folder, 'data/media'),
       workFolder: join(folder, 'data/work'),
@@ -335,6 +350,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     recall,
     records: options.records ?? NO_RECORDS,
     exports,
+    jobs,
     media: options.media ?? NO_MEDIA,
     audit: options.audit ?? { record: enter, note: enter },
     model,
@@ -356,8 +372,35 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   conversation.takeUp(await store.recover({ owner, channels: ['test'], now: clock.now() }));
   conversation.takeUpWindows(['test']);
 
+  const jobClock = {
+    store,
+    rooms: conversation,
+    door,
+    personas,
+    channels: ['test'],
+    rules,
+    alarm,
+    clock,
+    log,
+    metrics,
+  };
+
   return {
-    ...{ folder, conversation, deliver, store, memory, sent, sentIds, typed, asked, audited, results },
+    ...{
+      folder,
+      jobs,
+      jobClock,
+      conversation,
+      deliver,
+      store,
+      memory,
+      sent,
+      sentIds,
+      typed,
+      asked,
+      audited,
+      results,
+    },
     sayAside: (aside) => postSideMessage({ ...common, deliver, personas }, aside),
     react: (reaction) => postReaction({ ...common, deliver, personas }, reaction),
     texts: () => sent.map(({ part }) => part.text),

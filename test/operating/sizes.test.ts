@@ -1,7 +1,7 @@
 /** How much is kept: measured when somebody looks, at most once a minute, and written as Prometheus reads it. */
 import { expect, it } from 'vitest';
 import { createMetrics } from '../../src/operating/metrics.js';
-import { createSizes, sizeGauges } from '../../src/operating/sizes.js';
+import { createSizes, jobGauge, sizeGauges } from '../../src/operating/sizes.js';
 import { manualClock } from '../fakes/clock.js';
 
 const STORED = { bytes: 4_096, free: 1_024, rows: { message: 3, outbox: 2 } };
@@ -44,4 +44,12 @@ it('is in the metrics as gauges', async () => {
   expect(text).toContain('\ncoterie_store_rows{table="message"} 3\ncoterie_store_rows{table="outbox"} 2\n');
   expect(text).toContain('\ncoterie_media_bytes 99\n');
   expect(text.endsWith('\n')).toBe(true);
+});
+
+it('tells of scheduled tasks, and of how they ended', async () => {
+  const metrics = createMetrics();
+  metrics.count('job_runs_total', { outcome: 'answered' });
+  const text = await metrics.render([jobGauge({ active: 2, parked: 1 })]);
+  expect(text).toContain('\ncoterie_jobs{state="active"} 2\ncoterie_jobs{state="parked"} 1\n');
+  expect(text).toContain('\ncoterie_job_runs_total{outcome="answered"} 1\n');
 });

@@ -7,6 +7,7 @@ import { memory } from './memory.js';
 import { pairing } from './pairing.js';
 import { persona } from './persona.js';
 import { reset } from './reset.js';
+import { schedule } from './schedule.js';
 import { start } from './start.js';
 import { status } from './status.js';
 import { stop } from './stop.js';
@@ -20,6 +21,7 @@ export const COMMANDS: readonly Command[] = [
   persona,
   memory,
   archive,
+  schedule,
   voice,
   stop,
   approve,

@@ -4,6 +4,7 @@
  */
 import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
+import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/route-store.js';
 import type { TurnRecorder } from '../../core/turn-record.js';
@@ -160,7 +161,7 @@ async function answerFrom(
   const measured = windows.credible(room, personaId, measuredOf(outcome, context, turn.steps));
   const finished = await finish(services, work, {
     outcome: fault ? 'failed' : 'answered',
-    text: fault ? fault.sentence : outcome.kind === 'answered' ? outcome.text : '',
+    text: fault ? failureIn(work, fault.sentence) : outcome.kind === 'answered' ? outcome.text : '',
     wordless: (outcome.kind === 'answered' && outcome.wordless) || null,
     speaker: context.persona.name,
     lateByHours,
@@ -176,6 +177,11 @@ async function answerFrom(
   return finished;
 }
 
+/** What only a schedule led to is tried again, and told of when that was in vain. */
+function failureIn({ batch }: Turn, sentence: string): string {
+  return batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null) ? '' : sentence;
+}
+
 /** Gives up on a turn: its messages count as answered, and the chat gets one plain sentence about the failure. */
 export async function park(services: RoomServices, work: Turn): Promise<void> {
   const { id, personaId, crashes, attempts } = work.turn;
@@ -185,7 +191,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   );
   await finish(services, work, {
     outcome: 'parked',
-    text: sentenceOf(new Fault('internal', 'parked')),
+    text: failureIn(work, sentenceOf(new Fault('internal', 'parked'))),
     wordless: null,
     speaker: personaName(work.personas, personaId),
     lateByHours: null,

@@ -21,6 +21,11 @@ export function closeRoomOf({ raw }: Connection, chats: Chats, endings: Endings)
     'delete from given where room_id in (select id from room where chat_id = ?)',
   );
 
+  // What was to be said in it is nothing for the chat that it belonged to.
+  const cancelJobs = raw.prepare<[object]>(`
+    update job set state = 'cancelled', next_at = null, prompt = '', ended_at = @now
+    where chat_id = @chatId and room_id = @room`);
+
   return (room, now) => {
     const { chatId } = roomParts(room);
     const upTo = newestIn.get(room);
@@ -32,5 +37,6 @@ export function closeRoomOf({ raw }: Connection, chats: Chats, endings: Endings)
     }
     for (const personaId of hearers) endings.reset({ kind: 'reset', room, personaId, upTo }, now);
     forgetGiven.run(chatId);
+    cancelJobs.run({ chatId, room, now });
   };
 }

@@ -48,6 +48,7 @@ const ALL: Words[] = [
     columns: { memory: plain, daily_log: plain, recalled: plain, summary: plain },
     counts: 'others',
   },
+  { table: 'job', columns: { prompt: plain }, counts: 'others' },
   { table: 'question', columns: { argument: plain } },
   { table: 'asked_call', columns: { arguments: foreign, why: plain } },
   { table: 'offer', columns: { options: json({ label: plain, argument: plain }) } },

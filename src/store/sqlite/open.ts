@@ -17,6 +17,7 @@ import { type Connection, connect } from './connection.js';
 import { eraseStore } from './erase.js';
 import { recallFeed } from './feed.js';
 import { greetOf } from './greetings.js';
+import { jobStore } from './jobs.js';
 import { journalOf, journalStore } from './journal.js';
 import { migrate } from './migrate.js';
 import { offersOf } from './offers.js';
@@ -36,6 +37,7 @@ import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
 import { valueStore } from './values.js';
 import { versionStore } from './versions.js';
 import { viewStore, viewsOf } from './views.js';
+import { waitingOf } from './waiting.js';
 
 const BUSY_TIMEOUT_MS = 30_000;
 
@@ -103,8 +105,9 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const greet = greetOf(connection, chats, speak);
   const endings = endingsOf(connection, chats, shown, views, { journal, asked });
   const closeRoom = closeRoomOf(connection, chats, endings);
+  const waiting = waitingOf(connection, chats);
   return {
-    ...receiveStore(connection, chats, questions, offers, suspended, closeRoom),
+    ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
     ...turnStore(connection, deliver, views, addUsage, suspended, speak, journal, asked),
@@ -118,6 +121,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...chatStore(connection, chats),
     ...chatFeed(connection),
     ...journalStore(connection, journal),
+    ...jobStore(connection, waiting, journal),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),
     ...viewStore(connection, views, addUsage),

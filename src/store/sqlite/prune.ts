@@ -1,6 +1,7 @@
 /** Upkeep: deletes what has exceeded its retention, in steps of milliseconds. */
 import type { UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
+import { endedJobs } from './jobs.js';
 import { forgottenWalks } from './prune-forgotten.js';
 import { type Path, type Walk, walkOf } from './strides.js';
 
@@ -97,6 +98,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
     expired('question', 'id', 'until < @before'),
     expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),
+    endedJobs(connection),
     expired('asked_call', 'id', 'until < @before'),
     ...forgottenWalks(connection),
   ];

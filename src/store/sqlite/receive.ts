@@ -11,7 +11,7 @@ import { storeFault } from './busy.js';
 import type { Chats } from './chats.js';
 import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import { editsOf, IS_MESSAGE, MESSAGE } from './edits.js';
+import { editsOf, IS_MESSAGE } from './edits.js';
 import { knownFilesOf } from './known-files.js';
 import type { Offers } from './offers.js';
 import { turnOf } from './outbox.js';
@@ -20,6 +20,7 @@ import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
 import type { Suspended } from './suspended.js';
 import { beganBefore } from './views.js';
+import { isIn, type NewMessage, type Waiting } from './waiting.js';
 
 type Batch = Parameters<RouteStore['receive']>[0];
 type Of<Kind extends Receipt['kind']> = Extract<Receipt, { kind: Kind }>;
@@ -36,34 +37,6 @@ type Outcome =
 const COMMAND = `roomId chatId account moves platformMessageId senderId senderName administrator name argument
   afterMessage receivedAt state twin persona finishedAt`;
 
-/** A message that waits, as far as it differs from what nobody typed. */
-interface NewMessage
-  extends Pick<
-    Row<typeof message>,
-    'account' | 'moves' | 'authorKind' | 'authorId' | 'authorName' | 'text' | 'sentAt' | 'receivedAt'
-  > {
-  platformMessageId: string;
-  replyTo?: StoredReply | null;
-  [column: string]: unknown;
-}
-const NOBODY_TYPED = {
-  administrator: false,
-  mentionsBot: false,
-  replyTo: null,
-  edited: false,
-  state: 'waiting',
-  attachments: null,
-  words: null,
-  quiet: false,
-  addresses: null,
-  twin: null,
-  bot: false,
-  reaction: false,
-  forwardedFrom: null,
-  album: null,
-  tainted: false,
-};
-
 /** What a message replies to; whether that is words from outside is not known of what nobody has heard. */
 interface Quoted {
   reply: StoredReply;
@@ -75,12 +48,6 @@ type Place = { chatId: ChatId; account: string; moves: number };
 type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom' | 'tainted'>;
 type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
 
-/** Whether the other table has the same platform message: under its id, or as another copy of it. */
-const isIn = (table: 'message' | 'command', which: string) => `
-  exists (select 1 from ${table} where ${IS_MESSAGE} ${which})
-  or @twin is not null and exists (
-    select 1 from ${table} where chat_id = @chatId and moves = @moves and twin = @twin and twin is not null ${which})`;
-
 export function receiveStore(
   connection: Connection,
   chats: Chats,
@@ -88,21 +55,15 @@ export function receiveStore(
   offers: Offers,
   suspended: Suspended,
   closeRoom: CloseRoom,
+  waiting: Waiting,
 ): Pick<RouteStore, 'receive' | 'durable'> {
   const { raw, write, flush } = connection;
   const edits = editsOf(connection, chats);
   const withKnown = knownFilesOf(connection);
-  const addMessage = raw.prepare<[object]>(`
-    ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`);
   const addCommand = raw.prepare<[object]>(`
     ${insertIf('command', COMMAND)} where not (${isIn('message', 'and edited = 0')}) on conflict do nothing`);
   const isCommand = raw.prepare<[object]>(`select 1 from command where ${IS_MESSAGE}`);
   const newestMessage = raw.prepare<[RoomId], number>('select newest_message from room where id = ?').pluck();
-  const addRoom = raw.prepare<[object]>(`
-    insert into room (id, chat_id, newest_platform_id, newest_message)
-    values (@room, @chatId, @platformMessageId, @id)
-    on conflict do update set newest_message = max(newest_message, excluded.newest_message),
-      newest_platform_id = coalesce(excluded.newest_platform_id, newest_platform_id)`);
   const setCursor = raw.prepare<[object]>(`
     ${insertInto('cursor', 'channel account value')} on conflict do update set ${excluded('value')}`);
 
@@ -122,19 +83,9 @@ export function receiveStore(
     select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
     where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`);
 
-  function addedTo(room: RoomId, statement: typeof addMessage, row: object): number | undefined {
-    const { changes, lastInsertRowid } = statement.run(
-      bound({ ...row, roomId: room, chatId: roomParts(room).chatId }),
-    );
-    return changes === 0 ? undefined : Number(lastInsertRowid);
-  }
-
-  /** `newest`: its platform id, if it is what a person wrote last in the room. */
   function say(room: RoomId, said: NewMessage, newest: string | null = null): Outcome {
-    const id = addedTo(room, addMessage, { ...NOBODY_TYPED, ...said });
-    if (id === undefined) return { kind: 'duplicate' };
-    addRoom.run({ room, chatId: roomParts(room).chatId, platformMessageId: newest, id });
-    return { kind: 'message', room };
+    const id = waiting.say(room, said, newest);
+    return id === undefined ? { kind: 'duplicate' } : { kind: 'message', room };
   }
 
   function storeMessage(said: Of<'message'>, batch: Batch): Outcome {
@@ -187,7 +138,9 @@ export function receiveStore(
     { account, now }: Batch,
   ): number | undefined {
     const { chat, sender, platformMessageId, twin } = said;
-    return addedTo(room, addCommand, {
+    const row = {
+      roomId: room,
+      chatId: roomParts(room).chatId,
       account,
       moves: chats.movesAt(chats.find(chat.id), chat.address),
       platformMessageId,
@@ -201,7 +154,9 @@ export function receiveStore(
       finishedAt: command === null ? now : null,
       twin,
       persona: said.kind === 'command' ? said.persona : undefined,
-    });
+    };
+    const { changes, lastInsertRowid } = addCommand.run(bound(row));
+    return changes === 0 ? undefined : Number(lastInsertRowid);
   }
 
   function storeCommand(said: Of<'command'>, batch: Batch): Outcome {
@@ -216,7 +171,7 @@ export function receiveStore(
     const room = roomId(chat.id, said.threadId);
     const id = addCommandTo(room, said, command, batch);
     if (id === undefined) return { kind: 'duplicate' };
-    addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
+    waiting.use(room, chat.id, platformMessageId);
     chats.talked(row, chat, batch);
     endAsked(said, batch);
     return { kind: 'command', command: { id, room } };
@@ -239,30 +194,16 @@ export function receiveStore(
     const { key, room, command } = chosen;
     const id = addCommandTo(room, said, command, batch);
     if (id === undefined) return is('over');
-    addRoom.run({ room, chatId: chat.id, platformMessageId, id: 0 });
+    waiting.use(room, chat.id, platformMessageId);
     offers.end(key, now);
     questions.endOffered(room, key);
     if (said.endsQuestion !== undefined) questions.end(said.endsQuestion);
     return command === null ? is('taken') : { ...is('taken'), command: { id, room } };
   }
 
-  /** An event from inside the gateway becomes a message of the room, whichever persona it is for. */
-  function storeEvent({ room, about, personaId, text, at, id }: Of<'event'>): Outcome | undefined {
-    if (chats.find(roomParts(room).chatId) === undefined) return undefined;
-    return say(room, {
-      // Not tied to account and moves, so the same event is recognised wherever the chat is now.
-      account: '',
-      moves: 0,
-      authorKind: 'gateway',
-      authorId: about,
-      authorName: about,
-      text,
-      sentAt: at,
-      receivedAt: at,
-      platformMessageId: `event:${id}`,
-      mentionsBot: true,
-      addresses: personaId === null ? null : [personaId],
-    });
+  function storeEvent(event: Of<'event'>): Outcome | undefined {
+    if (chats.find(roomParts(event.room).chatId) === undefined) return undefined;
+    return waiting.event(event) === undefined ? { kind: 'duplicate' } : { kind: 'message', room: event.room };
   }
 
   function storedReply(

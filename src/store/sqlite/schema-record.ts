@@ -91,10 +91,21 @@ export const job = sqliteTable(
     /** The slot for which it is tried again, and how often it has failed in a row. */
     retryOf: integer('retry_of'),
     failures: integer('failures').notNull().default(0),
+    /** The sender's name; empty if it is not known. */
+    senderName: text('sender_name').notNull().default(''),
+    /** Set while words from outside stood before the model. */
+    tainted: flag('tainted').notNull().default(false),
+    /** Why it is parked. */
+    why: text('why', { enum: ['failed', 'persona', 'access'] }),
+    /** When it was done or cancelled. */
+    endedAt: integer('ended_at'),
+    /** Whoever set it could be told to have access by their id, so that it is asked again when it is due. */
+    guarded: flag('guarded').notNull().default(false),
   },
   (t) => [
     uniqueIndex('job_number').on(t.chatId, t.n),
     index('job_due').on(t.nextAt).where(sql`${t.state} = 'active' and ${t.nextAt} is not null`),
+    index('job_over').on(t.endedAt).where(sql`${t.endedAt} is not null`),
   ],
 );
 
@@ -115,5 +126,6 @@ export const jobRun = sqliteTable(
   (t) => [
     primaryKey({ columns: [t.jobId, t.slot, t.attempt] }),
     index('job_run_open').on(t.jobId).where(sql`${t.outcome} = 'running'`),
+    index('job_run_fired').on(t.firedAt),
   ],
 );

@@ -1,0 +1,226 @@
+/**
+ * The clock of jobs: waits for the earliest that is due, with one timer, and fires what is. It looks once a minute at least,
+ * for the time may have jumped and other processes write to the store, too; such a look is three reads of an index. Of
+ * many that are due at once only some work at a time, so that messages find their way between them.
+ */
+import { type Clock, OVER } from '../core/clock.js';
+import { roomParts } from '../core/ids.js';
+import type { EndedRun, Firing, Job, JobDoor, JobRooms, JobStore } from '../core/jobs.js';
+import type { Log, Metrics } from '../core/log.js';
+import type { Personas } from '../core/persona.js';
+import { afterFailure, latestOf, nextOf, outOfQuiet, type Rules } from './plan.js';
+import { headOf, parkedWords } from './words.js';
+
+export interface ClockParts {
+  store: JobStore;
+  rooms: JobRooms;
+  door: JobDoor;
+  personas: Pick<Personas, 'get'>;
+  /** Only in chats of these. */
+  channels: string[];
+  rules: Rules;
+  alarm: Alarm;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+}
+
+/** Wakes the clock: what is due next may have changed. */
+export interface Alarm {
+  look(): void;
+  /** Resolves when it is to be looked, or so much time has passed. */
+  wait(clock: Clock, ms: number, signal: AbortSignal): Promise<void>;
+}
+
+const LOOK_EVERY_MS = 60_000;
+/** While more is due than may work at once; and while no more may. */
+const PAUSE_MS = 100;
+const LONG_PAUSE_MS = 500;
+/** Half of the rooms that may work at once: the others are for people. */
+const MOST_WORKING = 50;
+const MOST_A_STEP = 20;
+/** A run of longer ago takes nobody's place: its channel may be gone. */
+const FORGET_AFTER_MS = 3_600_000;
+/** What was due so shortly before the start is not called missed. */
+const GRACE_MS = 1_000;
+/** Timers come late under load; later than this, the machine slept, or its clock was set. */
+const LATE_MS = 30_000;
+
+export function createAlarm(): Alarm {
+  let rung = false;
+  let wake = () => {};
+  return {
+    look() {
+      rung = true;
+      wake();
+    },
+    async wait(clock, ms, signal) {
+      if (!rung && !signal.aborted) {
+        await new Promise<void>((resolve) => {
+          const cancel = clock.after(ms, done);
+          function done() {
+            cancel();
+            signal.removeEventListener('abort', done);
+            resolve();
+          }
+          wake = done;
+          signal.addEventListener('abort', done, { once: true });
+        });
+      }
+      wake = () => {};
+      rung = false;
+    },
+  };
+}
+
+/** Begins; returns how to end it. `startedAt`: what was due before was missed. */
+export function startJobs(parts: ClockParts, startedAt: number): () => Promise<void> {
+  const over = new AbortController();
+  const running = keepLooking(parts, startedAt, over.signal);
+  return async () => {
+    over.abort(OVER);
+    await running;
+  };
+}
+
+async function keepLooking(parts: ClockParts, startedAt: number, signal: AbortSignal): Promise<void> {
+  const { clock, log, alarm } = parts;
+  /** Since when somebody has looked without a gap. */
+  let awakeSince = startedAt;
+  let expected = startedAt;
+  while (!signal.aborted) {
+    const now = clock.now();
+    if (now > expected + LATE_MS) awakeSince = now;
+    let wait = LOOK_EVERY_MS;
+    try {
+      wait = await look(parts, awakeSince, signal);
+    } catch (error) {
+      log.error({ err: error }, 'scheduled tasks could not be looked at; it is tried again');
+    }
+    expected = clock.now() + wait;
+    await alarm.wait(clock, wait, signal);
+  }
+}
+
+/** Counts what has ended, fires some of what is due; says for how long there is nothing to do. */
+export async function look(parts: ClockParts, awakeSince: number, signal: AbortSignal): Promise<number> {
+  const { store, clock, channels, rooms, log } = parts;
+  const now = clock.now();
+  await afterClockWentBack(parts, now);
+  const open = await store.openRuns({ channels, since: now - FORGET_AFTER_MS });
+  await Promise.all(open.ended.map((run) => settle(parts, run)));
+
+  const most = Math.min(MOST_A_STEP, MOST_WORKING - open.working);
+  const due = most > 0 ? await store.dueJobs({ channels, now, most }) : [];
+  const fired: Job[] = [];
+  // Those of one step share one transaction, as far as nothing is asked in between.
+  await Promise.all(
+    due.map(async (job) => {
+      if (signal.aborted) return;
+      try {
+        if (await isFired(parts, job, { now, awakeSince })) fired.push(job);
+      } catch (error) {
+        log.error(
+          { err: error, chat: job.chatId, task: job.n },
+          'a scheduled task could not be begun; it will be',
+        );
+        // The others are not to wait for it.
+        await store.changeJob(job.id, ['active'], { nextAt: now + LOOK_EVERY_MS }, now);
+      }
+    }),
+  );
+  if (fired.length > 0) await rooms.fired([...new Set(fired.map(({ room }) => room))]);
+
+  const next = await store.nextJobAt(channels);
+  if (next === null) return LOOK_EVERY_MS;
+  if (next <= now) return fired.length > 0 ? PAUSE_MS : LONG_PAUSE_MS;
+  return Math.min(LOOK_EVERY_MS, Math.max(1, next - clock.now()));
+}
+
+async function isFired(
+  parts: ClockParts,
+  job: Job,
+  { now, awakeSince }: { now: number; awakeSince: number },
+): Promise<boolean> {
+  const { store, rules, metrics } = parts;
+  if (await parkedInstead(parts, job)) return false;
+  const firing = firingOf(job, { rules, now, awakeSince });
+  if ('until' in firing) {
+    await store.changeJob(job.id, ['active'], { nextAt: firing.until }, now);
+    return false;
+  }
+  const became = await store.fireJob(firing);
+  if (became === 'skipped') metrics.count('job_runs_total', { outcome: 'skipped' });
+  return became === 'fired';
+}
+
+/** What is to become of a job that is due. */
+export function firingOf(
+  job: Job,
+  { rules, now, awakeSince }: { rules: Rules; now: number; awakeSince: number },
+): Firing | { until: number } {
+  const due = job.nextAt ?? now;
+  const until = outOfQuiet(now, job, rules);
+  if (until > now) return { until };
+  const attempt = job.retryOf === null ? 0 : job.failures;
+  const slot = job.retryOf ?? latestOf(job, due, now);
+  const isMissed = slot < awakeSince - GRACE_MS && attempt === 0;
+  const head = isMissed && rules.missed === 'skip' ? null : headOf(job, { slot, attempt, now });
+  const nextAt = nextOf(job, rules, Math.max(now, due));
+  const state = nextAt === null ? ('done' as const) : ('active' as const);
+  return { seen: job, slot, attempt, head, becomes: { state, nextAt, retryOf: null }, now };
+}
+
+/** What cannot be said to anybody, or by nobody, waits for a person. */
+async function parkedInstead(parts: ClockParts, job: Job): Promise<boolean> {
+  const { store, rooms, door, personas, clock, log } = parts;
+  const isAdmitted = !job.guarded || (await door.admits(job));
+  const why = !isAdmitted ? 'access' : (await isHere(personas, job)) ? null : 'persona';
+  if (why === null) return false;
+  log.warn({ chat: job.chatId, task: job.n, why }, 'a scheduled task is parked');
+  // To somebody who may not talk here nothing is said, either.
+  if (why === 'persona') {
+    await rooms.say({ room: job.room, origin: `job:${job.id}:${job.nextAt}`, text: parkedWords(job, why) });
+  }
+  await store.changeJob(
+    job.id,
+    ['active'],
+    { state: 'parked', why, nextAt: null, retryOf: null },
+    clock.now(),
+  );
+  return true;
+}
+
+async function isHere(personas: ClockParts['personas'], { room, personaId }: Job): Promise<boolean> {
+  return (await personas.get(roomParts(room).chatId, personaId)) !== null;
+}
+
+async function settle(parts: ClockParts, run: EndedRun): Promise<void> {
+  const { store, rooms, clock, log, metrics } = parts;
+  const { job, slot, attempt, outcome } = run;
+  const now = clock.now();
+  const then =
+    outcome === 'failed'
+      ? afterFailure(job, { slot, at: run.endedAt, now })
+      : { failures: 0, ...(job.retryOf === slot ? { retryOf: null } : {}) };
+  if ('state' in then && then.state === 'parked') {
+    log.warn({ chat: job.chatId, task: job.n, why: 'failed' }, 'a scheduled task is parked');
+    const origin = `job:${job.id}:${slot}:${attempt}`;
+    await rooms.say({ room: job.room, origin, text: parkedWords(job, 'failed') });
+  }
+  if (await store.endRun({ job, slot, attempt, outcome }, then, now)) {
+    metrics.count('job_runs_total', { outcome });
+  }
+}
+
+/** Jobs that fired ahead of time are due again when it comes; no slot is claimed a second time. */
+async function afterClockWentBack({ store, channels, rules, log }: ClockParts, now: number): Promise<void> {
+  const ahead = await store.jobsAhead({ channels, now });
+  for (const job of ahead) {
+    const nextAt = nextOf(job, rules, now);
+    if (nextAt === null || job.nextAt === null || nextAt >= job.nextAt) continue;
+    await store.changeJob(job.id, ['active'], { nextAt, retryOf: null }, now);
+  }
+  if (ahead.length > 0)
+    log.warn({ tasks: ahead.length }, 'the clock went back: scheduled tasks are planned anew');
+}

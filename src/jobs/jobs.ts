@@ -1,0 +1,90 @@
+/** Jobs as tools and commands use them: set, listed, paused, resumed, cancelled. Whoever calls says who may. */
+import type { Clock } from '../core/clock.js';
+import type {
+  Job,
+  JobAnswer,
+  JobBounds,
+  JobChange,
+  JobDoor,
+  JobState,
+  JobStore,
+  Jobs,
+} from '../core/jobs.js';
+import { firstOf, nextOf, type Rules, timeWithZone } from './plan.js';
+
+/** Enough for a family, and no chat fills the database. */
+export const BOUNDS: JobBounds = { open: 50, followUps: 5, followUpsADay: 5 };
+
+const REFUSED = {
+  open: `This chat has ${BOUNDS.open} scheduled tasks, which is as many as there may be: cancel one first.`,
+  followUps: `There are ${BOUNDS.followUps} open tasks here that nobody asked for; more would be a nuisance.`,
+  followUpsADay: `${BOUNDS.followUpsADay} tasks that nobody asked for were set here today; more would be a nuisance.`,
+};
+const OPEN: readonly JobState[] = ['active', 'paused', 'parked'];
+
+interface Parts {
+  store: JobStore;
+  door: JobDoor;
+  rules: Rules;
+  clock: Clock;
+  newId(): string;
+  /** Called when another job may be due next. */
+  alarm: { look(): void };
+}
+
+export function createJobs({ store, door, rules, clock, newId, alarm }: Parts): Jobs {
+  async function change(job: Job, from: readonly JobState[], changed: JobChange): Promise<JobAnswer> {
+    const isChanged = await store.changeJob(job.id, from, changed, clock.now());
+    const now = await store.job(job.id);
+    alarm.look();
+    if (!isChanged || now === null) return { ok: false, reason: stateOf(now ?? job) };
+    return { ok: true, job: now };
+  }
+
+  return {
+    async add({ turnId, ...wish }) {
+      const now = clock.now();
+      const first = firstOf(wish, rules, now);
+      if (!first.ok) return first;
+      const { timing, at } = first;
+      const guarded = await door.admits(wish);
+      const prompt = wish.prompt.trim();
+      const job = { ...wish, ...timing, prompt, guarded, id: newId(), turnId, nextAt: at, now };
+      const added = await store.addJob(job, BOUNDS);
+      if (typeof added === 'string') return { ok: false, reason: REFUSED[added] };
+      alarm.look();
+      return { ok: true, job: added };
+    },
+
+    list: (chatId) => store.jobsOf(chatId),
+    find: (chatId, n) => store.jobNumbered(chatId, n),
+    runs: ({ id }) => store.runsOf(id),
+    pause: (job) => change(job, ['active'], { state: 'paused' }),
+    cancel: (job) => change(job, OPEN, { state: 'cancelled', nextAt: null, retryOf: null }),
+
+    resume(job) {
+      const now = clock.now();
+      // A time that has passed meanwhile is made up for at once.
+      const nextAt =
+        job.kind === 'cron'
+          ? nextOf(job, rules, now)
+          : job.nextAt !== null && job.nextAt > now
+            ? job.nextAt
+            : now;
+      return change(job, ['paused', 'parked'], {
+        state: 'active',
+        nextAt,
+        retryOf: null,
+        failures: 0,
+        why: null,
+      });
+    },
+  };
+}
+
+/** Why it cannot be changed as asked. */
+function stateOf({ n, state, nextAt, timezone }: Job): string {
+  const when = nextAt === null ? '' : ` and runs next at ${timeWithZone(nextAt, timezone)}`;
+  if (state === 'active') return `Task ${n} is active${when}.`;
+  return `Task ${n} is ${state} already.`;
+}

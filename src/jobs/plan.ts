@@ -1,0 +1,105 @@
+/** When a job is due: first, next, and again after a failure. Pure. */
+import { cutAt } from '../core/cut.js';
+import { createZone } from '../core/dates.js';
+import type { Job, JobChange, JobWish } from '../core/jobs.js';
+import { cronFault, lastSlot, nextSlot, shortestGap } from './cron.js';
+import { afterQuiet } from './quiet-hours.js';
+import { isZone, timeIn } from './zone-time.js';
+
+export interface Rules {
+  /** What becomes of slots that fell while no gateway ran. */
+  missed: 'once' | 'skip';
+  /** `"22:00-08:00"`; null: none. */
+  quietHours: string | null;
+  /** Where a job names none. */
+  timezone: string;
+}
+
+type Timing = Pick<Job, 'kind' | 'value' | 'timezone' | 'followUp'>;
+
+export const LONGEST_PROMPT = 4_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** Behind the first failure, the second and the third; the fourth parks the job. */
+const BACK_OFF_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS];
+
+/** When it is due first; or a sentence on why it cannot be kept. */
+export function firstOf(
+  wish: Pick<JobWish, 'prompt' | 'kind' | 'value' | 'timezone' | 'followUp'>,
+  rules: Rules,
+  now: number,
+): { ok: true; timing: Timing; at: number } | { ok: false; reason: string } {
+  const { prompt, kind, followUp } = wish;
+  const refused = (reason: string) => ({ ok: false as const, reason });
+  if (prompt.trim() === '') return refused('The prompt is empty: it says what is to be done at that time.');
+  if (prompt.length > LONGEST_PROMPT) {
+    return refused(`The prompt has ${prompt.length} characters; ${LONGEST_PROMPT} are the most.`);
+  }
+  const timezone = wish.timezone?.trim() || rules.timezone;
+  if (!isZone(timezone)) {
+    return refused(`${quoted(timezone)} is no time zone; one is named like Europe/Berlin.`);
+  }
+  const timing = { kind, value: wish.value.trim(), timezone, followUp };
+  if (kind === 'cron') {
+    const fault = cronFault(timing.value, timezone, now);
+    if (fault !== null) return refused(fault);
+    if (followUp && shortestGap(timing.value, timezone, now) < DAY_MS - 2 * 60 * MINUTE_MS) {
+      return refused('What nobody asked for comes at most once a day.');
+    }
+    const at = nextOf(timing, rules, now);
+    return at === null ? refused(`${quoted(timing.value)} never comes.`) : { ok: true, timing, at };
+  }
+  const at = timeIn(timing.value, timezone);
+  if (at === null) {
+    return refused(
+      `${quoted(timing.value)} is no time in ISO 8601, like 2026-01-31T08:00 or 2026-01-31T08:00+01:00. ${nowIn(timezone, now)}`,
+    );
+  }
+  if (at <= now) return refused(`${quoted(timing.value)} is past. ${nowIn(timezone, now)}`);
+  return { ok: true, timing, at: outOfQuiet(at, timing, rules) };
+}
+
+/** The next time after this one; null: there is none. */
+export function nextOf(timing: Timing, rules: Pick<Rules, 'quietHours'>, after: number): number | null {
+  if (timing.kind === 'once') return null;
+  const at = nextSlot(timing.value, timing.timezone, after);
+  return at === null ? null : outOfQuiet(at, timing, rules);
+}
+
+/** The same time, or for what nobody asked for the end of the quiet hours. */
+export function outOfQuiet(at: number, timing: Timing, { quietHours }: Pick<Rules, 'quietHours'>): number {
+  return timing.followUp ? afterQuiet(at, quietHours, timing.timezone) : at;
+}
+
+/** Of the slots from the one that is due up to now, the last: the others are over. */
+export function latestOf({ kind, value, timezone }: Timing, from: number, now: number): number {
+  return kind === 'once' ? from : lastSlot(value, timezone, { from, now });
+}
+
+/** What becomes of a job whose run failed at a time. */
+export function afterFailure(
+  job: Job,
+  { slot, at, now }: { slot: number; at: number; now: number },
+): JobChange & { state: 'active' | 'parked' } {
+  const failures = job.failures + 1;
+  const wait = BACK_OFF_MS[failures - 1];
+  if (wait === undefined) return { state: 'parked', why: 'failed', nextAt: null, retryOf: null, failures };
+  const again = Math.max(now, at + wait);
+  // The next slot is as good as another try of this one.
+  if (job.nextAt !== null && job.nextAt <= again) return { state: 'active', retryOf: null, failures };
+  return { state: 'active', nextAt: again, retryOf: slot, failures };
+}
+
+export function nowIn(timezone: string, now: number): string {
+  return `It is now ${timeWithZone(now, timezone)}.`;
+}
+
+/** `2026-01-31 08:00 (Europe/Berlin)` */
+export function timeWithZone(at: number, timezone: string): string {
+  return `${createZone(timezone).time(at)} (${timezone})`;
+}
+
+/** As somebody wrote it, and no longer than what they can have meant. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${cutAt(text, 60)}…` : text);
+}

@@ -1,0 +1,192 @@
+/**
+ * The tools of schedules: what is to be done in a chat at a time. A task is named by its number in its chat; whoever's
+ * words they are may change what they set themselves, and else what they may change by `/schedule`.
+ */
+import * as z from 'zod';
+import { cutAt } from '../core/cut.js';
+import { createZone } from '../core/dates.js';
+import { roomId } from '../core/ids.js';
+import type { Job, JobAnswer, Jobs } from '../core/jobs.js';
+import type { AnyTool, Authorisation, Tool, ToolContext, ToolResult } from '../core/tool.js';
+import { authorise, type Target } from './authorise.js';
+import { done, failed } from './results.js';
+
+export interface ScheduleParts {
+  jobs: Jobs;
+  /** Whether anybody ever talked in a chat. */
+  chat(chatId: string): Promise<{ id: string } | null>;
+}
+
+const chat_id = z.string().optional().describe('Left out: this chat.');
+const task_id = z
+  .union([z.number().int().positive(), z.string().regex(/^#?\d{1,9}$/)])
+  .describe('The number of the task in this chat, as list_scheduled_tasks shows it.');
+
+const newTask = z.object({
+  prompt: z
+    .string()
+    .describe('What is to be done then, in full: whoever does it sees this, and the conversation.'),
+  schedule_type: z.enum(['cron', 'once']),
+  schedule_value: z
+    .string()
+    .describe(
+      'cron: a line of 5 fields (minute, hour, day of month, month, day of week), or 6 with seconds before them, like ' +
+        '"0 8 * * 1-5". once: a time in ISO 8601, like 2026-01-31T08:00; work out "in 20 minutes" or "tomorrow at 8" ' +
+        'from the time of the message.',
+    ),
+  timezone: z
+    .string()
+    .optional()
+    .describe('Of those who asked, like Europe/Berlin. Left out: that of the dates here.'),
+  follow_up: z
+    .boolean()
+    .optional()
+    .describe('true if nobody asked for it: it is your own idea, like asking how something went.'),
+  chat_id,
+});
+
+export function scheduleTools(parts: ScheduleParts): AnyTool[] {
+  const { jobs } = parts;
+  return [
+    scheduleTask(parts),
+    listTasks(parts),
+    change(
+      'pause',
+      'Keeps a scheduled task from running until it is resumed.',
+      'is paused',
+      jobs,
+      jobs.pause,
+    ),
+    change('resume', 'Lets a paused task run again.', 'is active again', jobs, jobs.resume),
+    change('cancel', 'Ends a scheduled task for good.', 'is cancelled', jobs, jobs.cancel),
+  ];
+}
+
+function scheduleTask({ jobs, chat }: ScheduleParts): Tool<z.infer<typeof newTask>> {
+  return {
+    name: 'schedule_task',
+    description:
+      'Has you do something at a time, once or again and again: a reminder, a question, a summary. At that time you ' +
+      'are given the prompt, and what you answer goes to the chat. To change a task, cancel it and set another.',
+    hint: 'do something at a time, once or again and again',
+    parameters: newTask,
+    risk: 'medium',
+    reachesOut: ({ chat_id: named }, { authorisation }) =>
+      named && named !== authorisation?.chatId ? { kind: 'chat', chatId: named } : null,
+    async execute(
+      { prompt, schedule_type, schedule_value, timezone, follow_up = false, chat_id: named },
+      context,
+    ) {
+      const allowed = await authorise(context, { chat_id: named });
+      if (!allowed.ok) return failed(allowed.reason);
+      const { target, caller } = allowed;
+      if ((await chat(target.chatId)) === null) {
+        return failed(
+          `Nothing was scheduled: nobody has ever written in a chat ${JSON.stringify(target.chatId)}.`,
+        );
+      }
+      if (context.signal.aborted) return failed('Stopped: nothing was scheduled.');
+      const answer = await jobs.add({
+        ...{ chatId: target.chatId, personaId: target.personaId, room: roomFor(target, context) },
+        ...{ prompt, kind: schedule_type, value: schedule_value, timezone, followUp: follow_up },
+        ...{ senderId: await whoAsked(caller), tainted: context.isTainted === true, turnId: context.turnId },
+      });
+      if (!answer.ok) return failed(`Nothing was scheduled. ${answer.reason}`);
+      const { n, nextAt, timezone: zone } = answer.job;
+      return done(
+        `Task ${n} is scheduled (task_id ${n}). Next run: ${timeIn(zone, nextAt)}. It is now ${timeIn(zone, context.now)}.`,
+      );
+    },
+  };
+}
+
+function listTasks({ jobs }: ScheduleParts): Tool<{ chat_id?: string | undefined }> {
+  return {
+    name: 'list_scheduled_tasks',
+    description: 'Lists what is scheduled in the chat: number, state, next time, prompt.',
+    hint: 'list, pause, resume and cancel what is scheduled',
+    parameters: z.object({ chat_id }),
+    risk: 'low',
+    async execute({ chat_id: named }, context) {
+      const allowed = await authorise(context, { chat_id: named });
+      if (!allowed.ok) return failed(allowed.reason);
+      const all = await jobs.list(allowed.target.chatId);
+      const now = `It is now ${timeIn(context.timezone, context.now)}.`;
+      if (all.length === 0) return done(`No scheduled tasks in this chat. ${now}`);
+      return done([...all.map(lineOf), now].join('\n'));
+    },
+  };
+}
+
+function change(
+  verb: 'pause' | 'resume' | 'cancel',
+  description: string,
+  words: string,
+  jobs: Jobs,
+  act: (job: Job) => Promise<JobAnswer>,
+): Tool<{ task_id: number | string }> {
+  return {
+    name: `${verb}_scheduled_task`,
+    description,
+    parameters: z.object({ task_id }),
+    risk: 'medium',
+    async execute({ task_id: named }, context) {
+      const allowed = await authorise(context, {});
+      if (!allowed.ok) return failed(allowed.reason);
+      const n = Number(String(named).replace('#', ''));
+      const job = await jobs.find(allowed.target.chatId, n);
+      if (job === null) return failed(`There is no scheduled task ${n} in this chat.`);
+      const refusal = await refusalFor(allowed.caller, job);
+      if (refusal !== null) return failed(refusal);
+      if (context.signal.aborted) return failed('Stopped: nothing was changed.');
+      return resultOf(await act(job), words);
+    },
+  };
+}
+
+function resultOf(answer: JobAnswer, words: string): ToolResult {
+  if (!answer.ok) return failed(answer.reason);
+  const { n, state, nextAt, timezone } = answer.job;
+  const next = state === 'active' ? ` Next run: ${timeIn(timezone, nextAt)}.` : '';
+  return done(`Task ${n} ${words} (task_id ${n}).${next}`);
+}
+
+/** In a thread of the own chat the answer goes there. */
+function roomFor({ chatId }: Target, { room, authorisation }: ToolContext): string {
+  return chatId === authorisation?.chatId ? room : roomId(chatId, null);
+}
+
+/** What several people led to is no one's alone; in a direct chat it is always theirs who writes there. */
+async function whoAsked({ asker, senderId, chatId }: Authorisation): Promise<string> {
+  const [only, ...others] = await asker.senders();
+  if (only !== undefined && others.length === 0) return only;
+  return senderId === chatId ? senderId : '';
+}
+
+async function refusalFor({ asker }: Authorisation, { n, senderId }: Job): Promise<string | null> {
+  const [only, ...others] = await asker.senders();
+  if (only !== undefined && others.length === 0 && only === senderId) return null;
+  const permission = await asker.mayChange();
+  if (permission === 'yes') return null;
+  if (permission === 'unknown') {
+    return `Task ${n} was not changed: the platform did not say whether they administer this group.`;
+  }
+  return `Task ${n} was not changed: only whoever set it, administrators of this group and owners may do that.`;
+}
+
+/** `task_id 3, active, next run 2026-01-31 08:00 (Europe/Berlin), cron 0 8 * * *, set by Mira: Say good morning` */
+function lineOf({ n, state, nextAt, timezone, kind, value, followUp, senderName, prompt }: Job): string {
+  const next = nextAt === null ? [] : [`next run ${timeIn(timezone, nextAt)}`];
+  const by = followUp ? ['your own idea'] : senderName === '' ? [] : [`set by ${shortened(senderName, 60)}`];
+  const often = kind === 'cron' ? [`cron ${value}`] : ['once'];
+  return `${[`task_id ${n}`, state, ...next, ...often, ...by].join(', ')}: ${shortened(prompt, 300)}`;
+}
+
+function shortened(text: string, most: number): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length > most ? `${cutAt(line, most)}…` : line;
+}
+
+function timeIn(timezone: string, at: number | null): string {
+  return at === null ? 'never' : `${createZone(timezone).time(at)} (${timezone})`;
+}

@@ -1,0 +1,14 @@
+/** Jobs for tests that have none to do with them. */
+import type { Jobs } from '../../src/core/jobs.js';
+
+const none = async () => ({ ok: false as const, reason: 'nothing is scheduled here' });
+
+export const NO_JOBS: Jobs = {
+  add: none,
+  list: async () => [],
+  find: async () => null,
+  runs: async () => [],
+  pause: none,
+  resume: none,
+  cancel: none,
+};
