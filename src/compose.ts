@@ -6,7 +6,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CHANNELS } from './channels/list.js';
-import type { Config } from './config.js';
+import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -24,6 +24,7 @@ import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
+import { createMcpServers } from './mcp/servers.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
@@ -31,6 +32,7 @@ import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
 import { collectSooner, createCollector } from './operating/heap.js';
 import { createMetrics } from './operating/metrics.js';
+import { createRedactor } from './operating/redact.js';
 import { createSizes, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
@@ -38,7 +40,7 @@ import { createRecall } from './recall/recall.js';
 import { createEmbedder, createModel, createSpeechOf, createTranscriberOf } from './servers.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
-import { createToolsFor } from './turn-tools.js';
+import { allowedGroups, createToolsFor } from './turn-tools.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const HOUR_MS = 3_600_000;
@@ -141,6 +143,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   };
   const rulesFor = (channel: string) => optionsOf(config, channel).access;
   const speech = await createSpeechOf(config, log);
+  const mcp = createMcpServers({
+    ...{ settings: config.mcp.servers, version, clock, log },
+    redact: createRedactor(secretsOf(config)),
+  });
   const deliver = createDeliver({
     ...{ store, owner, channels, chatFiles, speech },
     ...{ rulesFor, settings, clock, log, metrics },
@@ -161,8 +167,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     audit,
     toolsFor: createToolsFor({
       ...{ config, store, channels, personas, memory, archives, recall },
-      ...{ deliver, settings, zone, clock, mediaFolder },
+      ...{ deliver, settings, zone, clock, mediaFolder, mcp },
     }),
+    async toolsReady(turn, signal) {
+      if (allowedGroups(config.tools, turn).includes('mcp')) await mcp.ready(signal);
+    },
     settings,
     rulesFor,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
@@ -215,6 +224,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     clock,
     log,
     background: [
+      async () => {
+        mcp.start();
+        return mcp.stop;
+      },
       async () => {
         void chatFiles.prepare();
         return async () => {};

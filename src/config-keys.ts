@@ -385,8 +385,22 @@ function mcpServer() {
     cwd: text('a folder').optional(),
     ...common,
   });
-  const remote = z.strictObject({ url: webAddress(), headers: headers().default({}), ...common });
-  return z.union([process, remote], expected('either command, args, env and cwd, or url and headers'));
+  const oauth = z.strictObject(
+    {
+      issuer: webAddress(),
+      client_id: text('the id of a client'),
+      client_secret: text('a secret'),
+      scope: text('a scope').optional(),
+    },
+    expected('issuer, client_id, client_secret and scope'),
+  );
+  const remote = z.strictObject({
+    url: webAddress(),
+    headers: headers().default({}),
+    oauth: oauth.optional(),
+    ...common,
+  });
+  return z.union([process, remote], expected('either command, args, env and cwd, or url, headers and oauth'));
 }
 
 function ids() {

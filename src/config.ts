@@ -10,6 +10,7 @@ import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
+import type { ServerSettings } from './mcp/settings.js';
 import { isSecretName, secretsIn } from './models/redact.js';
 import { hintFor, parseKnown } from './operating/keys.js';
 
@@ -113,18 +114,23 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
 }
 
 /** Options that are secrets wherever they are, and those that the channels name. */
-const SECRETS = new Set<string>(['apiKey', 'token', ...CHANNELS.flatMap(({ secrets }) => secrets)]);
+const SECRETS = new Set<string>([
+  'apiKey',
+  'token',
+  'clientSecret',
+  ...CHANNELS.flatMap(({ secrets }) => secrets),
+]);
 
 /** Whether a key of config.yaml is a secret: an option, or what stands below it or in headers and fields. */
 export function isSecretOption(name: string, [...above]: string[]): boolean {
   const option = Object.keys(camel({ [name]: null }))[0] ?? '';
-  const isInRequest = above.some((each) => each === 'headers' || each === 'extra');
-  return SECRETS.has(option) || (isInRequest && isSecretName(name));
+  const isNamedFreely = above.some((each) => ['headers', 'extra', 'env'].includes(each));
+  return SECRETS.has(option) || (isNamedFreely && isSecretName(name));
 }
 
 /**
- * Everything that may never be seen in a log: the secret options, headers and fields, passwords in addresses, and what
- * was taken from files.
+ * Everything that may never be seen in a log: the secret options, headers, fields and variables, passwords in addresses,
+ * and what was taken from files.
  */
 export function secretsOf(config: Config): string[] {
   const found = config.secretFiles.map(({ text }) => text);
@@ -135,15 +141,20 @@ export function secretsOf(config: Config): string[] {
     if (typeof value === 'string') found.push(...(isSecret ? [value] : passwordsIn(value)));
     if (typeof value !== 'object' || value === null) return;
     for (const [key, inner] of Object.entries(value)) {
-      if (key === 'headers') found.push(...secretHeaders(inner));
+      const isNamed = key === 'headers' || (key === 'env' && !Array.isArray(inner));
+      if (isNamed) found.push(...secretNamed(inner));
       else collect(inner, isSecret || SECRETS.has(key));
       if (key === 'extra') found.push(...secretsIn(inner));
     }
   }
 }
 
-function secretHeaders(headers: Record<string, string>): string[] {
-  return Object.entries(headers).flatMap(([name, value]) => (isSecretName(name) ? [value] : []));
+/** Of headers and variables. */
+function secretNamed(values: Record<string, string>): string[] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    // The key alone, too, without the word before it that says what it is.
+    isSecretName(name) ? [value, value.replace(/^\w+ /, '')] : [],
+  );
 }
 
 /** As `loadConfig`, for the process that runs. */
@@ -216,7 +227,7 @@ function resolveConfig(
       shell: camel(keys.tools.shell),
       web: camel(keys.tools.web),
     },
-    mcp: { servers: keys.mcp.servers },
+    mcp: { servers: toolServers(keys.mcp.servers, resolve(workingDirectory, base)) },
     approvals: keys.approvals,
     schedules: camel(keys.schedules),
     digests: keys.digests,
@@ -245,6 +256,20 @@ function resolveConfig(
     board: keys.board,
     secretFiles,
   };
+}
+
+/** In the order in which they are written. What is relative in a command is so to the configuration file. */
+function toolServers(servers: Keys['mcp']['servers'], folder: string): ServerSettings[] {
+  return Object.entries(servers).map(([name, { tools, safe, timeout_seconds, ...server }]) => {
+    const common = { name, tools, safe, timeoutMs: timeout_seconds * 1000 };
+    if ('command' in server) {
+      const { command, args, env, cwd } = server;
+      const path = command.includes('/') ? resolve(folder, command) : command;
+      return { ...common, command: path, args, env, cwd: resolve(folder, cwd ?? '.') };
+    }
+    const { url, headers, oauth } = server;
+    return { ...common, url, headers, oauth: oauth && camel(oauth) };
+  });
 }
 
 /** null: not configured. */

@@ -12,6 +12,7 @@ import {
   type ToolsFor,
   type TurnKind,
 } from './core/tool.js';
+import type { McpServers } from './mcp/servers.js';
 import { draftTools, memoryTools } from './tools/memory.js';
 import { react } from './tools/react.js';
 import { searchMemory } from './tools/search-memory.js';
@@ -28,6 +29,7 @@ interface Parts
   deliver: Deliver;
   /** `data/media`. */
   mediaFolder: string;
+  mcp: Pick<McpServers, 'tools'>;
 }
 
 /** A group's tools as they are now: the same list as long as they are the same. */
@@ -65,7 +67,8 @@ function groupsOf(parts: Parts): Groups {
       post: (aside) => postSideMessage({ store, channels, deliver, personas, clock }, aside),
     }),
   ];
-  return { search: () => search, reactions: () => reactions, send: () => send };
+  const { mcp } = parts;
+  return { search: () => search, reactions: () => reactions, send: () => send, mcp: () => mcp.tools() };
 }
 
 /** The groups that a turn has: those of its chat, else of its channel, else of all; as far as its persona goes along. */

@@ -65,7 +65,7 @@ describe('where the configuration is', () => {
         shell: { sandbox: 'bubblewrap', network: false, env: [], timeoutSeconds: 60, memoryMb: 512 },
         web: { timeoutSeconds: 20, maxBytes: 2_000_000, allowHosts: [] },
       },
-      mcp: { servers: {} },
+      mcp: { servers: [] },
       approvals: { minutes: 30 },
       schedules: { missed: 'once', quietHours: null },
       digests: { every: null, chats: [] },

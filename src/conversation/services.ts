@@ -16,7 +16,7 @@ import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
 import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
-import type { ToolsFor } from '../core/tool.js';
+import type { ToolsFor, ToolsReady } from '../core/tool.js';
 import type { AccessRules } from './access.js';
 import type { Budgets, Limits } from './budgets.js';
 
@@ -38,6 +38,8 @@ export interface Services {
   /** What may be used in a day, and the purses through which a model is asked. */
   budgets: Budgets;
   toolsFor: ToolsFor;
+  /** Left out: they are there from the beginning. */
+  toolsReady?: ToolsReady;
   audit: Audit;
   settings: Settings;
   /** Who may talk in a channel. */

@@ -45,7 +45,7 @@ import { createToolsFor } from '../../src/turn-tools.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
-import { TOOLS_CONFIG } from './tools-config.js';
+import { NO_SERVERS, TOOLS_CONFIG } from './tools-config.js';
 
 export interface SentPart {
   to: Recipient;
@@ -306,6 +306,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...{ store, channels, personas, memory, archives, recall, deliver, settings, zone, clock },
       config: { groupsDir, tools: TOOLS_CONFIG },
       mediaFolder: join(folder, 'data/media'),
+      mcp: NO_SERVERS,
     });
   const conversation = createConversation({
     ...common,

@@ -54,15 +54,17 @@ async function answerFrom(
   const authorisation = authorisationOf(services, work);
   const { senderId } = authorisation;
   const lateByHours = hoursLate(batch, turn.startedAt, services.settings.maxAgeMs);
-  const tools = services.toolsFor({
-    kind: 'answer',
+  const kind = {
+    kind: 'answer' as const,
     chatId: chat.id,
     personaId,
     senderId,
     allowed: personas.find(({ id }) => id === personaId)?.tools ?? null,
     channel: chat.channel,
     chatKind: chat.kind,
-  });
+  };
+  await services.toolsReady?.(kind, signal);
+  const tools = services.toolsFor(kind);
   const subject = { chat, room, personaId, personas };
   let { revision } = work;
   const gather = () =>
