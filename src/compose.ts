@@ -169,8 +169,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       ...{ config, store, channels, personas, memory, archives, recall },
       ...{ deliver, settings, zone, clock, mediaFolder, mcp },
     }),
-    async toolsReady(turn, signal) {
-      if (allowedGroups(config.tools, turn).includes('mcp')) await mcp.ready(signal);
+    async toolsReady(turn, wanted, signal) {
+      if (allowedGroups(config.tools, turn).includes('mcp')) await mcp.ready(wanted, signal);
     },
     settings,
     rulesFor,

@@ -9,9 +9,18 @@ export interface Failure {
   isLost: boolean;
 }
 
-const NOT_REACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+const NOT_REACHED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ESRCH',
+]);
 const UNKNOWN =
   'whether the call was carried out is unknown. Do not take it for done, nor for undone; look first, or ask.';
+
+export const AWAY = 'The server cannot be reached just now. Nothing was done.';
 
 /** Errors of the client library by the codes that they carry, so that its classes need not be loaded here. */
 export function failureOf(error: unknown, seconds: number): Failure {
@@ -37,6 +46,8 @@ export function failureOf(error: unknown, seconds: number): Failure {
         ),
         isLost: false,
       };
+    case 'NOT_CONNECTED':
+      return { result: failed(AWAY), isLost: true };
     case 'INVALID_RESULT':
       return { result: failed(`The server’s answer is none that can be read; ${UNKNOWN}`), isLost: false };
   }
@@ -56,7 +67,7 @@ export function failureOf(error: unknown, seconds: number): Failure {
     };
   }
   if (NOT_REACHED.has(codeOf(error))) {
-    return { result: failed('The server cannot be reached just now. Nothing was done.'), isLost: true };
+    return { result: failed(AWAY), isLost: true };
   }
   return { result: failed(`The connection to the server broke, so ${UNKNOWN}`), isLost: true };
 }

@@ -20,7 +20,7 @@ export interface ProcessTransport extends Transport {
 /** The processes that run: what ends them at once and without a word, for a gateway that ends itself. */
 export type Processes = Set<() => void>;
 
-/** For each of: its own end once its input is closed, its end on SIGTERM. */
+/** So long it may take to end by itself once its input is closed, and again after SIGTERM. */
 const PATIENCE_MS = 1_000;
 const LOOK_EVERY_MS = 20;
 /** Of what it writes to standard error, and of what is no message, an operator sees so many lines an hour. */
@@ -55,7 +55,7 @@ export function createProcessTransport(
         child.once('spawn', resolve);
         child.once('error', (error) => {
           reject(error);
-          over();
+          void transport.close();
         });
         // Not `close`: what it has started may hold its output open.
         child.once('exit', (code, signal) => {
@@ -69,13 +69,16 @@ export function createProcessTransport(
       }),
     async send(message) {
       const input = child?.stdin;
-      if (!input || isOver || !input.writable) throw new Error('the server has ended');
+      if (!input || isOver || !input.writable)
+        throw Object.assign(new Error('the server has ended'), { code: 'ESRCH' });
       await new Promise<void>((resolve, reject) => {
         input.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
       });
     },
     close() {
       closing ??= end();
+      // Whoever waits for an answer need not wait for the end of what it left behind.
+      over();
       return closing;
     },
   };
@@ -122,24 +125,21 @@ export function createProcessTransport(
   /** The whole group, first kindly: its input ends, then SIGTERM, then SIGKILL. */
   async function end(): Promise<void> {
     child?.stdin?.end();
-    if (await isGone(hasExited)) {
-      // Whatever it left behind has no reason to go on.
-      signalAll('SIGTERM');
-    } else {
-      signalAll('SIGTERM');
-      await isGone(hasExited);
-    }
+    await isGone(hasExited);
+    // Also where it has ended: what it left behind has no reason to go on.
+    signalAll('SIGTERM');
     if (!(await isGone(isGroupGone))) signalAll('SIGKILL');
     await isGone(hasExited);
     child?.stdout?.destroy();
     child?.stderr?.destroy();
     child?.stdin?.destroy();
-    over();
+    processes.delete(kill);
   }
 
   async function isGone(look: () => boolean): Promise<boolean> {
-    for (let waited = 0; !look(); waited += LOOK_EVERY_MS) {
-      if (waited >= PATIENCE_MS) return false;
+    const until = clock.now() + PATIENCE_MS;
+    while (!look()) {
+      if (clock.now() >= until) return false;
       await clock.sleep(LOOK_EVERY_MS);
     }
     return true;
@@ -172,7 +172,6 @@ export function createProcessTransport(
   function over(): void {
     if (isOver) return;
     isOver = true;
-    processes.delete(kill);
     transport.onclose?.();
   }
 

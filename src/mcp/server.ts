@@ -5,7 +5,7 @@
 import { describe } from '../core/errors.js';
 import type { ToolResult } from '../core/tool.js';
 import type { Connection, ConnectParts } from './connect.js';
-import { failed, failureOf } from './failure.js';
+import { AWAY, failed, failureOf } from './failure.js';
 import { type OfferedTool, offerOf } from './offered.js';
 import { resultOf } from './result.js';
 import { wrongArguments } from './schema.js';
@@ -58,6 +58,7 @@ export function startServer(settings: ServerSettings, { redact, ...parts }: Serv
     let said = '';
     while (!over.signal.aborted) {
       const began = clock.now();
+      wake = new AbortController();
       try {
         await serve();
         said = '';
@@ -72,7 +73,7 @@ export function startServer(settings: ServerSettings, { redact, ...parts }: Serv
       wasTried();
       if (over.signal.aborted) return;
       if (clock.now() - began > STABLE_MS) pause = FIRST_PAUSE_MS;
-      wake = new AbortController();
+      // At once, if a call has come meanwhile.
       await clock.sleep(pause, AbortSignal.any([wake.signal, over.signal]));
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
     }
@@ -151,7 +152,7 @@ export function startServer(settings: ServerSettings, { redact, ...parts }: Serv
     if (wrong.length > 0) return failed(`These arguments do not fit ${tool.name}: ${wrong.join('; ')}`);
     const used = await connected(signal);
     if (signal.aborted) return failed('Stopped: nothing was done.');
-    if (used === null) return failed('The server cannot be reached just now. Nothing was done.');
+    if (used === null) return failed(AWAY);
     const now = offered.find(({ own }) => own === tool.own);
     if (now === undefined) return failed('The server no longer has this tool. Nothing was done.');
     if (now.fingerprint !== tool.fingerprint) {
@@ -168,7 +169,10 @@ export function startServer(settings: ServerSettings, { redact, ...parts }: Serv
         const why = redact(oneLine(describe(error)));
         log.warn({ mcp: settings.name, tool: tool.own, why }, 'a call of a tool of a server failed');
       }
-      if (isLost) void used.close();
+      if (isLost) {
+        if (connection === used) connection = null;
+        void used.close();
+      }
       return { ...result, content: redact(result.content) };
     }
   }

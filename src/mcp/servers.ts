@@ -20,9 +20,10 @@ export interface McpServers {
   tools(): readonly AnyTool[];
   /**
    * Resolves when it was tried once to connect to each, and in any case some seconds after the start: the first message
-   * of a run is not answered without tools that are there a moment later, and no server holds up more than that.
+   * of a run is not answered without tools that are there a moment later, and no server holds up more than that. A turn
+   * with a call that is to be run (one that a person has approved while the gateway was away) waits longer for its tool.
    */
-  ready(signal: AbortSignal): Promise<void>;
+  ready(wanted: readonly string[], signal: AbortSignal): Promise<void>;
   /** Ends every process, with what it started. */
   stop(): Promise<void>;
 }
@@ -37,13 +38,16 @@ interface Parts {
 }
 
 const READY_WITHIN_MS = 3_000;
+const WANTED_WITHIN_MS = 30_000;
 /** Beyond the server's own time: what a call may wait for its connection. */
 const ASIDE_MS = 15_000;
 
 export function createMcpServers({ settings, version, clock, log, redact }: Parts): McpServers {
   let servers: ToolServer[] | null = null;
-  let ready: Promise<void> = Promise.resolve();
-  let isReady = settings.length === 0;
+  let startedAt = 0;
+  /** Resolves when each was tried once. */
+  let tried: Promise<unknown> = Promise.resolve();
+  let areTried = settings.length === 0;
   let isOver = false;
   let lists: (readonly OfferedTool[])[] = [];
   let tools: readonly AnyTool[] = [];
@@ -58,11 +62,9 @@ export function createMcpServers({ settings, version, clock, log, redact }: Part
     if (servers !== null || isOver || settings.length === 0) return;
     servers = settings.map((each) => startServer(each, { version, clock, log, redact, processes }));
     process.once('exit', killAll);
-    const all = Promise.all(servers.map(({ tried }) => tried));
-    const patience = new AbortController();
-    ready = Promise.race([all, clock.sleep(READY_WITHIN_MS, patience.signal)]).then(() => {
-      patience.abort();
-      isReady = true;
+    startedAt = clock.now();
+    tried = Promise.all(servers.map((server) => server.tried)).then(() => {
+      areTried = true;
     });
   }
 
@@ -82,23 +84,33 @@ export function createMcpServers({ settings, version, clock, log, redact }: Part
     return own.map((tool) => asTool(server, tool));
   }
 
+  function currentTools(): readonly AnyTool[] {
+    if (servers === null) return tools;
+    const now = servers.map((server) => server.tools());
+    if (now.length === lists.length && now.every((list, n) => list === lists[n])) return tools;
+    lists = now;
+    tools = servers.flatMap(toolsOf);
+    return tools;
+  }
+
+  /** Waits for them, but never longer than so much time after the start. */
+  async function firstTries(withinMs: number, signal: AbortSignal): Promise<void> {
+    const patience = new AbortController();
+    const enough = AbortSignal.any([patience.signal, signal]);
+    await Promise.race([tried, clock.sleep(startedAt + withinMs - clock.now(), enough)]);
+    patience.abort();
+  }
+
   return {
     start,
-    tools() {
-      if (servers === null) return tools;
-      const now = servers.map((server) => server.tools());
-      if (now.length === lists.length && now.every((list, n) => list === lists[n])) return tools;
-      lists = now;
-      tools = servers.flatMap(toolsOf);
-      return tools;
-    },
-    async ready(signal) {
-      if (isReady) return;
+    tools: currentTools,
+    async ready(wanted, signal) {
+      if (areTried || isOver) return;
       start();
-      const patience = new AbortController();
-      const enough = AbortSignal.any([patience.signal, signal]);
-      await Promise.race([ready, clock.sleep(READY_WITHIN_MS, enough)]);
-      patience.abort();
+      await firstTries(READY_WITHIN_MS, signal);
+      const names = currentTools().map(({ name }) => name);
+      const isMissing = wanted.some((name) => name.startsWith('mcp_') && !names.includes(name));
+      if (isMissing) await firstTries(WANTED_WITHIN_MS, signal);
     },
     async stop() {
       isOver = true;

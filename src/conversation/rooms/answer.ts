@@ -16,6 +16,7 @@ import type { Live } from '../deliver/showing.js';
 import { spokenReply } from '../deliver/voice-note.js';
 import { greet } from '../greeting.js';
 import { presentIn } from '../participants.js';
+import { callsToRun } from '../turn/steps.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
 import { authorisationOf } from './authorisation.js';
@@ -63,7 +64,7 @@ async function answerFrom(
     channel: chat.channel,
     chatKind: chat.kind,
   };
-  await services.toolsReady?.(kind, signal);
+  await services.toolsReady?.(kind, callsToRun(turn.steps), signal);
   const tools = services.toolsFor(kind);
   const subject = { chat, room, personaId, personas };
   let { revision } = work;
