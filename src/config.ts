@@ -138,7 +138,7 @@ export function secretsOf(config: Config): string[] {
   return found;
 
   function collect(value: unknown, isSecret: boolean): void {
-    if (typeof value === 'string') found.push(...(isSecret ? [value] : passwordsIn(value)));
+    if (typeof value === 'string') found.push(...(isSecret ? [value] : secretsInAddress(value)));
     if (typeof value !== 'object' || value === null) return;
     for (const [key, inner] of Object.entries(value)) {
       const isNamed = key === 'headers' || (key === 'env' && !Array.isArray(inner));
@@ -262,13 +262,10 @@ function resolveConfig(
 function toolServers(servers: Keys['mcp']['servers'], folder: string): ServerSettings[] {
   return Object.entries(servers).map(([name, { tools, safe, timeout_seconds, ...server }]) => {
     const common = { name, tools, safe, timeoutMs: timeout_seconds * 1000 };
-    if ('command' in server) {
-      const { command, args, env, cwd } = server;
-      const path = command.includes('/') ? resolve(folder, command) : command;
-      return { ...common, command: path, args, env, cwd: resolve(folder, cwd ?? '.') };
-    }
-    const { url, headers, oauth } = server;
-    return { ...common, url, headers, oauth: oauth && camel(oauth) };
+    const { command, args = [], env = {}, cwd = '.', url = '', headers = {}, oauth } = server;
+    if (command === undefined) return { ...common, url, headers, oauth: oauth && camel(oauth) };
+    const program = command.includes('/') ? resolve(folder, command) : command;
+    return { ...common, command: program, args, env, cwd: resolve(folder, cwd) };
   });
 }
 
@@ -308,15 +305,17 @@ function systemZone(): string {
   return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
-/** The password of `https://user:password@host`, as it is written there and decoded. */
-function passwordsIn(text: string): string[] {
-  const password = URL.canParse(text) ? new URL(text).password : '';
-  if (password === '') return [];
+/** Of `https://user:password@host?token=key`, as they are written there and decoded. */
+function secretsInAddress(text: string): string[] {
+  if (!URL.canParse(text)) return [];
+  const { password, searchParams } = new URL(text);
+  const keys = [...searchParams].filter(([name]) => isSecretName(name)).map(([, value]) => value);
+  if (password === '') return keys;
   try {
-    return [password, decodeURIComponent(password)];
+    return [...keys, password, decodeURIComponent(password)];
   } catch {
     // It holds a lone %, so it is not encoded.
-    return [password];
+    return [...keys, password];
   }
 }
 

@@ -147,7 +147,7 @@ async function connectOnce(
     });
   } catch (error) {
     await close();
-    throw error;
+    throw withLastWords(error, local?.lastWords() ?? null);
   } finally {
     signal.removeEventListener('abort', abort);
   }
@@ -204,6 +204,13 @@ async function connectOnce(
     closed,
     close,
   };
+}
+
+/** What the client says of it (`Connection closed`) helps nobody to mend it. */
+function withLastWords(error: unknown, words: string | null): unknown {
+  if (words === null) return error;
+  const { code } = error as { code?: unknown };
+  return Object.assign(new Error(`${describe(error)}; ${words}`), { code });
 }
 
 /** A server may keep something for this session; one that does not answer is not waited for. */

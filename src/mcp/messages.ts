@@ -39,8 +39,13 @@ class Gathering {
       this.pieces.push(piece);
       return;
     }
-    if (this.tail.length === 0) this.pieces = [Buffer.concat(this.pieces).subarray(0, MOST_MESSAGE_BYTES)];
-    this.tail = Buffer.concat([this.tail, piece]).subarray(-TAIL_BYTES);
+    if (this.tail.length > 0) {
+      this.tail = Buffer.concat([this.tail, piece]).subarray(-TAIL_BYTES);
+      return;
+    }
+    const whole = Buffer.concat([...this.pieces, piece]);
+    this.pieces = [Buffer.from(whole.subarray(0, HEAD_BYTES))];
+    this.tail = Buffer.from(whole.subarray(-TAIL_BYTES));
   }
 
   isEmpty(): boolean {
@@ -48,21 +53,13 @@ class Gathering {
   }
 
   take(): Received {
-    const kept = Buffer.concat(this.pieces);
-    const { bytes, tail } = this;
+    const kept = Buffer.concat(this.pieces).toString('utf8');
+    const { bytes } = this;
+    const tail = this.tail.toString('utf8');
     this.pieces = [];
     this.tail = Buffer.alloc(0);
     this.bytes = 0;
-    if (bytes <= MOST_MESSAGE_BYTES) return { whole: kept.toString('utf8') };
-    const head = kept.subarray(0, HEAD_BYTES).toString('utf8');
-    // The last bytes of what was kept belong to the end where less came behind them.
-    return {
-      head,
-      tail: Buffer.concat([kept.subarray(-TAIL_BYTES), tail])
-        .subarray(-TAIL_BYTES)
-        .toString('utf8'),
-      bytes,
-    };
+    return bytes <= MOST_MESSAGE_BYTES ? { whole: kept } : { head: kept, tail, bytes };
   }
 }
 

@@ -15,6 +15,8 @@ import { oneLine } from './words.js';
 export interface ProcessTransport extends Transport {
   readonly pid: number | null;
   readonly stderr: null;
+  /** How it ended by itself, and what it said last; null: it has not, and nothing. */
+  lastWords(): string | null;
 }
 
 /** The processes that run: what ends them at once and without a word, for a gateway that ends itself. */
@@ -36,6 +38,8 @@ export function createProcessTransport(
   let child: ChildProcess | null = null;
   let closing: Promise<void> | null = null;
   let isOver = false;
+  let ending: string | null = null;
+  let lastLine: string | null = null;
 
   const transport: ProcessTransport = {
     stderr: null,
@@ -59,8 +63,10 @@ export function createProcessTransport(
         });
         // Not `close`: what it has started may hold its output open.
         child.once('exit', (code, signal) => {
-          if (closing === null)
+          if (closing === null) {
+            ending = `it ended with ${signal ?? `the code ${code}`}`;
             log.warn({ mcp: name, code, signal }, 'a server of tools has ended by itself');
+          }
           void transport.close();
         });
         child.stdin?.on('error', (error) => transport.onerror?.(error));
@@ -80,6 +86,10 @@ export function createProcessTransport(
       // Whoever waits for an answer need not wait for the end of what it left behind.
       over();
       return closing;
+    },
+    lastWords() {
+      const said = lastLine === null ? null : `it said: ${lastLine}`;
+      return ending === null ? said : said === null ? ending : `${ending}; ${said}`;
     },
   };
 
@@ -115,6 +125,7 @@ export function createProcessTransport(
     try {
       for await (const line of linesOf(stderr, clock)) {
         const text = oneLine('whole' in line ? line.whole : line.head);
+        if (text !== '') lastLine = text;
         if (text !== '') told({ mcp: name, line: text }, 'a server of tools says');
       }
     } catch (error) {

@@ -1,6 +1,6 @@
 /** Servers of tools as a gateway has them, real processes included, with the log and the ways to call. */
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '../../src/core/clock.js';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { Log } from '../../src/core/log.js';
 import type { AnyTool, ToolContext, ToolResult } from '../../src/core/tool.js';
 import { createMcpServers, type McpServers } from '../../src/mcp/servers.js';
@@ -58,14 +58,18 @@ export interface McpBench extends McpServers {
   until(look: () => unknown, what: string): Promise<void>;
 }
 
-export function mcpBench(settings: ServerSettings[], secrets: string[] = []): McpBench {
+export function mcpBench(
+  settings: ServerSettings[],
+  secrets: string[] = [],
+  clock: Clock = systemClock,
+): McpBench {
   const lines: LogLine[] = [];
   const level = (name: string) => (fields: object, message: string) => {
     lines.push({ level: name, message, ...fields });
   };
   const log: Log = { debug: level('debug'), info: level('info'), warn: level('warn'), error: level('error') };
   const redact = createRedactor(secrets);
-  const servers = createMcpServers({ settings, version: '1.2.3', clock: systemClock, log, redact });
+  const servers = createMcpServers({ settings, version: '1.2.3', clock, log, redact });
   const tool = (name: string) => {
     const found = servers.tools().find((each) => each.name === name);
     if (!found) throw new Error(`there is no tool ${name}: ${names().join(', ')}`);
