@@ -81,6 +81,7 @@ async function connectOnce(
   signal: AbortSignal,
   isOld: boolean,
 ): Promise<Connection> {
+  signal.throwIfAborted();
   const isProcess = 'command' in settings;
   const client = new Client(
     { name: 'coterie', version },

@@ -9,10 +9,12 @@ import { createRedactor } from '../../src/operating/redact.js';
 import { eventually } from './gateway.js';
 
 const FAKE = fileURLToPath(new URL('../fakes/mcp/server.mjs', import.meta.url));
-const modulePath = (path: string) =>
-  fileURLToPath(new URL(`../../node_modules/@modelcontextprotocol/${path}`, import.meta.url));
-export const EVERYTHING = modulePath('server-everything/dist/index.js');
-export const FILESYSTEM = modulePath('server-filesystem/dist/index.js');
+export const EVERYTHING = fileURLToPath(
+  new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
+);
+export const FILESYSTEM = fileURLToPath(
+  new URL('../../node_modules/@modelcontextprotocol/server-filesystem/dist/index.js', import.meta.url),
+);
 
 export function processServer(
   name: string,
