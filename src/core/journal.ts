@@ -79,7 +79,10 @@ export function eventIdOf(messageId: number): string {
   return `evt-${messageId}`;
 }
 
+/** With this the ids of calls' entries begin. */
+export const CALL_ENTRY = 'turn-';
+
 /** The id of a call's entry. */
 export function callEntryId(turnId: string, callId: string): string {
-  return `turn-${turnId}-${callId}`;
+  return `${CALL_ENTRY}${turnId}-${callId}`;
 }

@@ -272,7 +272,7 @@ export function standIn(): StandIn {
       void done.push(phrase === null ? 'endErasing, as after a crash' : 'endErasing'),
     view: async (room, personaId) => ({
       ...{ room, personaId, resetAt: now.resetAt, windowAfter: BEGINNING, flushedTo: BEGINNING },
-      ...{ summary: null, measured: null, revision: 0 },
+      ...{ summary: null, measured: null, tainted: false, revision: 0 },
     }),
     window: async ({ room, personaId }) => ({
       messages: messages.map((message) => ({ ...message, position: BEGINNING, addressed: true })),
@@ -288,6 +288,7 @@ export function standIn(): StandIn {
     // A verb that no command is known to use is not there, and whoever calls it fails.
     store: store as Store,
     owner: 'test',
+    newCallCode: () => 'ABC234',
     metrics: quietMetrics,
     speech: null,
     settings: SETTINGS,

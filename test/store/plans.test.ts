@@ -39,9 +39,10 @@ const OF_WHAT_WAITS = [
   'outbox_parked',
   'room_exchange',
   'archived_open',
+  'asked_call_open',
 ];
 /**
- * Read whole: pairing and approvals are short, chats are counted for a status page, rooms looked at in a start,
+ * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
  * `nearby` are the few lines that were heard next.
  */
 const READ_WHOLE = [
@@ -55,6 +56,7 @@ const READ_WHOLE = [
   'offer',
   'shown',
   'early_result',
+  'asked_call',
 ];
 
 /** By night, each view that was ever reset is looked at. */
@@ -117,11 +119,12 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // Archives that owe a flush, of all chats and of one view; the rooms in which something waits; requests for pairing, and
+    // Archives that owe a flush, of all chats and of one view; calls that wait for a person; the rooms in which something waits; requests for pairing, and
     // which of the groups among them leaves; of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
+      'asked_call',
       'message',
       'pairing',
       'pairing',

@@ -6,10 +6,12 @@ import { Fault } from '../../core/errors.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect, RouteStore } from '../../core/route-store.js';
+import type { AskedCalls } from './approvals.js';
 import { type Chats, toChat } from './chats.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Greet } from './greetings.js';
+import type { Journal } from './journal.js';
 import type { Offers } from './offers.js';
 import { type Deliver, turnOf, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import type { Questions } from './questions.js';
@@ -132,12 +134,20 @@ function without(ids: PersonaId[], id: PersonaId): PersonaId[] {
   return ids.filter((other) => other !== id);
 }
 
+const STOPPED = 'Somebody stopped this before its outcome was known.';
+
 type TurnRow = Pick<Row<typeof turn>, 'id' | 'roomId' | 'personaId' | 'batch'>;
 
 export type Endings = ReturnType<typeof endingsOf>;
 
 /** The effects that end turns; each returns the turn that it aborted, if any. To be called within a transaction. */
-export function endingsOf({ raw }: Connection, chats: Chats, shown: ShownRecords, views: Views) {
+export function endingsOf(
+  { raw }: Connection,
+  chats: Chats,
+  shown: ShownRecords,
+  views: Views,
+  { journal, asked }: { journal: Journal; asked: AskedCalls },
+) {
   const turns = (where: string) =>
     raw.prepare<[RoomId], TurnRow>(
       `select ${columns('id roomId personaId batch')} from turn where room_id = ? and ${where}`,
@@ -188,7 +198,9 @@ export function endingsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
       revise.run(room);
     }
     endTurn.run({ id, now });
+    journal.interrupt(id, STOPPED, now);
     const { chatId, threadId } = roomParts(room);
+    asked.endOf(chatId, id, now);
     const chat = chats.find(chatId);
     if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
     const { channel, address, kind } = chat;

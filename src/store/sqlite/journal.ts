@@ -1,5 +1,11 @@
 /** The journal: entries are added and ended within the transaction of whatever they tell of. */
-import type { JournalEntry, JournalStore, JournalWrite, Results } from '../../core/journal.js';
+import {
+  CALL_ENTRY,
+  type JournalEntry,
+  type JournalStore,
+  type JournalWrite,
+  type Results,
+} from '../../core/journal.js';
 import type { Connection } from './connection.js';
 
 interface EntryRow {
@@ -41,7 +47,32 @@ export function journalOf({ raw }: Connection) {
     }
   }
 
-  return { write };
+  const pendingOf = raw
+    .prepare<[object], string>(`
+      select id from journal where status = 'pending' and turn_id = @turnId and id in (
+        select '${CALL_ENTRY}' || turn_id || '-' || (body->>'callId') from step
+        where turn_id = @turnId and body->>'kind' in ('call', 'waiting'))`)
+    .pluck();
+  const leftBy = raw
+    .prepare<[object], string>(`
+      select id from journal where status = 'pending' and owner = @owner and turn_id is null
+        and substr(id, 1, ${CALL_ENTRY.length}) = '${CALL_ENTRY}'`)
+    .pluck();
+
+  function interruptAll(ids: string[], error: string, at: number): void {
+    const results = JSON.stringify({ error });
+    for (const id of ids) end.run({ id, status: 'interrupted', results, at });
+  }
+
+  return {
+    write,
+    /** The turn is over: the calls that it left have no outcome any more. */
+    interrupt: (turnId: string, error: string, at: number) =>
+      interruptAll(pendingOf.all({ turnId }), error, at),
+    /** A process is dead: the calls of its flushes have none; those of turns are ended by whoever goes on with them. */
+    interruptLeft: (owner: string, error: string, at: number) =>
+      interruptAll(leftBy.all({ owner }), error, at),
+  };
 }
 
 export function journalStore({ raw, read, write }: Connection, journal: Journal): JournalStore {

@@ -97,6 +97,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
     expired('question', 'id', 'until < @before'),
     expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),
+    expired('asked_call', 'id', 'until < @before'),
     ...forgottenWalks(connection),
   ];
   /** Where the next call continues. */

@@ -4,6 +4,7 @@ import type { PendingCommand } from '../../core/receipt.js';
 import type { Alarm, Pending, RouteStore } from '../../core/route-store.js';
 import { excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
+import type { Journal } from './journal.js';
 
 /**
  * After this many crashes a turn is a suspect and runs alone. From then on a crash counts against it only if no other
@@ -13,6 +14,8 @@ import type { Connection } from './connection.js';
 const SUSPECT = 3;
 const MOST_FORGIVEN = 5;
 
+const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown.';
+
 type RecoveryVerbs = Pick<RouteStore, 'recover' | 'pending'>;
 
 /** Another process holds it, and its lease is valid; `@owner`, `@now`. */
@@ -20,7 +23,7 @@ const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_u
 /** A dead process held it: an earlier one with our name, or one whose lease expired. */
 const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
 
-export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
+export function recoveryStore({ raw, read, write }: Connection, journal: Journal): RecoveryVerbs {
   const rooms = (from: string) =>
     raw
       .prepare<[object], RoomId>(`
@@ -127,6 +130,7 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
             left.filter((room) => room.owner === dead),
             startedAt,
           );
+          journal.interruptLeft(dead, PROCESS_ENDED, now);
         }
         noteStart.run({ key: `recovered.${owner}`, value: String(now) });
         freeCommands.run({ owner, now });
