@@ -51,7 +51,7 @@ describe('the reference servers', () => {
       }),
     ]);
     await bench.ready([], new AbortController().signal);
-    await bench.until(() => bench.tools().length > 10, 'both are there');
+    await bench.until(() => bench.tools().length > 13, 'both are there');
     expect(bench.names()).toEqual(
       expect.arrayContaining(['mcp_everything_echo', 'mcp_files_read_text_file']),
     );
