@@ -29,6 +29,7 @@ import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
 import { createAlarm, startJobs } from './jobs/clock.js';
 import { createJobs } from './jobs/jobs.js';
+import { createMcpServers } from './mcp/servers.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
@@ -45,7 +46,7 @@ import { createRecords } from './replay/records.js';
 import { createEmbedder, createModel, createSpeechOf, createTranscriberOf } from './servers.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
-import { createToolsFor } from './turn-tools.js';
+import { allowedGroups, createToolsFor } from './turn-tools.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const HOUR_MS = 3_600_000;
@@ -183,6 +184,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const door = createJobDoor({ store, rulesFor });
   const jobs = createJobs({ store, door, rules: jobRules, clock, newId, alarm });
   const speech = await createSpeechOf(config, log);
+  const mcp = createMcpServers({
+    ...{ settings: config.mcp.servers, version, clock, log },
+    redact: createRedactor(secretsOf(config)),
+  });
   const deliver = createDeliver({
     ...{ store, owner, channels, chatFiles, speech },
     ...{ rulesFor, settings, clock, log, metrics },
@@ -203,12 +208,15 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     speech,
     audit,
     toolsFor: createToolsFor({
-      ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs },
+      ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
       ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
       ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     }),
     ...{ records, exports },
     jobs,
+    async toolsReady(turn, wanted, signal) {
+      if (allowedGroups(config.tools, turn).includes('mcp')) await mcp.ready(wanted, signal);
+    },
     settings,
     rulesFor,
     labelOf: (channel) => CHANNELS.find(({ name }) => name === channel)?.label ?? 'the terminal',
@@ -266,6 +274,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     clock,
     log,
     background: [
+      async () => {
+        mcp.start();
+        return mcp.stop;
+      },
       async () => {
         void chatFiles.prepare();
         return async () => {};

@@ -380,23 +380,40 @@ function allowance() {
 
 /** A server of tools (Model Context Protocol): a process of ours, or an address. */
 function mcpServer() {
-  const names = (what: string) => z.array(text(what), expected('a list of names of tools'));
-  const common = {
-    tools: names('the name of a tool').optional(),
-    safe: names('the name of a tool').default([]),
-    timeout_seconds: amount('a number of seconds above 0', 0.001).default(60),
-  };
-  const process = z.strictObject({
-    command: text('a command'),
-    args: z.array(z.string(expected('a text')), expected('a list of arguments')).default([]),
-    env: z
-      .record(z.string(), z.string(expected('a text')), expected('variables and their values'))
-      .default({}),
-    cwd: text('a folder').optional(),
-    ...common,
-  });
-  const remote = z.strictObject({ url: webAddress(), headers: headers().default({}), ...common });
-  return z.union([process, remote], expected('either command, args, env and cwd, or url and headers'));
+  const names = () => z.array(text('the name of a tool'), expected('a list of names of tools'));
+  const either = 'either command, with args, env and cwd, or url, with headers and oauth';
+  return z
+    .strictObject(
+      {
+        command: text('a command').optional(),
+        args: z.array(z.string(expected('a text')), expected('a list of arguments')).optional(),
+        env: z
+          .record(z.string(), z.string(expected('a text')), expected('variables and their values'))
+          .optional(),
+        cwd: text('a folder').optional(),
+        url: webAddress().optional(),
+        headers: headers().optional(),
+        oauth: z
+          .strictObject(
+            {
+              issuer: webAddress(),
+              client_id: text('the id of a client'),
+              client_secret: text('a secret'),
+              scope: text('a scope').optional(),
+            },
+            expected('issuer, client_id, client_secret and scope'),
+          )
+          .optional(),
+        tools: names().optional(),
+        safe: names().default([]),
+        timeout_seconds: amount('a number of seconds above 0', 0.001).default(60),
+      },
+      expected(either),
+    )
+    .refine(({ command, args, env, cwd, url, headers, oauth }) => {
+      const isProcess = command !== undefined && (url ?? headers ?? oauth) === undefined;
+      return isProcess || (url !== undefined && (command ?? args ?? env ?? cwd) === undefined);
+    }, expected(either));
 }
 
 function ids() {

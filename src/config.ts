@@ -10,6 +10,7 @@ import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
+import type { ServerSettings } from './mcp/settings.js';
 import { isSecretName, secretsIn } from './models/redact.js';
 import { hintFor, ONCE, parseKnown } from './operating/keys.js';
 import { readSecretFile } from './operating/secret-file.js';
@@ -113,18 +114,23 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
 }
 
 /** Options that are secrets wherever they are, and those that the channels name. */
-const SECRETS = new Set<string>(['apiKey', 'token', ...CHANNELS.flatMap(({ secrets }) => secrets)]);
+const SECRETS = new Set<string>([
+  'apiKey',
+  'token',
+  'clientSecret',
+  ...CHANNELS.flatMap(({ secrets }) => secrets),
+]);
 
 /** Whether a key of config.yaml is a secret: an option, or what stands below it or in headers and fields. */
 export function isSecretOption(name: string, [...above]: string[]): boolean {
   const option = Object.keys(camel({ [name]: null }))[0] ?? '';
-  const isInRequest = above.some((each) => each === 'headers' || each === 'extra');
-  return SECRETS.has(option) || (isInRequest && isSecretName(name));
+  const isNamedFreely = above.some((each) => ['headers', 'extra', 'env'].includes(each));
+  return SECRETS.has(option) || (isNamedFreely && isSecretName(name));
 }
 
 /**
- * Everything that may never be seen in a log: the secret options, headers and fields, passwords in addresses, and what
- * was taken from files.
+ * Everything that may never be seen in a log: the secret options, headers, fields and variables, passwords in addresses,
+ * and what was taken from files.
  */
 export function secretsOf(config: Config): string[] {
   const found = config.secretFiles.map(({ text }) => text);
@@ -132,18 +138,23 @@ export function secretsOf(config: Config): string[] {
   return found;
 
   function collect(value: unknown, isSecret: boolean): void {
-    if (typeof value === 'string') found.push(...(isSecret ? [value] : passwordsIn(value)));
+    if (typeof value === 'string') found.push(...(isSecret ? [value] : secretsInAddress(value)));
     if (typeof value !== 'object' || value === null) return;
     for (const [key, inner] of Object.entries(value)) {
-      if (key === 'headers') found.push(...secretHeaders(inner));
+      const isNamed = key === 'headers' || (key === 'env' && !Array.isArray(inner));
+      if (isNamed) found.push(...secretNamed(inner));
       else collect(inner, isSecret || SECRETS.has(key));
       if (key === 'extra') found.push(...secretsIn(inner));
     }
   }
 }
 
-function secretHeaders(headers: Record<string, string>): string[] {
-  return Object.entries(headers).flatMap(([name, value]) => (isSecretName(name) ? [value] : []));
+/** Of headers and variables. */
+function secretNamed(values: Record<string, string>): string[] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    // The key alone, too, without the word before it that says what it is.
+    isSecretName(name) ? [value, value.replace(/^\w+ /, '')] : [],
+  );
 }
 
 /** As `loadConfig`, for the process that runs. */
@@ -216,7 +227,7 @@ function resolveConfig(
       shell: camel(keys.tools.shell),
       web: camel(keys.tools.web),
     },
-    mcp: { servers: keys.mcp.servers },
+    mcp: { servers: toolServers(keys.mcp.servers, resolve(workingDirectory, base)) },
     approvals: keys.approvals,
     schedules: camel(keys.schedules),
     digests: keys.digests,
@@ -245,6 +256,17 @@ function resolveConfig(
     board: keys.board,
     secretFiles,
   };
+}
+
+/** In the order in which they are written. What is relative in a command is so to the configuration file. */
+function toolServers(servers: Keys['mcp']['servers'], folder: string): ServerSettings[] {
+  return Object.entries(servers).map(([name, { tools, safe, timeout_seconds, ...server }]) => {
+    const common = { name, tools, safe, timeoutMs: timeout_seconds * 1000 };
+    const { command, args = [], env = {}, cwd = '.', url = '', headers = {}, oauth } = server;
+    if (command === undefined) return { ...common, url, headers, oauth: oauth && camel(oauth) };
+    const program = command.includes('/') ? resolve(folder, command) : command;
+    return { ...common, command: program, args, env, cwd: resolve(folder, cwd) };
+  });
 }
 
 /** null: not configured. */
@@ -283,15 +305,17 @@ function systemZone(): string {
   return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
-/** The password of `https://user:password@host`, as it is written there and decoded. */
-function passwordsIn(text: string): string[] {
-  const password = URL.canParse(text) ? new URL(text).password : '';
-  if (password === '') return [];
+/** Of `https://user:password@host?token=key`, as they are written there and decoded. */
+function secretsInAddress(text: string): string[] {
+  if (!URL.canParse(text)) return [];
+  const { password, searchParams } = new URL(text);
+  const keys = [...searchParams].filter(([name]) => isSecretName(name)).map(([, value]) => value);
+  if (password === '') return keys;
   try {
-    return [password, decodeURIComponent(password)];
+    return [...keys, password, decodeURIComponent(password)];
   } catch {
     // It holds a lone %, so it is not encoded.
-    return [password];
+    return [...keys, password];
   }
 }
 

@@ -13,6 +13,7 @@ import { securityFacts } from './doctor-facts.js';
 import { whereItWent } from './doctor-message.js';
 import { securityFindings } from './doctor-security.js';
 import { createPersonas } from './groups/personas.js';
+import type { ServerSettings } from './mcp/settings.js';
 import { mediaBytes } from './media/retention.js';
 import { isHalfRestored } from './operating/exchange.js';
 import { takeLock } from './operating/lock.js';
@@ -92,6 +93,8 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
     await check('model', () => checkModel(config, store));
     await check('speech', () => checkSpeech(config));
     await check('embeddings', () => checkEmbeddings(config));
+    for (const server of config.mcp.servers)
+      await check(`mcp ${server.name}`, () => checkMcp(server, config));
   } finally {
     await store.close();
   }
@@ -255,6 +258,20 @@ async function checkEmbeddings(config: Config): Promise<Finding[]> {
   } finally {
     await embedder.close();
   }
+}
+
+async function checkMcp(server: ServerSettings, { tools }: Config): Promise<Finding[]> {
+  const { checkServer } = await import('./mcp/check.js');
+  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
+  const checked = await checkServer(server, { version: 'doctor', clock: systemClock, log });
+  if (checked.state === 'failed') return [checked];
+  const allowances = [tools, ...Object.values(tools.chats), ...Object.values(tools.channels)];
+  const isAllowed = allowances.some(({ allow }) => allow.includes('mcp'));
+  const unused = isAllowed ? [] : ['no chat has its tools: add mcp to tools.allow, or to that of a chat'];
+  return [
+    ok(checked.text),
+    ...[...checked.remarks, ...unused].map((text): Finding => ({ state: 'warning', text })),
+  ];
 }
 
 function databaseOf({ dataDir }: Config): string {

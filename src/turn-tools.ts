@@ -14,6 +14,7 @@ import {
   type ToolsFor,
   type TurnKind,
 } from './core/tool.js';
+import type { McpServers } from './mcp/servers.js';
 import { manageClipboard } from './tools/clipboard.js';
 import { exportChat } from './tools/export-chat.js';
 import { glob, grep } from './tools/files/find.js';
@@ -59,6 +60,7 @@ interface Parts
   newId: () => string;
   /** The compiled `search-worker.js`, if it is not beside this module. */
   searchWorker?: URL;
+  mcp: Pick<McpServers, 'tools'>;
 }
 
 /** A group's tools as they are now: the same list as long as they are the same. */
@@ -124,6 +126,7 @@ function groupsOf(parts: Parts): Groups {
     export: () => exporting,
     shell: () => commands,
     web: () => web,
+    mcp: () => parts.mcp.tools(),
   };
 }
 

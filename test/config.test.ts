@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import * as z from 'zod';
-import { loadConfig, secretsOf } from '../src/config.js';
+import { isSecretOption, loadConfig, secretsOf } from '../src/config.js';
 import { configKeys } from '../src/config-keys.js';
 import { Fault } from '../src/core/errors.js';
 import { createRedactor } from '../src/operating/redact.js';
@@ -65,7 +65,7 @@ describe('where the configuration is', () => {
         shell: { sandbox: 'bubblewrap', network: false, env: [], timeoutSeconds: 60, memoryMb: 512 },
         web: { timeoutSeconds: 20, maxBytes: 2_000_000, allowHosts: [] },
       },
-      mcp: { servers: {} },
+      mcp: { servers: [] },
       approvals: { minutes: 30 },
       schedules: { missed: 'once', quietHours: null },
       digests: { every: null, chats: [] },
@@ -329,7 +329,7 @@ model:
       { name: 'large', contextTokens: 400_000, inputPrice: 1.25, outputPrice: 10 },
     ]);
     // What lets nobody in is no secret: its words may stand anywhere.
-    expect(secretsOf(config)).toEqual(['Bearer abc']);
+    expect(secretsOf(config)).toEqual(['Bearer abc', 'abc']);
     const { config: keyed } = await load(`
 model:
   { base_url: "http://m/v1", name: m, extra: { data_sources: [{ authentication: { key: "key-of-the-source" } }], tokenizer: auto } }
@@ -639,6 +639,76 @@ channels: { telegram: { token: "1:a", access: { owner: [telegram_1] } } }`),
   it('say that the offline model answers where only its server is set', async () => {
     const { warnings } = await load('model: { base_url: "http://x/v1" }');
     expect(warnings.join()).toContain('there is no model.name');
+  });
+});
+
+describe('servers of tools', () => {
+  const servers = async (yaml: string) => (await load(`mcp: { servers: { s: ${yaml} } }`)).config.mcp.servers;
+
+  it('are processes, relative to the configuration file, or addresses, with their defaults', async () => {
+    expect(await servers('{ command: node, args: [a.js] }')).toEqual([
+      {
+        ...{ name: 's', command: 'node', args: ['a.js'], env: {}, cwd: folder },
+        ...{ tools: undefined, safe: [], timeoutMs: 60_000 },
+      },
+    ]);
+    expect(await servers('{ command: ./bin/s, cwd: deep, timeout_seconds: 0.5 }')).toMatchObject([
+      { command: join(folder, 'bin/s'), cwd: join(folder, 'deep'), timeoutMs: 500 },
+    ]);
+    expect(await servers('{ url: "https://x.example/mcp", tools: [a], safe: [a] }')).toEqual([
+      {
+        ...{ name: 's', url: 'https://x.example/mcp', headers: {}, oauth: undefined },
+        ...{ tools: ['a'], safe: ['a'], timeoutMs: 60_000 },
+      },
+    ]);
+  });
+
+  const either = 'expected either command, with args, env and cwd, or url, with headers and oauth';
+  it.each([
+    ['{}', `mcp.servers.s: ${either}`],
+    ['{ command: x, url: "https://x.example" }', `mcp.servers.s: ${either}`],
+    ['{ url: "https://x.example", env: { A: b } }', `mcp.servers.s: ${either}`],
+    ['{ command: x, headers: { A: b } }', `mcp.servers.s: ${either}`],
+    ['{ command: x, env: { A: 7 } }', 'mcp.servers.s.env.A: expected a text'],
+    [
+      '{ url: "ftp://x.example" }',
+      'mcp.servers.s.url: expected an address that begins with http:// or https://',
+    ],
+    ['{ command: x, safe: yes }', 'mcp.servers.s.safe: expected a list of names of tools'],
+  ])('that are %s are refused', async (yaml, fault) => {
+    expect(await faultsOf(`mcp: { servers: { s: ${yaml} } }`)).toEqual([`line 1: ${fault}`]);
+  });
+
+  it('with a key that nobody knows are used, with a warning', async () => {
+    const { warnings } = await load('mcp: { servers: { s: { command: x, arg: [y] } } }');
+    expect(warnings).toEqual([expect.stringMatching(/mcp\.servers\.s\.arg: unknown key.*args/)]);
+  });
+
+  it('have secrets that are known: of variables and headers by name, of a login, of an address', async () => {
+    const { config } = await load(`
+mcp:
+  servers:
+    a: { command: x, env: { API_KEY: of-a-variable, LANG: de_DE } }
+    b: { url: "https://me:of-an-address@x.example/mcp?token=of-a-query", headers: { Authorization: Bearer of-a-header, X-Team: blue } }
+    c:
+      url: https://y.example
+      oauth: { issuer: "https://z.example", client_id: coterie, client_secret: of-a-login }
+`);
+    const secrets = secretsOf(config);
+    const known = [
+      'of-a-variable',
+      'of-an-address',
+      'of-a-query',
+      'Bearer of-a-header',
+      'of-a-header',
+      'of-a-login',
+    ];
+    expect(secrets).toEqual(expect.arrayContaining(known));
+    for (const plain of ['de_DE', 'blue', 'coterie']) expect(secrets).not.toContain(plain);
+    const above = ['mcp', 'servers', 'a'];
+    expect(isSecretOption('API_KEY', [...above, 'env'])).toBe(true);
+    expect(isSecretOption('client_secret', [...above, 'oauth'])).toBe(true);
+    expect(isSecretOption('LANG', [...above, 'env'])).toBe(false);
   });
 });
 

@@ -19,7 +19,7 @@ import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
 import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
-import type { ToolsFor } from '../core/tool.js';
+import type { ToolsFor, ToolsReady } from '../core/tool.js';
 import type { TurnRecords } from '../core/turn-record.js';
 import type { AccessRules } from './access.js';
 import type { Budgets, Limits } from './budgets.js';
@@ -49,6 +49,8 @@ export interface Services {
   exports: Pick<ChatExports, 'forget'>;
   /** What personas are to be told, and when. */
   jobs: Jobs;
+  /** Left out: they are there from the beginning. */
+  toolsReady?: ToolsReady;
   audit: Audit;
   settings: Settings;
   /** Who may talk in a channel. */

@@ -149,6 +149,12 @@ export interface ToolSet {
 /** Selects the tools of a turn. Called in every turn, so sets should be prepared once. */
 export type ToolsFor = (turn: TurnKind) => ToolSet;
 
+/**
+ * Resolves when the tools of a turn are there as far as they will be soon: at once but right after the start. `wanted`: the
+ * names of calls that wait to be run, which is worth waiting for a little longer.
+ */
+export type ToolsReady = (turn: TurnKind, wanted: readonly string[], signal: AbortSignal) => Promise<void>;
+
 export interface Tool<Parameters> {
   name: string;
   description: string;

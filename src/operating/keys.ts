@@ -36,7 +36,7 @@ export function hintFor(schema: z.ZodType, path: string[]): string {
 type Keys = z.core.JSONSchema.BaseSchema;
 
 function below(keys: Keys, key: string): Keys {
-  const inner = keys.properties?.[key] ?? keys.items;
+  const inner = keys.properties?.[key] ?? keys.items ?? keys.additionalProperties;
   return typeof inner === 'object' && !Array.isArray(inner) ? inner : {};
 }
 

@@ -18,6 +18,7 @@ import type { Live } from '../deliver/showing.js';
 import { spokenReply } from '../deliver/voice-note.js';
 import { greet } from '../greeting.js';
 import { presentIn } from '../participants.js';
+import { callsToRun } from '../turn/steps.js';
 import { isTainted } from '../turn/taint.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
@@ -62,15 +63,17 @@ async function answerFrom(
   const authorisation = authorisationOf(services, work);
   const { senderId } = authorisation;
   const lateByHours = hoursLate(batch, turn.startedAt, services.settings.maxAgeMs);
-  const tools = services.toolsFor({
-    kind: 'answer',
+  const kind = {
+    kind: 'answer' as const,
     chatId: chat.id,
     personaId,
     senderId,
     allowed: personas.find(({ id }) => id === personaId)?.tools ?? null,
     channel: chat.channel,
     chatKind: chat.kind,
-  });
+  };
+  await services.toolsReady?.(kind, callsToRun(turn.steps), signal);
+  const tools = services.toolsFor(kind);
   const subject = { chat, room, personaId, personas };
   let { revision } = work;
   const gather = () =>

@@ -83,3 +83,10 @@ export function wordsBeside(steps: Step[]): string {
 export function saidByCalls(steps: Step[]): string {
   return steps.flatMap((step) => (step.kind === 'result' && step.said ? [step.said] : [])).join('\n');
 }
+
+/** The names of the last answer's calls that have no result yet. */
+export function callsToRun(steps: Step[]): string[] {
+  const answer = steps.findLast((step) => step.kind === 'answer');
+  const isOver = (id: string) => steps.some((step) => step.kind === 'result' && step.callId === id);
+  return (answer?.calls ?? []).filter(({ id }) => !isOver(id)).map(({ name }) => name);
+}

@@ -1,0 +1,197 @@
+/**
+ * One configured server, for as long as the gateway runs: connected in the background, connected again when it is lost,
+ * with the list of its tools as it is now. Nothing that it does or leaves undone reaches further than its own calls.
+ */
+import { describe } from '../core/errors.js';
+import type { ToolResult } from '../core/tool.js';
+import type { Connection, ConnectParts } from './connect.js';
+import { AWAY, failed, failureOf } from './failure.js';
+import { type OfferedTool, offerOf } from './offered.js';
+import { resultOf } from './result.js';
+import { wrongArguments } from './schema.js';
+import type { ServerSettings } from './settings.js';
+import { oneLine } from './words.js';
+
+export interface ToolServer {
+  readonly settings: ServerSettings;
+  /** As they are now; the same list as long as they are the same. */
+  tools(): readonly OfferedTool[];
+  /** Resolves when it was tried once to connect, with or without success. */
+  tried: Promise<void>;
+  call(tool: OfferedTool, given: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
+  stop(): Promise<void>;
+}
+
+export interface ServerParts extends ConnectParts {
+  /** Cuts secrets out of a text. */
+  redact(text: string): string;
+}
+
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+/** Whoever stays that long is not the one that ends at once, again and again. */
+const STABLE_MS = 30_000;
+/** However often a server says that its tools have changed. */
+const LIST_AGAIN_MS = 1_000;
+/** So long a call waits for a connection that is being made. */
+const CALL_WAITS_MS = 10_000;
+
+export function startServer(settings: ServerSettings, { redact, ...parts }: ServerParts): ToolServer {
+  const { clock, log } = parts;
+  const over = new AbortController();
+  let connection: Connection | null = null;
+  let offered: readonly OfferedTool[] = [];
+  /** What each tool was when it was first listed, and those that became others since. */
+  const first = new Map<string, string>();
+  const changed = new Set<string>();
+  let remarked = '';
+  let wake = new AbortController();
+  let waiting: (() => void)[] = [];
+  let wasTried = () => {};
+  const tried = new Promise<void>((resolve) => {
+    wasTried = resolve;
+  });
+  const running = run();
+
+  async function run(): Promise<void> {
+    let pause = FIRST_PAUSE_MS;
+    let said = '';
+    while (!over.signal.aborted) {
+      const began = clock.now();
+      wake = new AbortController();
+      try {
+        await serve();
+        said = '';
+      } catch (error) {
+        const why = redact(oneLine(describe(error)));
+        if (!over.signal.aborted && why !== said) {
+          log.warn({ mcp: settings.name, why }, 'a server of tools cannot be used; it is tried again');
+        }
+        said = why;
+      }
+      connection = null;
+      wasTried();
+      if (over.signal.aborted) return;
+      if (clock.now() - began > STABLE_MS) pause = FIRST_PAUSE_MS;
+      // At once, if a call has come meanwhile.
+      await clock.sleep(pause, AbortSignal.any([wake.signal, over.signal]));
+      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+    }
+  }
+
+  /** From one connection's beginning to its end. */
+  async function serve(): Promise<void> {
+    const { connect } = await import('./connect.js');
+    const made = await connect(settings, parts, over.signal);
+    try {
+      list(await made.listTools(over.signal), made.revision);
+      connection = made;
+      wasTried();
+      for (const go of waiting) go();
+      waiting = [];
+      await Promise.race([made.closed, follow(made)]);
+    } finally {
+      connection = null;
+      await made.close();
+    }
+  }
+
+  /** Lists again whenever the server says so; ends with the connection. */
+  async function follow(made: Connection): Promise<void> {
+    const ended = new AbortController();
+    const stop = () => ended.abort();
+    void made.closed.then(stop);
+    while (!ended.signal.aborted) {
+      await Promise.race([made.changed(), made.closed]);
+      await clock.sleep(LIST_AGAIN_MS, ended.signal);
+      if (ended.signal.aborted) return;
+      list(await made.listTools(over.signal), made.revision);
+    }
+  }
+
+  function list(listed: readonly unknown[], revision: string): void {
+    const { tools, remarks } = offerOf(settings, listed);
+    for (const tool of tools) {
+      const before = first.get(tool.own);
+      if (before === undefined) first.set(tool.own, tool.fingerprint);
+      else if (before !== tool.fingerprint && !changed.has(tool.own)) {
+        changed.add(tool.own);
+        log.warn(
+          { mcp: settings.name, tool: tool.own },
+          'a tool is described otherwise than it was when it was first listed: until the next start a person is asked before each of its calls',
+        );
+      }
+    }
+    const now = tools.map((tool) => (changed.has(tool.own) ? { ...tool, needsApproval: true } : tool));
+    if (connection !== null && isSame(now, offered)) return;
+    if (!isSame(now, offered)) offered = now;
+    log.info({ mcp: settings.name, tools: now.length, revision }, 'a server of tools is connected');
+    if (remarks.join() === remarked) return;
+    remarked = remarks.join();
+    for (const remark of remarks) log.warn({ mcp: settings.name }, `of a server of tools: ${remark}`);
+  }
+
+  /** The connection, if there is one in a while. */
+  async function connected(signal: AbortSignal): Promise<Connection | null> {
+    if (connection !== null) return connection;
+    wake.abort();
+    const isThere = new Promise<void>((resolve) => waiting.push(resolve));
+    const patience = new AbortController();
+    const enough = AbortSignal.any([patience.signal, signal, over.signal]);
+    await Promise.race([isThere, clock.sleep(Math.min(CALL_WAITS_MS, settings.timeoutMs), enough)]);
+    patience.abort();
+    return connection;
+  }
+
+  async function call(
+    tool: OfferedTool,
+    given: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<ToolResult> {
+    const wrong = wrongArguments(tool.schema, given);
+    if (wrong.length > 0) return failed(`These arguments do not fit ${tool.name}: ${wrong.join('; ')}`);
+    const used = await connected(signal);
+    if (signal.aborted) return failed('Stopped: nothing was done.');
+    if (used === null) return failed(AWAY);
+    const now = offered.find(({ own }) => own === tool.own);
+    if (now === undefined) return failed('The server no longer has this tool. Nothing was done.');
+    if (now.fingerprint !== tool.fingerprint) {
+      return failed(
+        'The server has changed this tool since it was offered to you. Nothing was done; from the next message on you have it as it is now.',
+      );
+    }
+    try {
+      const { content, failed: isError } = resultOf(await used.call(tool, given, signal, settings.timeoutMs));
+      return { content: redact(content), failed: isError };
+    } catch (error) {
+      const { result, isLost } = failureOf(error, settings.timeoutMs / 1000);
+      if (!signal.aborted) {
+        const why = redact(oneLine(describe(error)));
+        log.warn({ mcp: settings.name, tool: tool.own, why }, 'a call of a tool of a server failed');
+      }
+      if (isLost) {
+        if (connection === used) connection = null;
+        void used.close();
+      }
+      return { ...result, content: redact(result.content) };
+    }
+  }
+
+  return {
+    settings,
+    tools: () => offered,
+    tried,
+    call,
+    async stop() {
+      over.abort();
+      await connection?.close();
+      await running;
+    },
+  };
+}
+
+function isSame(some: readonly OfferedTool[], others: readonly OfferedTool[]): boolean {
+  const key = (tools: readonly OfferedTool[]) =>
+    tools.map(({ name, fingerprint, needsApproval }) => `${name} ${fingerprint} ${needsApproval}`).join('\n');
+  return key(some) === key(others);
+}
