@@ -10,6 +10,7 @@ import { type Chats, toChat } from './chats.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Greet } from './greetings.js';
+import type { Journal } from './journal.js';
 import type { Offers } from './offers.js';
 import { type Deliver, turnOf, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import type { Questions } from './questions.js';
@@ -132,12 +133,20 @@ function without(ids: PersonaId[], id: PersonaId): PersonaId[] {
   return ids.filter((other) => other !== id);
 }
 
+const STOPPED = 'Somebody stopped this before its outcome was known.';
+
 type TurnRow = Pick<Row<typeof turn>, 'id' | 'roomId' | 'personaId' | 'batch'>;
 
 export type Endings = ReturnType<typeof endingsOf>;
 
 /** The effects that end turns; each returns the turn that it aborted, if any. To be called within a transaction. */
-export function endingsOf({ raw }: Connection, chats: Chats, shown: ShownRecords, views: Views) {
+export function endingsOf(
+  { raw }: Connection,
+  chats: Chats,
+  shown: ShownRecords,
+  views: Views,
+  journal: Journal,
+) {
   const turns = (where: string) =>
     raw.prepare<[RoomId], TurnRow>(
       `select ${columns('id roomId personaId batch')} from turn where room_id = ? and ${where}`,
@@ -188,6 +197,7 @@ export function endingsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
       revise.run(room);
     }
     endTurn.run({ id, now });
+    journal.interrupt(id, STOPPED, now);
     const { chatId, threadId } = roomParts(room);
     const chat = chats.find(chatId);
     if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
@@ -235,6 +245,7 @@ export function endingsOf({ raw }: Connection, chats: Chats, shown: ShownRecords
       forgetLateReplies.run({ room, personaId, upTo });
       const { chatId, threadId } = roomParts(room);
       dropReplies.run({ chatId, threadId, personaId, upTo, now });
+      journal.forget(room, personaId, upTo);
       revise.run(room);
       return aborted?.id ?? null;
     },

@@ -75,7 +75,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   });
   try {
     await migrate(connection, { folder, clock, log });
-    return storeOn(connection, clock, zone);
+    return storeOn(connection, clock, zone, log);
   } catch (error) {
     await connection.close();
     throw error;
@@ -83,31 +83,31 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 }
 
 /** Implements the ports on a database that is up to date: the steps of the route, then what stands beside it. */
-export function storeOn(connection: Connection, clock: Clock, zone = createZone('UTC')): Store {
+export function storeOn(connection: Connection, clock: Clock, zone = createZone('UTC'), log?: Log): Store {
   const { watch, copyTo, close } = connection;
   const chats = chatsOf(connection);
   const questions = questionsOf(connection);
   const offers = offersOf(connection);
-  const deliver = deliverOf(connection);
+  const journal = journalOf(connection, log);
+  const deliver = deliverOf(connection, journal);
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
-  const suspended = suspendedOf(connection);
+  const suspended = suspendedOf(connection, journal);
   const dayOf = dayIn(zone);
   const addUsage = usageAdderOf(connection, dayOf);
   const speak = speakOf(connection);
-  const journal = journalOf(connection);
   const greet = greetOf(connection, chats, speak);
-  const endings = endingsOf(connection, chats, shown, views);
+  const endings = endingsOf(connection, chats, shown, views, journal);
   const closeRoom = closeRoomOf(connection, chats, endings);
   return {
-    ...receiveStore(connection, chats, questions, offers, suspended, closeRoom),
+    ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, journal),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
     ...turnStore(connection, deliver, views, addUsage, suspended, speak, journal),
     ...shownStore(connection),
-    ...outboxStore(connection, chats, deliver, greet),
+    ...outboxStore(connection, chats, deliver, greet, journal),
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
-    ...recoveryStore(connection),
+    ...recoveryStore(connection, journal),
 
     ...accessStore(connection, chats, deliver, questions, offers),
     ...chatStore(connection, chats),
@@ -118,8 +118,8 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...versionStore(connection),
     ...traceStore(connection, views),
     ...recallFeed(connection, views),
-    ...eraseStore(connection),
-    ...pruneStore(connection),
+    ...eraseStore(connection, journal),
+    ...pruneStore(connection, journal),
     ...upkeepOf(connection, clock),
     watch,
     copyTo: (file, { logins }) => copyTo(file, logins ? undefined : (copy) => copy.exec(FORGET_LOGINS)),

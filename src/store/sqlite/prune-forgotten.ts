@@ -7,6 +7,7 @@ import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
 import { FORGOTTEN_FILES, type UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
+import type { Journal } from './journal.js';
 import { NO_WORDS } from './outbox.js';
 import { type Walk, walkOf } from './strides.js';
 import { beganBefore } from './views.js';
@@ -26,7 +27,7 @@ interface Candidate {
   mayGo: number;
 }
 
-export function forgottenWalks(connection: Connection): Walk<Ask>[] {
+export function forgottenWalks(connection: Connection, journal: Journal): Walk<Ask>[] {
   const { raw, write } = connection;
   const lastReset = raw.prepare<[], number | null>('select max(reset_at) from view').pluck();
   const removeHearings = raw.prepare<[object]>(`
@@ -120,6 +121,7 @@ export function forgottenWalks(connection: Connection): Walk<Ask>[] {
       JSON.stringify(forgotten.filter(which).map(({ id }) => id));
     const files = forgotten.flatMap(({ attachments }) => filesOf(attachments));
     if (files.length > 0) noteFiles.run(JSON.stringify([...JSON.parse(noted.get() ?? '[]'), ...files]));
+    if (forgotten.length > 0) journal.forgetMessages(forgotten.map(({ id }) => id));
     silenceMessages.run(ids(({ mayGo }) => !mayGo));
     removeMessages.run(ids(({ mayGo }) => mayGo === 1));
     return forgotten.length;

@@ -1,6 +1,7 @@
 /** Upkeep: deletes what has exceeded its retention, in steps of milliseconds. */
 import type { UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
+import type { Journal } from './journal.js';
 import { forgottenWalks } from './prune-forgotten.js';
 import { type Path, type Walk, walkOf } from './strides.js';
 
@@ -38,6 +39,12 @@ const AGEING: Ageing[] = [
   ),
   growing('command', 'received_at', 'finished_at < @before'),
   growing('version', 'at', 'at < @before', 'n'),
+  growing(
+    'journal',
+    'at',
+    `at < @before and status is not 'pending' and changed < (select max(changed) from journal)`,
+    'n',
+  ),
   {
     path: { table: 'step', key: 'turn_id', first: '' },
     row: 'turn_id, n',
@@ -54,7 +61,7 @@ const AGEING: Ageing[] = [
 
 type Ask = Parameters<UpkeepStore['prune']>[0];
 
-export function pruneStore(connection: Connection): UpkeepStore {
+export function pruneStore(connection: Connection, journal: Journal): UpkeepStore {
   const { raw, memory, patiently, read, write } = connection;
 
   function ageing({ path, isOld, time, row = path.key }: Ageing): Walk<Ask> {
@@ -97,7 +104,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
     expired('question', 'id', 'until < @before'),
     expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),
-    ...forgottenWalks(connection),
+    ...forgottenWalks(connection, journal),
   ];
   /** Where the next call continues. */
   let current = 0;
@@ -106,7 +113,9 @@ export function pruneStore(connection: Connection): UpkeepStore {
     async prune(ask) {
       let gone = 0;
       for (let walk = walks[current]; walk !== undefined; walk = walks[current]) {
-        gone += await walk({ ...ask, most: ask.most - gone });
+        const removed = await walk({ ...ask, most: ask.most - gone });
+        if (removed > 0) journal.changed();
+        gone += removed;
         memory.clear();
         if (gone >= ask.most) return gone;
         current++;

@@ -1,7 +1,14 @@
 /** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
 
 import type { ChoiceOutcome } from '../../core/channel.js';
-import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
+import {
+  type ChatId,
+  DEFAULT_PERSONA,
+  type PersonaId,
+  type RoomId,
+  roomId,
+  roomParts,
+} from '../../core/ids.js';
 import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
@@ -12,6 +19,7 @@ import type { Chats } from './chats.js';
 import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import { editsOf, IS_MESSAGE, MESSAGE } from './edits.js';
+import { type Happening, type Journal, sourceOf } from './journal.js';
 import { knownFilesOf } from './known-files.js';
 import type { Offers } from './offers.js';
 import { turnOf } from './outbox.js';
@@ -63,6 +71,9 @@ const NOBODY_TYPED = {
   album: null,
 };
 
+/** Of the event that a message becomes in the journal: as far as the message does not tell it. */
+type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'content'>>;
+
 /** Within it, an id of the platform names one message. */
 type Place = { chatId: ChatId; account: string; moves: number };
 type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom'>;
@@ -81,9 +92,10 @@ export function receiveStore(
   offers: Offers,
   suspended: Suspended,
   closeRoom: CloseRoom,
+  journal: Journal,
 ): Pick<RouteStore, 'receive' | 'durable'> {
   const { raw, write, flush } = connection;
-  const edits = editsOf(connection, chats);
+  const edits = editsOf(connection, chats, journal);
   const withKnown = knownFilesOf(connection);
   const addMessage = raw.prepare<[object]>(`
     ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`);
@@ -123,10 +135,20 @@ export function receiveStore(
   }
 
   /** `newest`: its platform id, if it is what a person wrote last in the room. */
-  function say(room: RoomId, said: NewMessage, newest: string | null = null): Outcome {
+  function say(room: RoomId, said: NewMessage, event: SaidEvent, newest: string | null = null): Outcome {
     const id = addedTo(room, addMessage, { ...NOBODY_TYPED, ...said });
     if (id === undefined) return { kind: 'duplicate' };
-    addRoom.run({ room, chatId: roomParts(room).chatId, platformMessageId: newest, id });
+    const { chatId } = roomParts(room);
+    addRoom.run({ room, chatId, platformMessageId: newest, id });
+    const { text, authorId, receivedAt } = said;
+    const isPerson = said.authorKind === 'person';
+    journal.happened({
+      ...{ messageId: id, room, type: 'NewInboxMessage', at: receivedAt },
+      source: isPerson ? sourceOf(chatId) : authorId,
+      content: text,
+      ...(isPerson && { from: authorId }),
+      ...event,
+    });
     return { kind: 'message', room };
   }
 
@@ -156,7 +178,8 @@ export function receiveStore(
       forwardedFrom: said.forwardedFrom,
       album: said.album,
     };
-    const outcome = say(roomId(chat.id, said.threadId), message, platformMessageId);
+    const agent = said.addresses?.[0] ?? message.replyTo?.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
+    const outcome = say(roomId(chat.id, said.threadId), message, { agent }, platformMessageId);
     if (outcome.kind === 'duplicate') return outcome;
     chats.talked(row, chat, batch);
     endAsked(said, batch);
@@ -237,9 +260,15 @@ export function receiveStore(
   }
 
   /** An event from inside the gateway becomes a message of the room, whichever persona it is for. */
-  function storeEvent({ room, about, personaId, text, at, id }: Of<'event'>): Outcome | undefined {
-    if (chats.find(roomParts(room).chatId) === undefined) return undefined;
-    return say(room, {
+  function storeEvent({ room, about, personaId, text, at, id, content }: Of<'event'>): Outcome | undefined {
+    const chat = chats.find(roomParts(room).chatId);
+    if (chat === undefined) return undefined;
+    const event: SaidEvent = {
+      agent: personaId ?? chat.activePersona,
+      type: about === 'digest' ? 'SocialDigest' : 'AlarmClock',
+      ...(content && { content }),
+    };
+    const said: NewMessage = {
       // Not tied to account and moves, so the same event is recognised wherever the chat is now.
       account: '',
       moves: 0,
@@ -252,7 +281,8 @@ export function receiveStore(
       platformMessageId: `event:${id}`,
       mentionsBot: true,
       addresses: personaId === null ? null : [personaId],
-    });
+    };
+    return say(room, said, event);
   }
 
   function storedReply(
@@ -296,7 +326,7 @@ export function receiveStore(
       if (!sent?.personaId || findForgotten.get({ origin: sent.origin })) continue;
       const { speaker: senderName, personaId } = sent;
       const text = asSaid(JSON.parse(sent.body).text, sent);
-      const { kind } = say(roomId(chatId, sent.threadId), {
+      const reacted: NewMessage = {
         account: batch.account,
         moves: chat.moves,
         authorKind: 'person',
@@ -309,7 +339,8 @@ export function receiveStore(
         replyTo: { senderName, text, ours: true, personaId },
         quiet: true,
         reaction: true,
-      });
+      };
+      const { kind } = say(roomId(chatId, sent.threadId), reacted, { agent: personaId });
       return kind === 'duplicate' ? undefined : { kind: 'waits', room: roomId(chatId, sent.threadId) };
     }
     return undefined;

@@ -4,6 +4,7 @@ import type { PendingCommand } from '../../core/receipt.js';
 import type { Alarm, Pending, RouteStore } from '../../core/route-store.js';
 import { excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
+import type { Journal } from './journal.js';
 
 /**
  * After this many crashes a turn is a suspect and runs alone. From then on a crash counts against it only if no other
@@ -13,6 +14,9 @@ import type { Connection } from './connection.js';
 const SUSPECT = 3;
 const MOST_FORGIVEN = 5;
 
+const INTERRUPTED =
+  'The process ended before the outcome was known. It may have happened; it is not done again.';
+
 type RecoveryVerbs = Pick<RouteStore, 'recover' | 'pending'>;
 
 /** Another process holds it, and its lease is valid; `@owner`, `@now`. */
@@ -20,7 +24,7 @@ const IS_OTHERS = 'lease_owner is not null and lease_owner <> @owner and lease_u
 /** A dead process held it: an earlier one with our name, or one whose lease expired. */
 const IS_LEFT = '(lease_owner = @owner or lease_until <= @now)';
 
-export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
+export function recoveryStore({ raw, read, write }: Connection, journal: Journal): RecoveryVerbs {
   const rooms = (from: string) =>
     raw
       .prepare<[object], RoomId>(`
@@ -131,6 +135,8 @@ export function recoveryStore({ raw, read, write }: Connection): RecoveryVerbs {
         noteStart.run({ key: `recovered.${owner}`, value: String(now) });
         freeCommands.run({ owner, now });
         freeEntries.run({ owner, now });
+        journal.interruptLeft(owner, INTERRUPTED, now);
+        for (const { turnId } of left) if (turnId !== null) journal.interrupt(turnId, INTERRUPTED, now);
         return pendingIn(channels, { owner, now });
       }),
     pending: ({ owner, channels, now }) => read(() => pendingIn(channels, { owner, now })),

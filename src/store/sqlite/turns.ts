@@ -94,14 +94,14 @@ export function turnStore(
         return true;
       }),
 
-    suspend: ({ room, fence }, turnId, step, _now, { entries = [] } = {}) =>
+    suspend: ({ room, fence }, turnId, step, now, { entries = [] } = {}) =>
       write(() => {
         const row = runs.get({ room, fence, turnId });
         if (!row) return false;
         addStep.run({ turnId, body: JSON.stringify(step) });
         journal.write(entries, row.owner);
         suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
-        suspended.resumeWithEarly(step.waitsFor);
+        suspended.resumeWithEarly(step.waitsFor, now);
         release.run(room);
         return true;
       }),
@@ -114,6 +114,8 @@ export function turnStore(
         if (!row) return 'lost';
         const { personaId, chatId, channel, address, kind } = row;
         end.run({ turnId, outcome, now });
+        // Only a turn that was given up leaves a call behind whose outcome it has not stored.
+        if (outcome !== 'answered') journal.interrupt(turnId, GIVEN_UP, now);
         if (reply === null) {
           leave.run({ room, exchange: asJson(finish.exchange) });
         } else {
@@ -154,6 +156,8 @@ export function turnStore(
   };
 }
 
+const GIVEN_UP = 'The turn was given up before its outcome was known.';
+
 function usesTools(step: Step): boolean {
   return step.kind !== 'answer' || step.calls.length > 0;
 }
@@ -165,9 +169,9 @@ function asJson(value: object | null): string | null {
 export type Suspended = ReturnType<typeof suspendedOf>;
 
 /** To be called within a transaction. */
-export function suspendedOf({ raw }: Connection) {
-  const find = raw.prepare<[string], { id: string; room: RoomId }>(`
-    select id, room_id as room from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
+export function suspendedOf({ raw }: Connection, journal: Journal) {
+  const find = raw.prepare<[string], { id: string; room: RoomId; personaId: PersonaId }>(`
+    select id, room_id as room, persona_id as personaId from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
   const lastStep = raw
     .prepare<[string], string>('select body from step where turn_id = ? order by n desc limit 1')
     .pluck();
@@ -181,7 +185,7 @@ export function suspendedOf({ raw }: Connection) {
     'delete from early_result where waits_for = ? returning content, failed',
   );
 
-  function goOn(waitsFor: string, content: string, failed: boolean): RoomId | null {
+  function goOn(waitsFor: string, content: string, failed: boolean, now: number): RoomId | null {
     const turn = find.get(waitsFor);
     const last = turn && lastStep.get(turn.id);
     if (!turn || last === undefined) return null;
@@ -189,6 +193,8 @@ export function suspendedOf({ raw }: Connection) {
     if (step.kind !== 'waiting') return null;
     const result: Step = { kind: 'result', callId: step.callId, content, failed };
     addStep.run({ turnId: turn.id, body: JSON.stringify(result) });
+    const { id: turnId, room, personaId } = turn;
+    journal.cameBack({ turnId, room, personaId, callId: step.callId, content, failed, at: now });
     makeReady.run(turn.id);
     // While it was suspended, copies may have rendered its messages for good, as unanswered.
     revise.run(turn.room);
@@ -199,14 +205,14 @@ export function suspendedOf({ raw }: Connection) {
     /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
     resume(result: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null {
       const { waitsFor, content, failed, isTimeout } = result;
-      const room = goOn(waitsFor, content, failed);
+      const room = goOn(waitsFor, content, failed, now);
       if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
       return room;
     },
     /** A turn was just suspended: its result may have come before. */
-    resumeWithEarly(waitsFor: string): void {
+    resumeWithEarly(waitsFor: string, now: number): void {
       const early = takeEarly.get(waitsFor);
-      if (early) goOn(waitsFor, early.content, early.failed === 1);
+      if (early) goOn(waitsFor, early.content, early.failed === 1, now);
     },
   };
 }
