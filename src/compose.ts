@@ -6,7 +6,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CHANNELS } from './channels/list.js';
-import type { Config } from './config.js';
+import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
@@ -24,13 +24,17 @@ import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
+import { createJournal, type Stream } from './journal/journal.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
+import { secretsIn } from './models/redact.js';
 import { collectSooner, createCollector } from './operating/heap.js';
+import { takeLock } from './operating/lock.js';
 import { createMetrics } from './operating/metrics.js';
+import { createRedactor } from './operating/redact.js';
 import { createSizes, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import { createPlatforms } from './platforms.js';
@@ -119,6 +123,14 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     channels.set('terminal', await createTerminalChannel(config, terminal, log));
   }
 
+  const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
+  const journal = createJournal({
+    ...{ store, clean, clock, log },
+    folder: config.dataDir,
+    days: config.retention.days,
+    stream: await createStream(config, store, clean),
+    take: () => takeLock(join(config.dataDir, 'journal.lock')),
+  });
   const media = await createMediaOf(config, mediaFolder, log);
   const sizes = createSizes({ store, mediaBytes: () => mediaBytes(mediaFolder), clock });
   const settings = {
@@ -157,6 +169,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     recall,
     model,
     media,
+    journal,
     speech,
     audit,
     toolsFor: createToolsFor({
@@ -219,6 +232,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         void chatFiles.prepare();
         return async () => {};
       },
+      async () => {
+        await journal.start();
+        return journal.stop;
+      },
       ...(platforms ? [board, upkeep] : []),
       async () => announceCommands({ channels, store, clock, log }),
       async () => {
@@ -248,6 +265,17 @@ function optionsOf({ channels }: Config, name: string) {
   if (!configured)
     throw new Fault('internal', `channel ${name} is not configured, but a message came from it`);
   return configured;
+}
+
+/** The client of Redis is loaded only where there is one. */
+async function createStream(
+  { redisUrl: url }: Config,
+  store: Store,
+  clean: (text: string) => string,
+): Promise<Stream | null> {
+  if (url === null) return null;
+  const { createRedisStream } = await import('./journal/redis-stream.js');
+  return createRedisStream({ url, store, clean });
 }
 
 /** Images, voice notes, documents. Their readers are loaded when the first one arrives. */

@@ -314,6 +314,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     memory,
     archives,
     recall,
+    journal: { caughtUp: async () => {} },
     media: options.media ?? NO_MEDIA,
     audit: options.audit ?? { record: enter, note: enter },
     model,
