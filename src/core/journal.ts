@@ -86,24 +86,28 @@ export interface JournalStore {
    * comes twice, as it was before it and with it; one whose words were forgotten since, once more as it is now.
    */
   journalPhases(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
-  /** What the files do not show as it is, or show in `working.log`, in the order of the entries. */
-  unfiled(): Promise<Unfiled[]>;
+  /**
+   * The entries whose place is `working.log`, and those whose line in the archive is out of date, in the order of the
+   * entries. `after`: those that have changed after it come as they are now; null: none.
+   */
+  unfiled(after: number | null): Promise<Unfiled[]>;
   /** Those that still exist. */
-  entriesAt(ns: readonly number[]): Promise<{ n: number; entry: JournalEntry }[]>;
+  entriesAt(ns: readonly number[]): Promise<{ n: number; changed: number; entry: JournalEntry }[]>;
   /** Their newest form stands in the archive; one that has changed since is left out. */
   filed(entries: readonly Pick<Unfiled, 'n' | 'changed'>[]): Promise<void>;
   /** Calls `changed` soon after entries were added or have changed. Returns the function that stops watching. */
   watchJournal(changed: () => void): () => void;
 }
 
-/** An entry whose place is `working.log`, or whose line in the archive is out of date (`isStale`). */
 export interface Unfiled {
   /** Its place among the entries. */
   n: number;
   /** Another number whenever it has changed. */
   changed: number;
   isPending: boolean;
+  /** Its line in the archive is out of date. */
   isStale: boolean;
+  entry: JournalEntry | null;
 }
 
 /** `data/working.log` and the archive beside it. */

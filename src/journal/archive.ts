@@ -6,12 +6,13 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { JournalEntry } from '../core/journal.js';
 import { PRIVATE, writeWhole } from './whole-file.js';
 
 export interface Archived {
-  entry: JournalEntry;
-  line: string;
+  id: string;
+  /** `2026-01-02` */
+  day: string;
+  text: string;
   /** It stands there as it was before. */
   isStale: boolean;
 }
@@ -46,14 +47,14 @@ export function createArchive(folder: string) {
 
   /** After a crash a line may be torn, or be there without the store knowing it. */
   async function rewrite(file: string, lines: Archived[]): Promise<void> {
-    const added = new Map(lines.map((one) => [one.entry.id, one]));
+    const added = new Map(lines.map((one) => [one.id, one]));
     await writeWhole(file, async (to) => {
       await copyLines(file, to, (line) => {
         const id = idIn(line);
         const newer = id === null ? undefined : added.get(id);
         if (newer === undefined) return id === null ? null : line;
-        added.delete(newer.entry.id);
-        return newer.line;
+        added.delete(newer.id);
+        return newer.text;
       });
       // A stale line that is not there has gone with an older file.
       await to.appendFile(textOf([...added.values()].filter(({ isStale }) => !isStale)));
@@ -66,7 +67,7 @@ export function createArchive(folder: string) {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const days = new Map<string, Archived[]>();
       for (const one of entries) {
-        const file = join(folder, `${dayOf(one.entry)}.jsonl`);
+        const file = join(folder, `${one.day}.jsonl`);
         days.set(file, [...(days.get(file) ?? []), one]);
       }
       for (const [file, lines] of days) await addTo(file, lines);
@@ -86,12 +87,13 @@ export function createArchive(folder: string) {
   };
 }
 
-function dayOf(entry: JournalEntry): string {
-  return (entry.type === 'MattTurn' ? entry.timestamp_intent : entry.timestamp_event).slice(0, 10);
-}
-
-function textOf(lines: readonly Pick<Archived, 'line'>[]): string {
-  return lines.map(({ line }) => `${line}\n`).join('');
+function textOf(lines: readonly Archived[]): string {
+  return lines
+    .map(
+      ({ text }) => `${text}
+`,
+    )
+    .join('');
 }
 
 /** null for a line that is no entry. */

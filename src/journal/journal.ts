@@ -31,7 +31,7 @@ export interface JournalParts {
 }
 
 /** Several changes in a row are one write. */
-const SETTLE_MS = 100;
+const SETTLE_MS = 200;
 /** On a slow disk there are pauses of this many times what a write took. */
 const PAUSE_FACTOR = 10;
 const LONGEST_PAUSE_MS = 5_000;

@@ -159,14 +159,14 @@ it('of two processes one writes; the other takes over when it ends', async () =>
 describe('after a crash', () => {
   it('between the archive and the store no line is there twice, and a torn one is gone', async () => {
     for (let n = 0; n < 203; n++) await enter(intent(`${n}`), outcome(`${n}`));
-    const before = await store.unfiled();
+    const before = await store.unfiled(null);
     await (await start()).stop();
     running.pop();
     // The store does not know of it, and a further line is torn.
     await store.enter([], 'gateway');
     const file = join(folder, 'archive/2026-01-02.jsonl');
     await writeFile(file, `${await readFile(file, 'utf8')}{"id":"turn-3","ty`);
-    expect(before.length - (await store.unfiled()).length).toBe(3);
+    expect(before.length - (await store.unfiled(null)).length).toBe(3);
     await enter(intent('x'), outcome('x'));
     await start();
     expect((await archive('2026-01-02')).map(({ id }) => id)).toEqual([

@@ -49,6 +49,8 @@ const WORDLESS = `entry = case when status is null then json_set(entry, '$.conte
 const HAS_WORDS = `(entry->>'$.content' <> '' or entry->>'$.reasoning' <> ''
   or entry->'$.action' <> json_object('tool', entry->>'$.action.tool') or results <> '{"output":""}')`;
 
+type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
+
 export type Journal = ReturnType<typeof journalOf>;
 
 /** To be called within a transaction. */
@@ -251,9 +253,11 @@ export function journalStore({ raw, read, write, patiently }: Connection, journa
         select changed as mark, 0 as isFirst, ${ENTRY} from journal
         where changed > @after and changed <> n and status is not 'pending' order by changed limit (select @most)))
     order by mark limit (select @most)`);
-  const unfiled = raw.prepare<[], { n: number; changed: number; isPending: number; isStale: number }>(`
-    select n, changed, status is 'pending' as isPending, filed = 'stale' as isStale from journal
-    where filed <> 'archive' order by n`);
+  // What is known already is not read again.
+  const unfiled = raw.prepare<[object], UnfiledRow>(`
+    select n, changed, filed = 'stale' as isStale, status, finished_at as finishedAt,
+      case when changed > @after then entry end as entry, case when changed > @after then results end as results
+    from journal where filed <> 'archive' order by n`);
   const at = raw.prepare<[string], EntryRow & { n: number }>(`
     select n, ${ENTRY} from journal where n in (select value from json_each(?)) order by n`);
   const file = raw.prepare<[string]>(`
@@ -271,16 +275,24 @@ export function journalStore({ raw, read, write, patiently }: Connection, journa
           entry: entryOf(isFirst ? { ...row, status: row.status && 'pending' } : row),
         })),
       ),
-    unfiled: () =>
+    unfiled: (after) =>
       patiently(() =>
-        unfiled.all().map(({ n, changed, isPending, isStale }) => ({
-          ...{ n, changed },
-          ...{ isPending: isPending === 1, isStale: isStale === 1 },
+        unfiled.all({ after: after ?? Number.MAX_SAFE_INTEGER }).map(({ n, isStale, entry, ...row }) => ({
+          n,
+          changed: row.changed,
+          isPending: row.status === 'pending',
+          isStale: isStale === 1,
+          entry: entry === null ? null : entryOf({ ...row, entry }),
         })),
       ),
     entriesAt: (ns) =>
-      patiently(() => at.all(JSON.stringify(ns)).map((row) => ({ n: row.n, entry: entryOf(row) }))),
-    filed: (entries) => write(() => void file.run(JSON.stringify(entries)), 'single'),
+      patiently(() =>
+        at.all(JSON.stringify(ns)).map((row) => ({ n: row.n, changed: row.changed, entry: entryOf(row) })),
+      ),
+    filed: (entries) => {
+      const rows = entries.map(({ n, changed }) => ({ n, changed }));
+      return write(() => void file.run(JSON.stringify(rows)), 'single');
+    },
     watchJournal: journal.watch,
   };
 }
