@@ -12,7 +12,7 @@ import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
 import type { Media } from './core/attachments.js';
 import type { Audit } from './core/audit.js';
-import { systemClock } from './core/clock.js';
+import { OVER, systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
@@ -220,6 +220,17 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     });
   };
 
+  const digests = async () => {
+    const { every, chats } = config.digests;
+    if (every === null || chats.length === 0) return async () => {};
+    const over = new AbortController();
+    const running = conversation.digests({ everyMs: durationMs(every), chats }, over.signal);
+    return async () => {
+      over.abort(OVER);
+      await running;
+    };
+  };
+
   return createGateway({
     store,
     owner,
@@ -236,7 +247,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         await journal.start();
         return journal.stop;
       },
-      ...(platforms ? [board, upkeep] : []),
+      ...(platforms ? [board, upkeep, digests] : []),
       async () => announceCommands({ channels, store, clock, log }),
       async () => {
         conversation.takeUpWindows([...channels.keys()]);
@@ -257,6 +268,12 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ],
     shutdownMs: config.shutdownSeconds * 1000,
   });
+}
+
+/** `6h` */
+function durationMs(duration: string): number {
+  const minutes = { m: 1, h: 60, d: 24 * 60 }[duration.slice(-1)] ?? 1;
+  return Number.parseInt(duration, 10) * minutes * 60_000;
 }
 
 /** Without access rules of its own, a channel would admit nobody. */

@@ -13,6 +13,7 @@ import { consolidateNight } from './consolidation/nights.js';
 import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
 import { withNews } from './deliver/news.js';
+import { type DigestPlan, keepDigests } from './digests/digests.js';
 import { createBudgets } from './purses.js';
 import { createCommandLane } from './receive/command-lane.js';
 import { createPace } from './receive/pace.js';
@@ -39,6 +40,8 @@ export interface Conversation {
   takeUpWindows(channels: string[]): void;
   /** Puts the memory of those who talked in order, if `memory.consolidate` is set; once a night. */
   consolidate(signal: AbortSignal): Promise<void>;
+  /** Tells the control chats once in a period what was said elsewhere, until the signal aborts. */
+  digests(plan: DigestPlan, signal: AbortSignal): Promise<void>;
   /** Resolves when no flush or compaction is under way. */
   resting(): Promise<void>;
   /** Resolves when nothing in this channel is waiting, running or being sent. */
@@ -58,6 +61,8 @@ export interface InsideEvent {
   text: string;
   /** The persona it is for; null means the active persona. */
   personaId: PersonaId | null;
+  /** What the journal says of it; left out: the text. */
+  content?: Record<string, unknown>;
 }
 
 /** After the deadline, aborted work gets this long to settle. */
@@ -112,6 +117,10 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
     await fromInside({ kind: 'resume', ...result });
   }
 
+  function tell(event: InsideEvent): Promise<void> {
+    return fromInside({ kind: 'event', ...event, at: clock.now() });
+  }
+
   /** Resumes a suspended turn with a failure once its time limit has passed. */
   function setAlarm({ waitsFor, at }: Alarm): void {
     if (stopping || alarms.has(waitsFor)) return;
@@ -150,7 +159,7 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
       const settled = () => idle(batch.channel);
       return { turnedAway, settled, ...(choices === undefined ? {} : { choices }) };
     },
-    tell: (event) => fromInside({ kind: 'event', ...event, at: clock.now() }),
+    tell,
     resume,
     takeUp({ commands: waiting, rooms: unfinished, chats, alarms: due }) {
       commands.run(waiting);
@@ -160,6 +169,7 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
     },
     takeUpWindows: windows.start,
     consolidate: (signal) => consolidateNight(services, windows, signal),
+    digests: (plan, signal) => keepDigests(services, plan, tell, signal),
     resting: windows.resting,
     idle,
     async stop(withinMs) {

@@ -110,6 +110,23 @@ export interface Unfiled {
   entry: JournalEntry | null;
 }
 
+export interface SaidWords {
+  chatId: ChatId;
+  /** The name of a person, or a persona's id. */
+  author: string;
+  byPerson: boolean;
+  text: string;
+  at: number;
+}
+
+/** What was said in chats, by the ids of messages, for digests. */
+export interface SaidStore {
+  /** The newest message of all. */
+  newestSaid(): Promise<number>;
+  /** In order, without what any persona of its room has forgotten. */
+  saidIn(ask: { chats: readonly ChatId[]; after: number; upTo: number }): Promise<SaidWords[]>;
+}
+
 /** `data/working.log` and the archive beside it. */
 export interface JournalFiles {
   /** Resolves when they hold nothing that the store has forgotten; rejects where that cannot be written. */

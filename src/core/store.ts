@@ -7,7 +7,7 @@ import type { AccessStore, AliasStore } from './access.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
-import type { JournalStore } from './journal.js';
+import type { JournalStore, SaidStore } from './journal.js';
 import type { MemoryHistoryStore } from './memory-history.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
@@ -96,6 +96,7 @@ export interface Store
     AliasStore,
     ChannelStore,
     JournalStore,
+    SaidStore,
     UsageStore,
     SettingStore,
     UpkeepStore {

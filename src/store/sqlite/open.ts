@@ -24,6 +24,7 @@ import { questionsOf } from './questions.js';
 import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
+import { saidStore } from './said.js';
 import { shownOf, shownStore } from './shown.js';
 import { speakOf } from './speak.js';
 import { traceStore } from './traces.js';
@@ -112,6 +113,7 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...accessStore(connection, chats, deliver, questions, offers),
     ...chatStore(connection, chats),
     ...journalStore(connection, journal),
+    ...saidStore(connection),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),
     ...viewStore(connection, views, addUsage),
