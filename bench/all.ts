@@ -11,7 +11,7 @@ const parts = [
   'run',
   'statements',
   'windows',
-  ...(own ? ['markdown', 'rooms'] : []),
+  ...(own ? ['markdown', 'rooms', 'journal'] : []),
   'streaming',
   ...(quick ? [] : ['channels']),
   ...(quick || !own ? [] : ['recall-scale', 'queue']),

@@ -74,20 +74,5 @@ CREATE INDEX `journal_pending` ON `journal` (`owner`) WHERE "journal"."status" =
 CREATE INDEX `journal_of_turn` ON `journal` (`turn_id`) WHERE "journal"."turn_id" is not null;--> statement-breakpoint
 CREATE INDEX `journal_of_room` ON `journal` (`room_id`);--> statement-breakpoint
 CREATE INDEX `journal_unfiled` ON `journal` (`n`) WHERE "journal"."filed" <> 'archive';--> statement-breakpoint
-CREATE TRIGGER `journal_send_ends` AFTER UPDATE OF `finished_at` ON `outbox`
-WHEN old.`finished_at` IS NULL AND new.`finished_at` IS NOT NULL AND new.`persona_id` <> ''
-	AND (new.`origin` LIKE 'turn:%' OR new.`origin` LIKE 'tool:%')
-BEGIN
-	UPDATE `journal` SET
-		`status` = CASE new.`state` WHEN 'parked' THEN 'interrupted' ELSE 'completed' END,
-		`results` = CASE new.`state`
-			WHEN 'sent' THEN json_object('output', json_object('message_id', new.`platform_message_id`))
-			ELSE json_object('error', coalesce(new.`error`, new.`state`)) END,
-		`finished_at` = new.`finished_at`,
-		`changed` = (SELECT max(`changed`) + 1 FROM `journal`)
-	WHERE `status` = 'pending' AND `id` = 'turn-' || CASE
-			WHEN new.`origin` LIKE 'turn:%' THEN substr(new.`origin`, 6)
-			ELSE substr(new.`origin`, 6, instr(substr(new.`origin`, 6), ':') - 1) END || '-send-' || new.`id`;
-END;--> statement-breakpoint
 ALTER TABLE `message` ADD `tainted` integer DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE `view` ADD `tainted` integer DEFAULT false NOT NULL;

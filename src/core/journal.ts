@@ -142,8 +142,3 @@ export function eventIdOf(messageId: number): string {
 export function callEntryId(turnId: string, callId: string): string {
   return `turn-${turnId}-${callId}`;
 }
-
-/** The id of the entry of a message that a turn sends. `deliveryId`: of the outbox. Also made in the migration. */
-export function sendEntryId(turnId: string, deliveryId: number): string {
-  return `turn-${turnId}-send-${deliveryId}`;
-}

@@ -51,10 +51,34 @@ const HAS_WORDS = `(entry->>'$.content' <> '' or entry->>'$.reasoning' <> ''
 
 type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
 
+/** The turn whose message an entry of the outbox is. */
+const turnOf = (origin: string) => `case when ${origin} like 'turn:%' then substr(${origin}, 6)
+  else substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1) end`;
+
+/**
+ * Whatever ends an entry of the outbox (sent, given up, dropped by a reset, parked, …) ends the message's entry with it. Of
+ * this connection alone: a file with triggers in it is not restored.
+ */
+const SEND_ENDS = `
+  create temp trigger if not exists journal_send_ends after update of finished_at on main.outbox
+  when old.finished_at is null and new.finished_at is not null and new.persona_id <> ''
+    and (new.origin like 'turn:%' or new.origin like 'tool:%')
+  begin
+    update journal set
+      status = case new.state when 'parked' then 'interrupted' else 'completed' end,
+      results = case new.state
+        when 'sent' then json_object('output', json_object('message_id', new.platform_message_id))
+        else json_object('error', coalesce(new.error, new.state)) end,
+      finished_at = new.finished_at,
+      changed = (select max(changed) + 1 from journal)
+    where status = 'pending' and id = 'turn-' || ${turnOf('new.origin')} || '-send-' || new.id;
+  end`;
+
 export type Journal = ReturnType<typeof journalOf>;
 
 /** To be called within a transaction. */
 export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
+  raw.exec(SEND_ENDS);
   const watchers = new Set<() => void>();
   const add = raw.prepare<[object]>(`
     insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
@@ -83,9 +107,7 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
         coalesce(nullif(body->>'$.text', ''), body->>'$.speech.text', body->>'$.reaction.emoji', '') as text,
         (select 'evt-' || max(message.id) from json_each(turn.batch) as one
           cross join message on message.id = one.value where message.author_kind <> 'persona') as parent
-      from json_each(@ids) cross join outbox on outbox.id = json_each.value cross join turn on turn.id = case
-        when origin like 'turn:%' then substr(origin, 6)
-        else substr(origin, 6, instr(substr(origin, 6), ':') - 1) end
+      from json_each(@ids) cross join outbox on outbox.id = json_each.value cross join turn on turn.id = ${turnOf('origin')}
       where outbox.persona_id <> '')
     where true on conflict (id) do nothing`);
   const forgetRoom = raw.prepare<[object]>(

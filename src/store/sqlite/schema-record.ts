@@ -5,10 +5,7 @@ import type { JournalEntry, Results } from '../../core/journal.js';
 
 const flag = (name: string) => integer(name, { mode: 'boolean' });
 
-/**
- * The record of what personas were told and did; `data/working.log` is made from it. The trigger `journal_send_ends`, in
- * the migration, ends the entry of a message that is sent with the outbox entry, whatever ended that.
- */
+/** The record of what personas were told and did; `data/working.log` is made from it. */
 export const journal = sqliteTable(
   'journal',
   {
