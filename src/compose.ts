@@ -46,6 +46,7 @@ import { createToolsFor } from './turn-tools.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
 
 export interface Wishes {
   config: Config;
@@ -139,6 +140,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     choices: config.model.choices,
     ...config.conversation,
     ...{ natural: config.personas.natural, callLimits: config.limits },
+    approvalMs: config.approvals.minutes * MINUTE_MS,
     caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
     limits: config.limits,
     announce: config.memory.announce ?? null,
@@ -184,6 +186,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     clock,
     newId,
     newPairingCode,
+    newCallCode,
     log,
     metrics,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt: clock.now() },
@@ -309,8 +312,19 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
   });
 }
 
+const LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
+
 /** 8 upper-case letters without I and O, which look like digits. */
 function newPairingCode(): string {
-  const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
-  return Array.from({ length: 8 }, () => letters[randomInt(letters.length)]).join('');
+  return randomOf(LETTERS, 8);
+}
+
+/** Nothing in it looks like anything else, with a letter first: a number alone may be meant for something else. */
+function newCallCode(): string {
+  const letters = LETTERS.replaceAll(/[BGLQSZ]/g, '');
+  return randomOf(letters, 1) + randomOf(`${letters}34679`, 5);
+}
+
+function randomOf(signs: string, length: number): string {
+  return Array.from({ length }, () => signs[randomInt(signs.length)]).join('');
 }

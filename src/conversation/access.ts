@@ -43,9 +43,13 @@ export function decideEntry(
     if (rules.groups === 'closed') return 'stay-out';
     return rules.groups === 'open' || listed || standing.chat ? 'enter' : 'unlisted';
   }
-  const known = listed || standing.sender || isOwner(rules, chat.senderId, standing);
-  if (known || rules.chats.includes(chat.senderId) || rules.direct === 'open') return 'enter';
+  if (listed || isKnown(rules, chat.senderId, standing) || rules.direct === 'open') return 'enter';
   return rules.direct === 'pairing' ? 'pair' : 'stay-out';
+}
+
+/** Somebody has said that this person may talk. */
+export function isKnown(rules: AccessRules, senderId: ChatId, standing: Omit<Standing, 'chat'>): boolean {
+  return standing.sender || isOwner(rules, senderId, standing) || rules.chats.includes(senderId);
 }
 
 export function isOwner(rules: AccessRules, senderId: ChatId, standing: { owner: boolean }): boolean {

@@ -4,10 +4,13 @@
  * lists as unfinished: recovery uses the same code. Events from inside the gateway enter through step 1 like everything
  * else.
  */
+
+import { askedCallIn } from '../core/approval.js';
 import type { Receive } from '../core/channel.js';
-import type { PersonaId, RoomId } from '../core/ids.js';
+import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { Receipt, Received } from '../core/receipt.js';
 import type { Alarm, Pending } from '../core/route-store.js';
+import { expireCall } from './approving.js';
 import { createWindows } from './compaction/windows.js';
 import { consolidateNight } from './consolidation/nights.js';
 import { createWindowCopies } from './context/window.js';
@@ -121,14 +124,25 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
     return fromInside({ kind: 'event', ...event, at: clock.now() });
   }
 
+  async function timeIsUp(waitsFor: string): Promise<void> {
+    const asked = askedCallIn(waitsFor);
+    if (asked === null) {
+      const timeout = { kind: 'resume', waitsFor, content: NO_RESULT_IN_TIME, failed: true } as const;
+      return fromInside({ ...timeout, isTimeout: true });
+    }
+    const expired = await expireCall(services, asked);
+    if (expired === null) return;
+    scheduler.wake(expired, 'settled');
+    deliver.wake(roomParts(expired).chatId);
+  }
+
   /** Resumes a suspended turn with a failure once its time limit has passed. */
   function setAlarm({ waitsFor, at }: Alarm): void {
     if (stopping || alarms.has(waitsFor)) return;
     const ring = () => {
       alarms.delete(waitsFor);
       if (clock.now() < at) return setAlarm({ waitsFor, at });
-      const timeout = { kind: 'resume', waitsFor, content: NO_RESULT_IN_TIME, failed: true } as const;
-      void fromInside({ ...timeout, isTimeout: true }).catch((error) => {
+      void timeIsUp(waitsFor).catch((error) => {
         log.error(
           { err: error, waitsFor },
           'a suspended turn timed out but could not be resumed; it will be retried',

@@ -53,6 +53,8 @@ export interface Services {
   newId(): string;
   /** 8 upper-case letters without I and O. */
   newPairingCode(): string;
+  /** 6 letters and digits that are told apart easily. */
+  newCallCode(): string;
   log: Log;
   metrics: Metrics;
   /** Facts about this process, for `/status`. */
@@ -66,6 +68,8 @@ export interface Settings {
   maxOutputTokens: number;
   maxToolRounds: number;
   callLimits: CallLimits;
+  /** How long a call waits for a person. */
+  approvalMs: number;
   /** What `/persona model` may choose beside the configured model. */
   choices: readonly ModelChoice[];
   debounceMs: number;

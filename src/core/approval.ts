@@ -2,13 +2,15 @@
  * Tool calls that wait for a person. The turn is suspended with the question (`RouteStore.suspend`); the first decision
  * counts and brings the turn back, which then runs the call, once, or tells the model that it must not.
  */
-import type { Announcement } from './access.js';
+import { createHash } from 'node:crypto';
+import type { Offer } from './access.js';
+import type { Post } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 
 export interface AskedCall {
   /** Letters and digits, as people type it: `/approve ID`. */
   id: string;
-  /** What the suspended turn waits for. */
+  /** What the suspended turn waits for: `waitsForCall`. */
   waitsFor: string;
   room: RoomId;
   chatId: ChatId;
@@ -16,9 +18,9 @@ export interface AskedCall {
   turnId: string;
   callId: string;
   tool: string;
-  /** Exactly what is approved: the call runs with these, or not at all. */
+  /** Exactly what is approved: the call runs with these, or not at all. Empty when it is over. */
   arguments: string;
-  /** Why it asks: a sentence for whoever decides. */
+  /** Why it asks: a sentence for whoever decides. Empty when it is over. */
   why: string;
   askedAt: number;
   until: number;
@@ -27,8 +29,10 @@ export interface AskedCall {
 /** A question that is stored with the step by which a turn waits. */
 export interface NewQuestion {
   call: AskedCall;
-  /** Where it stands: the control chats, or the chat itself; with buttons. */
-  announcements: Announcement[];
+  /** Where it stands: in the control chats, or in the chat itself. */
+  posts: Post[];
+  /** The buttons below it; their keys begin with `offerKeyOf(id)`. */
+  offers: Offer[];
 }
 
 export interface ApprovalStore {
@@ -42,10 +46,37 @@ export interface ApprovalStore {
    */
   decide(decision: {
     id: string;
-    yes: boolean;
     by: ChatId;
     /** The command that decides. */
     commandId: number;
     now: number;
+    /** null: yes. */
+    refusal: Refusal | null;
   }): Promise<{ kind: 'approved' | 'denied'; wakes: RoomId } | { kind: 'over' | 'unknown' }>;
+  /** Nobody has decided in time, which is a no. Returns the room that goes on; null if it was over already. */
+  expire(ask: { id: string; now: number; refusal: Refusal }): Promise<RoomId | null>;
+}
+
+/** What comes of a call that is not allowed. */
+export interface Refusal {
+  /** Its result, for the model. */
+  content: string;
+  /** What the chat of the call is told; null: nothing. */
+  told: Post | null;
+}
+
+const WAITS_FOR = 'approval:';
+
+/** It holds what was asked, in short: a call whose arguments are others by now (`/memory forget`) is not the one. */
+export function waitsForCall({ id, arguments: given }: Pick<AskedCall, 'id' | 'arguments'>): string {
+  return `${WAITS_FOR}${id}:${createHash('sha256').update(given).digest('hex').slice(0, 32)}`;
+}
+
+/** The id of the call that a turn waits for; null if it waits for something else. */
+export function askedCallIn(waitsFor: string): string | null {
+  return waitsFor.startsWith(WAITS_FOR) ? (waitsFor.split(':')[1] ?? null) : null;
+}
+
+export function offerKeyOf(id: string): string {
+  return `asked-${id}-`;
 }

@@ -17,6 +17,8 @@ export const AUDIT_KINDS = [
   /** A tool that writes or sends: in its own chat, and in another one. */
   'tool',
   'across',
+  /** A tool call about which a person is asked: that it was, and what was decided. */
+  'call',
   /** A device was linked to a platform. */
   'link',
   'backup',

@@ -7,7 +7,7 @@ import type { Address } from './message.js';
 export interface NewDelivery {
   /**
    * `turn:<id>`, `tool:<turn id>:<key>`, `command:<id>`, `pairing:<id>`, `notice:<id>`, `late:<delivery id>`,
-   * `greeting:<room>`, `news:<key>:<chat>`.
+   * `greeting:<room>`, `news:<key>:<chat>`, `asked:<call>:<chat>`, `denied:<call>`, `interrupted:<turn id>`.
    */
   origin: string;
   personaId: PersonaId | null;

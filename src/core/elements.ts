@@ -25,6 +25,9 @@ const NAMES = [
 
 export type ElementName = (typeof NAMES)[number];
 
+/** The attribute of an element that holds words from outside. */
+export const UNTRUSTED = { untrusted: 'yes' };
+
 /** What opens a tag, and what it becomes: its forms of other widths look the same. */
 const ENTITIES: Record<string, string> = { '<': '&lt;', '＜': '&#xFF1C;', '﹤': '&#xFE64;' };
 const SIGNS = new Map(Object.entries(ENTITIES).map(([sign, entity]) => [entity, sign]));
@@ -37,8 +40,8 @@ export function element(name: ElementName, attributes: Record<string, string>, w
 }
 
 /** One whose text stands on lines of its own. */
-export function block(name: ElementName, words: string): string {
-  return elementAround(name, {}, `\n${escaped(words)}\n`);
+export function block(name: ElementName, words: string, attributes: Record<string, string> = {}): string {
+  return elementAround(name, attributes, `\n${escaped(words)}\n`);
 }
 
 /** One that holds others: `inside` was made by `element`. */

@@ -55,6 +55,8 @@ export interface Cause {
    * (`night`) its id, which all its versions share: they are one change.
    */
   turnId: string | null;
+  /** Words from outside stood in what the writer had read. Left out: none did. */
+  tainted?: true;
 }
 
 /** One change of a memory file: the text before and after. */

@@ -50,6 +50,8 @@ export type Receipt =
       /** As in `InboundMessage`. */
       forwardedFrom?: string;
       album?: string;
+      /** Words from outside: of a stranger, or forwarded. Left out: they are not. */
+      tainted?: true;
     } & Origin)
   | ({
       kind: 'command';

@@ -148,10 +148,13 @@ export interface RouteStore {
     forBots?: boolean;
     spent?: Spent;
   }): Promise<boolean>;
-  /** Stores the outcome of a message's files: its text with what was read from them, and their paths. */
+  /**
+   * Stores the outcome of a message's files: its text with what was read from them, and their paths. `tainted`: it holds
+   * words from outside from now on.
+   */
   keepFiles(
     claim: Claim,
-    message: { id: number; text: string; attachments: StoredAttachment[] },
+    message: { id: number; text: string; attachments: StoredAttachment[]; tainted?: true },
   ): Promise<boolean>;
 
   // ── 4 context
@@ -168,7 +171,7 @@ export interface RouteStore {
   addStep(claim: Claim, turnId: string, step: Step, entries?: readonly JournalWrite[]): Promise<boolean>;
   /**
    * Suspends the turn: appends `step`, counts its messages as heard, and releases the room. A `resume` receipt or the
-   * time limit resumes it. With a question, also posts that; then a decision resumes it, too.
+   * time limit resumes it. With a question, also posts that; then a decision resumes it instead.
    */
   suspend(
     claim: Claim,
@@ -200,6 +203,8 @@ export interface RouteStore {
     reply: string | null;
     /** The reply is a reaction alone: nothing was said. */
     wordless?: boolean;
+    /** It answers words from outside, or was given some. */
+    tainted?: boolean;
     hearers: PersonaId[];
     /** Other personas that the reply addresses. */
     addressed: PersonaId[];

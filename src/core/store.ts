@@ -4,6 +4,7 @@
  * the disk is full, or the file is broken.
  */
 import type { AccessStore, AliasStore } from './access.js';
+import type { ApprovalStore } from './approval.js';
 import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
@@ -94,6 +95,7 @@ export interface Store
     ChatStore,
     AccessStore,
     AliasStore,
+    ApprovalStore,
     ChannelStore,
     JournalStore,
     SaidStore,

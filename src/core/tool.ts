@@ -157,8 +157,8 @@ export interface Tool<Parameters> {
   /** A zod schema, or a JSON schema whose tool validates its own input (MCP). */
   parameters: ZodType<Parameters> | JsonSchema;
   /**
-   * low: only reads, and may be repeated when a crash left the outcome unknown; medium: writes or sends; high: runs
-   * foreign code and needs a person's approval.
+   * low: only reads, so that calls in a row run side by side; medium: writes or sends; high: runs foreign code and needs
+   * a person's approval. None is run again where a crash left its outcome unknown.
    */
   risk: 'low' | 'medium' | 'high';
   /** Each call is seen by people at once, so a turn may make only a few (`limits.sends_per_turn`). */

@@ -88,8 +88,8 @@ export function reactionText(sign: string): string {
 export type Step =
   | { kind: 'answer'; text: string; calls: ToolCall[]; echo?: Echo }
   | { kind: 'call'; callId: string }
-  /** `said` as in `ToolResult`. */
-  | { kind: 'result'; callId: string; content: string; failed: boolean; said?: string }
+  /** `said` as in `ToolResult`; `outside`: its content is words from outside. */
+  | { kind: 'result'; callId: string; content: string; failed: boolean; said?: string; outside?: true }
   /** The call waits for an outside result under this key, until this time at the latest (null: no limit). */
   | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null }
   /** A person allowed the call that waited for it, with exactly these arguments: it is to run. */

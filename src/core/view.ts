@@ -38,6 +38,8 @@ export interface ViewRecord {
   summary: string | null;
   /** Size of the last request that a server counted since the window moved. */
   measured: Measured | null;
+  /** The summary was made from words from outside, too. */
+  tainted: boolean;
 }
 
 export interface HeardMessage extends StoredMessage {
@@ -104,7 +106,7 @@ export interface ViewStore {
   /**
    * The only verb that moves a window. Requires `to` to lie within what was flushed or within `archive`, which must
    * begin where the window began and becomes `unflushed` (or `settled` if a flush has seen all of it). Otherwise throws
-   * Fault `internal`.
+   * Fault `internal`. A summary is tainted if anything is that leaves the window, or the one before was.
    */
   moveWindow(move: {
     view: SeenView;

@@ -64,6 +64,6 @@ function lastSpeakersWords(content: string): string[] {
 
 /** What a person's message forwards; null if these are their own words. */
 export function forwardIn(inside: string): { from: string; words: string } | null {
-  const found = /^<forwarded(?: from="([^"]*)")?>([\s\S]*)<\/forwarded>$/.exec(inside);
+  const found = /^<forwarded(?: from="([^"]*)")?[^>]*>([\s\S]*)<\/forwarded>$/.exec(inside);
   return found && { from: found[1] ?? '', words: found[2] ?? '' };
 }

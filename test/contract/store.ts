@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
+import { approvalContract } from './store/approvals.js';
 import { commandContract } from './store/commands.js';
 import { factContract } from './store/facts.js';
 import { feedContract } from './store/feed.js';
@@ -71,6 +72,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       freshPair: openOne,
     };
     receiveContract(under);
+    approvalContract(under);
     turnContract(under);
     transcriptContract(under);
     viewContract(under);

@@ -272,7 +272,7 @@ export function standIn(): StandIn {
       void done.push(phrase === null ? 'endErasing, as after a crash' : 'endErasing'),
     view: async (room, personaId) => ({
       ...{ room, personaId, resetAt: now.resetAt, windowAfter: BEGINNING, flushedTo: BEGINNING },
-      ...{ summary: null, measured: null, revision: 0 },
+      ...{ summary: null, measured: null, tainted: false, revision: 0 },
     }),
     window: async ({ room, personaId }) => ({
       messages: messages.map((message) => ({ ...message, position: BEGINNING, addressed: true })),
@@ -289,6 +289,7 @@ export function standIn(): StandIn {
     store: store as Store,
     journal: { caughtUp: async () => {} },
     owner: 'test',
+    newCallCode: () => 'ABC234',
     metrics: quietMetrics,
     speech: null,
     settings: SETTINGS,

@@ -159,7 +159,7 @@ describe('what a reaction is put to', () => {
 
   it('is the message that the prompt names so, also one that was only overheard', async () => {
     await talkingTo((body, n) => {
-      const id = /id="(\d+)">the cake is ready</.exec(contents(body))?.[1];
+      const id = /id="(\d+)"[^>]*>the cake is ready</.exec(contents(body))?.[1];
       return n === 0 ? reactWith('😍', id) : '';
     });
     await say('the cake is ready', { ...GROUP, platformMessageId: '80' });

@@ -20,7 +20,7 @@ const NEVER_CAME = 'Nothing came of this in time, so it is over.';
 function askTool(until: () => number | null): AnyTool {
   const times = new Map<string, number>();
   return {
-    ...{ name: 'ask', description: 'Asks a person', risk: 'high', parameters: z.object({}) },
+    ...{ name: 'ask', description: 'Asks a person', risk: 'medium', parameters: z.object({}) },
     async execute(_given: never, { room }) {
       const time = (times.get(room) ?? 0) + 1;
       times.set(room, time);
@@ -256,7 +256,7 @@ describe('a turn that does not wait for ever', () => {
     const clock = manualClock();
     let until: number | null = clock.now() + HOUR;
     const tool: AnyTool = {
-      ...{ name: 'ask', description: 'Asks a person', risk: 'high', parameters: z.object({}) },
+      ...{ name: 'ask', description: 'Asks a person', risk: 'medium', parameters: z.object({}) },
       execute: async () => ({ waitsFor: 'approval', until }),
     };
     await open({ clock, tools: [tool] });

@@ -42,7 +42,10 @@ it('a conversation stands in working.log when the gateway has ended, without sec
 it('a kill, an edit by hand and a torn line are made up for by the next start', async () => {
   home = await makeHome({});
   const chat = await said('hello');
-  await eventually(async () => (await log()).some((one) => 'status' in one && one.status === 'completed'), 'the log');
+  await eventually(
+    async () => (await log()).some((one) => 'status' in one && one.status === 'completed'),
+    'the log',
+  );
   await chat.stop('SIGKILL');
   const before = await log();
   const file = join(home.folder, 'data/working.log');

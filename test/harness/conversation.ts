@@ -146,6 +146,8 @@ export interface WorkbenchOptions {
   log?: Log;
   metrics?: Metrics;
   newPairingCode?: () => string;
+  /** Left out: C and a number. */
+  newCallCode?: () => string;
   /** What ids begin with, where they are to be the same in another run. */
   firstId?: number;
   /** Puts something between the route and the store. */
@@ -164,6 +166,7 @@ export const SETTINGS: Settings = {
   debounceMs: 0,
   maxToolRounds: 25,
   callLimits: { callsPerAnswer: 16, sendsPerTurn: 5, sameCallsPerTurn: 3 },
+  approvalMs: 30 * 60_000,
   choices: [],
   natural: false,
   caps: { rounds: 3, replies: 8 },
@@ -207,6 +210,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
   let lastId = options.firstId ?? Math.floor(Math.random() * 1e9);
 
   const newId = () => `id-${++lastId}`;
+  const newCallCode = () => `C${String(++lastId).slice(-9)}`;
   const exclusive = locks();
   const memory = createMemory({
     ...{ groupsDir, exclusive, clock, newId, versions: store, log: quietLog },
@@ -327,6 +331,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     zone,
     newId,
     newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
+    newCallCode: options.newCallCode ?? newCallCode,
     facts: { version: '0', model: 'm', startedAt: 0 },
     sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });

@@ -41,9 +41,10 @@ const OF_WHAT_WAITS = [
   'archived_open',
   'journal_unfiled',
   'journal_pending',
+  'asked_call_open',
 ];
 /**
- * Read whole: pairing and approvals are short, chats are counted for a status page, rooms looked at in a start,
+ * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
  * `nearby` are the few lines that were heard next, `chosen` what is about to change.
  */
 const READ_WHOLE = [
@@ -58,6 +59,7 @@ const READ_WHOLE = [
   'offer',
   'shown',
   'early_result',
+  'asked_call',
 ];
 
 /** By night, each view that was ever reset is looked at. */
@@ -124,11 +126,12 @@ describe('query plans', () => {
 
   it('sort only what waits and what is shown', () => {
     const sorting = [...prepared].filter((sql) => planOf(sql).some((detail) => detail.includes('ORDER BY')));
-    // Archives that owe a flush, of all chats and of one view; the rooms in which something waits; requests for pairing, and
+    // Archives that owe a flush, of all chats and of one view; calls that wait for a person; the rooms in which something waits; requests for pairing, and
     // which of the groups among them leaves; of a room, the turns that may go on; unfinished turns, and which of a room's suspended ones is the newest. Of the journal, what is forgotten at once, and the two kinds of phases.
     expect(sorting.map((sql) => /\sfrom "?(\w+)/.exec(sql)?.[1]).sort()).toEqual([
       'archived',
       'archived',
+      'asked_call',
       'journal',
       'journal',
       'message',

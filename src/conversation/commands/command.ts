@@ -3,7 +3,7 @@ import type { OfferedOption, Permission } from '../../core/access.js';
 import type { CommandDescription, OutgoingFile } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
 import type { Greeting } from '../../core/delivery.js';
-import type { ChatId } from '../../core/ids.js';
+import type { ChatId, RoomId } from '../../core/ids.js';
 import type { Persona } from '../../core/persona.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
@@ -57,6 +57,8 @@ export interface CommandAnswer {
   };
   /** Other chats to which something was posted. */
   wakes?: ChatId[];
+  /** A room whose turn goes on by it. */
+  resumes?: RoomId;
   /** Sent after the text, one by one. */
   files?: OutgoingFile[];
   /** A persona that appears by it, and what it says then: sent in its own name after the rest. */

@@ -1,4 +1,5 @@
 /** All chat commands, in the order of `/help`. */
+import { approve, deny } from './approve.js';
 import { archive } from './archive.js';
 import type { Command } from './command.js';
 import { help } from './help.js';
@@ -21,6 +22,8 @@ export const COMMANDS: readonly Command[] = [
   archive,
   voice,
   stop,
+  approve,
+  deny,
   status,
   usage,
   whoami,

@@ -2,13 +2,15 @@
  * `/memory` and `/memory show`: the tiers and the recent daily log, cut as in the prompt, and what the last nightly
  * consolidation changed of them.
  */
-import type { MemoryOwner } from '../../core/memory.js';
+import type { MemoryOwner, Tier } from '../../core/memory.js';
 import { withFencesClosed } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
+import { OUTSIDE } from './memory-source.js';
 
 /** How far back a consolidation is looked for. */
 const MOST_VERSIONS = 100;
+const TIERS: readonly Tier[] = [1, 2, 3];
 
 export async function show({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
   const { personas, memory, zone, clock } = services;
@@ -22,10 +24,23 @@ export async function show({ command }: CommandCall, services: CommandServices):
   const blocks = [
     text && withFencesClosed(text),
     dailyLog && `**Daily log of this chat**\n\n${withFencesClosed(dailyLog)}`,
+    await fromOutside(services, owner, today),
     await lastNight(services, owner),
     'All of it, as files: /memory export',
   ];
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
+}
+
+/** Which of what is shown was last written after words from outside had been read; empty for none. */
+async function fromOutside({ store }: CommandServices, owner: MemoryOwner, today: string): Promise<string> {
+  const versions = await store.versions({ ...owner, personaId: null, most: MOST_VERSIONS });
+  const newest = (tier: Tier) =>
+    versions.find((each) => each.file === `${owner.personaId}/MEMORY.md` && each.tier === tier);
+  const tiers = TIERS.filter((tier) => newest(tier)?.cause.tainted);
+  const isInLog = versions.some(({ file, cause }) => cause.tainted && file === `memory/${today}.md`);
+  const places = [...tiers.map((tier) => `tier ${tier}`), ...(isInLog ? ['the log of today'] : [])];
+  if (places.length === 0) return '';
+  return `When ${places.join(', ')} was written, ${OUTSIDE}; /memory why says what led to a line.`;
 }
 
 /** Empty if there was none, or it was taken back. */

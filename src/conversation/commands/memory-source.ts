@@ -10,7 +10,19 @@ const QUOTE_CHARS = 80;
 const NAME_CHARS = 60;
 
 /** `about` is the line in question: of several messages, the one most similar to it is quoted. */
+/** Also of what was written by a model that had read words from outside: such words may have led to it. */
 export async function sourceOf(
+  version: Version,
+  about: string,
+  services: Pick<CommandServices, 'store' | 'zone'>,
+): Promise<string> {
+  const source = await whence(version, about, services);
+  return version.cause.tainted ? `${source} (${OUTSIDE})` : source;
+}
+
+export const OUTSIDE = 'words from outside had been read then';
+
+async function whence(
   version: Version,
   about: string,
   { store, zone }: Pick<CommandServices, 'store' | 'zone'>,

@@ -33,6 +33,9 @@ export const status: Command = {
       );
     }
     if (isOwner) {
+      const asked = await services.store.askedCalls(now);
+      if (asked.length > 0)
+        lines.push(`Waiting for a yes: ${asked.map(({ id, tool }) => `${tool} (${id})`).join(', ')}`);
       const { waiting, running, undelivered, parked } = await services.store.census();
       const { indexed, waiting: unindexed, vectors: by, vectorsWaiting } = services.recall.status();
       const meaning =

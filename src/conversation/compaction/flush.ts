@@ -33,6 +33,7 @@ import {
   type Subject,
 } from './subject.js';
 import { isTooMuch, MOST_HALVINGS, READ_IN_PART } from './too-much.js';
+import { unstored } from './unstored.js';
 
 export type FlushEnd =
   /** A completed flush has seen everything up to the position; `cut`: some messages only in part. */
@@ -157,7 +158,7 @@ async function ask(
 ): Promise<AskEnd> {
   const { chat, room, personaId } = subject;
   const set = flushTools(services, subject);
-  const summary = view.summary === null ? [] : [summaryMessage(view.summary)];
+  const summary = view.summary === null ? [] : [summaryMessage(view.summary, view.tainted)];
   const isPrivate = !(await wasHeardByAll(services, subject, chunk));
   const copy = joinNeighbours([{ role: 'system', content: known.system }, ...summary, ...chunk.messages]);
   const messages = [...copy, request(chunk, known, isPrivate)];
@@ -176,10 +177,14 @@ async function ask(
       asker: askerOf(services, chat, async () => chunk.shown),
     },
     cause: { kind: 'flush', personaId, turnId: null },
+    record: { room, turnId: null, parentEventId: null },
+    // Nothing that it can call reaches beyond the chat; only its memory keeps the mark.
+    trust: { isTainted: chunk.shown.some(({ tainted }) => tainted) || view.tainted, isNamed: () => false },
+    approvalMs: null,
     steps,
     isUnread: true,
     // Steps are not stored: after a crash the flush is repeated, and what it had saved is in the files.
-    save: async () => !signal.aborted,
+    ...unstored(services, signal),
     signal,
   });
   switch (outcome.kind) {

@@ -13,6 +13,7 @@ import { seenKey, type ToolSet } from '../../core/tool.js';
 import { askerOf } from '../asker.js';
 import { broughtBy } from '../commands/memory-lines.js';
 import type { Subject } from '../compaction/subject.js';
+import { unstored } from '../compaction/unstored.js';
 import { requestTokens, type Services } from '../services.js';
 import { roomForSteps } from '../turn/bounds.js';
 import { tokensOf } from '../turn/tokens.js';
@@ -106,9 +107,12 @@ export async function consolidate(
       asker: askerOf(services, chat, async () => []),
     },
     cause,
+    record: { room: null, turnId: null, parentEventId: null },
+    trust: { isTainted: false, isNamed: () => false },
+    approvalMs: null,
     steps: [],
     // Steps are not stored: only the whole result is written.
-    save: async () => !signal.aborted,
+    ...unstored(services, signal),
     signal,
   });
   if (outcome.kind === 'dropped' || outcome.kind === 'suspended' || signal.aborted)

@@ -44,6 +44,13 @@ export function isUnread({ attachments = [] }: StoredMessage): boolean {
   return attachments.some(({ outcome }) => outcome === undefined);
 }
 
+/** Words of a file are whoever's wrote it; a voice note is the sender's own. */
+function isTextRead(attachments: StoredMessage['attachments'] = []): boolean {
+  return attachments.some(
+    ({ kind, outcome }) => kind !== 'voice' && outcome?.kind === 'kept' && outcome.read,
+  );
+}
+
 /** What came of a file that is replied to may be known from that message, and not be told in this one yet. */
 function isUntold(media: Media, { attachments = [], words = '', text }: StoredMessage): boolean {
   return attachments.some(({ ofReply }) => ofReply) && media.tell(words, attachments) !== text;
@@ -96,7 +103,8 @@ async function readOne(
     ...(only === undefined ? {} : { only }),
   });
   if (taken === null) return null;
-  const { notice, ...changed } = taken;
+  const { notice, ...read } = taken;
+  const changed = isTextRead(read.attachments) ? { ...read, tainted: true as const } : read;
   const isKept = await store.keepFiles(claim, { id: message.id, ...changed });
   return isKept ? { message: { ...message, ...changed }, notice } : null;
 }

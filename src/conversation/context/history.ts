@@ -1,7 +1,7 @@
 /** Step 4 of the route: turns what a persona heard into messages for a model. Pure. */
 import { cutAt, cutMarker } from '../../core/cut.js';
 import type { Zone } from '../../core/dates.js';
-import { element, elementAround, escaped } from '../../core/elements.js';
+import { element, elementAround, escaped, UNTRUSTED } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
 import { isOfPerson, type Step, type StoredMessage } from '../../core/transcript.js';
@@ -151,7 +151,10 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
   const sender = author.kind === 'person' ? author.name : perspective.nameOf(author.id);
   const id = perspective.namesIds && isOfPerson(message) ? { id: String(message.id) } : {};
   const edited = message.edited ? { changes: 'an earlier message' } : {};
-  return `${quoted}${elementAround('user_message', { sender, at, ...id, ...edited }, insideOf(message))}`;
+  // Of a forward the element inside says so.
+  const trust = message.tainted && message.forwardedFrom === undefined ? UNTRUSTED : {};
+  const attributes = { sender, at, ...id, ...edited, ...trust };
+  return `${quoted}${elementAround('user_message', attributes, insideOf(message))}`;
 }
 
 /** The same with no more than so many characters of its text: cut before it stands in its element, which stays whole. */
@@ -169,7 +172,8 @@ export function userLineWithin(
 
 function insideOf({ text, forwardedFrom }: StoredMessage): string {
   if (forwardedFrom === undefined) return escaped(text);
-  return element('forwarded', forwardedFrom === '' ? {} : { from: forwardedFrom }, text);
+  const from: Record<string, string> = forwardedFrom === '' ? {} : { from: forwardedFrom };
+  return element('forwarded', { ...from, ...UNTRUSTED }, text);
 }
 
 const QUOTE_CHARS = 500;

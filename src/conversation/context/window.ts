@@ -10,11 +10,13 @@ import type { ModelImage } from '../../core/model.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage, Position, Span, ViewRecord } from '../../core/view.js';
+import type { Trust } from '../turn/ask.js';
 import { tokensOf } from '../turn/tokens.js';
 import { albumsOf, asOne } from './albums.js';
 import { answeredTurns, type Entry, entryOf, isUnanswered, LOOK_AHEAD, type Perspective } from './history.js';
 import { type Behind, endOfWindow, isAmong, type Said, saidBehind } from './said.js';
 import type { Standing } from './standing.js';
+import { type Heard, noteHeard, trustOf } from './trust.js';
 
 export interface WindowAsk {
   room: RoomId;
@@ -53,6 +55,8 @@ export interface WindowCopy {
   promptMemory: PromptMemory | null;
   /** What the requests over this copy begin with; null before the first. */
   standing: Standing | null;
+  /** Of the window and the batch. */
+  trust: Trust;
 }
 
 export interface WindowCopies {
@@ -93,6 +97,7 @@ interface Copy {
   more: boolean;
   promptMemory: PromptMemory | null;
   standing: Standing | null;
+  trusted: Heard;
 }
 
 export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCopies {
@@ -145,6 +150,7 @@ export function createWindowCopies(store: Pick<RouteStore, 'window'>): WindowCop
       more: false,
       promptMemory: null,
       standing: null,
+      trusted: { tainted: false, hosts: new Set() },
     };
     append(copy, span, ask);
     copy.more = span.more;
@@ -193,6 +199,7 @@ function append(copy: Copy, news: Span & { view: ViewRecord }, ask: WindowAsk): 
   }
   for (const items of albumsOf(news.messages)) {
     const message = asOne(items);
+    for (const item of items) noteHeard(copy.trusted, item);
     copy.recent.push({ message, items, rendered: null });
     copy.chars += message.text.length + CHARS_AROUND_EACH;
   }
@@ -254,6 +261,7 @@ function shownOf(copy: Copy, { batch, perspective }: WindowAsk): WindowCopy {
     said: saidBehind([...earlier, ...copy.recent.slice(end)], batch, isOfBatch),
     promptMemory: copy.promptMemory,
     standing: copy.standing,
+    trust: trustOf({ heard: copy.trusted, view: copy.view }, batch),
     entries(images) {
       const answered = answeredTurns(newest);
       const entries = recent.map((each, n) => {

@@ -88,6 +88,7 @@ export function createCommandLane(services: LaneServices): CommandLane {
     services.metrics.count('commands_total', { command: command.name });
     for (const chat of [command.chat.id, ...(answer.wakes ?? [])]) services.deliver.wake(chat);
     if (effects.length > 0) scheduler.wake(room, 'settled');
+    if (answer.resumes !== undefined) scheduler.wake(answer.resumes, 'settled');
   }
 
   async function insist<T>(what: () => Promise<T>): Promise<T> {

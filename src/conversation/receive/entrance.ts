@@ -7,7 +7,7 @@ import type { ChatRecord } from '../../core/chat-record.js';
 import type { Post } from '../../core/delivery.js';
 import { type ChatId, channelOf, platformId } from '../../core/ids.js';
 import type { InboundChat, InboundMessage, InboundSender } from '../../core/message.js';
-import { decideEntry, type Entry } from '../access.js';
+import { decideEntry, type Entry, isKnown } from '../access.js';
 import { NAME_CHARS, pairing } from '../commands/pairing.js';
 import { withButtons, withNumbers } from '../deliver/choices.js';
 import { identifyChat, identifyPerson, linkChat } from '../identity.js';
@@ -20,6 +20,8 @@ export interface Visitor {
   entry: Entry;
   chatId: ChatId;
   senderId: ChatId;
+  /** Nobody has said of them that they may talk, only of the group. */
+  isStranger: boolean;
 }
 
 const HOUR_MS = 3_600_000;
@@ -35,7 +37,8 @@ export async function askAtTheDoor(
 ): Promise<Visitor> {
   const chat = await identifyChat(services, channel, who.chat);
   const sender = await identifyPerson(services, channel, who.sender);
-  const entry = await entryOf(services, channel, who, { chatId: chat.id, senderId: sender.id });
+  const ids = { chatId: chat.id, senderId: sender.id };
+  const { entry, isStranger } = await entryOf(services, channel, who, ids);
   if (entry === 'enter') {
     if (chat.further !== null) await linkChat(services, chat.id, chat.further);
     // A person has no folder of their own before they have a chat.
@@ -43,7 +46,7 @@ export async function askAtTheDoor(
       await services.store.addAlias(sender.further, sender.id);
     }
   }
-  return { entry, chatId: chat.id, senderId: sender.id };
+  return { entry, ...ids, isStranger };
 }
 
 async function entryOf(
@@ -51,8 +54,8 @@ async function entryOf(
   channel: string,
   { chat, sender }: { chat: InboundChat; sender: InboundSender },
   { chatId, senderId }: { chatId: ChatId; senderId: ChatId },
-): Promise<Entry> {
-  if (sender.self && isWithThemselves({ chat, sender })) return 'enter';
+): Promise<{ entry: Entry; isStranger: boolean }> {
+  if (sender.self && isWithThemselves({ chat, sender })) return { entry: 'enter', isStranger: false };
   // What the account's owner writes in a direct chat is admitted if the other person is.
   const asWho = sender.self && chat.kind === 'direct' ? chatId : senderId;
   const standing = await store.standing({ chatId, senderId: asWho });
@@ -63,7 +66,9 @@ async function entryOf(
     chatIds.push(whole);
     standing.chat ||= (await store.standing({ chatId: whole, senderId: asWho })).chat;
   }
-  return decideEntry(rulesFor(channel), { kind: chat.kind, chatIds, senderId: asWho }, standing);
+  const rules = rulesFor(channel);
+  const entry = decideEntry(rules, { kind: chat.kind, chatIds, senderId: asWho }, standing);
+  return { entry, isStranger: chat.kind === 'group' && !sender.self && !isKnown(rules, senderId, standing) };
 }
 
 /** The account's owner, in the chat with themselves. */

@@ -148,7 +148,7 @@ async function messageReceipt(
   services: Services,
   { piledUp, channel }: InboundBatch,
   message: InboundMessage,
-  { chatId, senderId }: Visitor,
+  { chatId, senderId, isStranger }: Visitor,
   { now, ended }: Intake,
 ): Promise<Receipt> {
   const { mentionsBot, replyTo, platformMessageId, threadId, sender, addresses } = message;
@@ -171,6 +171,7 @@ async function messageReceipt(
     replyTo,
     ...(message.forwardedFrom === undefined ? {} : { forwardedFrom: message.forwardedFrom }),
     ...(message.album === undefined ? {} : { album: message.album }),
+    ...(isStranger || message.forwardedFrom !== undefined ? { tainted: true as const } : {}),
   };
   if (isQuiet(message)) return { ...said, mentionsBot: false, quiet: true };
 

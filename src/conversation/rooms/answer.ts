@@ -16,14 +16,16 @@ import type { Live } from '../deliver/showing.js';
 import { spokenReply } from '../deliver/voice-note.js';
 import { greet } from '../greeting.js';
 import { presentIn } from '../participants.js';
+import { isTainted } from '../turn/taint.js';
 import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
 import { authorisationOf } from './authorisation.js';
-import { hoursLate, payerOf } from './batch.js';
+import { causeOf, hoursLate, payerOf } from './batch.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
 import { liveFor, saidBy } from './live-reply.js';
 import { faultOf, measuredOf } from './outcome.js';
 import type { RoomServices, Turn } from './room-services.js';
+import { saveStep } from './save-step.js';
 import { spoken } from './speakers.js';
 
 export type AnswerEnd =
@@ -44,12 +46,12 @@ async function answerFrom(
   begun: Turn,
   signal: AbortSignal,
 ): Promise<AnswerEnd> {
-  const { store, windows, clock, log, metrics } = services;
+  const { windows, clock, log, metrics } = services;
   const started = clock.now();
   const work = await withFiles(services, begun, signal);
   if (work === null) return { kind: 'dropped' };
 
-  const { chat, room, turn, batch, personas, claim } = work;
+  const { chat, room, turn, batch, personas } = work;
   const { personaId } = turn;
   const authorisation = authorisationOf(services, work);
   const { senderId } = authorisation;
@@ -88,12 +90,13 @@ async function answerFrom(
       seen: context.seen,
       authorisation,
       cause: { kind: 'turn', personaId, turnId: turn.id },
+      record: { room, turnId: turn.id, parentEventId: causeOf(batch) },
+      trust: context.trust,
+      approvalMs: services.settings.approvalMs,
       steps: turn.steps,
-      save(step) {
+      save(step, more) {
         stopWaiting();
-        return step.kind === 'waiting'
-          ? store.suspend(claim, turn.id, step, clock.now())
-          : store.addStep(claim, turn.id, step);
+        return saveStep(services, work, step, more);
       },
       show(text) {
         if (text !== '') stopWaiting();
@@ -158,6 +161,7 @@ async function answerFrom(
     purse,
     measured,
     promptMemory: context.promptMemory,
+    tainted: isTainted(context.trust, turn.steps),
   });
   if (outcome.kind === 'answered') {
     windows.consider(subject, context.sizes, measured ?? context.view.measured, outcome.cut === true);
@@ -218,6 +222,8 @@ interface Ending extends Pick<Context, 'promptMemory'> {
   purse: Purse | null;
   /** Size of the turn's last request, if the server counted it. */
   measured: Measured | null;
+  /** It answers words from outside, or was given some. */
+  tainted?: boolean;
 }
 
 /**
@@ -244,6 +250,7 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
       outcome: ending.outcome,
       reply: isAnswered ? (ending.wordless ?? ending.text) : null,
       wordless: ending.wordless !== null,
+      tainted: ending.tainted ?? false,
       hearers: [...new Set([...presentIn(chat, personas), ...(work.exchange?.party ?? [])])],
       addressed,
       exchange,

@@ -1,5 +1,6 @@
 /** Beside steps 3 to 6 of the route: what the messages that a turn answers say about it. Pure. */
 import type { ChatId } from '../../core/ids.js';
+import { eventIdOf } from '../../core/journal.js';
 import type { RoomState } from '../../core/route-store.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Payer } from '../budgets.js';
@@ -11,6 +12,12 @@ const HOUR_MS = 3_600_000;
 export function senderOf(batch: StoredMessage[]): ChatId {
   const last = batch.findLast(({ author }) => author.kind === 'person')?.author;
   return last?.kind === 'person' ? last.id : '';
+}
+
+/** The event in the journal that led to a turn: of the newest message that no persona wrote. */
+export function causeOf(batch: StoredMessage[]): string | null {
+  const newest = batch.findLast(({ author }) => author.kind !== 'persona');
+  return newest === undefined ? null : eventIdOf(newest.id);
 }
 
 /** For whom the model is asked: what personas say to each other is laid to the person whose words they answer. */

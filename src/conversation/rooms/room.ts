@@ -15,6 +15,7 @@ import { leaseOf } from '../services.js';
 import { type Admission, admit } from './admit.js';
 import { answer, park, refuse } from './answer.js';
 import { payerIn, payerOf } from './batch.js';
+import { tellCutOff } from './cut-off.js';
 import { withSpokenWords } from './files-of-turn.js';
 import { hold } from './hold.js';
 import type { RoomServices, Turn } from './room-services.js';
@@ -92,6 +93,7 @@ async function goOn(
   run.turnId = turn.id;
   const personas = await services.personas.list(seen.chat.id);
   const { chat, exchange, revision } = seen;
+  await tellCutOff(services, { chat, room: run.room, turn });
   return { chat, room: run.room, revision, channel, claim, personas, turn, batch, settled: 0, exchange };
 }
 

@@ -86,8 +86,7 @@ export function refusalOf(
   }
   // What was written since may have changed what is read.
   const since = isRead(call.name) ? begun.findLastIndex(({ name }) => !isRead(name)) + 1 : 0;
-  const asked = keyOf(call);
-  const same = begun.slice(since).filter((each) => each.name === call.name && keyOf(each) === asked);
+  const same = begun.slice(since).filter((each) => isSameCall(each, call));
   if (same.length < sameCallsPerTurn) return null;
   return refused(
     `${SAME_CALL} ${sameCallsPerTurn} times in this turn. Go on with the results above, or answer.`,
@@ -148,6 +147,11 @@ function repeatingAnswers(steps: Step[]): number {
   );
   return steps.filter((step) => step.kind === 'answer' && step.calls.some(({ id }) => repeated.has(id)))
     .length;
+}
+
+/** Whether two calls ask for the same, however they are written. */
+export function isSameCall(a: ToolCall, b: ToolCall): boolean {
+  return a.name === b.name && keyOf(a) === keyOf(b);
 }
 
 /** The same for arguments that say the same: in any order, with or without blanks, null for what is left out. */

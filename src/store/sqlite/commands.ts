@@ -6,6 +6,7 @@ import { Fault } from '../../core/errors.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect, RouteStore } from '../../core/route-store.js';
+import type { AskedCalls } from './approvals.js';
 import { type Chats, toChat } from './chats.js';
 import { columns, type Row } from './columns.js';
 import type { Connection } from './connection.js';
@@ -145,7 +146,7 @@ export function endingsOf(
   chats: Chats,
   shown: ShownRecords,
   views: Views,
-  journal: Journal,
+  { journal, asked }: { journal: Journal; asked: AskedCalls },
 ) {
   const turns = (where: string) =>
     raw.prepare<[RoomId], TurnRow>(
@@ -199,6 +200,7 @@ export function endingsOf(
     endTurn.run({ id, now });
     journal.interrupt(id, STOPPED, now);
     const { chatId, threadId } = roomParts(room);
+    asked.endOf(chatId, id, now);
     const chat = chats.find(chatId);
     if (!chat) throw new Fault('internal', `room ${room} has no chat in the store`);
     const { channel, address, kind } = chat;

@@ -52,6 +52,7 @@ const ALL: Words[] = [
     counts: 'others',
   },
   { table: 'question', columns: { argument: plain } },
+  { table: 'asked_call', columns: { arguments: foreign, why: plain } },
   { table: 'offer', columns: { options: json({ label: plain, argument: plain }) } },
   { table: 'shown', columns: { parts: json({ text: plain }) } },
   { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },

@@ -9,6 +9,7 @@ import type { Store } from '../../core/store.js';
 import { accessStore } from './access.js';
 import { amountStore, dayIn, usageAdderOf } from './amounts.js';
 import { closeRoomOf } from './apart.js';
+import { approvalStore, askedCallsOf } from './approvals.js';
 import { chatStore, chatsOf } from './chats.js';
 import { commandStore, endingsOf } from './commands.js';
 import { type Connection, connect } from './connection.js';
@@ -27,9 +28,10 @@ import { roomStore } from './rooms.js';
 import { saidStore } from './said.js';
 import { shownOf, shownStore } from './shown.js';
 import { speakOf } from './speak.js';
+import { suspendedOf } from './suspended.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
-import { suspendedOf, turnStore } from './turns.js';
+import { turnStore } from './turns.js';
 import { FORGET_LOGINS, upkeepOf } from './upkeep.js';
 import { valueStore } from './values.js';
 import { versionStore } from './versions.js';
@@ -93,24 +95,26 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const deliver = deliverOf(connection, journal);
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
-  const suspended = suspendedOf(connection, journal);
   const dayOf = dayIn(zone);
   const addUsage = usageAdderOf(connection, dayOf);
   const speak = speakOf(connection);
+  const asked = askedCallsOf(connection, deliver, offers);
+  const suspended = suspendedOf(connection, journal);
   const greet = greetOf(connection, chats, speak);
-  const endings = endingsOf(connection, chats, shown, views, journal);
+  const endings = endingsOf(connection, chats, shown, views, { journal, asked });
   const closeRoom = closeRoomOf(connection, chats, endings);
   return {
     ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, journal),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
-    ...turnStore(connection, deliver, views, addUsage, suspended, speak, journal),
+    ...turnStore(connection, deliver, views, addUsage, suspended, speak, journal, asked),
     ...shownStore(connection),
     ...outboxStore(connection, chats, deliver, greet, journal),
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
     ...recoveryStore(connection, journal),
 
     ...accessStore(connection, chats, deliver, questions, offers),
+    ...approvalStore(connection, deliver, asked, suspended),
     ...chatStore(connection, chats),
     ...journalStore(connection, journal),
     ...saidStore(connection),

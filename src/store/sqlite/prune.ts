@@ -104,6 +104,7 @@ export function pruneStore(connection: Connection, journal: Journal): UpkeepStor
     expired('question', 'id', 'until < @before'),
     expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),
+    expired('asked_call', 'id', 'until < @before'),
     ...forgottenWalks(connection, journal),
   ];
   /** Where the next call continues. */

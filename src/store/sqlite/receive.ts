@@ -26,7 +26,7 @@ import { turnOf } from './outbox.js';
 import type { Questions } from './questions.js';
 import type { message } from './schema.js';
 import type { outbox } from './schema-work.js';
-import type { Suspended } from './turns.js';
+import type { Suspended } from './suspended.js';
 import { beganBefore } from './views.js';
 
 type Batch = Parameters<RouteStore['receive']>[0];
@@ -69,14 +69,20 @@ const NOBODY_TYPED = {
   reaction: false,
   forwardedFrom: null,
   album: null,
+  tainted: false,
 };
 
 /** Of the event that a message becomes in the journal: as far as the message does not tell it. */
 type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'content'>>;
+/** What a message replies to; whether that is words from outside is not known of what nobody has heard. */
+interface Quoted {
+  reply: StoredReply;
+  isTainted: boolean | undefined;
+}
 
 /** Within it, an id of the platform names one message. */
 type Place = { chatId: ChatId; account: string; moves: number };
-type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom'>;
+type HeardRow = Pick<Row<typeof message>, 'authorName' | 'text' | 'forwardedFrom' | 'tainted'>;
 type SentRow = Pick<Row<typeof outbox>, 'personaId' | 'face' | 'origin' | 'speaker' | 'threadId' | 'body'>;
 
 /** Whether the other table has the same platform message: under its id, or as another copy of it. */
@@ -118,7 +124,7 @@ export function receiveStore(
   /** What somebody else said; `edited`: the edit of it that became a message of its own. */
   const findHeard = (edited: 0 | 1) =>
     raw.prepare<[object], HeardRow>(`
-      select ${columns('authorName text forwardedFrom')} from message
+      select ${columns('authorName text forwardedFrom tainted')} from message
       where ${IS_MESSAGE} and edited = ${edited} and platform_message_id is not null order by id desc limit 1`);
   const findEdited = findHeard(1);
   const findFirst = findHeard(0);
@@ -156,6 +162,7 @@ export function receiveStore(
     const { chat, sender, platformMessageId, text, sentAt, mentionsBot, replyTo } = said;
     const row = chats.find(chat.id);
     const moves = chats.movesAt(row, chat.address);
+    const quoted = replyTo && storedReply(replyTo, { chatId: chat.id, account: batch.account, moves });
     const message = {
       account: batch.account,
       moves,
@@ -169,7 +176,7 @@ export function receiveStore(
       receivedAt: said.receivedAt ?? batch.now,
       platformMessageId,
       mentionsBot,
-      replyTo: replyTo && storedReply(replyTo, { chatId: chat.id, account: batch.account, moves }),
+      replyTo: quoted?.reply ?? null,
       attachments: filesOf(said, batch.account, moves),
       words: said.words,
       quiet: said.quiet ?? false,
@@ -177,6 +184,8 @@ export function receiveStore(
       twin: said.twin,
       forwardedFrom: said.forwardedFrom,
       album: said.album,
+      // What nobody here has heard may be anybody's words.
+      tainted: said.tainted ?? quoted?.isTainted ?? (quoted !== null && chat.kind === 'group'),
     };
     const agent = said.addresses?.[0] ?? message.replyTo?.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
     const outcome = say(roomId(chat.id, said.threadId), message, { agent }, platformMessageId);
@@ -288,28 +297,39 @@ export function receiveStore(
   function storedReply(
     { platformMessageId, senderName, text, ours, ...replyTo }: NonNullable<Of<'message'>['replyTo']>,
     there: Place,
-  ): StoredReply {
+  ): Quoted {
     if (!ours && senderName === '' && text === '') return replyTold(platformMessageId, there);
     if (!ours) {
-      const from = replyTo.forwardedFrom ?? heard(platformMessageId, there)?.forwardedFrom;
-      return { senderName: whoseWords(senderName, from), text, ours, personaId: replyTo.personaId ?? null };
+      const found = heard(platformMessageId, there);
+      const from = replyTo.forwardedFrom ?? found?.forwardedFrom;
+      const personaId = replyTo.personaId ?? null;
+      const isTainted = from !== undefined && from !== null ? true : taintOf(found, text);
+      return { reply: { senderName: whoseWords(senderName, from), text, ours, personaId }, isTainted };
     }
     const sent = findSent.get(there.chatId, platformMessageId);
     const personaId = sent?.personaId || replyTo.personaId || null;
-    return { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
+    const reply = { senderName, text: sent ? asSaid(text, sent) : text, ours, personaId };
+    return { reply, isTainted: false };
+  }
+
+  function taintOf(found: HeardRow | undefined, text: string): boolean | undefined {
+    if (text === '') return false;
+    return found && found.tainted === 1;
   }
 
   /** The platform only said which message is answered. */
-  function replyTold(platformMessageId: string, there: Place): StoredReply {
+  function replyTold(platformMessageId: string, there: Place): Quoted {
     const sent = findSent.get(there.chatId, platformMessageId);
     if (sent !== undefined) {
       const isForgotten = findForgotten.get({ origin: sent.origin }) !== undefined;
       const text = isForgotten ? '' : asSaid(JSON.parse(sent.body).text, sent);
-      return { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
+      const reply = { senderName: sent.speaker, text, ours: true, personaId: sent.personaId || null };
+      return { reply, isTainted: false };
     }
     const found = heard(platformMessageId, there);
     const senderName = found === undefined ? '' : whoseWords(found.authorName, found.forwardedFrom);
-    return { senderName, text: found?.text ?? '', ours: false, personaId: null };
+    const reply = { senderName, text: found?.text ?? '', ours: false, personaId: null };
+    return { reply, isTainted: taintOf(found, reply.text) };
   }
 
   function heard(platformMessageId: string, there: Place): HeardRow | undefined {

@@ -14,8 +14,7 @@ import type { Journal } from './journal.js';
 const SUSPECT = 3;
 const MOST_FORGIVEN = 5;
 
-const INTERRUPTED =
-  'The process ended before the outcome was known. It may have happened; it is not done again.';
+const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
 
 type RecoveryVerbs = Pick<RouteStore, 'recover' | 'pending'>;
 
@@ -131,12 +130,11 @@ export function recoveryStore({ raw, read, write }: Connection, journal: Journal
             left.filter((room) => room.owner === dead),
             startedAt,
           );
+          journal.interruptLeft(dead, PROCESS_ENDED, now);
         }
         noteStart.run({ key: `recovered.${owner}`, value: String(now) });
         freeCommands.run({ owner, now });
         freeEntries.run({ owner, now });
-        journal.interruptLeft(owner, INTERRUPTED, now);
-        for (const { turnId } of left) if (turnId !== null) journal.interrupt(turnId, INTERRUPTED, now);
         return pendingIn(channels, { owner, now });
       }),
     pending: ({ owner, channels, now }) => read(() => pendingIn(channels, { owner, now })),

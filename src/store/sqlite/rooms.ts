@@ -102,7 +102,7 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
     on conflict do nothing`);
   const setFiles = raw
     .prepare<[object], string>(`
-      update message set text = @text, attachments = @attachments
+      update message set text = @text, attachments = @attachments, tainted = max(tainted, @tainted)
       where id = @id and room_id = @room and exists (select 1 from room where ${IS_HELD})
       returning state`)
     .pluck();
@@ -210,9 +210,10 @@ export function roomStore(connection: Connection, shown: ShownRecords, addUsage:
         return true;
       }),
 
-    keepFiles: ({ room, fence }, { id, text, attachments }) =>
+    keepFiles: ({ room, fence }, { id, text, attachments, tainted }) =>
       write(() => {
-        const state = setFiles.get({ room, fence, id, text, attachments: JSON.stringify(attachments) });
+        const files = { text, attachments: JSON.stringify(attachments), tainted: tainted ? 1 : 0 };
+        const state = setFiles.get({ room, fence, id, ...files });
         if (state === 'done') reviseRoom.run(room);
         return state !== undefined;
       }),

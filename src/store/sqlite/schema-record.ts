@@ -62,7 +62,7 @@ export const askedCall = sqliteTable(
     askedAt: integer('asked_at').notNull(),
     until: integer('until').notNull(),
     /** Null while nobody has decided. */
-    decision: text('decision', { enum: ['approved', 'denied'] }),
+    decision: text('decision', { enum: ['approved', 'denied', 'expired', 'ended'] }),
     decidedBy: text('decided_by'),
     /** The command that decided. */
     commandId: integer('command_id'),

@@ -22,7 +22,7 @@ import { behindReset, type Views } from './views.js';
 export const MESSAGE_COLUMNS = columns(
   `id roomId authorKind authorId authorName administrator text sentAt receivedAt platformMessageId mentionsBot replyTo
     edited turnId attachments words quiet addresses bot reaction
-    forwardedFrom album`,
+    forwardedFrom album tainted`,
   'message',
 );
 export const HEARD_COLUMNS = `heard_after as heardAfter, addressed, ${MESSAGE_COLUMNS}`;
@@ -55,6 +55,7 @@ export function toMessage(row: MessageRow): StoredMessage {
   if (row.reaction === 1) stored.reaction = true;
   if (row.forwardedFrom !== null) stored.forwardedFrom = row.forwardedFrom;
   if (row.album !== null) stored.album = row.album;
+  if (row.tainted === 1) stored.tainted = true;
   return stored;
 }
 

@@ -2,20 +2,21 @@
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import type { Usage } from '../../core/model.js';
-import type { Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import type { Step } from '../../core/transcript.js';
 import type { AddUsage } from './amounts.js';
+import type { AskedCalls } from './approvals.js';
 import { CHAT_COLUMNS, type ChatRow } from './chats.js';
-import { bound, columns, excluded, insertInto } from './columns.js';
+import { columns, excluded, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
 import type { Deliver } from './outbox.js';
 import { IS_HELD } from './rooms.js';
 import { withShown } from './shown.js';
 import type { Speak } from './speak.js';
+import { ADD_STEP, type Suspended } from './suspended.js';
 import { GIVEN } from './versions.js';
-import { REVISE_ROOM, type Views } from './views.js';
+import type { Views } from './views.js';
 
 const NO_TOKENS: Usage = { inputTokens: 0, outputTokens: 0 };
 
@@ -30,10 +31,6 @@ interface RunningRow extends ChatRow, Given {
   shownCrashes: number | null;
 }
 
-const ADD_STEP = `
-  insert into step (turn_id, n, body)
-  values (@turnId, (select coalesce(max(n), 0) + 1 from step where turn_id = @turnId), @body)`;
-
 export function turnStore(
   connection: Connection,
   deliver: Deliver,
@@ -42,6 +39,7 @@ export function turnStore(
   suspended: Suspended,
   speak: Speak,
   journal: Journal,
+  asked: AskedCalls,
 ): TurnVerbs {
   const { raw, write } = connection;
   // Everything that `finish` needs, in one query.
@@ -94,13 +92,14 @@ export function turnStore(
         return true;
       }),
 
-    suspend: ({ room, fence }, turnId, step, now, { entries = [] } = {}) =>
+    suspend: ({ room, fence }, turnId, step, now, { entries = [], question } = {}) =>
       write(() => {
         const row = runs.get({ room, fence, turnId });
         if (!row) return false;
         addStep.run({ turnId, body: JSON.stringify(step) });
         journal.write(entries, row.owner);
         suspend.run({ turnId, waitsFor: step.waitsFor, until: step.until });
+        if (question) asked.ask(question);
         suspended.resumeWithEarly(step.waitsFor, now);
         release.run(room);
         return true;
@@ -119,8 +118,8 @@ export function turnStore(
         if (reply === null) {
           leave.run({ room, exchange: asJson(finish.exchange) });
         } else {
-          const { addressed, hearers, wordless = false } = finish;
-          const said = { room, personaId, text: reply, wordless, turnId, addressed, hearers, now };
+          const { addressed, hearers, wordless = false, tainted = false } = finish;
+          const said = { room, personaId, text: reply, wordless, tainted, turnId, addressed, hearers, now };
           const id = speak(row, said);
           const { exchange } = finish;
           const goesOn = exchange && { ...exchange, said: [...exchange.said, { id, by: personaId }] };
@@ -164,55 +163,4 @@ function usesTools(step: Step): boolean {
 
 function asJson(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
-}
-
-export type Suspended = ReturnType<typeof suspendedOf>;
-
-/** To be called within a transaction. */
-export function suspendedOf({ raw }: Connection, journal: Journal) {
-  const find = raw.prepare<[string], { id: string; room: RoomId; personaId: PersonaId }>(`
-    select id, room_id as room, persona_id as personaId from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
-  const lastStep = raw
-    .prepare<[string], string>('select body from step where turn_id = ? order by n desc limit 1')
-    .pluck();
-  const addStep = raw.prepare<[object]>(ADD_STEP);
-  const makeReady = raw.prepare<[string]>(`
-    update turn set state = 'ready', waits_for = null, waits_until = null where id = ?`);
-  const revise = raw.prepare<[RoomId]>(REVISE_ROOM);
-  const keepEarly = raw.prepare<[object]>(`
-    ${insertInto('early_result', 'waitsFor content failed at')} on conflict do nothing`);
-  const takeEarly = raw.prepare<[string], { content: string; failed: number }>(
-    'delete from early_result where waits_for = ? returning content, failed',
-  );
-
-  function goOn(waitsFor: string, content: string, failed: boolean, now: number): RoomId | null {
-    const turn = find.get(waitsFor);
-    const last = turn && lastStep.get(turn.id);
-    if (!turn || last === undefined) return null;
-    const step: Step = JSON.parse(last);
-    if (step.kind !== 'waiting') return null;
-    const result: Step = { kind: 'result', callId: step.callId, content, failed };
-    addStep.run({ turnId: turn.id, body: JSON.stringify(result) });
-    const { id: turnId, room, personaId } = turn;
-    journal.cameBack({ turnId, room, personaId, callId: step.callId, content, failed, at: now });
-    makeReady.run(turn.id);
-    // While it was suspended, copies may have rendered its messages for good, as unanswered.
-    revise.run(turn.room);
-    return turn.room;
-  }
-
-  return {
-    /** The awaited result has come: the turn is to resume. Returns its room; null if no turn waits for it (yet). */
-    resume(result: Extract<Receipt, { kind: 'resume' }>, now: number): RoomId | null {
-      const { waitsFor, content, failed, isTimeout } = result;
-      const room = goOn(waitsFor, content, failed, now);
-      if (room === null && !isTimeout) keepEarly.run(bound({ waitsFor, content, failed, at: now }));
-      return room;
-    },
-    /** A turn was just suspended: its result may have come before. */
-    resumeWithEarly(waitsFor: string, now: number): void {
-      const early = takeEarly.get(waitsFor);
-      if (early) goOn(waitsFor, early.content, early.failed === 1, now);
-    },
-  };
 }

@@ -28,8 +28,12 @@ export function beganBefore(upTo: string): string {
   return `json_extract(turn.batch, '$[0]') <= ${upTo}`;
 }
 
-const UNTOUCHED = { resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null };
-const VIEW = 'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated';
+const UNTOUCHED = {
+  ...{ resetAt: 0, windowAfter: BEGINNING, flushedTo: BEGINNING, summary: null, measured: null },
+  tainted: false,
+};
+const VIEW =
+  'resetAt windowHeard windowMessage flushedHeard flushedMessage summary counted estimated tainted';
 const SPAN = 'chatId file roomId personaId afterHeard afterMessage toHeard toMessage state';
 const IS_VIEW = 'room_id = @room and persona_id = @personaId';
 const IS_FILE = 'chat_id = @chatId and file = @file';
@@ -53,7 +57,7 @@ export function viewsOf({ raw }: Pick<Connection, 'raw'>) {
   const reset = raw.prepare<[object]>(`
     insert into view (room_id, persona_id, reset_at) values (@room, @personaId, @upTo)
     on conflict do update set reset_at = max(reset_at, excluded.reset_at), summary = null, counted = null,
-      estimated = null`);
+      estimated = null, tainted = 0`);
   const forgetGiven = raw.prepare<[object]>(`delete from given where ${IS_VIEW}`);
   const unflushed = raw.prepare<[object], SpanRow>(`
     select ${columns(SPAN)} from archived where chat_id = @chatId and ${IS_VIEW} and state = 'unflushed'`);
@@ -124,7 +128,12 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
     raw.prepare<[object]>(`
       ${insertInto('view', `roomId personaId resetAt ${names}`)} on conflict do update set ${excluded(names)}`);
   const moveCursor = change('flushedHeard flushedMessage');
-  const moveWindow = change('windowHeard windowMessage summary counted estimated');
+  const moveWindow = change('windowHeard windowMessage summary counted estimated tainted');
+  const leavesTainted = raw.prepare<[object]>(`
+    select 1 from heard cross join message on message.id = heard.message_id
+    where ${IS_VIEW.replace('room_id', 'heard.room_id')} and addressed in (0, 1) and message_id > @resetAt
+      and (heard_after, message_id) > (@afterHeard, @afterMessage)
+      and (heard_after, message_id) <= (@toHeard, @toMessage) and message.tainted = 1 limit 1`);
   const addArchive = raw.prepare<[object]>(insertInto('archived', SPAN));
   const archive = raw.prepare<[object], SpanRow>(`select ${columns(SPAN)} from archived where ${IS_FILE}`);
   const open = (which: string) =>
@@ -135,6 +144,12 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
   const openOfView = open(`chat_id = @chatId and ${IS_VIEW}`);
   const setState = raw.prepare<[object]>(SET_STATE);
   const dropArchive = raw.prepare<[object]>(`delete from archived where ${IS_FILE} and state = 'writing'`);
+
+  /** Whether words from outside are among what leaves the window, or in the summary of what left it before. */
+  function isTainted({ room, personaId, resetAt, windowAfter, tainted }: ViewRecord, to: Position): boolean {
+    const span = ends({ after: windowAfter, to });
+    return tainted || leavesTainted.get({ room, personaId, resetAt, ...span }) !== undefined;
+  }
 
   /** The current view, if it is still what the caller has read. */
   function unchanged(seen: SeenView): ViewRecord | null {
@@ -216,7 +231,9 @@ export function viewStore(connection: Connection, views: Views, addUsage: AddUsa
         const { heardAfter, messageId } = isAfter(to, current.windowAfter) ? to : current.windowAfter;
         const place = { windowHeard: heardAfter, windowMessage: messageId };
         // The count belongs to the old window: if it was wrong, it must not affect the new one.
-        moveWindow.run({ ...keyOf(seen), ...place, summary, counted: null, estimated: null });
+        const counts = { counted: null, estimated: null };
+        const tainted = summary !== null && isTainted(current, to) ? 1 : 0;
+        moveWindow.run({ ...keyOf(seen), ...place, summary, ...counts, tainted });
         revise.run(seen.room);
         return true;
       }),
@@ -257,6 +274,7 @@ function toView(room: RoomId, personaId: PersonaId, row: ViewRow): ViewRecord {
     flushedTo: { heardAfter: row.flushedHeard, messageId: row.flushedMessage },
     summary,
     measured: counted === null || estimated === null ? null : { counted, estimated },
+    tainted: row.tainted === 1,
   };
 }
 

@@ -50,6 +50,8 @@ export function receiveContract(under: StoreUnderTest): void {
           replyTo: { senderName: 'Ben', text: 'what?', ours: false, personaId: null },
           edited: false,
           turnId: null,
+          // Nobody here has heard what it quotes.
+          tainted: true,
         },
       ]);
       expect(chat).toEqual({

@@ -26,6 +26,7 @@ const NEW_VIEW: ViewRecord = {
   flushedTo: BEGINNING,
   summary: null,
   measured: null,
+  tainted: false,
 };
 
 export function viewContract(under: StoreUnderTest): void {

@@ -1,0 +1,78 @@
+/**
+ * `/approve ID` and `/deny ID`: an owner decides about a tool call that waits for a person, in any chat. The first
+ * decision counts; without an id those that wait are listed.
+ */
+import type { AskedCall } from '../../core/approval.js';
+import { denialOf, toolNamed } from '../approving.js';
+import { counted } from '../quoting.js';
+import {
+  type Command,
+  type CommandAnswer,
+  type CommandCall,
+  type CommandServices,
+  changesAlways,
+} from './command.js';
+import { unquoted } from './parse.js';
+
+const MOST_LISTED = 20;
+const MINUTE_MS = 60_000;
+const OVER = 'That call is over: it was decided, has expired, or was stopped.';
+
+export const approve: Command = {
+  name: 'approve',
+  aliases: [],
+  description: 'Allow a tool call that waits for an owner',
+  ownersOnly: true,
+  changes: changesAlways,
+  // It enters by itself what is decided.
+  audited: null,
+  run: (call, services) => decide(call, services, 'approved'),
+};
+
+export const deny: Command = {
+  ...approve,
+  name: 'deny',
+  description: 'Refuse a tool call that waits for an owner',
+  run: (call, services) => decide(call, services, 'denied'),
+};
+
+async function decide(
+  { command }: CommandCall,
+  services: CommandServices,
+  decision: 'approved' | 'denied',
+): Promise<CommandAnswer> {
+  const { store, clock, audit } = services;
+  const id = unquoted(command.argument).toUpperCase();
+  if (id === '') return { text: await waiting(services) };
+  const call = /^[A-Z0-9]{1,20}$/.test(id) ? await store.askedCall(id, clock.now()) : null;
+  if (call === null) return { text: 'No call with this ID waits for anybody; /approve lists those that do.' };
+  const { chat, sender } = command;
+  if (call.isOpen) {
+    const what = `${call.tool} ${decision} (${id})`;
+    await audit.record({ kind: 'call', who: sender.id, where: call.chatId, what, word: sender.id });
+  }
+  const refusal = decision === 'approved' ? null : await denialOf(services, call);
+  const isTold = call.room === command.room;
+  const decided = await store.decide({
+    ...{ id, by: sender.id, commandId: command.id, now: clock.now() },
+    // Who is in that chat reads the answer to this command.
+    refusal: refusal && (isTold ? { ...refusal, told: null } : refusal),
+  });
+  if (!('wakes' in decided)) return { text: OVER };
+  const text = `${toolNamed(call)} (${id}) ${decided.kind === 'approved' ? 'is allowed, once.' : 'is refused and will not run.'}`;
+  return { text, wakes: [call.chatId].filter((each) => each !== chat.id), resumes: decided.wakes };
+}
+
+async function waiting({ store, clock }: CommandServices): Promise<string> {
+  const now = clock.now();
+  const calls = await store.askedCalls(now);
+  if (calls.length === 0) return 'No tool call waits for anybody.';
+  const lines = calls.slice(0, MOST_LISTED).map((call) => `- ${lineOf(call, now)}`);
+  const more = calls.length > MOST_LISTED ? [`And ${calls.length - MOST_LISTED} more.`] : [];
+  return ['These wait for /approve ID or /deny ID:', '', ...lines, ...more].join('\n');
+}
+
+function lineOf(call: AskedCall, now: number): string {
+  const minutes = counted(Math.max(1, Math.ceil((call.until - now) / MINUTE_MS)), 'minute');
+  return `${call.id}: ${toolNamed(call)}, for ${call.chatId}/${call.personaId}, ${minutes} left`;
+}

@@ -1,0 +1,146 @@
+/**
+ * Step 5 of the route: one call of a tool: whether there is such a tool and its arguments fit, whether a person has to
+ * allow it first, and what comes of it within its time.
+ */
+import { describe, Fault } from '../../core/errors.js';
+import type { ToolCall } from '../../core/model.js';
+import type { AnyTool, ToolContext, ToolResult, Wait } from '../../core/tool.js';
+import type { TurnAsk, TurnServices } from './ask.js';
+import { UNREADABLE } from './bounds.js';
+import { type Timed, withinTime } from './deadline.js';
+import { isTainted, whyToAsk } from './taint.js';
+import { checkArguments, execute } from './tools.js';
+
+export interface CallResult extends ToolResult {
+  /** It was left to itself: nobody knows what comes of it. */
+  unknown?: true;
+  /** Its content is words from outside. */
+  outside?: true;
+}
+
+/** A call that can run, with arguments that were validated. */
+export interface Ready {
+  kind: 'ready';
+  call: ToolCall;
+  tool: AnyTool;
+  given: unknown;
+}
+
+export type Prepared =
+  | Ready
+  /** It is no call that could run. */
+  | { kind: 'unfit'; tool: string; result: CallResult };
+
+const DEFAULT_MS = 120_000;
+
+/** `call` holds the arguments that a person has approved, if one had to. */
+export function prepared(ask: TurnAsk, call: ToolCall): Prepared {
+  const tool = ask.tools.tools.find((candidate) => candidate.name === call.name);
+  const unfit = (content: string): Prepared => ({
+    ...{ kind: 'unfit', tool: tool?.name ?? 'unknown' },
+    result: { content, failed: true },
+  });
+  if (!tool) {
+    const names = ask.tools.tools.map((known) => known.name).join(', ');
+    const exists = ask.tools.descriptions.some((known) => known.name === call.name);
+    const why = exists
+      ? `${call.name} cannot be used here, so nothing was done.`
+      : `There is no tool named ${call.name}.`;
+    return unfit(`${why} There are: ${names}.`);
+  }
+  const parsed = parseArguments(call);
+  if (parsed === null) return unfit(UNREADABLE);
+  const checked = checkArguments(tool, parsed);
+  return checked.ok ? { kind: 'ready', call, tool, given: checked.value } : unfit(checked.faults);
+}
+
+/** Why a person has to allow it first; null: nobody has to. */
+export async function whyAsked(
+  services: TurnServices,
+  ask: TurnAsk,
+  { tool, call, given }: Ready,
+): Promise<string | null> {
+  try {
+    return await whyToAsk(tool, given, contextOf(services, ask, call, ask.signal), ask.trust);
+  } catch (error) {
+    services.log.error(
+      { err: error, tool: tool.name, turn: ask.turnId },
+      'it is not known where a call reaches',
+    );
+    return 'It is not known where this reaches.';
+  }
+}
+
+/** null: it was aborted, and nobody knows what came of it. */
+export async function resultOf(
+  services: TurnServices,
+  ask: TurnAsk,
+  { call, tool, given }: Ready,
+  signal: AbortSignal,
+): Promise<CallResult | Wait | null> {
+  const { clock, log, audit, metrics } = services;
+  const ms = tool.timeoutMs ?? DEFAULT_MS;
+  const timed = await withinTime({ clock, ms, signal }, (within) =>
+    execute(audit, tool, given, contextOf(services, ask, call, within)),
+  );
+  if (timed.kind !== 'done' && signal.aborted) return null;
+  const result = timed.kind === 'done' ? timed.result : failureOf(tool, Math.ceil(ms / 1000), timed);
+  if (timed.kind === 'left')
+    log.warn({ tool: tool.name, turn: ask.turnId }, 'a tool call did not end in time');
+  if (timed.kind === 'failed')
+    log.error({ err: timed.error, tool: tool.name, turn: ask.turnId }, 'a tool failed');
+  if ('waitsFor' in result) return result;
+  const failed = String(result.failed);
+  metrics.count('tool_calls_total', { tool: tool.name, failed });
+  return tool.isFromOutside ? { ...result, outside: true } : result;
+}
+
+function contextOf(
+  { clock, zone, log }: TurnServices,
+  ask: TurnAsk,
+  call: ToolCall,
+  signal: AbortSignal,
+): ToolContext {
+  const tainted = isTainted(ask.trust, ask.steps);
+  return {
+    authorisation: ask.authorisation,
+    room: ask.room,
+    turnId: ask.turnId,
+    callId: call.id,
+    signal,
+    now: clock.now(),
+    timezone: zone.name,
+    log,
+    cause: tainted ? { ...ask.cause, tainted } : ask.cause,
+    seen: ask.seen,
+    isTainted: tainted,
+  };
+}
+
+/** null if they are no JSON object. Many models write null for what they leave out. */
+function parseArguments(call: ToolCall): Record<string, unknown> | null {
+  try {
+    const parsed: unknown = JSON.parse(call.arguments.trim() || '{}');
+    if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null;
+    return Object.fromEntries(Object.entries(parsed).filter(([, value]) => value !== null));
+  } catch {
+    return null;
+  }
+}
+
+function failureOf(
+  { name }: AnyTool,
+  seconds: number,
+  timed: Exclude<Timed<unknown>, { kind: 'done' }>,
+): CallResult {
+  if (timed.kind === 'left') {
+    const content = `${name} did not end within ${seconds} seconds and was given up: its outcome is unknown, so check before you repeat it.`;
+    return { content, failed: true, unknown: true };
+  }
+  if (timed.isLate) {
+    const content = `${name} was ended after ${seconds} seconds: what it had done until then is unknown, so check before you repeat it.`;
+    return { content, failed: true, unknown: true };
+  }
+  const reason = timed.error instanceof Fault ? describe(timed.error) : 'an unexpected fault in the gateway';
+  return { content: `${name} failed: ${reason}. Nothing is known to have been changed.`, failed: true };
+}

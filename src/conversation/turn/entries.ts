@@ -1,0 +1,95 @@
+/**
+ * Step 5 of the route: what the journal says of a call: its intent, which is stored before it runs, and its outcome, with
+ * its result. Pure.
+ */
+import { callEntryId, type JournalPlace, type JournalWrite, type Results } from '../../core/journal.js';
+import type { ToolCall } from '../../core/model.js';
+import type { Step } from '../../core/transcript.js';
+import type { TurnAsk } from './ask.js';
+import type { CallResult } from './call.js';
+import { INTERRUPTED } from './steps.js';
+
+type Acting = Pick<TurnAsk, 'turnId' | 'record' | 'authorisation' | 'steps'>;
+
+/** Already there if the call has waited for a person. */
+export function intentOf(ask: Acting, call: ToolCall, now: number): JournalWrite {
+  return {
+    kind: 'intent',
+    ...placeOf(ask),
+    entry: {
+      id: callEntryId(ask.turnId, call.id),
+      type: 'MattTurn',
+      agent: ask.authorisation.personaId,
+      parent_event_id: ask.record.parentEventId,
+      timestamp_intent: new Date(now).toISOString(),
+      status: 'pending',
+      reasoning: wordsOf(ask.steps, call),
+      action: { tool: call.name, ...flat(call.arguments) },
+      results: null,
+    },
+  };
+}
+
+/** With the event that wakes the conversation, where the call had to wait for a person. */
+export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now: number): JournalWrite[] {
+  const id = callEntryId(ask.turnId, call.id);
+  const results: Results =
+    result.results ?? (result.failed ? { error: result.content } : { output: result.content });
+  const outcome: JournalWrite = {
+    ...{ kind: 'outcome', id, results, at: now },
+    status: result.unknown ? 'interrupted' : 'completed',
+  };
+  const isApproved = ask.steps.some((step) => step.kind === 'approved' && step.callId === call.id);
+  if (!isApproved) return [outcome];
+  return [
+    outcome,
+    {
+      kind: 'event',
+      ...placeOf(ask),
+      entry: {
+        id: `evt-${id}`,
+        type: 'GUPPIEvent',
+        agent: ask.authorisation.personaId,
+        timestamp_event: new Date(now).toISOString(),
+        event_type: 'TaskCompleted',
+        source: call.name,
+        content: result.content,
+        action_id: id,
+      },
+    },
+  ];
+}
+
+/** Nobody knows whether it was done. */
+export function interruptionOf(
+  { turnId }: Pick<TurnAsk, 'turnId'>,
+  call: ToolCall,
+  now: number,
+): JournalWrite {
+  const results = { error: INTERRUPTED };
+  return { kind: 'outcome', id: callEntryId(turnId, call.id), status: 'interrupted', results, at: now };
+}
+
+function placeOf({ record: { room, turnId }, authorisation: { chatId, personaId } }: Acting): JournalPlace {
+  return { chatId, room, personaId, turnId };
+}
+
+/** What the model said beside the call. */
+function wordsOf(steps: readonly Step[], { id }: ToolCall): string {
+  const answer = steps.find((step) => step.kind === 'answer' && step.calls.some((call) => call.id === id));
+  return answer?.kind === 'answer' ? answer.text.trim() : '';
+}
+
+/** An argument called `tool` would hide which tool it was: it gets a further `_`, as does any that looks like it then. */
+function flat(given: string): Record<string, unknown> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(given.trim() || '{}');
+  } catch {
+    return { arguments: given };
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return { arguments: given };
+  return Object.fromEntries(
+    Object.entries(parsed).map(([name, value]) => [/^tool_*$/.test(name) ? `${name}_` : name, value]),
+  );
+}
