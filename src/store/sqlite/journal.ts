@@ -45,9 +45,10 @@ const WORDLESS = `entry = case when status is null then json_set(entry, '$.conte
     else json_remove(
       json_set(entry, '$.reasoning', '', '$.action', json_object('tool', entry->>'$.action.tool')),
       '$.thought_signature') end,
-  results = case when results is not null then '{"output":""}' end`;
+  results = case when results->>'$.error' is not null then '{"error":""}'
+    when results is not null then '{"output":""}' end`;
 const HAS_WORDS = `(entry->>'$.content' <> '' or entry->>'$.reasoning' <> ''
-  or entry->'$.action' <> json_object('tool', entry->>'$.action.tool') or results <> '{"output":""}')`;
+  or entry->'$.action' <> json_object('tool', entry->>'$.action.tool') or results not in ('{"output":""}', '{"error":""}'))`;
 
 type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
 
