@@ -20,8 +20,6 @@ export interface Archived {
 const NAME = /^(\d{4}-\d{2}-\d{2})\.jsonl$/;
 const DAY_MS = 86_400_000;
 
-export type Archive = ReturnType<typeof createArchive>;
-
 export function createArchive(folder: string) {
   /** The files whose lines are known to be whole, and none of what comes to them to be there already. */
   const sound = new Set<string>();
