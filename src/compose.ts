@@ -14,7 +14,7 @@ import { createDeliver } from './conversation/deliver/deliver.js';
 import { createJobDoor } from './conversation/job-door.js';
 import type { Media } from './core/attachments.js';
 import type { Audit } from './core/audit.js';
-import { systemClock } from './core/clock.js';
+import { OVER, systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
@@ -29,13 +29,16 @@ import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
 import { createAlarm, startJobs } from './jobs/clock.js';
 import { createJobs } from './jobs/jobs.js';
+import { createJournal, type Stream } from './journal/journal.js';
 import { createMcpServers } from './mcp/servers.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
 import { createMedia } from './media/media.js';
 import { mediaBytes, trimMedia } from './media/retention.js';
+import { secretsIn } from './models/redact.js';
 import { collectSooner, createCollector } from './operating/heap.js';
+import { takeLock } from './operating/lock.js';
 import { createMetrics } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
 import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
@@ -147,6 +150,14 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     channels.set('terminal', await createTerminalChannel(config, terminal, log));
   }
 
+  const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
+  const journal = createJournal({
+    ...{ store, clean, clock, log },
+    folder: config.dataDir,
+    days: config.retention.days,
+    stream: await createStream(config, store, clean),
+    take: () => takeLock(join(config.dataDir, 'journal.lock')),
+  });
   const media = await createMediaOf(config, mediaFolder, log);
   const sizes = createSizes({ store, mediaBytes: () => mediaBytes(mediaFolder), clock });
   const records = createRecords({
@@ -205,6 +216,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     recall,
     model,
     media,
+    journal,
     speech,
     audit,
     toolsFor: createToolsFor({
@@ -266,6 +278,17 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     });
   };
 
+  const digests = async () => {
+    const { every, chats } = config.digests;
+    if (every === null || chats.length === 0) return async () => {};
+    const over = new AbortController();
+    const running = conversation.digests({ everyMs: durationMs(every), chats }, over.signal);
+    return async () => {
+      over.abort(OVER);
+      await running;
+    };
+  };
+
   return createGateway({
     store,
     owner,
@@ -282,7 +305,11 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         void chatFiles.prepare();
         return async () => {};
       },
-      ...(platforms ? [board, upkeep] : []),
+      async () => {
+        await journal.start();
+        return journal.stop;
+      },
+      ...(platforms ? [board, upkeep, digests] : []),
       async () =>
         startJobs(
           {
@@ -321,6 +348,12 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   });
 }
 
+/** `6h` */
+function durationMs(duration: string): number {
+  const minutes = { m: 1, h: 60, d: 24 * 60 }[duration.slice(-1)] ?? 1;
+  return Number.parseInt(duration, 10) * minutes * 60_000;
+}
+
 /** Without access rules of its own, a channel would admit nobody. */
 function optionsOf({ channels }: Config, name: string) {
   const configured = { ...channels }[name as keyof Config['channels']];
@@ -333,6 +366,17 @@ function optionsOf({ channels }: Config, name: string) {
 function hiddenFrom({ dataDir, groupsDir, secretFiles }: Config, configFile: string | null): string[] {
   const files = [configFile, ...secretFiles.map(({ path }) => path)].filter((file) => file !== null);
   return [dataDir, groupsDir, ...files];
+}
+
+/** The client of Redis is loaded only where there is one. */
+async function createStream(
+  { redisUrl: url }: Config,
+  store: Store,
+  clean: (text: string) => string,
+): Promise<Stream | null> {
+  if (url === null) return null;
+  const { createRedisStream } = await import('./journal/redis-stream.js');
+  return createRedisStream({ url, store, clean });
 }
 
 /** Images, voice notes, documents. Their readers are loaded when the first one arrives. */

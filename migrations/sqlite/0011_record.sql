@@ -71,12 +71,15 @@ CREATE TABLE `journal` (
 	`entry` text NOT NULL,
 	`results` text,
 	`at` integer NOT NULL,
-	`finished_at` integer
+	`finished_at` integer,
+	`filed` text DEFAULT 'log' NOT NULL
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `journal_by_id` ON `journal` (`id`);--> statement-breakpoint
 CREATE UNIQUE INDEX `journal_changed` ON `journal` (`changed`);--> statement-breakpoint
 CREATE INDEX `journal_pending` ON `journal` (`owner`) WHERE "journal"."status" = 'pending';--> statement-breakpoint
 CREATE INDEX `journal_of_turn` ON `journal` (`turn_id`) WHERE "journal"."turn_id" is not null;--> statement-breakpoint
+CREATE INDEX `journal_of_room` ON `journal` (`room_id`);--> statement-breakpoint
+CREATE INDEX `journal_unfiled` ON `journal` (`n`) WHERE "journal"."filed" <> 'archive';--> statement-breakpoint
 ALTER TABLE `message` ADD `tainted` integer DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE `view` ADD `tainted` integer DEFAULT false NOT NULL;

@@ -18,6 +18,7 @@ import { createWindowCopies } from './context/window.js';
 import type { Deliver } from './deliver/deliver.js';
 import { withNews } from './deliver/news.js';
 import { postOnce } from './deliver/say.js';
+import { type DigestPlan, keepDigests } from './digests/digests.js';
 import { createBudgets } from './purses.js';
 import { createCommandLane } from './receive/command-lane.js';
 import { createPace } from './receive/pace.js';
@@ -44,6 +45,8 @@ export interface Conversation extends JobRooms {
   takeUpWindows(channels: string[]): void;
   /** Puts the memory of those who talked in order, if `memory.consolidate` is set; once a night. */
   consolidate(signal: AbortSignal): Promise<void>;
+  /** Tells the control chats once in a period what was said elsewhere, until the signal aborts. */
+  digests(plan: DigestPlan, signal: AbortSignal): Promise<void>;
   /** Resolves when no flush or compaction is under way. */
   resting(): Promise<void>;
   /** Resolves when nothing in this channel is waiting, running or being sent. */
@@ -63,6 +66,8 @@ export interface InsideEvent {
   text: string;
   /** The persona it is for; null means the active persona. */
   personaId: PersonaId | null;
+  /** What the journal says of it; left out: the text. */
+  content?: Record<string, unknown>;
 }
 
 /** After the deadline, aborted work gets this long to settle. */
@@ -117,6 +122,10 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
     await fromInside({ kind: 'resume', ...result });
   }
 
+  function tell(event: InsideEvent): Promise<void> {
+    return fromInside({ kind: 'event', ...event, at: clock.now() });
+  }
+
   async function timeIsUp(waitsFor: string): Promise<void> {
     const asked = askedCallIn(waitsFor);
     if (asked === null) {
@@ -166,7 +175,7 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
       const settled = () => idle(batch.channel);
       return { turnedAway, settled, ...(choices === undefined ? {} : { choices }) };
     },
-    tell: (event) => fromInside({ kind: 'event', ...event, at: clock.now() }),
+    tell,
     resume,
     async fired(rooms) {
       wake({ rooms, commands: [] }, []);
@@ -187,6 +196,7 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
     },
     takeUpWindows: windows.start,
     consolidate: (signal) => consolidateNight(services, windows, signal),
+    digests: (plan, signal) => keepDigests(services, plan, tell, signal),
     resting: windows.resting,
     idle,
     async stop(withinMs) {

@@ -11,6 +11,7 @@ import type { Clipboard } from '../core/clipboard.js';
 import type { Clock } from '../core/clock.js';
 import type { Zone } from '../core/dates.js';
 import type { Jobs } from '../core/jobs.js';
+import type { JournalFiles } from '../core/journal.js';
 import type { Log, Metrics } from '../core/log.js';
 import type { Memory, Tier1By } from '../core/memory.js';
 import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.js';
@@ -36,6 +37,7 @@ export interface Services {
   archives: Archives;
   recall: Recall;
   media: Media;
+  journal: JournalFiles;
   /** What speaks replies; null: nothing is configured. */
   speech: Speech | null;
   /** Asked by nobody directly, but through a purse. */

@@ -36,8 +36,17 @@ export interface GuppiEvent {
   source: string;
   content: string | Record<string, unknown>;
   from?: string;
-  /** Of `TaskCompleted`: the turn's id. */
+  /** Of `TaskCompleted`: the entry of the call whose result has come. */
   action_id?: string;
+}
+
+/** What a `SocialDigest` says. Times are seconds since 1970. */
+export interface DigestContent extends Record<string, unknown> {
+  start_ts: number;
+  end_ts: number;
+  msg_count: number;
+  participants: string[];
+  summary: string;
 }
 
 export type JournalEntry = MattTurn | GuppiEvent;
@@ -72,6 +81,56 @@ export interface JournalStore {
    * the last one is where the next call goes on. 0 is before the first.
    */
   journal(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
+  /**
+   * The phases of all entries after a mark, in the order in which they came, at most `most`: an entry that has an outcome
+   * comes twice, as it was before it and with it; one whose words were forgotten since, once more as it is now.
+   */
+  journalPhases(ask: { after: number; most: number }): Promise<{ mark: number; entry: JournalEntry }[]>;
+  /**
+   * The entries whose place is `working.log`, and those whose line in the archive is out of date, in the order of the
+   * entries. `after`: those that have changed after it come as they are now; null: none.
+   */
+  unfiled(after: number | null): Promise<Unfiled[]>;
+  /** Those that still exist. */
+  entriesAt(ns: readonly number[]): Promise<{ n: number; changed: number; entry: JournalEntry }[]>;
+  /** Their newest form stands in the archive; one that has changed since is left out. */
+  filed(entries: readonly Pick<Unfiled, 'n' | 'changed'>[]): Promise<void>;
+  /** Calls `changed` soon after entries were added or have changed. Returns the function that stops watching. */
+  watchJournal(changed: () => void): () => void;
+}
+
+export interface Unfiled {
+  /** Its place among the entries. */
+  n: number;
+  /** Another number whenever it has changed. */
+  changed: number;
+  isPending: boolean;
+  /** Its line in the archive is out of date. */
+  isStale: boolean;
+  entry: JournalEntry | null;
+}
+
+export interface SaidWords {
+  chatId: ChatId;
+  /** The name of a person, or a persona's id. */
+  author: string;
+  byPerson: boolean;
+  text: string;
+  at: number;
+}
+
+/** What was said in chats, by the ids of messages, for digests. */
+export interface SaidStore {
+  /** The newest message of all. */
+  newestSaid(): Promise<number>;
+  /** In order, without what any persona of its room has forgotten. */
+  saidSince(ask: { chats: readonly ChatId[]; after: number; upTo: number }): Promise<SaidWords[]>;
+}
+
+/** `data/working.log` and the archive beside it. */
+export interface JournalFiles {
+  /** Resolves when they hold nothing that the store has forgotten; rejects where that cannot be written. */
+  caughtUp(): Promise<void>;
 }
 
 /** The id of a message's event. */
@@ -79,10 +138,7 @@ export function eventIdOf(messageId: number): string {
   return `evt-${messageId}`;
 }
 
-/** With this the ids of calls' entries begin. */
-export const CALL_ENTRY = 'turn-';
-
 /** The id of a call's entry. */
 export function callEntryId(turnId: string, callId: string): string {
-  return `${CALL_ENTRY}${turnId}-${callId}`;
+  return `turn-${turnId}-${callId}`;
 }

@@ -91,6 +91,8 @@ export type Receipt =
       /** The persona it is for; null: the active one. */
       personaId: PersonaId | null;
       at: number;
+      /** What the journal says of it; left out: the text. */
+      content?: Record<string, unknown>;
     }
   | {
       /**

@@ -278,7 +278,8 @@ export interface RouteStore {
    * Called when a process starts. Releases what an earlier process with the same `owner` name held (that process is
    * dead, since this one has its name), and expired leases. Each turn that was running there counts one crash; from the
    * fourth on only if the dead process had answered no other turn, or five were forgiven for that reason; and the count
-   * returns to three if the process crashed while others were running and these were not. Commands count a crash, too;
+   * returns to three if the process crashed while others were running and these were not. Commands count a crash, too; in
+   * the journal, what a dead process was doing is interrupted, except calls that wait for a person, and sends;
    * deliveries that were being sent become uncertain by one crash. Returns the work to take up in these channels.
    */
   recover(ask: { owner: string; channels: string[]; now: number }): Promise<Pending>;

@@ -10,7 +10,7 @@ import type { ChatStore } from './chat-record.js';
 import type { Delivery } from './delivery.js';
 import type { ChatId, PersonaId, RoomId } from './ids.js';
 import type { JobStore } from './jobs.js';
-import type { JournalStore } from './journal.js';
+import type { JournalStore, SaidStore } from './journal.js';
 import type { MemoryHistoryStore } from './memory-history.js';
 import type { Address } from './message.js';
 import type { Usage } from './model.js';
@@ -102,6 +102,7 @@ export interface Store
     ChannelStore,
     JournalStore,
     JobStore,
+    SaidStore,
     UsageStore,
     SettingStore,
     UpkeepStore {

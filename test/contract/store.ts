@@ -13,6 +13,7 @@ import { feedContract } from './store/feed.js';
 import { fileContract } from './store/files.js';
 import { gatewayContract } from './store/gateways.js';
 import { jobContract } from './store/jobs.js';
+import { journalContract } from './store/journal.js';
 import { keepingContract } from './store/keeping.js';
 import { lawContract } from './store/laws.js';
 import { moveContract } from './store/moves.js';
@@ -78,6 +79,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     transcriptContract(under);
     viewContract(under);
     moveContract(under);
+    journalContract(under);
     keepingContract(under);
     fileContract(under);
     traceContract(under);

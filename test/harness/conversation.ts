@@ -352,6 +352,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     records: options.records ?? NO_RECORDS,
     exports,
     jobs,
+    journal: { caughtUp: async () => {} },
     media: options.media ?? NO_MEDIA,
     audit: options.audit ?? { record: enter, note: enter },
     model,

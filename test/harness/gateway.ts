@@ -1,6 +1,6 @@
 /**
  * The real gateway process, as compiled, in a folder of its own. `npm test` builds it before. Every process that
- * a test starts is ended with it, by pid.
+ * a test starts is ended with it, by pid, and every line of its journal is looked at.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
+import { journalBelow } from './journal-shapes.js';
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -81,12 +82,17 @@ export function run(
   });
   child.stdin.on('error', () => {});
   let over = false;
-  const exited = new Promise<number | null>((resolve) => {
+  const closed = new Promise<number | null>((resolve) => {
     child.on('close', (code) => {
       over = true;
       resolve(code);
       grew();
     });
+  });
+  // However it ended, every line that it has written to its journal is an entry.
+  const exited = closed.then(async (code) => {
+    await journalBelow(home.folder);
+    return code;
   });
   const has = (text: string | RegExp) =>
     typeof text === 'string' ? err.includes(text) || out.includes(text) : text.test(err) || text.test(out);

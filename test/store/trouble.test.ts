@@ -107,7 +107,7 @@ it('a migration waits for the disk; the rest need not', async () => {
 });
 
 it('a full disk: nothing is half written, and what is accepted stays; it works again with space', async () => {
-  const store = await place.open({ maxPages: 105 });
+  const store = await place.open({ maxPages: 130 });
   let accepted = 0;
   const batch = (n: number) =>
     [0, 1, 2].map((part) => message(`${n}.${part}`, `${n}.${part} ${'x'.repeat(3_000)}`));

@@ -81,6 +81,7 @@ export async function carryOut(
     await services.media.remove(await services.store.filesWithWords(command.chat.id, phrase));
     await services.store.eraseWords(command.chat.id, phrase, FORGOTTEN);
     await services.recall.forget(command.chat.id);
+    await services.journal.caughtUp();
     // Work that began meanwhile may have read the text, and may have written it again.
     await endWork(call, services);
     await forgetCopies(services, command.chat.id, null);

@@ -247,6 +247,7 @@ export function endingsOf(
       forgetLateReplies.run({ room, personaId, upTo });
       const { chatId, threadId } = roomParts(room);
       dropReplies.run({ chatId, threadId, personaId, upTo, now });
+      journal.forget(room, personaId, upTo);
       revise.run(room);
       return aborted?.id ?? null;
     },

@@ -1,9 +1,10 @@
 /** Step 1 of the route: what becomes of a message that its author changes or deletes. */
-import type { RoomId } from '../../core/ids.js';
+import { DEFAULT_PERSONA, type RoomId } from '../../core/ids.js';
 import type { Receipt } from '../../core/receipt.js';
 import type { Chats } from './chats.js';
 import { assigned, bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
+import { type Journal, sourceOf } from './journal.js';
 import type { message } from './schema.js';
 import { REVISE_ROOM } from './views.js';
 
@@ -23,7 +24,7 @@ interface Found extends Omit<Row<typeof message>, 'turnId'> {
 }
 
 /** To be called within a transaction. */
-export function editsOf({ raw }: Connection, chats: Chats) {
+export function editsOf({ raw }: Connection, chats: Chats, journal: Journal) {
   const find = (edited: 0 | 1) =>
     raw.prepare<[object], Found>(`
       select id, ${columns(MESSAGE)}, state = 'done' and exists (
@@ -69,6 +70,11 @@ export function editsOf({ raw }: Connection, chats: Chats) {
         const waits = { edited: true, state: 'waiting', sentAt: editedAt, receivedAt: now };
         const added = copy.run(bound({ ...found, ...edited, ...waits, mentionsBot }));
         noteNewest.run({ room, id: added.lastInsertRowid });
+        journal.happened({
+          ...{ messageId: Number(added.lastInsertRowid), room, type: 'NewInboxMessage', at: now },
+          agent: chats.find(chatId)?.activePersona ?? DEFAULT_PERSONA,
+          ...{ source: sourceOf(chatId), content: text, from: senderId },
+        });
         return room;
       }
       setText.run(bound({ id, ...edited, mentionsBot: found.mentionsBot === 1 || mentionsBot }));

@@ -9,7 +9,8 @@ import type { StoredAttachment } from '../../core/media.js';
 import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { Connection } from './connection.js';
-import { type Clean, type Eraser, eraserOf, foreign, json, plain } from './erasers.js';
+import { type Clean, type Eraser, entryWords, eraserOf, foreign, json, plain } from './erasers.js';
+import type { Journal } from './journal.js';
 import { type Path, strideEnd } from './strides.js';
 
 type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
@@ -27,6 +28,8 @@ interface Words {
   whole?: true;
   /** Only these rows. */
   which?: string;
+  /** What is set beside the columns. */
+  also?: string;
 }
 
 const ATTACHMENTS = json({ name: plain, read: plain });
@@ -55,10 +58,16 @@ const ALL: Words[] = [
   { table: 'shown', columns: { parts: json({ text: plain }) } },
   { table: 'command', columns: { argument: plain }, which: 'finished_at is not null' },
 ];
+/** It repeats what stands elsewhere, but for what was changed there since. */
+const JOURNAL: Words = {
+  table: 'journal',
+  columns: { entry: entryWords, results: foreign },
+  also: `filed = case filed when 'log' then 'log' else 'stale' end, changed = (select max(changed) + 1 from journal)`,
+};
 /** The command that requested the erasure contains the phrase, and needs it until everything else is done. */
 const OPEN_COMMANDS: Words = { table: 'command', columns: { argument: plain }, which: 'finished_at is null' };
 
-export function eraseStore({ raw, memory, read, write, patiently }: Connection): Erasing {
+export function eraseStore({ raw, memory, read, write, patiently }: Connection, journal: Journal): Erasing {
   /** Cached copies of the chat's rooms become void. */
   const revise = raw.prepare<[ChatId]>('update room set revision = revision + 1 where chat_id = ?');
 
@@ -107,9 +116,9 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
   }
 
   async function clean(words: Words, chat: ChatId, eraser: Eraser): Promise<void> {
-    const { table, columns, whole } = words;
+    const { table, columns, whole, also } = words;
     const isRow = lookUp(words).key.map((column) => `${column} = @${column}`);
-    const set = Object.keys(columns).map((column) => `${column} = @${column}`);
+    const set = [...Object.keys(columns).map((column) => `${column} = @${column}`), ...(also ? [also] : [])];
     const change = whole ? `delete from ${table}` : `update ${table} set ${set.join(', ')}`;
     const statement = raw.prepare<[Row]>(`${change} where ${isRow.join(' and ')}`);
     await walk(words, chat, (rows) =>
@@ -121,6 +130,7 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
         if (changed.length === 0) return;
         revise.run(chat);
         memory.clear();
+        if (table === 'journal') journal.changed();
       }),
     );
   }
@@ -156,6 +166,11 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
           found[counts] += stretch.filter((row) => withoutPhrase(words, row, eraser) !== null).length;
         });
       }
+      if (found.messages + found.others > 0) return found;
+      await walk(JOURNAL, chatId, async (rows) => {
+        const stretch = await read(rows);
+        found.others += stretch.filter((row) => withoutPhrase(JOURNAL, row, eraser) !== null).length;
+      });
       return found;
     },
 
@@ -171,7 +186,7 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection):
 
     async eraseWords(chatId, phrase, by) {
       const eraser = eraserOf(phrase, by);
-      for (const words of ALL) await clean(words, chatId, eraser);
+      for (const words of [...ALL, JOURNAL]) await clean(words, chatId, eraser);
       await writeFileAnew();
       await emptyLog();
     },

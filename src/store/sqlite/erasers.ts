@@ -96,6 +96,20 @@ function fromValue(value: unknown, eraser: Eraser): unknown {
   return eraser.isIn(String(value)) ? eraser.instead : value;
 }
 
+/** An entry of the journal: what was said and done, but not which tool it was, when, and in which chat. */
+export const entryWords: Clean = (source, eraser) => {
+  const entry: Record<string, unknown> = JSON.parse(source);
+  const { tool, chat_id, ...given } = Object(entry.action);
+  const words = { ...entry, ...(entry.action !== undefined && { action: given }) };
+  const named = ['content', 'reasoning', 'thought_signature', 'action'].filter((name) => name in entry);
+  const without = Object.fromEntries(
+    named.map((name) => [name, fromValue(words[name as keyof typeof words], eraser)]),
+  );
+  if (named.every((name) => without[name] === words[name as keyof typeof words])) return source;
+  const action = { tool, ...(chat_id !== undefined && { chat_id }), ...Object(without.action) };
+  return JSON.stringify({ ...entry, ...without, ...(entry.action !== undefined && { action }) });
+};
+
 function asJson(words: string): object | undefined {
   if (!/^\s*[[{]/.test(words)) return undefined;
   try {

@@ -10,10 +10,8 @@ import {
   jobEventId,
   SCHEDULE,
 } from '../../core/jobs.js';
-import { eventIdOf } from '../../core/journal.js';
 import { bound, columns, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
-import type { Journal } from './journal.js';
 import type { job } from './schema-record.js';
 import type { Walk } from './strides.js';
 import type { Waiting } from './waiting.js';
@@ -47,7 +45,7 @@ interface OpenRow extends JobRow {
   said: number;
 }
 
-export function jobStore(connection: Connection, waiting: Waiting, journal: Journal): JobStore {
+export function jobStore(connection: Connection, waiting: Waiting): JobStore {
   const { raw, read, write } = connection;
   const one = (where: string) => raw.prepare<unknown[], JobRow>(`select ${SELECTED} from job where ${where}`);
   const byId = one('id = ?');
@@ -127,24 +125,13 @@ export function jobStore(connection: Connection, waiting: Waiting, journal: Jour
     change.run(bound({ ...next, endedAt: isOver ? now : null }));
   }
 
-  /** The event, as `receive` adds one, and what the journal tells of it. */
+  /** The event, as `receive` adds one. */
   function tell(row: JobRow, { id, head, now }: { id: string; head: string; now: number }): void {
-    const { room, personaId, prompt, chatId, senderId, n, value } = row;
+    const { room, personaId, prompt, senderId, n, value } = row;
     const text = `${head}\n\n${prompt}`;
-    const event = { kind: 'event', id, room, about: SCHEDULE, text, personaId, at: now } as const;
-    const messageId = waiting.event(event, row.tainted === 1);
-    if (messageId === undefined) return;
-    const entry = {
-      id: eventIdOf(messageId),
-      type: 'GUPPIEvent' as const,
-      agent: personaId,
-      timestamp_event: new Date(now).toISOString(),
-      event_type: 'AlarmClock' as const,
-      source: SCHEDULE,
-      content: { task_id: n, schedule: value, prompt },
-      ...(senderId === '' ? {} : { from: senderId }),
-    };
-    journal.write([{ kind: 'event', entry, chatId, room, personaId, turnId: null }], null);
+    const content = { task_id: n, schedule: value, prompt };
+    const event = { kind: 'event', id, room, about: SCHEDULE, text, personaId, at: now, content } as const;
+    waiting.event(event, { tainted: row.tainted === 1, ...(senderId !== '' && { from: senderId }) });
   }
 
   return {

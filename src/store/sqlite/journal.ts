@@ -1,13 +1,19 @@
 /** The journal: entries are added and ended within the transaction of whatever they tell of. */
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import {
-  CALL_ENTRY,
+  callEntryId,
+  eventIdOf,
+  type GuppiEvent,
   type JournalEntry,
   type JournalStore,
   type JournalWrite,
+  type MattTurn,
   type Results,
 } from '../../core/journal.js';
+import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
 
+/** A row as it is read: the entry without its outcome, and that. */
 export interface EntryRow {
   changed: number;
   entry: string;
@@ -16,73 +22,301 @@ export interface EntryRow {
   finishedAt: number | null;
 }
 
+const ENTRY = 'changed, entry, status, results, finished_at as finishedAt';
+const NEXT = '(select coalesce(max(changed), 0) + 1 from journal)';
+/** What a file shows of it is out of date; `working.log` follows every change. */
+const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;
+
+/** Changes several entries, each of which gets a number of its own. */
+function changing(set: string, which: string): string {
+  return `
+    update journal set ${set}, changed = (select max(changed) from journal) + chosen.place
+    from (select n, row_number() over (order by n) as place from journal where ${which}) as chosen
+    where journal.n = chosen.n`;
+}
+
+/** Calls that wait for a person stay pending, and so does what is to be sent, which nobody carries out. */
+const IS_LEFT = `status = 'pending' and not exists (
+  select 1 from turn where turn.id = journal.turn_id and turn.state in ('suspended', 'ready'))
+  and owner is not null`;
+
+/** What is left of an entry that was forgotten: that it happened, and when. */
+const WORDLESS = `entry = case when status is null then json_set(entry, '$.content', '')
+    else json_remove(
+      json_set(entry, '$.reasoning', '', '$.action', json_object('tool', entry->>'$.action.tool')),
+      '$.thought_signature') end,
+  results = case when results->>'$.error' is not null then '{"error":""}'
+    when results is not null then '{"output":""}' end`;
+const HAS_WORDS = `(entry->>'$.content' <> '' or entry->>'$.reasoning' <> ''
+  or entry->'$.action' <> json_object('tool', entry->>'$.action.tool') or results not in ('{"output":""}', '{"error":""}'))`;
+
+type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
+
+/** The turn whose message an entry of the outbox is. */
+const turnOf = (origin: string) => `case when ${origin} like 'turn:%' then substr(${origin}, 6)
+  else substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1) end`;
+
+/**
+ * Whatever ends an entry of the outbox (sent, given up, dropped by a reset, parked, …) ends the message's entry with it. Of
+ * this connection alone: a file with triggers in it is not restored.
+ */
+const SEND_ENDS = `
+  create temp trigger if not exists journal_send_ends after update of finished_at on main.outbox
+  when old.finished_at is null and new.finished_at is not null and new.persona_id <> ''
+    and (new.origin like 'turn:%' or new.origin like 'tool:%')
+  begin
+    update journal set
+      status = case new.state when 'parked' then 'interrupted' else 'completed' end,
+      results = case new.state
+        when 'sent' then json_object('output', json_object('message_id', new.platform_message_id))
+        else json_object('error', coalesce(new.error, new.state)) end,
+      finished_at = new.finished_at,
+      changed = (select max(changed) + 1 from journal)
+    where status = 'pending' and id = 'turn-' || ${turnOf('new.origin')} || '-send-' || new.id;
+  end`;
+
 export type Journal = ReturnType<typeof journalOf>;
 
 /** To be called within a transaction. */
-export function journalOf({ raw }: Connection) {
-  const next = '(select coalesce(max(changed), 0) + 1 from journal)';
+export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
+  raw.exec(SEND_ENDS);
+  const watchers = new Set<() => void>();
   const add = raw.prepare<[object]>(`
-    insert into journal (changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
-    values (${next}, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at)
-    on conflict do nothing`);
+    insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
+    select next, next, @id, @chatId, @roomId, @personaId, @turnId, @status, @owner, @entry, @at
+    from (select ${NEXT} as next) where true on conflict (id) do nothing`);
   const end = raw.prepare<[object]>(`
-    update journal set status = @status, results = @results, finished_at = @at, changed = ${next}
+    update journal set status = @status, results = @results, finished_at = @at, changed = ${NEXT}
     where id = @id and status = 'pending'`);
+  const isKnown = raw.prepare<[string]>('select 1 from journal where id = ?');
+  const interrupt = (which: string) =>
+    raw.prepare<[object]>(
+      changing(`status = 'interrupted', results = @results, finished_at = @at`, `${IS_LEFT} and ${which}`),
+    );
+  const interruptOfTurn = interrupt('turn_id = @turnId');
+  const interruptOfOwner = interrupt('owner = @owner');
+  // What a turn was caused by is the newest message that no persona wrote.
+  const addSends = raw.prepare<[object]>(`
+    insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
+    select n, n, id, @chatId, @roomId, persona_id, turn_id, 'pending', null, json_object(
+        'id', id, 'type', 'MattTurn', 'agent', persona_id, 'parent_event_id', parent, 'timestamp_intent', @time,
+        'status', 'pending', 'reasoning', '',
+        'action', json_object('tool', 'send_message', 'chat_id', @chatId, 'text', text), 'results', null), @at
+    from (
+      select ${NEXT} + json_each.key as n, 'turn-' || turn.id || '-send-' || outbox.id as id, outbox.persona_id,
+        turn.id as turn_id,
+        coalesce(nullif(body->>'$.text', ''), body->>'$.speech.text', body->>'$.reaction.emoji', '') as text,
+        (select 'evt-' || max(message.id) from json_each(turn.batch) as one
+          cross join message on message.id = one.value where message.author_kind <> 'persona') as parent
+      from json_each(@ids) cross join outbox on outbox.id = json_each.value cross join turn on turn.id = ${turnOf('origin')}
+      where outbox.persona_id <> '')
+    where true on conflict (id) do nothing`);
+  const forgetRoom = raw.prepare<[object]>(
+    changing(
+      `${WORDLESS}, ${REFILED}`,
+      `room_id = @room and persona_id = @personaId and ${HAS_WORDS} and case
+        when turn_id is not null then not exists (
+          select 1 from turn where turn.id = journal.turn_id and json_extract(batch, '$[0]') > @upTo)
+        when status is null then cast(substr(id, 5) as integer) <= @upTo
+        else true end`,
+    ),
+  );
+  const forgetMessages = raw.prepare<[object]>(
+    changing(
+      `${WORDLESS}, ${REFILED}`,
+      `id in (select 'evt-' || value from json_each(@ids)) and ${HAS_WORDS}`,
+    ),
+  );
+
+  function changed(): void {
+    for (const tell of watchers) tell();
+  }
 
   function write(entries: readonly JournalWrite[], owner: string | null): void {
     for (const each of entries) {
-      if (each.kind === 'outcome') {
-        const { id, status, results, at } = each;
-        end.run({ id, status, results: JSON.stringify(results), at });
-        continue;
-      }
-      const { entry, chatId, room: roomId, personaId, turnId } = each;
-      const isTurn = entry.type === 'MattTurn';
-      add.run({
-        ...{ id: entry.id, chatId, roomId, personaId, turnId },
-        ...{ status: isTurn ? entry.status : null, owner: isTurn ? owner : null },
-        entry: JSON.stringify(entry),
-        at: Date.parse(isTurn ? entry.timestamp_intent : entry.timestamp_event),
-      });
+      if (each.kind === 'outcome') outcome(each);
+      else put(each, owner);
     }
+    if (entries.length > 0) changed();
   }
 
-  const pendingOf = raw
-    .prepare<[object], string>(`
-      select id from journal where status = 'pending' and turn_id = @turnId and id in (
-        select '${CALL_ENTRY}' || turn_id || '-' || (body->>'callId') from step
-        where turn_id = @turnId and body->>'kind' in ('call', 'waiting'))`)
-    .pluck();
-  const leftBy = raw
-    .prepare<[object], string>(`
-      select id from journal where status = 'pending' and owner = @owner and turn_id is null
-        and substr(id, 1, ${CALL_ENTRY.length}) = '${CALL_ENTRY}'`)
-    .pluck();
+  function put({ entry, ...place }: Exclude<JournalWrite, { kind: 'outcome' }>, owner: string | null): void {
+    const { chatId, room: roomId, personaId, turnId } = place;
+    const isTurn = entry.type === 'MattTurn';
+    add.run({
+      ...{ id: entry.id, chatId, roomId, personaId, turnId },
+      ...{ status: isTurn ? entry.status : null, owner: isTurn ? owner : null },
+      entry: JSON.stringify(entry),
+      at: Date.parse(isTurn ? entry.timestamp_intent : entry.timestamp_event),
+    });
+  }
 
-  function interruptAll(ids: string[], error: string, at: number): void {
-    const results = JSON.stringify({ error });
-    for (const id of ids) end.run({ id, status: 'interrupted', results, at });
+  function outcome({ id, status, results, at }: Extract<JournalWrite, { kind: 'outcome' }>): void {
+    if (end.run({ id, status, results: JSON.stringify(results), at }).changes > 0) return;
+    if (isKnown.get(id) === undefined) {
+      log?.warn({ entry: id }, 'an outcome came for an entry that the journal does not have; it is left out');
+    }
   }
 
   return {
     write,
+    changed,
+    watch(tell: () => void): () => void {
+      watchers.add(tell);
+      return () => void watchers.delete(tell);
+    },
+
+    /** Something was heard in a room that may wake a persona. */
+    happened(heard: Happening): void {
+      const { messageId, room, agent, type, source, content, from, at } = heard;
+      const entry: GuppiEvent = {
+        id: eventIdOf(messageId),
+        type: 'GUPPIEvent',
+        agent,
+        timestamp_event: new Date(at).toISOString(),
+        event_type: type,
+        source,
+        content,
+        ...(from === undefined ? {} : { from }),
+      };
+      write(
+        [{ kind: 'event', entry, chatId: roomParts(room).chatId, room, personaId: agent, turnId: null }],
+        null,
+      );
+    },
+
+    /** What a suspended turn has waited for has come: the outcome of its call, and the event that wakes its persona. */
+    cameBack({ room, turnId, personaId, callId, content, failed, at }: Result): void {
+      const id = callEntryId(turnId, callId);
+      const results: Results = failed ? { error: content } : { output: content };
+      // Not every wait is a call that was entered.
+      end.run({ id, status: 'completed', results: JSON.stringify(results), at });
+      const entry: GuppiEvent = {
+        id: `evt-${id}`,
+        type: 'GUPPIEvent',
+        agent: personaId,
+        timestamp_event: new Date(at).toISOString(),
+        event_type: 'TaskCompleted',
+        source: 'GUPPI',
+        content: { status: failed ? 'error' : 'success', ...results },
+        action_id: id,
+      };
+      write([{ kind: 'event', entry, chatId: roomParts(room).chatId, room, personaId, turnId }], null);
+    },
+
+    /** These entries of the outbox are messages of a persona's turn. */
+    sends(room: RoomId, ids: readonly number[], at: number): void {
+      const { chatId } = roomParts(room);
+      const time = new Date(at).toISOString();
+      addSends.run({ ids: JSON.stringify(ids), chatId, roomId: room, time, at });
+      changed();
+    },
+
     /** The turn is over: the calls that it left have no outcome any more. */
-    interrupt: (turnId: string, error: string, at: number) =>
-      interruptAll(pendingOf.all({ turnId }), error, at),
-    /** A process is dead: the calls of its flushes have none; those of turns are ended by whoever goes on with them. */
-    interruptLeft: (owner: string, error: string, at: number) =>
-      interruptAll(leftBy.all({ owner }), error, at),
+    interrupt(turnId: string, error: string, at: number): void {
+      interruptOfTurn.run({ turnId, results: JSON.stringify({ error }), at });
+      changed();
+    },
+
+    /** A process is dead: what it was doing has no outcome, but for what waits for a person and what is still sent. */
+    interruptLeft(owner: string, error: string, at: number): void {
+      interruptOfOwner.run({ owner, results: JSON.stringify({ error }), at });
+      changed();
+    },
+
+    /** A persona forgets what was said in a room up to a message, and what it did about it. */
+    forget(room: RoomId, personaId: PersonaId, upTo: number): void {
+      forgetRoom.run({ room, personaId, upTo });
+      changed();
+    },
+
+    /** Nobody may see these messages any more. */
+    forgetMessages(ids: readonly number[]): void {
+      forgetMessages.run({ ids: JSON.stringify(ids) });
+      changed();
+    },
   };
 }
 
-export function journalStore({ raw, read, write }: Connection, journal: Journal): JournalStore {
-  const changed = raw.prepare<[object], EntryRow>(`
-    select changed, entry, status, results, finished_at as finishedAt from journal
-    where changed > @after order by changed limit (select @most)`);
+/** Where a person's words came in: `telegram:42`. */
+export function sourceOf(chatId: ChatId): string {
+  return chatId.replace('_', ':');
+}
+
+export interface Happening {
+  messageId: number;
+  room: RoomId;
+  agent: PersonaId;
+  type: GuppiEvent['event_type'];
+  source: string;
+  content: GuppiEvent['content'];
+  from?: string;
+  at: number;
+}
+
+interface Result {
+  room: RoomId;
+  turnId: string;
+  personaId: PersonaId;
+  callId: string;
+  content: string;
+  failed: boolean;
+  at: number;
+}
+
+export function journalStore({ raw, read, write, patiently }: Connection, journal: Journal): JournalStore {
+  const since = raw.prepare<[object], EntryRow>(`
+    select ${ENTRY} from journal where changed > @after order by changed limit (select @most)`);
+  const phases = raw.prepare<[object], EntryRow & { mark: number; isFirst: number }>(`
+    select * from (
+      select * from (
+        select n as mark, 1 as isFirst, ${ENTRY} from journal where n > @after order by n limit (select @most))
+      union all
+      select * from (
+        select changed as mark, 0 as isFirst, ${ENTRY} from journal
+        where changed > @after and changed <> n and status is not 'pending' order by changed limit (select @most)))
+    order by mark limit (select @most)`);
+  // What is known already is not read again.
+  const unfiled = raw.prepare<[object], UnfiledRow>(`
+    select n, changed, filed = 'stale' as isStale, status, finished_at as finishedAt,
+      case when changed > @after then entry end as entry, case when changed > @after then results end as results
+    from journal where filed <> 'archive' order by n`);
+  const at = raw.prepare<[string], EntryRow & { n: number }>(`
+    select n, ${ENTRY} from journal where n in (select value from json_each(?)) order by n`);
+  const file = raw.prepare<[string]>(`
+    update journal set filed = 'archive'
+    where (n, changed) in (select value->>'n', value->>'changed' from json_each(?))`);
+
   return {
     enter: async (entries, owner) => write(() => journal.write(entries, owner)),
     journal: async (ask) =>
-      read(() => changed.all(ask).map((row) => ({ mark: row.changed, entry: entryOf(row) }))),
+      read(() => since.all(ask).map((row) => ({ mark: row.changed, entry: entryOf(row) }))),
+    journalPhases: (ask) =>
+      patiently(() =>
+        phases.all(ask).map(({ mark, isFirst, ...row }) => ({
+          mark,
+          entry: entryOf(isFirst ? { ...row, status: row.status && 'pending' } : row),
+        })),
+      ),
+    unfiled: (after) =>
+      patiently(() =>
+        unfiled.all({ after: after ?? Number.MAX_SAFE_INTEGER }).map(({ n, isStale, entry, ...row }) => ({
+          n,
+          changed: row.changed,
+          isPending: row.status === 'pending',
+          isStale: isStale === 1,
+          entry: entry === null ? null : entryOf({ ...row, entry }),
+        })),
+      ),
+    entriesAt: (ns) =>
+      patiently(() =>
+        at.all(JSON.stringify(ns)).map((row) => ({ n: row.n, changed: row.changed, entry: entryOf(row) })),
+      ),
+    filed: (entries) => {
+      const rows = entries.map(({ n, changed }) => ({ n, changed }));
+      return write(() => void file.run(JSON.stringify(rows)), 'single');
+    },
+    watchJournal: journal.watch,
   };
 }
 
@@ -91,7 +325,14 @@ export function entryOf({ entry: body, status, results, finishedAt }: EntryRow):
   if (entry.type === 'GUPPIEvent' || status === null || status === 'pending' || finishedAt === null)
     return entry;
   const parsed: Results | null = results === null ? null : JSON.parse(results);
-  const { timestamp_intent, ...rest } = entry;
+  return withOutcome(entry, { status, results: parsed, finishedAt });
+}
+
+/** In the order in which the seed has the fields. */
+function withOutcome(
+  { id, type, agent, parent_event_id, timestamp_intent, status: _, results: __, ...rest }: MattTurn,
+  { status, results, finishedAt }: Pick<MattTurn, 'status' | 'results'> & { finishedAt: number },
+): MattTurn {
   const timestamp_outcome = new Date(finishedAt).toISOString();
-  return { ...rest, timestamp_intent, timestamp_outcome, status, results: parsed };
+  return { id, type, agent, parent_event_id, timestamp_intent, timestamp_outcome, status, ...rest, results };
 }

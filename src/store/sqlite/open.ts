@@ -27,6 +27,7 @@ import { questionsOf } from './questions.js';
 import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
+import { saidStore } from './said.js';
 import { shownOf, shownStore } from './shown.js';
 import { speakOf } from './speak.js';
 import { suspendedOf } from './suspended.js';
@@ -80,7 +81,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   });
   try {
     await migrate(connection, { folder, clock, log });
-    return storeOn(connection, clock, zone);
+    return storeOn(connection, clock, zone, log);
   } catch (error) {
     await connection.close();
     throw error;
@@ -88,31 +89,31 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 }
 
 /** Implements the ports on a database that is up to date: the steps of the route, then what stands beside it. */
-export function storeOn(connection: Connection, clock: Clock, zone = createZone('UTC')): Store {
+export function storeOn(connection: Connection, clock: Clock, zone = createZone('UTC'), log?: Log): Store {
   const { watch, copyTo, close } = connection;
   const chats = chatsOf(connection);
   const questions = questionsOf(connection);
   const offers = offersOf(connection);
-  const deliver = deliverOf(connection);
+  const journal = journalOf(connection, log);
+  const deliver = deliverOf(connection, journal);
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
   const dayOf = dayIn(zone);
   const addUsage = usageAdderOf(connection, dayOf);
   const speak = speakOf(connection);
-  const journal = journalOf(connection);
   const asked = askedCallsOf(connection, deliver, offers);
   const suspended = suspendedOf(connection, journal);
   const greet = greetOf(connection, chats, speak);
   const endings = endingsOf(connection, chats, shown, views, { journal, asked });
   const closeRoom = closeRoomOf(connection, chats, endings);
-  const waiting = waitingOf(connection, chats);
+  const waiting = waitingOf(connection, chats, journal);
   return {
-    ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting),
+    ...receiveStore(connection, chats, questions, offers, suspended, closeRoom, waiting, journal),
     ...roomStore(connection, shown, addUsage),
     ...transcriptStore(connection, views),
     ...turnStore(connection, deliver, views, addUsage, suspended, speak, journal, asked),
     ...shownStore(connection),
-    ...outboxStore(connection, chats, deliver, greet),
+    ...outboxStore(connection, chats, deliver, greet, journal),
     ...commandStore(connection, chats, deliver, questions, offers, endings, greet),
     ...recoveryStore(connection, journal),
 
@@ -121,15 +122,16 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...chatStore(connection, chats),
     ...chatFeed(connection),
     ...journalStore(connection, journal),
-    ...jobStore(connection, waiting, journal),
+    ...jobStore(connection, waiting),
+    ...saidStore(connection),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),
     ...viewStore(connection, views, addUsage),
     ...versionStore(connection),
     ...traceStore(connection, views),
     ...recallFeed(connection, views),
-    ...eraseStore(connection),
-    ...pruneStore(connection),
+    ...eraseStore(connection, journal),
+    ...pruneStore(connection, journal),
     ...upkeepOf(connection, clock),
     watch,
     copyTo: (file, { logins }) => copyTo(file, logins ? undefined : (copy) => copy.exec(FORGET_LOGINS)),

@@ -4,7 +4,7 @@
  */
 import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/delivery.js';
 import { Fault } from '../../core/errors.js';
-import type { ChatId } from '../../core/ids.js';
+import { type ChatId, roomId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
 import type { Attempt, RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
@@ -12,6 +12,7 @@ import type { Chats } from './chats.js';
 import { bound, columns, fromJson, listed, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Greet } from './greetings.js';
+import type { Journal } from './journal.js';
 import type { outbox } from './schema-work.js';
 
 /** The destination of a delivery, and when it was created. */
@@ -55,7 +56,7 @@ const GIVEN = `origin personaId speaker part body face replyTo createdAt attempt
 export type Deliver = ReturnType<typeof deliverOf>;
 
 /** Adds deliveries to the outbox. To be called within a transaction. */
-export function deliverOf({ raw }: Connection) {
+export function deliverOf({ raw }: Connection, journal: Journal) {
   const insert = raw
     .prepare<[object], number>(`
       insert into outbox (chat_id, channel, address, thread_id, kind, ${listed(GIVEN)})
@@ -92,7 +93,9 @@ export function deliverOf({ raw }: Connection) {
     send: Attempt | null,
   ): number[] {
     const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, now));
-    return insert.all({ ...to, rows: JSON.stringify(rows) });
+    const ids = insert.all({ ...to, rows: JSON.stringify(rows) });
+    if (ids.length > 0 && deliveries.some(isOfTurn)) journal.sends(roomId(to.chatId, to.threadId), ids, now);
+    return ids;
   }
 
   return {
@@ -114,6 +117,11 @@ export function deliverOf({ raw }: Connection) {
     putOnce: (to: Destination, delivery: NewDelivery & Standing) =>
       insertRows(to, [delivery], null).length === 1,
   };
+}
+
+/** What a persona says in a turn, which the journal holds; a command's answer and a notice are the gateway's. */
+function isOfTurn({ origin, personaId }: NewDelivery): boolean {
+  return personaId !== null && /^(turn|tool):/.test(origin);
 }
 
 /** If it is unknown whether the part arrived, it counts as tried once, and is looked for from that time on. */
@@ -195,6 +203,7 @@ export function outboxStore(
   chats: Chats,
   deliver: Deliver,
   greet: Greet,
+  journal: Journal,
 ): OutboxVerbs {
   const { raw, patiently, write } = connection;
   const next = raw.prepare<[ChatId], OutboxRow & Pick<Whole, 'state' | 'leaseOwner' | 'leaseUntil'>>(`
@@ -280,10 +289,17 @@ export function outboxStore(
         'single',
       ),
     sent: (id, platformMessageId, now) =>
-      write(() => void sent.run({ id, platformMessageId, now }), 'single'),
+      write(() => {
+        sent.run({ id, platformMessageId, now });
+        journal.changed();
+      }, 'single'),
     retry: (id, { notBefore, uncertain, error, mark = null }) =>
       write(() => void retry.run({ id, notBefore, cuts: uncertain ? 1 : 0, error, mark }), 'single'),
-    giveUp: (id, end, error, now) => write(() => void giveUp.run({ id, end, error, now }), 'single'),
+    giveUp: (id, end, error, now) =>
+      write(() => {
+        giveUp.run({ id, end, error, now });
+        journal.changed();
+      }, 'single'),
     found: (id, platformMessageId) => write(() => void found.run({ id, platformMessageId }), 'single'),
     recordedIn: (chatId) =>
       patiently(() => {
@@ -303,8 +319,8 @@ export function outboxStore(
           if (isNew && greeting) greet(greeting, to.now);
           return isNew;
         },
-        // With a greeting there is more than one statement.
-        ...(greeting ? [] : (['single'] as const)),
+        // Otherwise there is more than one statement.
+        ...(greeting || isOfTurn(posted) ? [] : (['single'] as const)),
       ),
   };
 }

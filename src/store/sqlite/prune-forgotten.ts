@@ -7,6 +7,7 @@ import type { RoomId } from '../../core/ids.js';
 import type { StoredAttachment } from '../../core/media.js';
 import { FORGOTTEN_FILES, type UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
+import type { Journal } from './journal.js';
 import { NO_WORDS } from './outbox.js';
 import { stillHeardIn } from './still-heard.js';
 import { type Walk, walkOf } from './strides.js';
@@ -27,7 +28,7 @@ interface Candidate {
   mayGo: number;
 }
 
-export function forgottenWalks(connection: Connection): Walk<Ask>[] {
+export function forgottenWalks(connection: Connection, journal: Journal): Walk<Ask>[] {
   const { raw, write } = connection;
   const stillHeard = stillHeardIn(connection);
   const lastReset = raw.prepare<[], number | null>('select max(reset_at) from view').pluck();
@@ -95,6 +96,7 @@ export function forgottenWalks(connection: Connection): Walk<Ask>[] {
       JSON.stringify(forgotten.filter(which).map(({ id }) => id));
     const files = forgotten.flatMap(({ attachments }) => filesOf(attachments));
     if (files.length > 0) noteFiles.run(JSON.stringify([...JSON.parse(noted.get() ?? '[]'), ...files]));
+    if (forgotten.length > 0) journal.forgetMessages(forgotten.map(({ id }) => id));
     silenceMessages.run(ids(({ mayGo }) => !mayGo));
     removeMessages.run(ids(({ mayGo }) => mayGo === 1));
     return forgotten.length;

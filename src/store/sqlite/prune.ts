@@ -2,6 +2,7 @@
 import type { UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { endedJobs } from './jobs.js';
+import type { Journal } from './journal.js';
 import { forgottenWalks } from './prune-forgotten.js';
 import { type Path, type Walk, walkOf } from './strides.js';
 
@@ -39,6 +40,12 @@ const AGEING: Ageing[] = [
   ),
   growing('command', 'received_at', 'finished_at < @before'),
   growing('version', 'at', 'at < @before', 'n'),
+  growing(
+    'journal',
+    'at',
+    `at < @before and status is not 'pending' and changed < (select max(changed) from journal)`,
+    'n',
+  ),
   {
     path: { table: 'step', key: 'turn_id', first: '' },
     row: 'turn_id, n',
@@ -55,7 +62,7 @@ const AGEING: Ageing[] = [
 
 type Ask = Parameters<UpkeepStore['prune']>[0];
 
-export function pruneStore(connection: Connection): UpkeepStore {
+export function pruneStore(connection: Connection, journal: Journal): UpkeepStore {
   const { raw, memory, patiently, read, write } = connection;
 
   function ageing({ path, isOld, time, row = path.key }: Ageing): Walk<Ask> {
@@ -100,7 +107,7 @@ export function pruneStore(connection: Connection): UpkeepStore {
     expired('early_result', 'waits_for', 'at < @before'),
     endedJobs(connection),
     expired('asked_call', 'id', 'until < @before'),
-    ...forgottenWalks(connection),
+    ...forgottenWalks(connection, journal),
   ];
   /** Where the next call continues. */
   let current = 0;
@@ -109,7 +116,9 @@ export function pruneStore(connection: Connection): UpkeepStore {
     async prune(ask) {
       let gone = 0;
       for (let walk = walks[current]; walk !== undefined; walk = walks[current]) {
-        gone += await walk({ ...ask, most: ask.most - gone });
+        const removed = await walk({ ...ask, most: ask.most - gone });
+        if (removed > 0) journal.changed();
+        gone += removed;
         memory.clear();
         if (gone >= ask.most) return gone;
         current++;

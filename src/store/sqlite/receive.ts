@@ -1,7 +1,14 @@
 /** Step 1 of the route: stores a batch in one transaction, and soon syncs it to the disk. */
 
 import type { ChoiceOutcome } from '../../core/channel.js';
-import { type ChatId, type RoomId, roomId, roomParts } from '../../core/ids.js';
+import {
+  type ChatId,
+  DEFAULT_PERSONA,
+  type PersonaId,
+  type RoomId,
+  roomId,
+  roomParts,
+} from '../../core/ids.js';
 import type { NewCommand, PendingCommand, Receipt } from '../../core/receipt.js';
 import type { RouteStore } from '../../core/route-store.js';
 import { reactionText, type StoredReply, whoseWords } from '../../core/transcript.js';
@@ -12,6 +19,7 @@ import type { Chats } from './chats.js';
 import { bound, columns, excluded, insertIf, insertInto, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import { editsOf, IS_MESSAGE } from './edits.js';
+import type { Journal } from './journal.js';
 import { knownFilesOf } from './known-files.js';
 import type { Offers } from './offers.js';
 import { turnOf } from './outbox.js';
@@ -56,9 +64,10 @@ export function receiveStore(
   suspended: Suspended,
   closeRoom: CloseRoom,
   waiting: Waiting,
+  journal: Journal,
 ): Pick<RouteStore, 'receive' | 'durable'> {
   const { raw, write, flush } = connection;
-  const edits = editsOf(connection, chats);
+  const edits = editsOf(connection, chats, journal);
   const withKnown = knownFilesOf(connection);
   const addCommand = raw.prepare<[object]>(`
     ${insertIf('command', COMMAND)} where not (${isIn('message', 'and edited = 0')}) on conflict do nothing`);
@@ -83,8 +92,8 @@ export function receiveStore(
     select 1 from turn join view on view.room_id = turn.room_id and view.persona_id = turn.persona_id
     where turn.id = ${turnOf('@origin')} and ${beganBefore('view.reset_at')}`);
 
-  function say(room: RoomId, said: NewMessage, newest: string | null = null): Outcome {
-    const id = waiting.say(room, said, newest);
+  function say(room: RoomId, said: NewMessage, agent: PersonaId, newest: string | null = null): Outcome {
+    const id = waiting.say(room, said, { agent }, newest);
     return id === undefined ? { kind: 'duplicate' } : { kind: 'message', room };
   }
 
@@ -117,7 +126,8 @@ export function receiveStore(
       // What nobody here has heard may be anybody's words.
       tainted: said.tainted ?? quoted?.isTainted ?? (quoted !== null && chat.kind === 'group'),
     };
-    const outcome = say(roomId(chat.id, said.threadId), message, platformMessageId);
+    const agent = said.addresses?.[0] ?? message.replyTo?.personaId ?? row?.activePersona ?? DEFAULT_PERSONA;
+    const outcome = say(roomId(chat.id, said.threadId), message, agent, platformMessageId);
     if (outcome.kind === 'duplicate') return outcome;
     chats.talked(row, chat, batch);
     endAsked(said, batch);
@@ -258,7 +268,7 @@ export function receiveStore(
       if (!sent?.personaId || findForgotten.get({ origin: sent.origin })) continue;
       const { speaker: senderName, personaId } = sent;
       const text = asSaid(JSON.parse(sent.body).text, sent);
-      const { kind } = say(roomId(chatId, sent.threadId), {
+      const reacted: NewMessage = {
         account: batch.account,
         moves: chat.moves,
         authorKind: 'person',
@@ -271,7 +281,8 @@ export function receiveStore(
         replyTo: { senderName, text, ours: true, personaId },
         quiet: true,
         reaction: true,
-      });
+      };
+      const { kind } = say(roomId(chatId, sent.threadId), reacted, personaId);
       return kind === 'duplicate' ? undefined : { kind: 'waits', room: roomId(chatId, sent.threadId) };
     }
     return undefined;

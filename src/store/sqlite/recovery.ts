@@ -14,7 +14,7 @@ import type { Journal } from './journal.js';
 const SUSPECT = 3;
 const MOST_FORGIVEN = 5;
 
-const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown.';
+const PROCESS_ENDED = 'The gateway ended while this ran: its outcome is unknown. It is not done again.';
 
 type RecoveryVerbs = Pick<RouteStore, 'recover' | 'pending'>;
 

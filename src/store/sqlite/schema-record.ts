@@ -9,6 +9,7 @@ const flag = (name: string) => integer(name, { mode: 'boolean' });
 export const journal = sqliteTable(
   'journal',
   {
+    /** The first value of `changed`. */
     n: integer('n').primaryKey(),
     /** As in the entry. */
     id: text('id').notNull(),
@@ -22,19 +23,25 @@ export const journal = sqliteTable(
     status: text('status', { enum: ['pending', 'completed', 'interrupted'] }),
     /** The process that carries it out; null for events. */
     owner: text('owner'),
-    /** Grows with every change of any entry. */
+    /** Grows with every change of any entry, so that each has a number of its own. */
     changed: integer('changed').notNull(),
     /** Without what the outcome adds. */
     entry: text('entry', { mode: 'json' }).$type<JournalEntry>().notNull(),
     results: text('results', { mode: 'json' }).$type<Results>(),
     at: integer('at').notNull(),
     finishedAt: integer('finished_at'),
+    /** Where a file shows it: `log` = `working.log`; `archive`; `stale` = the archive, as it was before its last change. */
+    filed: text('filed', { enum: ['log', 'archive', 'stale'] })
+      .notNull()
+      .default('log'),
   },
   (t) => [
     uniqueIndex('journal_by_id').on(t.id),
     uniqueIndex('journal_changed').on(t.changed),
     index('journal_pending').on(t.owner).where(sql`${t.status} = 'pending'`),
     index('journal_of_turn').on(t.turnId).where(sql`${t.turnId} is not null`),
+    index('journal_of_room').on(t.roomId),
+    index('journal_unfiled').on(t.n).where(sql`${t.filed} <> 'archive'`),
   ],
 );
 

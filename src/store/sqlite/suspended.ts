@@ -1,6 +1,5 @@
 /** Turns that wait for something outside of them, and how they go on: a result, a person's decision, or their time. */
-import type { RoomId } from '../../core/ids.js';
-import { callEntryId } from '../../core/journal.js';
+import type { PersonaId, RoomId } from '../../core/ids.js';
 import type { Receipt } from '../../core/receipt.js';
 import type { Step } from '../../core/transcript.js';
 import { bound, insertInto } from './columns.js';
@@ -16,8 +15,9 @@ export type Suspended = ReturnType<typeof suspendedOf>;
 
 /** To be called within a transaction. */
 export function suspendedOf({ raw }: Connection, journal: Journal) {
-  const find = raw.prepare<[string], { id: string; room: RoomId }>(`
-    select id, room_id as room from turn where waits_for = ? and waits_for is not null and state = 'suspended'`);
+  const find = raw.prepare<[string], { id: string; room: RoomId; personaId: PersonaId }>(`
+    select id, room_id as room, persona_id as personaId from turn
+    where waits_for = ? and waits_for is not null and state = 'suspended'`);
   const lastStep = raw
     .prepare<[string], string>('select body from step where turn_id = ? order by n desc limit 1')
     .pluck();
@@ -40,9 +40,8 @@ export function suspendedOf({ raw }: Connection, journal: Journal) {
     const step = next(waiting.callId);
     addStep.run({ turnId: turn.id, body: JSON.stringify(step) });
     if (step.kind === 'result') {
-      const id = callEntryId(turn.id, step.callId);
-      const results = step.failed ? { error: step.content } : { output: step.content };
-      journal.write([{ kind: 'outcome', id, status: 'completed', results, at: now }], null);
+      const { id: turnId, room, personaId } = turn;
+      journal.cameBack({ turnId, room, personaId, ...step, at: now });
     }
     makeReady.run(turn.id);
     // While it was suspended, copies may have rendered its messages for good, as unanswered.

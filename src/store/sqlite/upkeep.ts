@@ -16,6 +16,12 @@ const QUIETEN = [
   'delete from offer',
   `update command set state = 'done', finished_at = @now where finished_at is null`,
   'update room set lease_owner = null where lease_owner is not null',
+  `update journal set status = 'interrupted', results = json_object('error', 'restored from a backup'), finished_at = @now,
+    changed = (select max(changed) from journal) + chosen.place
+    from (select n, row_number() over (order by n) as place from journal where status = 'pending') as chosen
+    where journal.n = chosen.n`,
+  // The files may be another machine's, or another time's: they are made anew.
+  `update journal set filed = 'log' where filed <> 'log'`,
 ];
 
 /** A login from another time or machine would be rejected, or conflict with the current one. */

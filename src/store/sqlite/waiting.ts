@@ -1,11 +1,12 @@
 /** Step 1 of the route: adds messages that wait to be answered. To be called within a transaction. */
-import { type ChatId, type RoomId, roomParts } from '../../core/ids.js';
+import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { Receipt } from '../../core/receipt.js';
 import type { StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import { bound, insertIf, type Row } from './columns.js';
 import type { Connection } from './connection.js';
 import { IS_MESSAGE, MESSAGE } from './edits.js';
+import { type Happening, type Journal, sourceOf } from './journal.js';
 import type { message } from './schema.js';
 
 /** A message that waits, as far as it differs from what nobody typed. */
@@ -18,6 +19,10 @@ export interface NewMessage
   replyTo?: StoredReply | null;
   [column: string]: unknown;
 }
+
+/** Of the event that a message becomes in the journal: as far as the message does not tell it. */
+type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'content' | 'from'>>;
+
 const NOBODY_TYPED = {
   administrator: false,
   mentionsBot: false,
@@ -44,7 +49,7 @@ export const isIn = (table: 'message' | 'command', which: string) => `
 
 export type Waiting = ReturnType<typeof waitingOf>;
 
-export function waitingOf({ raw }: Connection, chats: Chats) {
+export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
   const addMessage = raw.prepare<[object]>(`
     ${insertIf('message', MESSAGE)} where not (${isIn('command', '')}) on conflict do nothing`);
   const addRoom = raw.prepare<[object]>(`
@@ -54,13 +59,27 @@ export function waitingOf({ raw }: Connection, chats: Chats) {
       newest_platform_id = coalesce(excluded.newest_platform_id, newest_platform_id)`);
 
   /** Its id, or undefined for a duplicate. `newest`: its platform id, if it is what a person wrote last in the room. */
-  function say(room: RoomId, said: NewMessage, newest: string | null = null): number | undefined {
+  function say(
+    room: RoomId,
+    said: NewMessage,
+    event: SaidEvent,
+    newest: string | null = null,
+  ): number | undefined {
     const { chatId } = roomParts(room);
     const row = bound({ ...NOBODY_TYPED, ...said, roomId: room, chatId });
     const { changes, lastInsertRowid } = addMessage.run(row);
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
     addRoom.run({ room, chatId, platformMessageId: newest, id });
+    const { text, authorId, receivedAt } = said;
+    const isPerson = said.authorKind === 'person';
+    journal.happened({
+      ...{ messageId: id, room, type: 'NewInboxMessage', at: receivedAt },
+      source: isPerson ? sourceOf(chatId) : authorId,
+      content: text,
+      ...(isPerson && { from: authorId }),
+      ...event,
+    });
     return id;
   }
 
@@ -74,11 +93,18 @@ export function waitingOf({ raw }: Connection, chats: Chats) {
 
     /** It becomes a message of the room, whichever persona it is for; undefined for a duplicate, and where the chat is unknown. */
     event(
-      { room, about, personaId, text, at, id }: Extract<Receipt, { kind: 'event' }>,
-      tainted = false,
+      { room, about, personaId, text, at, id, content }: Extract<Receipt, { kind: 'event' }>,
+      { tainted = false, from }: { tainted?: boolean; from?: ChatId } = {},
     ): number | undefined {
-      if (chats.find(roomParts(room).chatId) === undefined) return undefined;
-      return say(room, {
+      const chat = chats.find(roomParts(room).chatId);
+      if (chat === undefined) return undefined;
+      const happening: SaidEvent = {
+        agent: personaId ?? chat.activePersona,
+        type: about === 'digest' ? 'SocialDigest' : 'AlarmClock',
+        ...(content && { content }),
+        ...(from !== undefined && { from }),
+      };
+      const said: NewMessage = {
         // Not tied to account and moves, so the same event is recognised wherever the chat is now.
         account: '',
         moves: 0,
@@ -92,7 +118,8 @@ export function waitingOf({ raw }: Connection, chats: Chats) {
         mentionsBot: true,
         addresses: personaId === null ? null : [personaId],
         tainted,
-      });
+      };
+      return say(room, said, happening);
     },
   };
 }

@@ -11,6 +11,7 @@ import {
   CHAT,
   chatAt,
   command,
+  delivery,
   finish,
   lease,
   looked,
@@ -195,14 +196,20 @@ export function approvalContract(under: StoreUnderTest): void {
       const turn = await begun(under.store, 't1');
       await under.store.addStep(turn.claim, 't1', ANSWER);
       await under.store.addStep(turn.claim, 't1', { kind: 'call', callId: 'c1' }, [intent('t1')]);
-      const send = intent('t1');
-      if (send.kind !== 'intent') throw new Error('no intent');
       // The message of a turn that is being sent is delivery’s.
-      await under.store.enter([{ ...send, entry: { ...send.entry, id: 'send-1' } }], 'me');
+      const to = {
+        chatId: CHAT,
+        channel: 'test',
+        address: '1',
+        threadId: null,
+        kind: 'group',
+        now: NOW,
+      } as const;
+      await under.store.post({ ...to, delivery: delivery('tool:t1:aside', 'wait') });
       await finish(under.store, turn, 't1', { outcome: 'parked', reply: null });
       expect(await entry()).toMatchObject({ status: 'interrupted' });
       const all = (await under.store.journal({ after: 0, most: 100 })).map((each) => each.entry);
-      expect(all.find(({ id }) => id === 'send-1')).toMatchObject({ status: 'pending' });
+      expect(all.find(({ id }) => id.includes('-send-'))).toMatchObject({ status: 'pending' });
     });
 
     it('is not there without the claim under which it would be done', async () => {

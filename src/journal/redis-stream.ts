@@ -1,0 +1,82 @@
+/**
+ * The journal's stream in Redis: both phases of every entry of what personas do, in order, in the field `entry` of
+ * `volition:action_log`; digests in `volition:social_digests`. Best effort: how far it has come is kept in the store, so
+ * that an outage is made up for; after a crash, the last entries may come twice.
+ */
+import { Redis } from 'ioredis';
+import type { JournalEntry, JournalStore } from '../core/journal.js';
+import type { SettingStore } from '../core/store.js';
+import type { Stream } from './journal.js';
+import { lineOf } from './line.js';
+
+const ACTIONS = 'volition:action_log';
+const DIGESTS = 'volition:social_digests';
+/** About so many entries are kept in each. */
+const MOST = 10_000;
+const AT_ONCE = 100;
+const MARK = 'journal.stream';
+const WITHIN_MS = 5_000;
+
+export function createRedisStream(parts: {
+  url: string;
+  store: JournalStore & SettingStore;
+  clean(text: string): string;
+}): Stream {
+  const { store, clean } = parts;
+  const redis = new Redis(parts.url, {
+    connectionName: 'coterie-journal',
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: WITHIN_MS,
+    commandTimeout: WITHIN_MS,
+    // Whoever needs the connection opens it again.
+    retryStrategy: () => null,
+  });
+  let lastError: unknown;
+  redis.on('error', (error: unknown) => {
+    lastError = error;
+  });
+
+  async function connect(): Promise<void> {
+    if (redis.status === 'ready') return;
+    try {
+      await redis.connect();
+    } catch (error) {
+      // "Connection is closed." says less than what was told before.
+      throw lastError ?? error;
+    }
+  }
+
+  async function add(entries: JournalEntry[]): Promise<void> {
+    const batch = redis.pipeline();
+    for (const entry of entries) {
+      const key = streamOf(entry);
+      if (key !== null) batch.xadd(key, 'MAXLEN', '~', MOST, '*', 'entry', lineOf(entry, clean));
+    }
+    if (batch.length === 0) return;
+    for (const [error] of (await batch.exec()) ?? []) if (error) throw error;
+  }
+
+  return {
+    async catchUp(signal) {
+      await connect();
+      let after = Number((await store.setting(MARK)) ?? 0);
+      while (!signal.aborted) {
+        const phases = await store.journalPhases({ after, most: AT_ONCE });
+        const last = phases.at(-1);
+        if (last === undefined) return;
+        await add(phases.map(({ entry }) => entry));
+        after = last.mark;
+        await store.setSetting(MARK, String(after));
+      }
+    },
+    close: () => redis.disconnect(),
+  };
+}
+
+/** null: an event that only the files hold. */
+function streamOf(entry: JournalEntry): string | null {
+  if (entry.type === 'MattTurn') return ACTIONS;
+  return entry.event_type === 'SocialDigest' ? DIGESTS : null;
+}

@@ -1,0 +1,239 @@
+/** `working.log` and its archive, from a real store, whatever state they are in. */
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import type { JournalWrite, MattTurn } from '../../src/core/journal.js';
+import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
+import type { Store } from '../../src/core/store.js';
+import { createJournal, type Journal, type JournalParts } from '../../src/journal/journal.js';
+import { CHAT, forget, message, receive } from '../contract/store/words.js';
+import { eventually } from '../harness/gateway.js';
+import { journalBelow, linesOf } from '../harness/journal-shapes.js';
+import { openHere, type Place, silentLog } from '../store/place.js';
+
+let place: Place;
+let store: Store;
+let folder: string;
+const running: Journal[] = [];
+const warnings: string[] = [];
+
+beforeEach(async () => {
+  place = await openHere();
+  store = await place.open();
+  folder = join(place.folder, 'data');
+  await mkdir(folder, { recursive: true });
+  warnings.length = 0;
+});
+afterEach(async () => {
+  for (const journal of running.splice(0)) await journal.stop();
+  await place.remove();
+});
+
+const AT = Date.parse('2026-01-02T10:00:00Z');
+const placed = { chatId: CHAT, room: CHAT, personaId: 'default', turnId: null };
+
+function intent(id: string, at = AT, command = 'ls'): JournalWrite {
+  const entry: MattTurn = {
+    ...{ id: `turn-${id}`, type: 'MattTurn', agent: 'default', parent_event_id: null },
+    ...{ timestamp_intent: new Date(at).toISOString(), status: 'pending', reasoning: '' },
+    ...{ action: { tool: 'shell', command }, results: null },
+  };
+  return { kind: 'intent', entry, ...placed };
+}
+const outcome = (id: string, output = 'ok'): JournalWrite => ({
+  ...{ kind: 'outcome', id: `turn-${id}`, status: 'completed', results: { output }, at: AT + 1 },
+});
+const enter = (...writes: JournalWrite[]) => store.enter(writes, 'gateway');
+
+async function start(parts: Partial<JournalParts> = {}): Promise<Journal> {
+  const journal = createJournal({
+    ...{ store, folder, days: 'never', stream: null, clean: (text: string) => text, clock: systemClock },
+    take: async () => ({ release() {} }),
+    log: { ...silentLog, warn: (_: object, text: string) => void warnings.push(text) },
+    ...parts,
+  });
+  running.push(journal);
+  await journal.start();
+  return journal;
+}
+
+const log = () => linesOf(join(folder, 'working.log'));
+const ids = async () => (await log()).map(({ id }) => id);
+const archive = (day: string) => linesOf(join(folder, 'archive', `${day}.jsonl`));
+
+it('shows an intent before its outcome is there, and patches the same line', async () => {
+  await start();
+  await enter(intent('a'), intent('b'));
+  await eventually(async () => (await ids()).length === 2, 'the intents');
+  expect(await log()).toMatchObject([{ status: 'pending', results: null }, { status: 'pending' }]);
+  await enter(outcome('a'));
+  await eventually(async () => JSON.stringify(await log()).includes('ok'), 'the outcome');
+  expect(await log()).toMatchObject([
+    { id: 'turn-a', status: 'completed', results: { output: 'ok' } },
+    { id: 'turn-b', status: 'pending' },
+  ]);
+  expect((await stat(join(folder, 'working.log'))).mode & 0o777).toBe(0o600);
+});
+
+it('holds the newest 200 and every pending one; the others are in the archive of their day, once', async () => {
+  await enter(intent('old', AT - 86_400_000), intent('pending'), outcome('old'));
+  for (let n = 0; n < 450; n++) await enter(intent(`${n}`), outcome(`${n}`));
+  const journal = await start();
+  const shown = await ids();
+  expect(shown).toHaveLength(201);
+  expect(shown.slice(0, 2)).toEqual(['turn-pending', 'turn-250']);
+  expect(await archive('2026-01-01')).toMatchObject([{ id: 'turn-old', status: 'completed' }]);
+  expect(await archive('2026-01-02')).toHaveLength(250);
+  await enter(outcome('pending'), intent('450'), outcome('450'));
+  await journal.caughtUp();
+  expect(await ids()).toHaveLength(200);
+  expect((await archive('2026-01-02')).slice(-2).map(({ id }) => id)).toEqual(['turn-pending', 'turn-250']);
+  expect((await stat(join(folder, 'archive'))).mode & 0o777).toBe(0o700);
+});
+
+describe('at the start it is made from the store', () => {
+  const states: Record<string, (file: string) => Promise<unknown>> = {
+    missing: (file) => rm(file),
+    'with a torn last line': async (file) => writeFile(file, (await readFile(file, 'utf8')).slice(0, -30)),
+    garbage: (file) => writeFile(file, Buffer.from([0, 255, 10, 123, 10, 0])),
+    empty: (file) => writeFile(file, ''),
+    older: async (file) => writeFile(file, `${(await readFile(file, 'utf8')).split('\n')[0]}\n`),
+    newer: async (file) =>
+      writeFile(file, `${await readFile(file, 'utf8')}{"id":"turn-later","type":"MattTurn"}\n`),
+    edited: async (file) => writeFile(file, (await readFile(file, 'utf8')).replaceAll('ls', 'rm -rf')),
+    'not writable': (file) => chmod(file, 0o400),
+    'a link to another file': async (file) => {
+      await rm(file);
+      await symlink(join(folder, 'elsewhere'), file);
+    },
+    'beside half of a new one': (file) => writeFile(`${file}.partial`, '{"id'),
+  };
+  it.each(Object.keys(states))('%s', async (state) => {
+    await enter(intent('a'), outcome('a'), intent('b'));
+    await (await start()).stop();
+    running.pop();
+    const file = join(folder, 'working.log');
+    const right = await readFile(file, 'utf8');
+    await states[state]?.(file);
+    await start();
+    expect(await readFile(file, 'utf8')).toBe(right);
+    expect(await readdir(folder)).toEqual(['working.log']);
+  });
+});
+
+it('a working.log that cannot be written is a warning, and made up for; nothing else waits', async () => {
+  await mkdir(join(folder, 'working.log/x'), { recursive: true });
+  for (let n = 0; n < 210; n++) await enter(intent(`${n}`), outcome(`${n}`));
+  await start();
+  await enter(intent('b'));
+  expect(warnings).toEqual(['working.log cannot be written; it will be made up for']);
+  await rm(join(folder, 'working.log'), { recursive: true });
+  await eventually(async () => (await ids()).includes('turn-b'), 'the log');
+  expect(await archive('2026-01-02'), 'tried twice, and there once').toHaveLength(11);
+});
+
+it('of two processes one writes; the other takes over when it ends', async () => {
+  let isFree = true;
+  const take = async () => {
+    if (!isFree) return null;
+    isFree = false;
+    const release = () => {
+      isFree = true;
+    };
+    return { release };
+  };
+  const first = await start({ take });
+  const elsewhere = join(folder, 'elsewhere');
+  await mkdir(elsewhere);
+  const second = await start({ take, folder: elsewhere });
+  await enter(intent('a'));
+  await first.caughtUp();
+  await second.caughtUp();
+  expect(await readdir(elsewhere)).toEqual([]);
+  await first.stop();
+  await second.caughtUp();
+  expect(await linesOf(join(elsewhere, 'working.log'))).toHaveLength(1);
+});
+
+describe('after a crash', () => {
+  it('between the archive and the store no line is there twice, and a torn one is gone', async () => {
+    for (let n = 0; n < 203; n++) await enter(intent(`${n}`), outcome(`${n}`));
+    const before = await store.unfiled(null);
+    await (await start()).stop();
+    running.pop();
+    // The store does not know of it, and a further line is torn.
+    await store.enter([], 'gateway');
+    const file = join(folder, 'archive/2026-01-02.jsonl');
+    await writeFile(file, `${await readFile(file, 'utf8')}{"id":"turn-3","ty`);
+    expect(before.length - (await store.unfiled(null)).length).toBe(3);
+    await enter(intent('x'), outcome('x'));
+    await start();
+    expect((await archive('2026-01-02')).map(({ id }) => id)).toEqual([
+      'turn-0',
+      'turn-1',
+      'turn-2',
+      'turn-3',
+    ]);
+  });
+});
+
+describe('what was forgotten', () => {
+  const SECRET = 'the combination is 4711';
+  const everything = async () => {
+    const names = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = names.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
+    return (await Promise.all(files.map((file) => readFile(file, 'utf8')))).join('\n');
+  };
+
+  it('by its words, is in no file', async () => {
+    await receive(store, [message('1', SECRET)]);
+    await enter(intent('a', AT, `echo "${SECRET}"`), outcome('a', `{"said":"${SECRET}"}`));
+    for (let n = 0; n < 201; n++) await enter(intent(`${n}`), outcome(`${n}`));
+    await enter(intent('b', AT, SECRET));
+    const journal = await start();
+    expect((await everything()).split('4711')).toHaveLength(5);
+    expect(await store.findWords(CHAT, phraseOf('4711'))).toMatchObject({ messages: 1 });
+    await store.eraseWords(CHAT, phraseOf('4711'), FORGOTTEN);
+    await journal.caughtUp();
+    expect(await everything()).not.toContain('4711');
+    expect(await everything()).toContain(FORGOTTEN);
+    expect((await journalBelow(folder)).length, 'no entry is gone').toBe(204);
+  });
+
+  it('is found where only the journal still has it', async () => {
+    await receive(store, [message('1', 'hi')]);
+    await enter(intent('a', AT, SECRET));
+    expect(await store.findWords(CHAT, phraseOf('4711'))).toEqual({ messages: 0, others: 1 });
+  });
+
+  it('by a reset, is in no file; that it happened stays, and so does what is not of this conversation', async () => {
+    await receive(store, [message('1', SECRET), message('2', 'elsewhere', { threadId: '5' })]);
+    await enter(intent('a', AT, SECRET), outcome('a', SECRET));
+    for (let n = 0; n < 200; n++)
+      await enter({ ...intent(`${n}`), room: null } as JournalWrite, outcome(`${n}`));
+    const journal = await start();
+    expect((await journalBelow(folder)).length).toBe(203);
+    await forget(store);
+    await journal.caughtUp();
+    const all = await everything();
+    expect(all).not.toContain('4711');
+    expect(all).toContain('elsewhere');
+    const lines = await journalBelow(folder);
+    expect(lines).toHaveLength(203);
+    expect(lines.find(({ id }) => id === 'turn-a')).toMatchObject({
+      status: 'completed',
+      action: { tool: 'shell' },
+      results: { output: '' },
+    });
+  });
+});
+
+it('the archive loses what is older than it is kept', async () => {
+  await mkdir(join(folder, 'archive'));
+  const now = Date.parse('2026-03-10T12:00:00Z');
+  for (const name of ['2026-03-07', '2026-03-08', 'notes'])
+    await writeFile(join(folder, 'archive', `${name}.jsonl`), '');
+  await start({ days: 2, clock: { ...systemClock, now: () => now } });
+  expect((await readdir(join(folder, 'archive'))).sort()).toEqual(['2026-03-08.jsonl', 'notes.jsonl']);
+});
