@@ -123,27 +123,28 @@ it.each(POINTS)(
     const isHooked = typeof kill === 'object';
     const hook = { NODE_OPTIONS: `--import ${KILL_AT}`, KILL_AT: JSON.stringify(kill) };
     let gateway = await start(isHooked ? hook : {});
+    /** Starts it again when it has ended, as a supervisor does, until that has come. */
+    const restartedUntil = async <T>(look: () => T, what: string): Promise<NonNullable<T>> => {
+      const come = eventually(look, what, 30_000);
+      await Promise.race([come, gateway.exited]);
+      if (!look()) gateway = await start();
+      return come;
+    };
     say('go');
-    const id = () => /\/approve (\w+)/.exec(on.sentTo(OWNER).join('\n'))?.[1];
-    const asked = eventually(id, 'the owner is asked');
-    await Promise.race([asked, gateway.exited]);
-    if (id() === undefined) gateway = await start();
-    await asked;
+    const id = await restartedUntil(
+      () => /\/approve (\w+)/.exec(on.sentTo(OWNER).join('\n'))?.[1],
+      'the owner is asked',
+    );
     if (kill === 'while it waits') {
       await gateway.stop('SIGKILL');
       gateway = await start();
     }
-    say(`/approve ${id()}`);
-    const isDone = () => on.sentTo(OWNER).some((text) => text.startsWith('done'));
-    const done = eventually(isDone, 'the turn ends');
-    await Promise.race([done, gateway.exited]);
-    if (!isDone()) gateway = await start();
-    await done;
-    await eventually(() => journal().some(isOfCall), 'the call stands in the log');
-    const entries = await eventually(() => {
+    say(`/approve ${id}`);
+    await restartedUntil(() => on.sentTo(OWNER).some((text) => text.startsWith('done')), 'the turn ends');
+    const entries = await restartedUntil((): MattTurn[] | null => {
       const found = journal().filter(isOfCall);
-      return found.every((each) => each.status !== 'pending') ? found : null;
-    }, 'its outcome is known');
+      return found.length > 0 && found.every((each) => each.status !== 'pending') ? found : null;
+    }, 'the call and its outcome stand in the log');
     await gateway.stop();
 
     const side = join(on.home.folder, `data/work/telegram_${OWNER}/default/side.txt`);
@@ -154,10 +155,8 @@ it.each(POINTS)(
     const isUnknown = status === 'interrupted';
     expect(told).toHaveLength(1);
     expect(told[0]?.includes('Interrupted')).toBe(isUnknown);
-    const notices = on.sentTo(OWNER).filter((text) => text.includes('shell') && !text.includes('/approve'));
-    expect(notices.filter((text) => /interrupt|unknown|not known/i.test(text))).toHaveLength(
-      isUnknown ? 1 : 0,
-    );
+    const notices = on.sentTo(OWNER).filter((text) => text.startsWith('I was cut off while'));
+    expect(notices).toHaveLength(isUnknown ? 1 : 0);
     expect(on.sentTo(OWNER).filter((text) => text.includes('/approve')).length).toBeGreaterThan(0);
   },
   60_000,

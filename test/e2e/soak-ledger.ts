@@ -66,7 +66,8 @@ const NOTE = /\(\d+ messages before this are not summed up; they stand in the ar
 
 const TOOLS = [
   ...['read_tiered_memory', 'write_tiered_memory', 'read_memory', 'write_memory'],
-  ...['search_memory', 'send_message'],
+  ...['search_memory', 'manage_clipboard', 'schedule_task', 'list_scheduled_tasks', 'pause_scheduled_task'],
+  ...['resume_scheduled_task', 'cancel_scheduled_task', 'send_message'],
 ];
 
 export function createLedger(chat: { id: string; folder: string; why: string }): Ledger {

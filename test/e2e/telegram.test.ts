@@ -44,7 +44,7 @@ describe('a direct chat on Telegram', () => {
     expect(lastUser()).toMatch(
       /^<user_message sender="Anna Berg" at="\d{4}-\d\d-\d\d \d\d:\d\d">hi<\/user_message>$/,
     );
-    expect(JSON.stringify(on.model.requests[0]?.body).length).toBeLessThan(8_000);
+    expect(JSON.stringify(on.model.requests[0]?.body).length).toBeLessThan(11_500);
     expect(await on.home.read(`groups/telegram_${ANNA.id}/default/MEMORY.md`)).toBe(
       '# Memory\n\n## Tier 1 — Long term\n\n## Tier 2 — Mid term\n\n## Tier 3 — Short term\n',
     );

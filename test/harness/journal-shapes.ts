@@ -49,7 +49,14 @@ export const ENTRY = z.union([
     content: z.string(),
     from: z.string().min(1),
   }),
-  z.strictObject({ ...event, event_type: z.literal('AlarmClock'), content: z.string() }),
+  z.strictObject({
+    ...event,
+    event_type: z.literal('AlarmClock'),
+    content: z.union([
+      z.string(),
+      z.strictObject({ task_id: z.number().int(), schedule: z.string(), prompt: z.string() }),
+    ]),
+  }),
   // Without words it is one that was forgotten.
   z.strictObject({
     ...event,

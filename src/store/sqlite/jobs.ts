@@ -127,11 +127,11 @@ export function jobStore(connection: Connection, waiting: Waiting): JobStore {
 
   /** The event, as `receive` adds one. */
   function tell(row: JobRow, { id, head, now }: { id: string; head: string; now: number }): void {
-    const { room, personaId, prompt, senderId, n, value } = row;
+    const { room, personaId, prompt, n, value } = row;
     const text = `${head}\n\n${prompt}`;
     const content = { task_id: n, schedule: value, prompt };
     const event = { kind: 'event', id, room, about: SCHEDULE, text, personaId, at: now, content } as const;
-    waiting.event(event, { tainted: row.tainted === 1, ...(senderId !== '' && { from: senderId }) });
+    waiting.event(event, row.tainted === 1);
   }
 
   return {

@@ -94,7 +94,10 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
       changing(`status = 'interrupted', results = @results, finished_at = @at`, `${IS_LEFT} and ${which}`),
     );
   const interruptOfTurn = interrupt('turn_id = @turnId');
-  const interruptOfOwner = interrupt('owner = @owner');
+  // What a person has allowed and nobody has begun will still run.
+  const interruptOfOwner = interrupt(`owner = @owner and (turn_id is null or exists (
+    select 1 from step where step.turn_id = journal.turn_id and body->>'kind' = 'call'
+      and 'turn-' || step.turn_id || '-' || (body->>'callId') = journal.id))`);
   // What a turn was caused by is the newest message that no persona wrote.
   const addSends = raw.prepare<[object]>(`
     insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)

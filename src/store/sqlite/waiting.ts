@@ -21,7 +21,7 @@ export interface NewMessage
 }
 
 /** Of the event that a message becomes in the journal: as far as the message does not tell it. */
-type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'content' | 'from'>>;
+type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'content'>>;
 
 const NOBODY_TYPED = {
   administrator: false,
@@ -94,7 +94,7 @@ export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
     /** It becomes a message of the room, whichever persona it is for; undefined for a duplicate, and where the chat is unknown. */
     event(
       { room, about, personaId, text, at, id, content }: Extract<Receipt, { kind: 'event' }>,
-      { tainted = false, from }: { tainted?: boolean; from?: ChatId } = {},
+      tainted = false,
     ): number | undefined {
       const chat = chats.find(roomParts(room).chatId);
       if (chat === undefined) return undefined;
@@ -102,7 +102,6 @@ export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
         agent: personaId ?? chat.activePersona,
         type: about === 'digest' ? 'SocialDigest' : 'AlarmClock',
         ...(content && { content }),
-        ...(from !== undefined && { from }),
       };
       const said: NewMessage = {
         // Not tied to account and moves, so the same event is recognised wherever the chat is now.

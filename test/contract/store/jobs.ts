@@ -130,7 +130,7 @@ export function jobContract(under: StoreUnderTest): void {
           .at(-1),
       ).toEqual({
         ...{ id: `evt-${waiting[0]?.id}`, type: 'GUPPIEvent', agent: 'default', event_type: 'AlarmClock' },
-        ...{ timestamp_event: new Date(NOW + MINUTE).toISOString(), source: 'schedule', from: ANN.id },
+        ...{ timestamp_event: new Date(NOW + MINUTE).toISOString(), source: 'schedule' },
         content: { task_id: 1, schedule: '* * * * *', prompt: 'water the roses' },
       });
     });
