@@ -109,6 +109,21 @@ describe('while it is written', () => {
 });
 
 describe('what goes wrong with it', () => {
+  it('a further message of which it is unknown whether it arrived is taken back when the reply needs none', async () => {
+    await start();
+    const turn = await on.begin('t1');
+    turn.tell('a');
+    await on.clock.advance(1_286);
+    on.screen.trouble.send.push({ result: broken('unknown'), taken: true });
+    turn.tell(`${'x'.repeat(PART)}u`);
+    await on.clock.advance(1_714);
+    expect(on.screen.texts()).toHaveLength(2);
+    await turn.finish('a');
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['a']);
+    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+  });
+
   it('an edit that was refused: what stands there goes, and the whole text is sent anew', async () => {
     await start();
     const turn = await on.begin('t1');

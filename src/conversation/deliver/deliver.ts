@@ -14,7 +14,7 @@ import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
 import { type Budget, createBudget } from './budget.js';
 import { createNews } from './news.js';
-import { attemptOf, isBlank, noteShown, recipientOf, type Sender, sendOne } from './send-one.js';
+import { attemptOf, canBeFound, isBlank, noteShown, recipientOf, type Sender, sendOne } from './send-one.js';
 import { createShowing, type Showing } from './showing.js';
 import { type Looked, lookFor } from './uncertain.js';
 import { discardVoiceNote, withVoiceNote } from './voice-note.js';
@@ -165,7 +165,7 @@ export function createDeliver(services: DeliverServices): Deliver {
     const looked = isSeen ? 'untold' : await lookFor(sender, delivery, channel, budget, stopping.signal);
     if (looked === 'arrived') await discardVoiceNote(services, delivery);
     if (looked === 'arrived' || looked === 'stored') return true;
-    if (isBlank(delivery.body) && !isSeen) {
+    if (isBlank(delivery.body) && !isSeen && !canBeFound(delivery, channel)) {
       await store.giveUp(id, 'dropped', 'the text is empty', clock.now());
       return true;
     }

@@ -18,6 +18,8 @@ export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' |
   cuttingOff: AbortSignal;
 }
 
+/** Sent where something may be shown that is to go: the platform says what it has, and then that is removed. */
+const IN_ITS_PLACE: Part = { text: '…', marks: [] };
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_BACKOFF_MS = 60_000;
 
@@ -38,7 +40,8 @@ export async function sendOne(sender: Sender, delivery: Delivery, channel: Chann
     return complete(sender, delivery, shown.platformMessageId, channel);
   }
   sender.showing.forget(delivery);
-  const result = await channel.send(recipientOf(delivery), delivery.body, optionsOf(sender, delivery));
+  const body = isBlank(delivery.body) ? IN_ITS_PLACE : delivery.body;
+  const result = await channel.send(recipientOf(delivery), body, optionsOf(sender, delivery));
   // A platform that recognises resends may have returned an earlier message, whose text was not final yet. Elsewhere this
   // text was sent just now.
   if (channel.recognisesResends && channel.edit && shown && result.kind === 'sent') {
@@ -207,4 +210,9 @@ export function recipientOf({ address, threadId, kind }: Delivery): Recipient {
 /** An empty part: what was shown of it has to be removed. */
 export function isBlank({ text, file, speech, reaction }: Part): boolean {
   return text === '' && file === undefined && speech === undefined && reaction === undefined;
+}
+
+/** Whether sending it again tells what may be shown of it already. */
+export function canBeFound({ shown }: Delivery, channel: Channel): boolean {
+  return shown !== undefined && channel.recognisesResends === true && channel.remove !== undefined;
 }
