@@ -49,7 +49,16 @@ export const ENTRY = z.union([
     content: z.string(),
     from: z.string().min(1),
   }),
-  z.strictObject({ ...event, event_type: z.literal('AlarmClock'), content: z.string() }),
+  // Of a schedule with whose word it is, if it is anybody's; without words it is one that was forgotten.
+  z.strictObject({
+    ...event,
+    event_type: z.literal('AlarmClock'),
+    content: z.union([
+      z.strictObject({ task_id: z.number().int(), schedule: z.string(), prompt: z.string() }),
+      z.string(),
+    ]),
+    from: z.string().min(1).optional(),
+  }),
   // Without words it is one that was forgotten.
   z.strictObject({
     ...event,
