@@ -425,6 +425,18 @@ describe('the clock', () => {
     await other.end();
   });
 
+  it('tells how a run ended a second later, though nothing else is due', async () => {
+    await open();
+    await call('schedule_task', once(1));
+    const stop = startJobs(on.jobClock, clock.now());
+    await clock.advance(MINUTE);
+    await on.settled();
+    await clock.advance(1_000);
+    await on.settled();
+    expect(await command('/schedule history 1')).toContain('12:01 (UTC): done');
+    await stop();
+  });
+
   it('waits with one timer, looks once a minute at most, and at once for what is new', async () => {
     await open();
     await call('schedule_task', once(90 * 24 * 60));
