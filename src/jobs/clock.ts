@@ -1,6 +1,6 @@
 /**
- * The clock of jobs: waits for the earliest that is due, with one timer, and fires what is. It looks once a minute at least,
- * for the time may have jumped and other processes write to the store, too; such a look is three reads of an index. Of
+ * The clock of jobs: waits for the earliest that is due, with one timer, and fires what is. It looks once a minute at least
+ * (once a second while runs are under way), for the time may have jumped and other processes write to the store, too; such a look is three reads of an index. Of
  * many that are due at once only some work at a time, so that messages find their way between them.
  */
 import { type Clock, OVER } from '../core/clock.js';
@@ -36,6 +36,8 @@ const LOOK_EVERY_MS = 60_000;
 /** While more is due than may work at once; and while no more may. */
 const PAUSE_MS = 100;
 const LONG_PAUSE_MS = 500;
+/** While runs are under way: how they end is to be counted, and told by `history`. */
+const RUNNING_MS = 1_000;
 /** Half of the rooms that may work at once: the others are for people. */
 const MOST_WORKING = 50;
 const MOST_A_STEP = 20;
@@ -131,10 +133,11 @@ export async function look(parts: ClockParts, awakeSince: number, signal: AbortS
   );
   if (fired.length > 0) await rooms.fired([...new Set(fired.map(({ room }) => room))]);
 
+  const longest = fired.length > 0 || open.working > 0 ? RUNNING_MS : LOOK_EVERY_MS;
   const next = await store.nextJobAt(channels);
-  if (next === null) return LOOK_EVERY_MS;
+  if (next === null) return longest;
   if (next <= now) return fired.length > 0 ? PAUSE_MS : LONG_PAUSE_MS;
-  return Math.min(LOOK_EVERY_MS, Math.max(1, next - clock.now()));
+  return Math.min(longest, Math.max(1, next - clock.now()));
 }
 
 async function isFired(

@@ -85,8 +85,11 @@ export function afterFailure(
   const wait = BACK_OFF_MS[failures - 1];
   if (wait === undefined) return { state: 'parked', why: 'failed', nextAt: null, retryOf: null, failures };
   const again = Math.max(now, at + wait);
+  const soonest = at + MINUTE_MS;
+  const next =
+    job.nextAt !== null && job.nextAt < soonest ? nextSlot(job.value, job.timezone, soonest - 1) : job.nextAt;
   // The next slot is as good as another try of this one.
-  if (job.nextAt !== null && job.nextAt <= again) return { state: 'active', retryOf: null, failures };
+  if (next !== null && next <= again) return { state: 'active', nextAt: next, retryOf: null, failures };
   return { state: 'active', nextAt: again, retryOf: slot, failures };
 }
 

@@ -281,6 +281,30 @@ describe('/schedule', () => {
     expect(await command('/help')).toContain('/schedule');
   });
 
+  it('tells the runs of a task that comes each second apart, of which one is under way at a time', async () => {
+    await open();
+    await call('schedule_task', every('* * * * * *'));
+    let resolve = (_: string) => {};
+    const answer = new Promise<string>((resolved) => {
+      resolve = resolved;
+    });
+    on.answer(() => answer);
+    const fire = async () => {
+      await clock.advance(1_000);
+      await look(on.jobClock, began, new AbortController().signal);
+    };
+    await fire();
+    await expect.poll(lastAsked).toContain('Say good morning.');
+    await fire();
+    resolve('good morning');
+    await on.settled();
+    await fire();
+    await on.settled();
+    expect(await command('/schedule history 1')).toMatch(
+      /at second 3: under way\n.*at second 2: passed over\n.*at second 1: done$/,
+    );
+  });
+
   it('lists as many as there may be in one message', async () => {
     await open();
     for (let n = 0; n < 50; n++) {
@@ -423,6 +447,18 @@ describe('the clock', () => {
     }
     expect(on.texts().length - before + other.texts().length).toBe(3);
     await other.end();
+  });
+
+  it('tells how a run ended a second later, though nothing else is due', async () => {
+    await open();
+    await call('schedule_task', once(1));
+    const stop = startJobs(on.jobClock, clock.now());
+    await clock.advance(MINUTE);
+    await on.settled();
+    await clock.advance(1_000);
+    await on.settled();
+    expect(await command('/schedule history 1')).toContain('12:01 (UTC): done');
+    await stop();
   });
 
   it('waits with one timer, looks once a minute at most, and at once for what is new', async () => {

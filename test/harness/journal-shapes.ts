@@ -49,6 +49,7 @@ export const ENTRY = z.union([
     content: z.string(),
     from: z.string().min(1),
   }),
+  // Without words it is one that was forgotten.
   z.strictObject({
     ...event,
     event_type: z.literal('AlarmClock'),

@@ -166,6 +166,16 @@ describe('a failure', () => {
 
   it('gives way to the next slot where that comes first', () => {
     const change = afterFailure(job({ nextAt: NOW + MINUTE, failures: 1 }), { slot: NOW, at: NOW, now: NOW });
-    expect(change).toEqual({ state: 'active', retryOf: null, failures: 2 });
+    expect(change).toEqual({ state: 'active', nextAt: NOW + MINUTE, retryOf: null, failures: 2 });
+  });
+
+  it('leaves a minute at least, however often the line comes', () => {
+    const often = job({ value: '*/5 * * * * *', nextAt: NOW + 5_000 });
+    expect(afterFailure(often, { slot: NOW, at: NOW + 1, now: NOW + 1_000 })).toEqual({
+      ...{ state: 'active', nextAt: NOW + MINUTE + 1, retryOf: NOW, failures: 1 },
+    });
+    expect(afterFailure({ ...often, failures: 1 }, { slot: NOW, at: NOW + 1, now: NOW + 1_000 })).toEqual({
+      ...{ state: 'active', nextAt: NOW + MINUTE + 5_000, retryOf: null, failures: 2 },
+    });
   });
 });

@@ -114,7 +114,9 @@ async function historyOf(jobs: Jobs, job: Job): Promise<string> {
   if (runs.length === 0) return `Task ${job.n} has not run yet.`;
   const lines = runs.map(({ slot, attempt, outcome }) => {
     const again = attempt === 0 ? '' : ` (tried again, ${attempt} of 3)`;
-    return `- ${timeIn(job.timezone, slot)}: ${OUTCOMES[outcome]}${again}`;
+    // Every zone is whole minutes away from UTC.
+    const seconds = slot % 60_000 === 0 ? '' : `, at second ${new Date(slot).getUTCSeconds()}`;
+    return `- ${timeIn(job.timezone, slot)}${seconds}: ${OUTCOMES[outcome]}${again}`;
   });
   return `Task ${job.n}, newest first:\n${lines.join('\n')}`;
 }
