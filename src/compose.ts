@@ -191,7 +191,12 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const rulesFor = (channel: string) => optionsOf(config, channel).access;
   const startedAt = clock.now();
   const alarm = createAlarm();
-  const jobRules = { ...config.schedules, timezone: config.timezone };
+  const jobRules = {
+    ...config.schedules,
+    get timezone() {
+      return zone.name;
+    },
+  };
   const door = createJobDoor({ store, rulesFor });
   const jobs = createJobs({ store, door, rules: jobRules, clock, newId, alarm });
   const speech = await createSpeechOf(config, log);
