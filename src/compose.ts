@@ -30,7 +30,7 @@ import { createRecallFiles } from './groups/recall-files.js';
 import { createAlarm, startJobs } from './jobs/clock.js';
 import { createJobs } from './jobs/jobs.js';
 import { createJournal, type Stream } from './journal/journal.js';
-import { createMcpServers } from './mcp/servers.js';
+import type { McpServers } from './mcp/servers.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
@@ -191,14 +191,16 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const rulesFor = (channel: string) => optionsOf(config, channel).access;
   const startedAt = clock.now();
   const alarm = createAlarm();
-  const jobRules = { ...config.schedules, timezone: config.timezone };
+  const jobRules = {
+    ...config.schedules,
+    get timezone() {
+      return zone.name;
+    },
+  };
   const door = createJobDoor({ store, rulesFor });
   const jobs = createJobs({ store, door, rules: jobRules, clock, newId, alarm });
   const speech = await createSpeechOf(config, log);
-  const mcp = createMcpServers({
-    ...{ settings: config.mcp.servers, version, clock, log },
-    redact: createRedactor(secretsOf(config)),
-  });
+  const mcp = await createMcp(config, version, log);
   const deliver = createDeliver({
     ...{ store, owner, channels, chatFiles, speech },
     ...{ rulesFor, settings, clock, log, metrics },
@@ -227,7 +229,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ records, exports },
     jobs,
     async toolsReady(turn, wanted, signal) {
-      if (allowedGroups(config.tools, turn).includes('mcp')) await mcp.ready(wanted, signal);
+      if (allowedGroups(config.tools, turn).includes('mcp')) await mcp?.ready(wanted, signal);
     },
     settings,
     rulesFor,
@@ -298,8 +300,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     log,
     background: [
       async () => {
-        mcp.start();
-        return mcp.stop;
+        mcp?.start();
+        return async () => mcp?.stop();
       },
       async () => {
         void chatFiles.prepare();
@@ -377,6 +379,15 @@ async function createStream(
   if (url === null) return null;
   const { createRedisStream } = await import('./journal/redis-stream.js');
   return createRedisStream({ url, store, clean });
+}
+
+/** Nothing of it is loaded where no server is configured. */
+async function createMcp(config: Config, version: string, log: Log): Promise<McpServers | null> {
+  const settings = config.mcp.servers;
+  if (settings.length === 0) return null;
+  const { createMcpServers } = await import('./mcp/servers.js');
+  const redact = createRedactor(secretsOf(config));
+  return createMcpServers({ settings, version, clock: systemClock, log, redact });
 }
 
 /** Images, voice notes, documents. Their readers are loaded when the first one arrives. */

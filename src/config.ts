@@ -192,8 +192,8 @@ function resolveConfig(
   return {
     dataDir: resolve(workingDirectory, base, keys.data_dir),
     groupsDir: resolve(workingDirectory, base, keys.groups_dir),
-    /** IANA name. */
-    timezone: keys.timezone ?? systemZone(),
+    /** IANA name; null: the system's. */
+    timezone: keys.timezone ?? null,
     shutdownSeconds: keys.shutdown_seconds,
     log: { level: keys.log.level, format: keys.log.format ?? (terminal ? 'pretty' : 'json') },
     model: {
@@ -298,11 +298,6 @@ function camel<Section extends object>(section: Section): Camel<Section> {
     value,
   ]);
   return Object.fromEntries(entries) as Camel<Section>;
-}
-
-function systemZone(): string {
-  const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
 /** Of `https://user:password@host?token=key`, as they are written there and decoded. */

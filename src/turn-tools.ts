@@ -60,11 +60,14 @@ interface Parts
   newId: () => string;
   /** The compiled `search-worker.js`, if it is not beside this module. */
   searchWorker?: URL;
-  mcp: Pick<McpServers, 'tools'>;
+  /** null: no server is configured. */
+  mcp: Pick<McpServers, 'tools'> | null;
 }
 
 /** A group's tools as they are now: the same list as long as they are the same. */
 type Groups = Partial<Record<ToolGroup, () => readonly AnyTool[]>>;
+
+const NONE: readonly AnyTool[] = [];
 
 export function createToolsFor(parts: Parts): ToolsFor {
   const { config, settings } = parts;
@@ -126,7 +129,7 @@ function groupsOf(parts: Parts): Groups {
     export: () => exporting,
     shell: () => commands,
     web: () => web,
-    mcp: () => parts.mcp.tools(),
+    mcp: () => parts.mcp?.tools() ?? NONE,
   };
 }
 

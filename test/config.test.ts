@@ -42,7 +42,7 @@ describe('where the configuration is', () => {
     expect(config).toEqual({
       dataDir: join(folder, 'data'),
       groupsDir: join(folder, 'groups'),
-      timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+      timezone: null,
       shutdownSeconds: 20,
       log: { level: 'info', format: 'json' },
       model: {

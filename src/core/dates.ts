@@ -11,8 +11,13 @@ export interface Zone {
 const MINUTE_MS = 60_000;
 const MOST_KNOWN = 10_000;
 
-/** `name` must be a zone that Intl knows; the configuration checks that. */
-export function createZone(name: string): Zone {
+/**
+ * `given` must be a zone that Intl knows; the configuration checks that. null: the system's, which takes time to find out
+ * and is not looked for before it is needed.
+ */
+export function createZone(given: string | null): Zone {
+  let named = given;
+  const name = () => (named ??= systemZone());
   let format: Intl.DateTimeFormat | null = null;
   /** Cached by minute, because formatting is slow and prompts show the same times again and again. */
   const known = new Map<number, string>();
@@ -20,14 +25,25 @@ export function createZone(name: string): Zone {
     const minute = Math.floor(at / MINUTE_MS);
     let text = known.get(minute);
     if (text === undefined) {
-      format ??= isoFormat(name);
+      format ??= isoFormat(name());
       text = format.format(at);
       if (known.size >= MOST_KNOWN) known.clear();
       known.set(minute, text);
     }
     return text;
   };
-  return { name, time, date: (at) => time(at).slice(0, 10) };
+  return {
+    get name() {
+      return name();
+    },
+    time,
+    date: (at) => time(at).slice(0, 10),
+  };
+}
+
+function systemZone(): string {
+  const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
 /** The Swedish format is the ISO format, in every version of ICU. */

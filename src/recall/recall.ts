@@ -79,7 +79,14 @@ export function createRecall(options: {
   } = options;
   const stopped = new AbortController();
   const entry = options.worker ?? new URL('./recall-worker.js', import.meta.url);
-  const index = createIndexThread(entry, { file, zone: zone.name }, threadIdleMs, clock, log, indexAgain);
+  const settings = {
+    file,
+    // When the thread starts.
+    get zone() {
+      return zone.name;
+    },
+  };
+  const index = createIndexThread(entry, settings, threadIdleMs, clock, log, indexAgain);
   const messages = createMessageIndexing(feed, options.files, index);
   const files = createFileIndexing(options.files, index);
   let counts: Awaited<ReturnType<RemoteIndex['counts']>> = { indexed: 0, vectorsWaiting: 0, former: null };

@@ -25,7 +25,7 @@ export function manageClipboard(clipboard: Clipboard): Tool<Parameters> {
   return {
     name: NAME,
     description:
-      `Keeps a few lines before your eyes in every turn, at most ${MOST_CLIPBOARD_CHARS.toLocaleString('en')} characters ` +
+      `Keeps a few lines before your eyes in every turn, at most ${MOST_CLIPBOARD_CHARS} characters ` +
       'in all: numbers, names, drafts that you need for a while. What should last belongs into memory.',
     hint: 'keep a few lines at hand, which you see in every turn',
     parameters,

@@ -107,8 +107,17 @@ describe('the question', () => {
     expect(asked?.part.text).toContain('/approve CODE1');
   });
 
-  it('stands in the chat itself where nobody has written in the control chat yet', async () => {
-    await open({ rules: { owners: ['test_9'], controlChats: ['test_77'] } });
+  it('stands in the control chat also where nobody has written there yet, and can be answered there', async () => {
+    await open({ rules: { owners: ['test_9'], controlChats: ['test_77', 'gone_5'] } });
+    await say('run it');
+    expect(textsTo('1')).toEqual([]);
+    expect(textsTo('77')[0]).toContain('/approve CODE1');
+    await say('/approve CODE1', { ...OWNER, chat: { address: '77', kind: 'group', title: 'Control' } });
+    expect(ran).toEqual(['it']);
+  });
+
+  it('stands in the chat itself where no control chat is on a channel that runs', async () => {
+    await open({ rules: { owners: ['test_9'], controlChats: ['gone_5'] } });
     await say('run it');
     expect(textsTo('1')[0]).toContain('/approve CODE1');
   });

@@ -11,6 +11,13 @@ describe('times in a zone', () => {
     expect(createZone('America/Los_Angeles').date(Date.UTC(2026, 10, 22, 3, 0))).toBe('2026-11-21');
   });
 
+  it('are those of the system where none is named', () => {
+    const system = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const zone = createZone(null);
+    expect(zone.time(0)).toBe(createZone(system).time(0));
+    expect(zone.name).toBe(system);
+  });
+
   it('are the same however often they are asked for', () => {
     const zone = createZone('Asia/Kathmandu');
     fc.assert(

@@ -55,7 +55,7 @@ import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
 import { quietLog, quietMetrics } from './quiet.js';
-import { NO_SERVERS, TOOLS_CONFIG } from './tools-config.js';
+import { TOOLS_CONFIG } from './tools-config.js';
 
 export interface SentPart {
   to: Recipient;
@@ -339,7 +339,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       workFolder: join(folder, 'data/work'),
       ...{ hidden: [], environment: {}, newId: randomUUID },
       exports,
-      mcp: NO_SERVERS,
+      mcp: null,
     });
   const conversation = createConversation({
     ...common,

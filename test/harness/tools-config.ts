@@ -1,6 +1,6 @@
 /** `tools` of the configuration with its defaults, but for reactions, which most tests do not want. */
 import type { Config } from '../../src/config.js';
-import { type AnyTool, TOOL_GROUPS } from '../../src/core/tool.js';
+import { TOOL_GROUPS } from '../../src/core/tool.js';
 
 export const TOOLS_CONFIG: Config['tools'] = {
   allow: [...TOOL_GROUPS],
@@ -10,8 +10,3 @@ export const TOOLS_CONFIG: Config['tools'] = {
   shell: { sandbox: 'bubblewrap', network: false, env: [], timeoutSeconds: 60, memoryMb: 512 },
   web: { timeoutSeconds: 20, maxBytes: 2_000_000, allowHosts: [] },
 };
-
-const NONE: readonly AnyTool[] = [];
-
-/** No servers of tools. */
-export const NO_SERVERS = { tools: () => NONE };

@@ -8,7 +8,7 @@ import { type AskedCall, type NewQuestion, offerKeyOf } from '../../core/approva
 import type { ChatRecord } from '../../core/chat-record.js';
 import { cutAt } from '../../core/cut.js';
 import type { NewDelivery, Post } from '../../core/delivery.js';
-import { roomParts } from '../../core/ids.js';
+import { addressOf, type ChatId, channelOf, DEFAULT_PERSONA, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import { withButtons, withNumbers } from '../deliver/choices.js';
 import { deliveriesOf } from '../deliver/reply.js';
@@ -52,22 +52,24 @@ interface Place {
 }
 
 async function placesFor(
-  { store, channels, rulesFor, log }: RoomServices,
+  { store, channels, rulesFor }: RoomServices,
   { chat, room }: Turn,
 ): Promise<Place[]> {
   const { controlChats } = rulesFor(chat.channel);
-  const found = await Promise.all([...new Set(controlChats)].map((id) => store.chat(id)));
-  const places = found.flatMap((each) =>
-    each !== null && channels.has(each.channel) ? [{ chat: each, threadId: null }] : [],
-  );
+  const ids = [...new Set(controlChats)].filter((id) => channels.has(channelOf(id)));
+  const found = await Promise.all(ids.map(async (id) => (await store.chat(id)) ?? unseen(id, chat)));
+  const places = found.map((each) => ({ chat: each, threadId: null }));
   if (places.length > 0) return places;
-  if (controlChats.length > 0) {
-    log.warn(
-      { room },
-      'nobody has written in a control chat yet; the question about a call is asked where it came up',
-    );
-  }
   return [{ chat, threadId: roomParts(room).threadId }];
+}
+
+/** A control chat in which nobody has written yet. What its id does not tell, it has of the chat that asks. */
+function unseen(id: ChatId, { account }: ChatRecord): ChatRecord {
+  const address = addressOf(id);
+  return {
+    ...{ id, channel: channelOf(id), account, address, title: address },
+    ...{ kind: 'group', activePersona: DEFAULT_PERSONA },
+  };
 }
 
 function postTo(

@@ -1,5 +1,4 @@
 /** `glob` and `grep`: finding files by name, and lines by a regular expression. */
-import picomatch from 'picomatch';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
@@ -46,7 +45,7 @@ export function glob(parts: FindParts): Tool<z.infer<typeof globParameters>> {
     isFromOutside: true,
     execute: ({ pattern, path = '' }, context) =>
       inPlaces(parts.folders, context, async (places) => {
-        const fault = faultOf(() => picomatch.makeRe(pattern));
+        const fault = await patternFault(pattern);
         if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
         const most = { entries: MOST_ENTRIES, found: MOST_FILES };
         const order = { ...(await placesAt(places, path)), glob: pattern, lines: null, most };
@@ -67,7 +66,7 @@ const grepParameters = z.object({
     .min(1)
     .max(LONGEST_PATTERN)
     .optional()
-    .describe('Only in files like **/*.md; relative to path.'),
+    .describe('Only in files like *.md (in any folder) or notes/*.md (relative to path).'),
 });
 
 export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
@@ -82,10 +81,15 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
       inPlaces(parts.folders, context, async (places) => {
         const lines = expressionOf(pattern);
         if (typeof lines === 'string') return failed(`This is no regular expression: ${lines}`);
-        const fault = files === undefined ? null : faultOf(() => picomatch.makeRe(files));
+        const fault = files === undefined ? null : await patternFault(files);
         if (fault !== null) return failed(`This is no pattern for files: ${fault}`);
         const most = { entries: MOST_ENTRIES, found: MOST_LINES };
-        const order = { ...(await placesAt(places, path)), glob: files ?? null, lines, most };
+        const order = {
+          ...(await placesAt(places, path)),
+          glob: files === undefined ? null : anywhere(files),
+          lines,
+          most,
+        };
         return search(parts, order, context, 'No line fits.');
       }),
   };
@@ -145,6 +149,11 @@ function told({ found, more, isPartial }: Found, nothing: string): string {
   return [...(shown.length === 0 ? [nothing] : shown), ...notes].join('\n');
 }
 
+/** As other tools of that name take it: what names no folder is meant in all of them. */
+function anywhere(pattern: string): string {
+  return pattern.includes('/') ? pattern : `**/${pattern}`;
+}
+
 /** Many models write `(?i)` before it. */
 function expressionOf(pattern: string): { source: string; flags: string } | string {
   const isLoose = pattern.startsWith('(?i)');
@@ -153,6 +162,12 @@ function expressionOf(pattern: string): { source: string; flags: string } | stri
   if (faultOf(() => new RegExp(source, flags('u'))) === null) return { source, flags: flags('u') };
   // What `u` forbids (a needless backslash) is mostly meant all the same.
   return faultOf(() => new RegExp(source, flags(''))) ?? { source, flags: flags('') };
+}
+
+/** The library is loaded for the first search. */
+async function patternFault(pattern: string): Promise<string | null> {
+  const { default: picomatch } = await import('picomatch');
+  return faultOf(() => picomatch.makeRe(pattern));
 }
 
 function faultOf(attempt: () => unknown): string | null {

@@ -179,7 +179,9 @@ describe('grep', () => {
       'a/c.txt:1: say hello\nmedia/sent.md:1: hello there',
     );
     expect((await greps({ pattern: '(?i)^hello$' })).content).toBe('b.md:1: Hello');
-    expect((await greps({ pattern: 'hello', glob: '**/*.md' })).content).toBe('media/sent.md:1: hello there');
+    for (const files of ['**/*.md', '*.md']) {
+      expect((await greps({ pattern: 'hello', glob: files })).content).toBe('media/sent.md:1: hello there');
+    }
     expect((await greps({ pattern: '.', path: 'b.md' })).content).toBe('b.md:1: Hello\nb.md:2: world');
     expect((await greps({ pattern: 'x{2}\\-' })).content).toBe('No line fits.');
     for (const pattern of ['(', '[b-a]', '*']) {
