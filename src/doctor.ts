@@ -260,10 +260,12 @@ async function checkEmbeddings(config: Config): Promise<Finding[]> {
   }
 }
 
-async function checkMcp(server: ServerSettings, { tools }: Config): Promise<Finding[]> {
+async function checkMcp(server: ServerSettings, config: Config): Promise<Finding[]> {
   const { checkServer } = await import('./mcp/check.js');
   const log = createLog({ level: 'silent', format: 'json', secrets: [] });
-  const checked = await checkServer(server, { version: 'doctor', clock: systemClock, log });
+  const redact = createRedactor(secretsOf(config));
+  const checked = await checkServer(server, { version: 'doctor', clock: systemClock, log, redact });
+  const { tools } = config;
   if (checked.state === 'failed') return [checked];
   const allowances = [tools, ...Object.values(tools.chats), ...Object.values(tools.channels)];
   const isAllowed = allowances.some(({ allow }) => allow.includes('mcp'));

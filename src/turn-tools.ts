@@ -5,6 +5,7 @@ import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
 import type { ChatExports } from './core/chat-export.js';
+import { createSlots } from './core/slots.js';
 import {
   type AnyTool,
   type SideMessage,
@@ -64,6 +65,9 @@ interface Parts
   mcp: Pick<McpServers, 'tools'> | null;
 }
 
+/** Each is a thread with memory of its own, and may keep a processor busy as long as it lasts. */
+const MOST_SEARCHES = 8;
+
 /** A group's tools as they are now: the same list as long as they are the same. */
 type Groups = Partial<Record<ToolGroup, () => readonly AnyTool[]>>;
 
@@ -107,7 +111,7 @@ function groupsOf(parts: Parts): Groups {
     }),
   ];
   const folders = { workFolder: parts.workFolder, mediaFolder: parts.mediaFolder };
-  const find = { folders, clock, worker: parts.searchWorker };
+  const find = { folders, clock, slots: createSlots(MOST_SEARCHES), worker: parts.searchWorker };
   const files = [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
   const { hidden, environment, newId } = parts;
   const commands = [shell({ folders, clock, newId, settings: config.tools.shell, environment, hidden })];

@@ -24,12 +24,17 @@ const specialV6 = ranges(SPECIAL_V6, 'ipv6');
 
 /** Whether an address, as a socket has it, is a public server's. */
 export function isPublicAddress(address: string): boolean {
-  if (isIPv4(address)) return !specialV4.check(address);
-  const canonical = isIPv6(address) && URL.canParse(`http://[${address}]`);
-  if (!canonical) return false;
-  const inside = innerAddress(new URL(`http://[${address}]`).hostname.slice(1, -1));
-  if (inside !== null) return isPublicAddress(inside);
-  return globalV6.check(address, 'ipv6') && !specialV6.check(address, 'ipv6');
+  const reached = reachedBy(address);
+  if (isIPv4(reached)) return !specialV4.check(reached);
+  return isIPv6(reached) && globalV6.check(reached, 'ipv6') && !specialV6.check(reached, 'ipv6');
+}
+
+/** Where an address leads: in its shortest form, or the one of version 4 that it stands for; empty for what is none. */
+export function reachedBy(address: string): string {
+  if (isIPv4(address)) return address;
+  if (!isIPv6(address) || !URL.canParse(`http://[${address}]`)) return '';
+  const shortest = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  return innerAddress(shortest) ?? shortest;
 }
 
 /**

@@ -11,7 +11,7 @@ const DESCRIPTORS = '/proc/self/fd';
 const BY_DESCRIPTOR = existsSync(DESCRIPTORS);
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** Deeper folders are not entered: each one on the way is open meanwhile. */
-const DEEPEST = 40;
+export const DEEPEST = 40;
 
 export interface OpenFolder {
   handle: FileHandle;

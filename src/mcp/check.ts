@@ -14,6 +14,7 @@ interface Parts {
   version: string;
   clock: Clock;
   log: Log;
+  redact(text: string): string;
 }
 
 /** A server that hangs is a finding, too. */
@@ -41,7 +42,7 @@ export async function checkServer(settings: ServerSettings, parts: Parts): Promi
   } catch (error) {
     const why = signal.aborted
       ? `it did not answer within ${PATIENCE_MS / 1000} s`
-      : oneLine(describe(error));
+      : oneLine(parts.redact(describe(error)));
     return { state: 'failed', text: `${why}; ${adviceFor(settings)}` };
   } finally {
     process.off('exit', killAll);

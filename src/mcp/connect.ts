@@ -47,6 +47,8 @@ export interface ConnectParts {
   clock: Clock;
   log: Log;
   processes: Processes;
+  /** Cuts secrets out of a text: before it is cut, so that no half of one stays. */
+  redact(text: string): string;
 }
 
 /** A package that is fetched first takes its time. */
@@ -77,7 +79,7 @@ export async function connect(
 
 async function connectOnce(
   settings: ServerSettings,
-  { version, clock, log, processes }: ConnectParts,
+  { version, clock, log, processes, redact }: ConnectParts,
   signal: AbortSignal,
   isOld: boolean,
 ): Promise<Connection> {
@@ -112,7 +114,7 @@ async function connectOnce(
     log.debug({ mcp: settings.name, why }, 'the connection to a server of tools had trouble');
   };
 
-  const local = isProcess ? createProcessTransport(settings, { clock, log, processes }) : null;
+  const local = isProcess ? createProcessTransport(settings, { clock, log, processes, redact }) : null;
   const remote = isProcess ? null : remoteTransport(settings, clock);
   const transport = local ?? remote;
   if (transport === null) throw new Error('unreachable');

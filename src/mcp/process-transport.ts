@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { deserializeMessage, serializeMessage, type Transport } from '@modelcontextprotocol/client';
 import type { Clock } from '../core/clock.js';
+import { cutAt } from '../core/cut.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { linesOf, standIn } from './messages.js';
@@ -28,13 +29,21 @@ const LOOK_EVERY_MS = 20;
 /** Of what it writes to standard error, and of what is no message, an operator sees so many lines an hour. */
 const MOST_LINES = 50;
 const LINES_MS = 3_600_000;
+const LOOKED_AT = 20_000;
 
 export function createProcessTransport(
   settings: ProcessSettings,
-  { clock, log, processes }: { clock: Clock; log: Log; processes: Processes },
+  {
+    clock,
+    log,
+    processes,
+    redact,
+  }: { clock: Clock; log: Log; processes: Processes; redact(text: string): string },
 ): ProcessTransport {
   const { name, command, args, env, cwd } = settings;
   const told = boundedLog(log, clock);
+  // Of a long line no more is looked at than what is shown and a secret that begins in it.
+  const shown = (text: string) => oneLine(redact(cutAt(text, LOOKED_AT)));
   let child: ChildProcess | null = null;
   let closing: Promise<void> | null = null;
   let isOver = false;
@@ -110,7 +119,7 @@ export function createProcessTransport(
   function receive(text: string): void {
     const message = messageIn(text);
     if (message === null) {
-      told({ mcp: name, line: oneLine(text) }, 'a server of tools wrote something that is no message');
+      told({ mcp: name, line: shown(text) }, 'a server of tools wrote something that is no message');
       return;
     }
     try {
@@ -124,7 +133,7 @@ export function createProcessTransport(
     if (stderr === null) return;
     try {
       for await (const line of linesOf(stderr, clock)) {
-        const text = oneLine('whole' in line ? line.whole : line.head);
+        const text = shown('whole' in line ? line.whole : line.head);
         if (text !== '') lastLine = text;
         if (text !== '') told({ mcp: name, line: text }, 'a server of tools says');
       }

@@ -11,7 +11,11 @@ import { oneLine, plainText } from './words.js';
 
 const MOST_BLOCKS = 200;
 
-export function resultOf(answer: unknown): ToolResult {
+export function resultOf(
+  answer: unknown,
+  /** Cuts secrets out of the whole text, so that no half of one stays where it is cut. */
+  redact: (text: string) => string = (text) => text,
+): ToolResult {
   const { content, structuredContent, isError } = isObject(answer) ? answer : {};
   const blocks = Array.isArray(content) ? content : [];
   const words = blocks.slice(0, MOST_BLOCKS).map(wordsOf);
@@ -26,7 +30,7 @@ export function resultOf(answer: unknown): ToolResult {
       content: failed ? 'It failed, and the server says nothing more.' : 'Done; nothing was said.',
       failed,
     };
-  return { content: shownText(text), failed };
+  return { content: shownText(redact(text)), failed };
 }
 
 /** The text as far as it is shown, with how much was cut. */

@@ -22,11 +22,6 @@ export interface ToolServer {
   stop(): Promise<void>;
 }
 
-export interface ServerParts extends ConnectParts {
-  /** Cuts secrets out of a text. */
-  redact(text: string): string;
-}
-
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** Whoever stays that long is not the one that ends at once, again and again. */
@@ -36,8 +31,8 @@ const LIST_AGAIN_MS = 1_000;
 /** So long a call waits for a connection that is being made. */
 const CALL_WAITS_MS = 10_000;
 
-export function startServer(settings: ServerSettings, { redact, ...parts }: ServerParts): ToolServer {
-  const { clock, log } = parts;
+export function startServer(settings: ServerSettings, parts: ConnectParts): ToolServer {
+  const { clock, log, redact } = parts;
   const over = new AbortController();
   let connection: Connection | null = null;
   let offered: readonly OfferedTool[] = [];
@@ -63,7 +58,7 @@ export function startServer(settings: ServerSettings, { redact, ...parts }: Serv
         await serve();
         said = '';
       } catch (error) {
-        const why = redact(oneLine(describe(error)));
+        const why = oneLine(redact(describe(error)));
         if (!over.signal.aborted && why !== said) {
           log.warn({ mcp: settings.name, why }, 'a server of tools cannot be used; it is tried again');
         }
@@ -161,12 +156,15 @@ export function startServer(settings: ServerSettings, { redact, ...parts }: Serv
       );
     }
     try {
-      const { content, failed: isError } = resultOf(await used.call(tool, given, signal, settings.timeoutMs));
+      const { content, failed: isError } = resultOf(
+        await used.call(tool, given, signal, settings.timeoutMs),
+        redact,
+      );
       return { content: redact(content), failed: isError };
     } catch (error) {
       const { result, isLost } = failureOf(error, settings.timeoutMs / 1000);
       if (!signal.aborted) {
-        const why = redact(oneLine(describe(error)));
+        const why = oneLine(redact(describe(error)));
         log.warn({ mcp: settings.name, tool: tool.own, why }, 'a call of a tool of a server failed');
       }
       if (isLost) {

@@ -159,3 +159,18 @@ describe('tools', () => {
     expect(await on.memory.readTier({ chatId: 'test_1', personaId: 'default' }, 2)).toBe('a line');
   });
 });
+
+it('a call of a foreign tool is entered in its own chat, whatever its arguments are called', async () => {
+  const foreign: AnyTool = {
+    ...{ name: 'mcp_far_go', description: 'goes', hint: 'go', risk: 'medium' },
+    parameters: { type: 'object', properties: {} },
+    execute: async () => ({ content: 'went', failed: false }),
+  };
+  const given = { chat_id: 'telegram_9\nsomebody’s words', persona_id: 'hush', tier: 1 };
+  await open({ tools: [foreign] });
+  on.answer(asks('mcp_far_go', given));
+  await say('go');
+  expect(on.audited).toEqual([
+    { kind: 'tool', who: 'test_1/default', where: 'test_1', what: 'mcp_far_go', word: 'test_1' },
+  ]);
+});

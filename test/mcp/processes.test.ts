@@ -3,6 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { resultOf } from '../../src/mcp/result.js';
+import { createRedactor } from '../../src/operating/redact.js';
 import { eventually } from '../harness/gateway.js';
 import {
   callTool,
@@ -350,6 +352,16 @@ describe('a server that', () => {
     const { content } = await bench.call('mcp_leaks_go');
     expect(content).toBe('my key is [redacted]; all I see: API_KEY,HOME,LANG,PATH');
     expect(JSON.stringify(bench.lines)).not.toContain('very-secret-key');
+  });
+
+  it('says a secret where its words are cut leaves no half of it', async () => {
+    await open([fakeServer('hang-call', { timeoutMs: 300 })], ['very-secret-key']);
+    await bench.call('mcp_hang-call_go', { text: `${'x'.repeat(280)}very-secret-key` });
+    await bench.until(() => logged(/called x/).length > 0, 'it said so');
+    expect(JSON.stringify(bench.lines)).not.toContain('very-sec');
+    const text = `${'x'.repeat(59_990)}very-secret-key`;
+    const { content } = resultOf({ content: [{ type: 'text', text }] }, createRedactor(['very-secret-key']));
+    expect(content).not.toContain('very-sec');
   });
 
   it('forks, and ignores every kind word, is ended with all that it has started', async () => {

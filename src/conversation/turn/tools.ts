@@ -52,14 +52,18 @@ export async function execute(
 
 async function enterCall(
   audit: Audit,
-  { name, risk }: AnyTool,
+  { name, risk, parameters }: AnyTool,
   given: unknown,
   { authorisation, cause }: ToolContext,
 ): Promise<void> {
   // What a night writes is a draft until the whole of it is entered.
   if (risk === 'low' || cause.kind === 'night' || authorisation === undefined) return;
   const { chatId, personaId, senderId } = authorisation;
-  const { chat_id, persona_id, tier } = given as Record<string, unknown>;
+  // What arguments of a foreign tool mean is its own affair.
+  const { chat_id, persona_id, tier } = (parameters instanceof ZodType ? given : {}) as Record<
+    string,
+    unknown
+  >;
   const where = typeof chat_id === 'string' && chat_id !== '' ? chat_id : chatId;
   const of =
     typeof persona_id === 'string' && !['', personaId].includes(persona_id) ? ` of ${persona_id}` : '';

@@ -1,6 +1,7 @@
 /** `glob` and `grep`: finding files by name, and lines by a regular expression. */
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
+import type { Slots } from '../../core/slots.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
 import { type Folders, inFolder, locate, MEDIA, openToRead, PathRefusal, type Places } from './paths.js';
@@ -11,6 +12,8 @@ import { searchInThread } from './search-thread.js';
 export interface FindParts {
   folders: Folders;
   clock: Clock;
+  /** How many searches there may be at once, of all chats. */
+  slots: Slots;
   /** The compiled `search-worker.js`, if it is not beside this module. */
   worker?: URL | undefined;
   /** For one search. */
@@ -117,13 +120,14 @@ async function placesAt(places: Places, path: string): Promise<Pick<SearchOrder,
 }
 
 async function search(
-  { clock, worker, ms = SEARCH_MS }: FindParts,
+  { clock, slots, worker, ms = SEARCH_MS }: FindParts,
   order: SearchOrder,
   { signal }: ToolContext,
   nothing: string,
 ): Promise<ToolResult> {
   const entry = worker ?? new URL('./search-worker.js', import.meta.url);
-  const outcome = await searchInThread(order, { clock, signal, ms, entry });
+  const leave = await slots.enter();
+  const outcome = await searchInThread(order, { clock, signal, ms, entry }).finally(leave);
   if (outcome.kind === 'stopped') return failed('Stopped.');
   if (outcome.kind === 'too long') {
     return failed(

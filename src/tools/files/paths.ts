@@ -8,6 +8,7 @@ import { constants } from 'node:fs';
 import { chmod, type FileHandle, lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
 import { dirname, join, normalize, relative, sep } from 'node:path';
 import {
+  DEEPEST,
   entriesBelow,
   entryOf,
   type OpenFolder,
@@ -161,6 +162,8 @@ export async function writeWhole(
   const names = await realNames(located, 'or new');
   const name = names.at(-1);
   if (name === undefined) throw new PathRefusal(`${located.shown} is a folder.`);
+  // What lies deeper could not be counted: the folder would be full from then on.
+  if (names.length > DEEPEST) throw new PathRefusal('Nothing was written: this path is too deep.');
   await refuseOver(quota, places, bytes.length, located);
   return inMade(located.root, names.slice(0, -1), async (folder) => {
     const before = await refuseUnlessFile(folder, name, located.shown).catch((error: unknown) => {

@@ -8,10 +8,11 @@ export type SearchOutcome = { kind: 'found'; found: Found } | { kind: 'too long'
 const MEGABYTES = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 };
 
 /** `entry` is `search-worker.js`, which lies beside the compiled gateway. Throws what the thread threw. */
-export function searchInThread(
+export async function searchInThread(
   order: SearchOrder,
   { clock, signal, ms, entry }: { clock: Clock; signal: AbortSignal; ms: number; entry: URL },
 ): Promise<SearchOutcome> {
+  if (signal.aborted) return { kind: 'stopped' };
   const thread = new Worker(entry, { workerData: order, resourceLimits: MEGABYTES, env: {}, stdin: false });
   return new Promise<SearchOutcome>((resolve, reject) => {
     const stopWaiting = clock.after(ms, () => settle(() => resolve({ kind: 'too long' })));

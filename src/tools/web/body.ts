@@ -12,17 +12,17 @@ export interface Body {
 
 /** What is cut, or ends too early, is unpacked as far as it goes. */
 const AS_FAR = { finishFlush: constants.Z_SYNC_FLUSH };
-const UNPACKERS: Record<string, () => Transform> = {
-  gzip: () => createGunzip(AS_FAR),
-  'x-gzip': () => createGunzip(AS_FAR),
-  deflate: () => createInflate(AS_FAR),
-  br: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
-};
+const UNPACKERS = new Map<string, () => Transform>([
+  ['gzip', () => createGunzip(AS_FAR)],
+  ['x-gzip', () => createGunzip(AS_FAR)],
+  ['deflate', () => createInflate(AS_FAR)],
+  ['br', () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH })],
+]);
 
 export async function readBody(response: IncomingMessage, maxBytes: number): Promise<Body> {
   const { 'content-encoding': encoding = 'identity' } = response.headers;
   const packing = encoding.trim().toLowerCase();
-  const unpacker = UNPACKERS[packing];
+  const unpacker = UNPACKERS.get(packing);
   if (unpacker === undefined && packing !== 'identity' && packing !== '') throw new NotFetched(NOT_UNPACKED);
   const raw = { isCut: false };
   const source = Readable.from(limited(response, maxBytes, raw), { objectMode: false });

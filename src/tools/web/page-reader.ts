@@ -52,7 +52,13 @@ export function createPageReader(
 
   return {
     read(page, signal, log) {
-      const mine = last.then(() => read(page, signal, log));
+      const mine = last
+        .then(() => read(page, signal, log))
+        .catch((error: unknown) => {
+          // Where the system has no more threads, whoever comes next may still get one.
+          log.warn({ page: page.address, error: describe(error) }, 'a page could not be turned into text');
+          return null;
+        });
       last = mine;
       return mine;
     },

@@ -6,7 +6,7 @@ import type { LookupAddress } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
-import { hostOf, isLocalName, isPublicAddress } from '../../core/addresses.js';
+import { hostOf, isLocalName, isPublicAddress, reachedBy } from '../../core/addresses.js';
 import { cutAt } from '../../core/cut.js';
 import { nameInPrompt } from '../../core/elements.js';
 import { type AllowedHost, isAllowed } from './allowed-hosts.js';
@@ -121,7 +121,7 @@ async function checkedAddresses(
       : [{ address: host, family }];
   const own = network.own();
   const mayReach = ({ address }: LookupAddress) =>
-    isAllowed(allowed, address, port) || (isPublicAddress(address) && !own.includes(address));
+    isAllowed(allowed, address, port) || (isPublicAddress(address) && !own.includes(reachedBy(address)));
   // One private address among public ones is no accident: which of them is taken is decided elsewhere.
   if (found.length === 0 || !(isNamed || found.every(mayReach))) throw new NotFetched(refusals.NOT_PUBLIC);
   return found;

@@ -290,6 +290,14 @@ describe('how much', () => {
     expect(edited.content).toContain('is full');
   });
 
+  test('nothing is written deeper than can be counted, so that a folder stays of use', async () => {
+    const { folders, call } = await makeHome();
+    const write = (path: string) => call(writeFile(folders), { path, content: 'x' });
+    expect((await write(`${'x/'.repeat(40)}a`)).content).toContain('too deep');
+    expect((await write(`${'x/'.repeat(39)}a`)).failed).toBe(false);
+    expect((await write('a')).failed).toBe(false);
+  });
+
   test('folders too deep to be counted count as too much', async () => {
     const { home, folders, call } = await makeHome();
     await mkdir(join(home, WORK, 'x/'.repeat(60)), { recursive: true });

@@ -4,6 +4,7 @@ import { mkdir, readFile as read, stat, symlink, truncate } from 'node:fs/promis
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
+import { createSlots } from '../../../src/core/slots.js';
 import { glob, grep } from '../../../src/tools/files/find.js';
 import { readFile } from '../../../src/tools/files/read-file.js';
 import { editFile, writeFile } from '../../../src/tools/files/write-file.js';
@@ -15,10 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => search.remove());
 
-async function setUp(ms?: number) {
+async function setUp(ms?: number, slots = createSlots(8)) {
   const home = await makeHome();
   const { folders } = home;
-  const find = { folders, clock: systemClock, worker: search.entry, ...(ms !== undefined && { ms }) };
+  const find = { folders, slots, clock: systemClock, worker: search.entry, ...(ms !== undefined && { ms }) };
   return {
     ...home,
     reads: (given: object) => home.call(readFile(folders), given),
@@ -32,7 +33,7 @@ async function setUp(ms?: number) {
 
 test('their risks, and that what is read is from outside', async () => {
   const { folders } = await makeHome();
-  const find = { folders, clock: systemClock };
+  const find = { folders, clock: systemClock, slots: createSlots(8) };
   for (const tool of [readFile(folders), glob(find), grep(find)]) {
     expect(tool).toMatchObject({ risk: 'low', isFromOutside: true });
   }
@@ -215,6 +216,22 @@ describe('grep', () => {
       content: expect.stringContaining('longer than'),
     });
     expect(Date.now() - began).toBeLessThan(5000);
+  });
+
+  test('waits while there are as many as there may be, of whatever chat', async () => {
+    const slots = createSlots(1);
+    const [one, other] = [await setUp(undefined, slots), await setUp()];
+    const leave = await slots.enter();
+    const ended: string[] = [];
+    const stop = new AbortController();
+    const waiting = one.greps({ pattern: 'x' }).then(() => ended.push('waiting'));
+    const stopped = one.greps({ pattern: 'x' }, stop.signal);
+    await other.greps({ pattern: 'x' }).then(() => ended.push('other'));
+    stop.abort();
+    leave();
+    await waiting;
+    expect(ended).toEqual(['other', 'waiting']);
+    expect((await stopped).content).toBe('Stopped.');
   });
 
   test('is ended by the call', async () => {

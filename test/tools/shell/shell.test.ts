@@ -122,9 +122,9 @@ describe.each(['bubblewrap', 'none'] as const)('with sandbox: %s', (sandbox) => 
       expect(descriptors.filter((each) => each > 3 && each !== 255)).toEqual([]);
     });
 
-    test('that prints 1 GB is read to its end, and kept in part', async () => {
+    test('that prints 50 MB is read to its end, and kept in part', async () => {
       const { run } = await setUp({ sandbox, timeoutSeconds: 55 });
-      const bytes = sandbox === 'none' ? 100_000_000 : 1_000_000_000;
+      const bytes = 50_000_000;
       const { content, results } = await run(`echo begin; head -c ${bytes} /dev/zero; echo end`);
       expect(content.length).toBeLessThan(25_000);
       expect(content).toMatch(

@@ -124,6 +124,12 @@ describe('an address', () => {
     const network = { ...networkOf({ 'me.example': [PUBLIC] }), own: () => [PUBLIC] };
     expect((await fetchPage('http://me.example/', { network })).content).toBe(NOT_PUBLIC);
     expect((await fetchPage(`http://${PUBLIC}/`, { network })).content).toBe(NOT_PUBLIC);
+    for (const host of [`[::ffff:${PUBLIC}]`, `[64:ff9b::${PUBLIC}]`]) {
+      expect((await fetchPage(`http://${host}/`, { network })).content).toBe(NOT_PUBLIC);
+    }
+    const mapped = { ...network, ...networkOf({ 'me.example': [`::ffff:${PUBLIC}`] }), own: network.own };
+    expect((await fetchPage('http://me.example/', { network: mapped })).content).toBe(NOT_PUBLIC);
+    expect(network.connected).toEqual([]);
     expect(systemNetwork().own()).toContain('127.0.0.1');
   });
 

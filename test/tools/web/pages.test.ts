@@ -251,6 +251,9 @@ describe('a page that is long', () => {
     expect((await fetchFrom(await packed('zstd, gzip', Buffer.from('x')))).content).toBe(NOT_UNPACKED);
     expect((await fetchFrom(await packed('gzip', Buffer.from('not packed')))).content).toBe(NOT_UNPACKED);
     expect((await fetchFrom(await packed('br', Buffer.from('not packed')))).content).toBe(NOT_UNPACKED);
+    for (const name of ['constructor', '__proto__']) {
+      expect((await fetchFrom(await packed(name, Buffer.from('x')))).content).toBe(NOT_UNPACKED);
+    }
   });
 });
 
@@ -272,6 +275,15 @@ describe('a page that is built to be hard', () => {
     clearInterval(beat);
     expect([content, failed]).toEqual([expect.stringMatching(/cannot be read in a sensible time/), true]);
     expect(longest).toBeLessThan(500);
+  });
+
+  it('that no thread can be started for keeps nobody from the next one', async () => {
+    const entry = new URL('http://no.thread/');
+    const poor = createPageReader(systemClock, entry);
+    const site = await serve(page(HTML, 'words'));
+    expect((await fetchFrom(site, '/', { reader: poor })).content).toMatch(/cannot be read/);
+    entry.href = PAGE_WORKER.href;
+    expect((await fetchFrom(site, '/', { reader: poor })).content).toMatch(/words/);
   });
 
   it('that takes too much memory ends its reader alone', async () => {
