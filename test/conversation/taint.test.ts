@@ -318,6 +318,19 @@ describe('memory that is written then', () => {
     await say('/memory why');
     expect(on.texts().at(-1)).toContain('(words from outside had been read then)');
     await say('/memory');
-    expect(on.texts().at(-1)).toContain('When tier 3 was written, words from outside had been read then');
+    const marked = 'When tier 3 was written, words from outside had been read then';
+    expect(on.texts().at(-1)).toContain(marked);
+
+    const owner = { chatId: 'test_1', personaId: 'default' };
+    const cause = { kind: 'turn', personaId: 'default', turnId: null } as const;
+    const before = await on.memory.readTier(owner, 3);
+    const write = (content: string, seen: string) =>
+      on.memory.writeTier(owner, 3, content, { text: seen }, { cause });
+    await write(`${before}\n- grass is green`, before);
+    await say('/memory');
+    expect(on.texts().at(-1), 'the line still stands there').toContain(marked);
+    await write('- grass is green', `${before}\n- grass is green`);
+    await say('/memory');
+    expect(on.texts().at(-1)).not.toContain('words from outside');
   });
 });
