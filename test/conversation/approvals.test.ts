@@ -179,7 +179,7 @@ describe('a yes', () => {
     await say('run it');
     await say('how are you?');
     expect(textsTo('1')).toEqual(['fine']);
-    await say('/approve code1', CONTROL);
+    await say('/approve  `co de1`. ', CONTROL);
     expect(ran).toEqual(['it']);
     expect(textsTo('1')).toEqual(['fine', 'so: ran it']);
     expect(textsTo('9').at(-1)).toBe('`run` (CODE1) is allowed, once.');
