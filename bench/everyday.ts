@@ -193,7 +193,7 @@ async function asked(
     position: { messageId: id, heardAfter: id - 1 },
   });
   const shownFrom = end.messageId - WINDOW;
-  return await recollect(
+  const { lines } = await recollect(
     { recall, zone, log },
     { chatId: room, personaId: PERSONA },
     [message(text, end.messageId + 9)],
@@ -204,6 +204,7 @@ async function asked(
       except: { room, after: { messageId: shownFrom, heardAfter: shownFrom - 1 } },
     },
   );
+  return lines;
 }
 
 /** The same chat in every run. */

@@ -40,6 +40,9 @@ export interface GuppiEvent {
   action_id?: string;
 }
 
+/** The stream of digests, and what they name as their source. */
+export const DIGESTS = 'volition:social_digests';
+
 /** What a `SocialDigest` says. Times are seconds since 1970. */
 export interface DigestContent extends Record<string, unknown> {
   start_ts: number;

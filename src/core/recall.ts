@@ -43,6 +43,8 @@ export interface Recalled {
   relevance: number;
   /** It has a word that the query is about and that hardly anything else in the scope has. */
   rare?: boolean;
+  /** It is words from outside, or an answer to such. */
+  outside?: true;
   /** The question just before, if this may be its answer. */
   answers?: Recalled;
 }

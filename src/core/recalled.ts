@@ -4,6 +4,11 @@ import type { Zone } from './dates.js';
 import { looksLike } from './likeness.js';
 import type { Recalled } from './recall.js';
 
+/** Whether words from outside are in the line of a piece, or in what it answers. */
+export function isFromOutside({ outside, answers }: Recalled): boolean {
+  return outside === true || answers?.outside === true;
+}
+
 /** Limits one line, so that it cannot fill the whole answer. */
 const MOST_CHARS = 1_000;
 

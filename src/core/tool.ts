@@ -95,6 +95,8 @@ export interface ToolResult {
   unsaved?: true;
   /** It may stand for an answer: what the transcript says of it if the turn then ends without words. */
   said?: string;
+  /** Words from outside are in it, though its tool does not always bring such. */
+  outside?: true;
   /** What the journal says of it, where that is not `content`: of a command that ran. */
   results?: { stdout: string; stderr: string; code: number | null };
 }

@@ -91,6 +91,7 @@ export type Step =
   /** `said` as in `ToolResult`; `outside`: its content is words from outside. */
   | { kind: 'result'; callId: string; content: string; failed: boolean; said?: string; outside?: true }
   /** The call waits for an outside result under this key, until this time at the latest (null: no limit). */
-  | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null }
+  /** `tool`: what the tool was when people were asked about the call (`printOf`). */
+  | { kind: 'waiting'; callId: string; waitsFor: string; until: number | null; tool?: string }
   /** A person allowed the call that waited for it, with exactly these arguments: it is to run. */
   | { kind: 'approved'; callId: string; arguments: string; by: ChatId };

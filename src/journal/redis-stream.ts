@@ -4,13 +4,12 @@
  * that an outage is made up for; after a crash, the last entries may come twice.
  */
 import { Redis } from 'ioredis';
-import type { JournalEntry, JournalStore } from '../core/journal.js';
+import { DIGESTS, type JournalEntry, type JournalStore } from '../core/journal.js';
 import type { SettingStore } from '../core/store.js';
 import type { Stream } from './journal.js';
 import { lineOf } from './line.js';
 
 const ACTIONS = 'volition:action_log';
-const DIGESTS = 'volition:social_digests';
 /** About so many entries are kept in each. */
 const MOST = 10_000;
 const AT_ONCE = 100;

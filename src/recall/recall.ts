@@ -302,5 +302,6 @@ function fromMessage(
   if (query.except?.room === room && isAfter(position, query.except.after)) return null;
   const own = author.kind === 'persona' && author.id === scope.personaId;
   const source = { kind: 'message' as const, room, messageId: id, author: wordsBy(message), own };
-  return { text, at: sentAt, source, relevance: hit.relevance, rare: hit.rare === true };
+  const outside = message.tainted ? { outside: true as const } : {};
+  return { text, at: sentAt, source, relevance: hit.relevance, rare: hit.rare === true, ...outside };
 }

@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import { localMidnight, type Zone } from '../core/dates.js';
 import type { Recall } from '../core/recall.js';
-import { recalledLine } from '../core/recalled.js';
+import { isFromOutside, recalledLine } from '../core/recalled.js';
 import type { Tool } from '../core/tool.js';
 import { isDay } from './dates.js';
 import { done, failed, shown } from './results.js';
@@ -50,7 +50,8 @@ export function searchMemory(recall: Recall, zone: Zone): Tool<z.infer<typeof pa
         context.signal,
       );
       if (result.hits.length === 0) return done('Nothing was found. Other words may find more.');
-      return done(shown(result.hits.map((hit) => recalledLine(hit, zone)).join('\n')));
+      const found = done(shown(result.hits.map((hit) => recalledLine(hit, zone)).join('\n')));
+      return result.hits.some(isFromOutside) ? { ...found, outside: true } : found;
     },
   };
 }

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { argumentsShown } from '../../src/conversation/rooms/question.js';
+import { toolSet } from '../../src/conversation/turn/tools.js';
 import { Fault } from '../../src/core/errors.js';
 import type { MattTurn } from '../../src/core/journal.js';
 import type { ModelRequest } from '../../src/core/model.js';
@@ -187,7 +188,7 @@ describe('a yes', () => {
     await say('run it');
     await say('how are you?');
     expect(textsTo('1')).toEqual(['fine']);
-    await say('/approve code1', CONTROL);
+    await say('/approve  `co de1`. ', CONTROL);
     expect(ran).toEqual(['it']);
     expect(textsTo('1')).toEqual(['fine', 'so: ran it']);
     expect(textsTo('9').at(-1)).toBe('`run` (CODE1) is allowed, once.');
@@ -197,7 +198,10 @@ describe('a yes', () => {
     const entries = (await on.store.journal({ after: 0, most: 100 })).map(({ entry }) => entry);
     const [call] = await calls();
     expect(entries).toContainEqual(
-      expect.objectContaining({ event_type: 'TaskCompleted', action_id: call?.id, content: 'ran it' }),
+      expect.objectContaining({
+        ...{ event_type: 'TaskCompleted', source: 'GUPPI', action_id: call?.id },
+        content: { status: 'success', stdout: 'it', stderr: '', code: 0 },
+      }),
     );
     expect(on.audited).toContainEqual({
       ...{ kind: 'call', who: 'test_9', where: 'test_1', word: 'test_9' },
@@ -264,6 +268,27 @@ describe('a yes', () => {
     await say('/approve CODE3', CONTROL);
     expect(ran).toEqual(['one', 'two', 'two']);
     expect(textsTo('1')).toEqual(['done']);
+  });
+
+  it('is to the tool as it was asked about: one that is another by then is asked about anew', async () => {
+    const offered: AnyTool[] = [run];
+    await open({ toolsFor: () => toolSet(offered) });
+    await say('run it');
+    offered[0] = { ...run, description: 'Runs a command on every machine' };
+    await say('/approve CODE1', CONTROL);
+    expect(ran).toEqual([]);
+    expect(textsTo('1').at(-1)).toContain('the tool is another one by now');
+    expect(await calls()).toMatchObject([{ status: 'completed', results: { error: expect.any(String) } }]);
+    await say('run it');
+    offered[0] = {
+      ...offered[0],
+      parameters: z.object({ command: z.string(), host: z.string().optional() }),
+    };
+    await say('/approve CODE2', CONTROL);
+    expect(ran).toEqual([]);
+    await say('run it');
+    await say('/approve CODE3', CONTROL);
+    expect(ran).toEqual(['it']);
   });
 
   it('comes at another gateway on the same store', async () => {

@@ -106,6 +106,23 @@ const chatWith = (address: string): Partial<InboundMessage> => ({
 });
 
 describe('a night', () => {
+  it('keeps the mark of what was written after words from outside had been read', async () => {
+    const at = await bench();
+    const { on } = at;
+    const owner = { chatId: 'test_1', personaId: 'default' };
+    await remember(on);
+    await talk(at);
+    const cause = { kind: 'turn', personaId: 'default', turnId: null, tainted: true } as const;
+    const seen = { text: await on.memory.readTier(owner, 3) };
+    await on.memory.writeTier(owner, 3, '- Tired from packing, and told so', seen, { cause });
+    script(on, AFTER);
+    await at.night();
+    const versions = await on.store.versions({ ...owner, most: 3 });
+    expect(versions.map(({ cause }) => [cause.kind, cause.tainted])).toEqual(
+      Array.from({ length: 3 }, () => ['night', true]),
+    );
+  });
+
   it('puts the memory of a persona that talked in order, all at once, with the memory tools alone', async () => {
     const at = await bench();
     const { on } = at;

@@ -20,7 +20,7 @@ function noted(text: string): Recalled {
   return { text, at: null, source: { kind: 'file', file: 'MEMORY.md', line: 3, tier: 1 }, relevance: 0.9 };
 }
 
-function lines(
+async function lines(
   question: string,
   found: Recalled[],
   shown = '',
@@ -39,9 +39,10 @@ function lines(
       return { hits: found.slice(0, query.limit), by: 'keywords' as const };
     },
   };
-  return recollect({ recall, zone: createZone('UTC'), log: quietLog }, SCOPE, [message], {
+  const recollection = await recollect({ recall, zone: createZone('UTC'), log: quietLog }, SCOPE, [message], {
     ...{ now: AT, shown, before: before.map((each) => ({ text: each })) },
   });
+  return recollection.lines;
 }
 
 describe('what is recalled', () => {

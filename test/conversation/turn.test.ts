@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { toolSet } from '../../src/conversation/turn/tools.js';
+import { printOf, toolSet } from '../../src/conversation/turn/tools.js';
 import { runTurn } from '../../src/conversation/turn/turn.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { ModelClient, ModelRequest, ToolCall } from '../../src/core/model.js';
@@ -195,7 +195,7 @@ describe('a call that a person has allowed', () => {
       [{ text: 'done' }],
       [
         { kind: 'answer', text: '', calls },
-        { kind: 'waiting', callId: 'a', waitsFor: 'approval:X:y', until: null },
+        { kind: 'waiting', callId: 'a', waitsFor: 'approval:X:y', until: null, tool: printOf(append) },
         { kind: 'approved', callId: 'a', arguments: '{"line":"allowed"}', by: 'c_9' },
       ],
     );

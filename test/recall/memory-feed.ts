@@ -59,7 +59,7 @@ export function memoryFeed(start = Date.UTC(2026, 0, 1)): MemoryFeed {
               : { kind: 'persona', id: by },
           position: { heardAfter: id - 1, messageId: id },
           addressed: n === 0,
-          ...(forwardedFrom === undefined ? {} : { forwardedFrom }),
+          ...(forwardedFrom === undefined ? {} : { forwardedFrom, tainted: true as const }),
         });
       });
       return id;

@@ -38,6 +38,7 @@ describe('a search', () => {
     feed.say({ ...HEARD, text: 'I never liked tea', forwardedFrom: 'Bob\n- 2026-01-01, Ann: I am Bob' });
     await indexed();
     const { hits } = await recall.search(SCOPE, { text: 'who never liked tea?', limit: 1, now: NOW });
+    expect(hits[0]?.outside).toBe(true);
     const lines = hits.map((hit) => recalledLine(hit, createZone('UTC')));
     expect(lines).toEqual([
       '- 2026-01-01 00:01, Ann, forwarding Bob - 2026-01-01, Ann I am Bob: I never liked tea',

@@ -42,7 +42,10 @@ async function decide(
   decision: 'approved' | 'denied',
 ): Promise<CommandAnswer> {
   const { store, clock, audit } = services;
-  const id = unquoted(command.argument).toUpperCase();
+  // As people copy it.
+  const id = unquoted(command.argument)
+    .replaceAll(/[\s`.]/g, '')
+    .toUpperCase();
   if (id === '') return { text: await waiting(services) };
   const call = /^[A-Z0-9]{1,20}$/.test(id) ? await store.askedCall(id, clock.now()) : null;
   if (call === null) return { text: 'No call with this ID waits for anybody; /approve lists those that do.' };

@@ -128,6 +128,17 @@ export function broughtBy(line: RememberedLine, versions: Version[]): Version | 
   return found ?? null;
 }
 
+/** Whether a line of this tier, as it is now, was written after words from outside had been read. */
+export function holdsOutside(versions: Version[], file: string, tier: Tier, text: string): boolean {
+  return text.split('\n').some((raw) => {
+    const line = raw.trim();
+    if (line === '') return false;
+    return (
+      broughtBy({ kind: 'remembered', file, tier, text: line, cut: false }, versions)?.cause.tainted === true
+    );
+  });
+}
+
 function stands(line: RememberedLine, text: string): boolean {
   return text.split('\n').some((each) => {
     const trimmed = each.trim();

@@ -6,10 +6,11 @@ import type { MemoryOwner, Tier } from '../../core/memory.js';
 import { withFencesClosed } from '../quoting.js';
 import type { CommandAnswer, CommandCall, CommandServices } from './command.js';
 import { activeHere } from './here.js';
+import { holdsOutside } from './memory-lines.js';
 import { OUTSIDE } from './memory-source.js';
 
 /** How far back a consolidation is looked for. */
-const MOST_VERSIONS = 100;
+const MOST_VERSIONS = 1_000;
 const TIERS: readonly Tier[] = [1, 2, 3];
 
 export async function show({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
@@ -31,12 +32,16 @@ export async function show({ command }: CommandCall, services: CommandServices):
   return { text: blocks.filter((block) => block !== '').join('\n\n') };
 }
 
-/** Which of what is shown was last written after words from outside had been read; empty for none. */
-async function fromOutside({ store }: CommandServices, owner: MemoryOwner, today: string): Promise<string> {
+/** Which of what is shown was written after words from outside had been read; empty for none. */
+async function fromOutside(
+  { store, memory }: CommandServices,
+  owner: MemoryOwner,
+  today: string,
+): Promise<string> {
   const versions = await store.versions({ ...owner, personaId: null, most: MOST_VERSIONS });
-  const newest = (tier: Tier) =>
-    versions.find((each) => each.file === `${owner.personaId}/MEMORY.md` && each.tier === tier);
-  const tiers = TIERS.filter((tier) => newest(tier)?.cause.tainted);
+  const file = `${owner.personaId}/MEMORY.md`;
+  const texts = await Promise.all(TIERS.map((tier) => memory.readTier(owner, tier)));
+  const tiers = TIERS.filter((tier, n) => holdsOutside(versions, file, tier, texts[n] ?? ''));
   const isInLog = versions.some(({ file, cause }) => cause.tainted && file === `memory/${today}.md`);
   const places = [...tiers.map((tier) => `tier ${tier}`), ...(isInLog ? ['the log of today'] : [])];
   if (places.length === 0) return '';

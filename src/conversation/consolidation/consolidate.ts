@@ -11,7 +11,7 @@ import { estimateTokens, type ModelMessage, type Usage } from '../../core/model.
 import { personaName } from '../../core/persona.js';
 import { seenKey, type ToolSet } from '../../core/tool.js';
 import { askerOf } from '../asker.js';
-import { broughtBy } from '../commands/memory-lines.js';
+import { broughtBy, holdsOutside } from '../commands/memory-lines.js';
 import type { Subject } from '../compaction/subject.js';
 import { unstored } from '../compaction/unstored.js';
 import { requestTokens, type Services } from '../services.js';
@@ -43,6 +43,7 @@ export type ConsolidationEnd =
   | { kind: 'dropped' };
 
 const DAYS = 7;
+const DAY_MS = 24 * 3_600_000;
 const DAILY_CHARS = 12_000;
 const DAY_CHARS = 4_000;
 const MOST_ROUNDS = 8;
@@ -127,7 +128,9 @@ export async function consolidate(
   const tiers = TIERS.map((tier) => ({ tier, content: after[tier], seen: { text: before[tier] } }));
   const who = `${chat.id}/${personaId}`;
   await services.audit.note({ kind: 'tool', who, where: chat.id, what: 'memory put in order', word: null });
-  const written = await services.memory.writeTiers(owner, tiers, { cause, signal });
+  const outside = await stoodOutside(services, owner, before);
+  const marked = outside ? { ...cause, tainted: true as const } : cause;
+  const written = await services.memory.writeTiers(owner, tiers, { cause: marked, signal });
   if (written === 'written') return { kind: 'written', usage };
   const why = written === 'changed' ? 'it was changed meanwhile' : 'it holds the marker of a cut text';
   return { kind: 'refused', reason: why, usage };
@@ -170,6 +173,19 @@ async function knownDays(
       return version ? [{ date: zone.date(version.at), line: cutAt(text, LINE_CHARS) }] : [];
     }),
   );
+}
+
+/** Whether words from outside had been read when any of what the night was given was written: it may stand elsewhere now. */
+async function stoodOutside(
+  { store, clock }: Pick<Services, 'store' | 'clock'>,
+  owner: MemoryOwner,
+  tiers: Tiers,
+): Promise<boolean> {
+  const versions = await store.versions({ ...owner, personaId: null, most: MOST_VERSIONS });
+  const since = clock.now() - (DAYS + 1) * DAY_MS;
+  const isInLog = versions.some(({ tier, at, cause }) => tier === null && at > since && cause.tainted);
+  const file = `${owner.personaId}/MEMORY.md`;
+  return isInLog || TIERS.some((tier) => holdsOutside(versions, file, tier, tiers[tier]));
 }
 
 /** What a request used, by our estimate where the server counted nothing. */

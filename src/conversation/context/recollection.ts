@@ -5,7 +5,7 @@
  */
 import { describe } from '../../core/errors.js';
 import type { RecallQuery, Scope } from '../../core/recall.js';
-import { recalledLine } from '../../core/recalled.js';
+import { isFromOutside, recalledLine } from '../../core/recalled.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { Services } from '../services.js';
 import { type Asking, askingOf, goesOn } from './asking.js';
@@ -36,6 +36,14 @@ const QUERY_CHARS = 2_000;
 const BEFORE_MESSAGES = 3;
 const BEFORE_CHARS = 300;
 
+export interface Recollection {
+  lines: string[];
+  /** Words from outside are among them. */
+  isFromOutside: boolean;
+}
+
+const NOTHING: Recollection = { lines: [], isFromOutside: false };
+
 /** The lines, in order of time; empty when nothing relevant was found. An error in recall never prevents a reply. */
 export async function recollect(
   { recall, zone, log }: Pick<Services, 'recall' | 'zone' | 'log'>,
@@ -47,16 +55,16 @@ export async function recollect(
     /** What was said just before the batch, oldest first. */
     before: readonly Pick<StoredMessage, 'text'>[];
   },
-): Promise<string[]> {
+): Promise<Recollection> {
   const text = batch
     .map((message) => message.text)
     .join('\n')
     .slice(0, QUERY_CHARS);
-  if (text.trim() === '') return [];
+  if (text.trim() === '') return NOTHING;
   try {
     const { shown, before, ...query } = ask;
     const asking = batch.map((message) => askingOf(message.text)).reduce(likelier);
-    if (asking === 'small talk') return [];
+    if (asking === 'small talk') return NOTHING;
     const around = asking === 'question' && goesOn(text) ? lastOf(before) : '';
     const { hits } = await recall.search(scope, {
       ...query,
@@ -72,6 +80,7 @@ export async function recollect(
     const lines: { at: number; line: string }[] = [];
     let chars = 0;
     let rare = 0;
+    let outside = false;
     for (const hit of hits) {
       // Skips earlier copies of the same question: the answer is wanted, not the question.
       const tellsNothing =
@@ -86,6 +95,7 @@ export async function recollect(
       const length = told.reduce((sum, each) => sum + recalledLine(each, zone).length + 1, 0);
       if (chars + length > BUDGET || lines.length + told.length > MOST_LINES) continue;
       chars += length;
+      outside ||= told.some(isFromOutside);
       for (const each of told) {
         const line = recalledLine(each, zone);
         chosen.add(line);
@@ -93,10 +103,11 @@ export async function recollect(
       }
       if (lines.length === MOST_LINES) break;
     }
-    return lines.sort((a, b) => a.at - b.at).map(({ line }) => line);
+    const inOrder = lines.sort((a, b) => a.at - b.at).map(({ line }) => line);
+    return { lines: inOrder, isFromOutside: outside };
   } catch (error) {
     log.error({ ...scope, why: describe(error) }, 'nothing could be recalled for a turn');
-    return [];
+    return NOTHING;
   }
 }
 

@@ -14,8 +14,6 @@ import { checkArguments, execute } from './tools.js';
 export interface CallResult extends ToolResult {
   /** It was left to itself: nobody knows what comes of it. */
   unknown?: true;
-  /** Its content is words from outside. */
-  outside?: true;
 }
 
 /** A call that can run, with arguments that were validated. */

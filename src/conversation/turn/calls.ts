@@ -15,6 +15,7 @@ import { intentOf, interruptionOf, outcomesOf } from './entries.js';
 import { sideBySide } from './side-by-side.js';
 import { INTERRUPTED, isCutOff, stepOf } from './steps.js';
 import { wasRefused } from './taint.js';
+import { printOf } from './tools.js';
 
 /** A call, and its place in its answer. */
 type Numbered = readonly [n: number, call: ToolCall];
@@ -23,6 +24,8 @@ const DROPPED: CallsEnd = { kind: 'dropped' };
 
 const NOBODY_TO_ASK = 'Not run: a person would have to allow this, and nobody can be asked here.';
 const NOT_ENTERED = 'Nothing was done: the audit log cannot be written just now.';
+const CHANGED =
+  'Not run: the tool is another one by now than when a person allowed this. Look at it again, and call it again if that is still right.';
 const REFUSED_BEFORE =
   'Not run: people were asked about this very call in this turn, and it was not allowed. Do without it, and say so.';
 
@@ -99,6 +102,9 @@ async function begin(
   if (refusal !== null) return settle(refusal, []);
 
   const next = prepared(ask, call);
+  if (approved && next.kind === 'ready' && (waits?.kind !== 'waiting' || waits.tool !== printOf(next.tool))) {
+    return settle({ content: CHANGED, failed: true });
+  }
   if (next.kind === 'ready' && !approved) {
     const why = await whyAsked(services, ask, next);
     if (why !== null && ask.approvalMs === null) return settle({ content: NOBODY_TO_ASK, failed: true }, []);
@@ -136,7 +142,7 @@ async function askPeople(
   const until = now + (ask.approvalMs ?? 0);
   const what = { id: code, arguments: call.arguments };
   const waitsFor = waitsForCall(what);
-  const step = { kind: 'waiting', callId: call.id, waitsFor, until } as const;
+  const step = { kind: 'waiting', callId: call.id, waitsFor, until, tool: printOf(tool) } as const;
   const asked = {
     ...{ ...what, waitsFor, room, chatId, personaId, turnId, callId: call.id },
     ...{ tool: tool.name, why, askedAt: now, until },

@@ -1,4 +1,5 @@
 /** Step 5 of the route: describes a turn's tools to the model, validates their arguments, and enters what they change. */
+import { createHash } from 'node:crypto';
 import { toJSONSchema, ZodType } from 'zod';
 import type { Audit } from '../../core/audit.js';
 import { Fault } from '../../core/errors.js';
@@ -14,6 +15,14 @@ function describeTool({ name, description, parameters }: AnyTool): ToolDescripti
   if (!(parameters instanceof ZodType)) return { name, description, parameters };
   const { $schema: _, ...schema } = toJSONSchema(parameters);
   return { name, description, parameters: schema };
+}
+
+/** Another one for a tool that is described otherwise: what was allowed of the one is not allowed of the other. */
+export function printOf(tool: AnyTool): string {
+  return createHash('sha256')
+    .update(JSON.stringify(describeTool(tool)))
+    .digest('hex')
+    .slice(0, 32);
 }
 
 /** The validated arguments, or a message for the model about what is wrong. */

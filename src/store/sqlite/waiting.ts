@@ -1,5 +1,6 @@
 /** Step 1 of the route: adds messages that wait to be answered. To be called within a transaction. */
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
+import { DIGESTS } from '../../core/journal.js';
 import type { Receipt } from '../../core/receipt.js';
 import type { StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
@@ -21,7 +22,7 @@ export interface NewMessage
 }
 
 /** Of the event that a message becomes in the journal: as far as the message does not tell it. */
-type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'content'>>;
+type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'source' | 'content'>>;
 
 const NOBODY_TYPED = {
   administrator: false,
@@ -101,6 +102,7 @@ export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
       const happening: SaidEvent = {
         agent: personaId ?? chat.activePersona,
         type: about === 'digest' ? 'SocialDigest' : 'AlarmClock',
+        ...(about === 'digest' && { source: DIGESTS }),
         ...(content && { content }),
       };
       const said: NewMessage = {

@@ -106,7 +106,7 @@ export function journalContract(under: StoreUnderTest): void {
       ]);
       expect((await events()).slice(1)).toMatchObject([
         { event_type: 'AlarmClock', agent: 'luna', source: 'schedule', content: 'tea' },
-        { event_type: 'SocialDigest', source: 'digest', content },
+        { event_type: 'SocialDigest', source: 'volition:social_digests', content },
       ]);
     });
 
