@@ -142,9 +142,14 @@ function linesIn(body: ChatBody): Line[] {
     .flatMap(({ content }) =>
       Array.from(
         (content ?? '').matchAll(/<user_message sender="([^"]*)"[^>]*>([\s\S]*?)<\/user_message>/g),
-        (match) => ({ sender: plain(match[1] ?? ''), text: ownWords(plain(match[2] ?? '')) }),
+        (match) => ({ sender: plain(match[1] ?? ''), text: ownWords(plain(inside(match[2] ?? ''))) }),
       ),
     );
+}
+
+/** Without the element that says whose words are passed on. */
+function inside(content: string): string {
+  return content.replaceAll(/<\/?forwarded\b[^>]*>/g, '');
 }
 
 /** Without what is answered, and without a mention of the account, which everybody has read. */

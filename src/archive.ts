@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { openAudit } from './audit.js';
-import { mediaFolderOf, openStore, workFolderOf } from './compose.js';
+import { openStore } from './compose.js';
 import { processConfig, secretsOf } from './config.js';
 import { OPERATOR } from './core/audit.js';
 import { Fault } from './core/errors.js';
@@ -16,6 +16,7 @@ import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { askPassphrase } from './operating/passphrase.js';
 import { restore } from './operating/restore.js';
+import { mediaFolderOf, workFolderOf } from './places.js';
 import { refuseForeign } from './store/sqlite/foreign.js';
 import { userName } from './terminal.js';
 

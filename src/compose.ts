@@ -2,11 +2,12 @@
  * Wires all parts together: a list, no logic. What a run does not need is not loaded, so that a gateway can answer its
  * first message half a second after its start.
  */
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CHANNELS } from './channels/list.js';
 import { createExports } from './chat-export/files.js';
+import { newCallCode, newPairingCode } from './codes.js';
 import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
 import { createConversation } from './conversation/conversation.js';
@@ -29,8 +30,7 @@ import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
 import { createAlarm, startJobs } from './jobs/clock.js';
 import { createJobs } from './jobs/jobs.js';
-import { createJournal, type Stream } from './journal/journal.js';
-import type { McpServers } from './mcp/servers.js';
+import { createJournal } from './journal/journal.js';
 import { createMediaFiles } from './media/files.js';
 import { createImageDecoder } from './media/image-child.js';
 import { createImages } from './media/images.js';
@@ -43,17 +43,31 @@ import { createMetrics } from './operating/metrics.js';
 import { createRedactor } from './operating/redact.js';
 import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
+import {
+  clipboardFolderOf,
+  exportsFolderOf,
+  hiddenFrom,
+  mediaFolderOf,
+  recordsFolderOf,
+  workFolderOf,
+} from './places.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
 import { createRecords } from './replay/records.js';
-import { createEmbedder, createModel, createSpeechOf, createTranscriberOf } from './servers.js';
+import {
+  createEmbedder,
+  createMcp,
+  createModel,
+  createSpeechOf,
+  createStream,
+  createTranscriberOf,
+} from './servers.js';
+import { settingsOf } from './settings.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const HOUR_MS = 3_600_000;
-const MINUTE_MS = 60_000;
 
 export interface Wishes {
   config: Config;
@@ -72,24 +86,6 @@ export interface Wishes {
   owner: string;
   /** The database is not where it was, and what it held is saved: this run has to end. */
   onDisplaced(fault: Fault): void;
-}
-
-export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
-  return join(dataDir, 'media');
-}
-
-/** Working folders of personas: a folder for each chat, in it one for each persona. */
-export function workFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
-  return join(dataDir, 'work');
-}
-
-/** What turns saw, for `coterie replay`. */
-export function recordsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
-  return join(dataDir, 'replay');
-}
-
-export function clipboardFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
-  return join(dataDir, 'clipboard');
 }
 
 export function openStore(
@@ -167,27 +163,9 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     clean: createRedactor(secretsOf(config)),
     ...{ clock, newId, log },
   });
-  const exportsFolder = join(config.dataDir, 'exports');
+  const exportsFolder = exportsFolderOf(config);
   const exports = createExports({ folder: exportsFolder, feed: store, personas, zone, clock });
-  const settings = {
-    maxOutputTokens: config.model.maxOutputTokens,
-    maxToolRounds: config.model.maxToolRounds,
-    choices: config.model.choices,
-    ...config.conversation,
-    ...{ natural: config.personas.natural, callLimits: config.limits },
-    approvalMs: config.approvals.minutes * MINUTE_MS,
-    caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
-    limits: config.limits,
-    announce: config.memory.announce ?? null,
-    // In a direct chat, whoever writes there may change what an administrator may in a group.
-    tier1By: config.memory.tier1By ?? ('administrators' as const),
-    // The offline model could only spoil it.
-    consolidation:
-      config.memory.consolidate && config.model.server !== null
-        ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
-        : null,
-    maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
-  };
+  const settings = settingsOf(config);
   const rulesFor = (channel: string) => optionsOf(config, channel).access;
   const startedAt = clock.now();
   const alarm = createAlarm();
@@ -364,32 +342,6 @@ function optionsOf({ channels }: Config, name: string) {
   return configured;
 }
 
-/** What no command of a persona's may see, should it lie among the system's programs. */
-function hiddenFrom({ dataDir, groupsDir, secretFiles }: Config, configFile: string | null): string[] {
-  const files = [configFile, ...secretFiles.map(({ path }) => path)].filter((file) => file !== null);
-  return [dataDir, groupsDir, ...files];
-}
-
-/** The client of Redis is loaded only where there is one. */
-async function createStream(
-  { redisUrl: url }: Config,
-  store: Store,
-  clean: (text: string) => string,
-): Promise<Stream | null> {
-  if (url === null) return null;
-  const { createRedisStream } = await import('./journal/redis-stream.js');
-  return createRedisStream({ url, store, clean });
-}
-
-/** Nothing of it is loaded where no server is configured. */
-async function createMcp(config: Config, version: string, log: Log): Promise<McpServers | null> {
-  const settings = config.mcp.servers;
-  if (settings.length === 0) return null;
-  const { createMcpServers } = await import('./mcp/servers.js');
-  const redact = createRedactor(secretsOf(config));
-  return createMcpServers({ settings, version, clock: systemClock, log, redact });
-}
-
 /** Images, voice notes, documents. Their readers are loaded when the first one arrives. */
 async function createMediaOf(config: Config, folder: string, log: Log): Promise<Media> {
   const files = createMediaFiles({ folder, newId: randomUUID });
@@ -402,21 +354,4 @@ async function createMediaOf(config: Config, folder: string, log: Log): Promise<
     freed: createCollector(),
     images: createImages({ log, decoder: createImageDecoder(systemClock) }),
   });
-}
-
-const LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZ';
-
-/** 8 upper-case letters without I and O, which look like digits. */
-function newPairingCode(): string {
-  return randomOf(LETTERS, 8);
-}
-
-/** Nothing in it looks like anything else, with a letter first: a number alone may be meant for something else. */
-function newCallCode(): string {
-  const letters = LETTERS.replaceAll(/[BGLQSZ]/g, '');
-  return randomOf(letters, 1) + randomOf(`${letters}34679`, 5);
-}
-
-function randomOf(signs: string, length: number): string {
-  return Array.from({ length }, () => signs[randomInt(signs.length)]).join('');
 }

@@ -1,6 +1,5 @@
 /** `coterie replay`: everything that a turn saw and did; and what the model answers if it is asked again. */
 import { join } from 'node:path';
-import { recordsFolderOf } from './compose.js';
 import { type Config, processConfig, secretsOf } from './config.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
@@ -8,6 +7,7 @@ import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { printableJson, printableLine } from './core/printable.js';
 import { createLog } from './operating/log.js';
+import { recordsFolderOf } from './places.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
 import { recordsOf } from './replay/record-files.js';
 import { shownAgain, shownEntries, shownTurn, type Told } from './replay/shown.js';

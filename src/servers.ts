@@ -1,13 +1,19 @@
-/** The servers that the configuration names: the model with its fallbacks, speech, transcription, embeddings. */
+/**
+ * The servers that the configuration names: the model with its fallbacks, speech, transcription, embeddings, tools, Redis.
+ * Nothing is loaded for what is not named.
+ */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { Config } from './config.js';
+import { type Config, secretsOf } from './config.js';
 import { systemClock } from './core/clock.js';
 import type { Embedder } from './core/embedder.js';
 import type { Log, Metrics } from './core/log.js';
 import type { ModelClient, Prices } from './core/model.js';
-import type { SettingStore } from './core/store.js';
+import type { SettingStore, Store } from './core/store.js';
+import type { Stream } from './journal/journal.js';
+import type { McpServers } from './mcp/servers.js';
 import type { OpenAiModelOptions } from './models/openai.js';
+import { createRedactor } from './operating/redact.js';
 
 export async function createModel(config: Config, store: SettingStore, log: Log): Promise<ModelClient> {
   const { server, fallbacks, choices, maxOutputTokens, timeoutSeconds } = config.model;
@@ -97,4 +103,23 @@ export async function createEmbedder(config: Config, metrics: Metrics, log: Log)
     return createRedisEmbedder({ ...common, redisUrl, queue, metrics });
   }
   return null;
+}
+
+/** Where the journal goes beside its file; null: nowhere. */
+export async function createStream(
+  { redisUrl: url }: Config,
+  store: Store,
+  clean: (text: string) => string,
+): Promise<Stream | null> {
+  if (url === null) return null;
+  const { createRedisStream } = await import('./journal/redis-stream.js');
+  return createRedisStream({ url, store, clean });
+}
+
+export async function createMcp(config: Config, version: string, log: Log): Promise<McpServers | null> {
+  const settings = config.mcp.servers;
+  if (settings.length === 0) return null;
+  const { createMcpServers } = await import('./mcp/servers.js');
+  const redact = createRedactor(secretsOf(config));
+  return createMcpServers({ settings, version, clock: systemClock, log, redact });
 }

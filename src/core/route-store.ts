@@ -248,7 +248,11 @@ export interface RouteStore {
   giveUp(id: number, end: 'refused' | 'unconfirmed' | 'dropped', error: string, now: number): Promise<void>;
   /** A message that was sent before its text was final was found: the entry is edited instead of sent. */
   found(id: number, platformMessageId: string): Promise<void>;
-  /** The platform ids of our messages in a chat, sent or shown, and how many there may be whose id is unknown. */
+  /**
+   * The platform ids that are known to be other messages than one that is looked for in a chat: ours there, sent or
+   * shown, and lately anybody's there, and in all direct chats if it is one. And how many of ours there may be whose id is
+   * unknown.
+   */
   recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
   /** Later parts of the same text that are shown and not final yet. */
   shownAfter(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;

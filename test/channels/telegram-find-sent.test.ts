@@ -224,6 +224,18 @@ describe('an uncertain message', () => {
     expect(numbers()).toEqual(Array.from({ length: 60 }, (_, n) => n + 2));
   });
 
+  test('is asked about no number that is known to be another message, however many these are', async () => {
+    await hear();
+    const mark = on.channel.mark(TO_ANNA) as string;
+    for (let n = 0; n < 70; n++) on.fake.say({ text: 'a crowd', from: BEN });
+    await uncertain(TO_ANNA);
+    await on.heard(71);
+    await over();
+    const recorded = Array.from({ length: 70 }, (_, n) => String(n + 2));
+    expect(await find(TO_ANNA, mark, { recorded })).toEqual({ kind: 'found', platformMessageId: '72' });
+    expect(numbers()).toEqual([72]);
+  });
+
   test('goes on where a flood has ended the questions, and asks nothing meanwhile', async () => {
     await on.close();
     on = await stage({ personaTokens: {} }, { oneClock: true });

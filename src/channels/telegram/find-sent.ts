@@ -24,8 +24,9 @@ import { isShared, messageIdOf } from './message-id.js';
 import type { Newest } from './newest.js';
 import { chatId, MAX_CAPTION } from './outbound.js';
 
-/** Of each bot so many numbers are asked about at most. */
-const MOST_NUMBERS = 60;
+/** How many questions one search has, and of how many numbers it goes through: most are known to be other messages. */
+const MOST_QUESTIONS = 60;
+const MOST_NUMBERS = 2_000;
 /**
  * And none further beyond the newest one known: what we were not told of are other uncertain sends, one in a chat at most,
  * and in basic groups what bots do not get.
@@ -43,6 +44,8 @@ interface Mark {
   newest: [bot: number, number: number][];
   /** While it is looked for: who is to be asked about which number next, and the last one to ask about. */
   next?: [bot: number, number: number, last: number][];
+  /** How many questions were asked. */
+  asked?: number;
   /** What was asked leaves it open. */
   open?: true;
 }
@@ -111,6 +114,7 @@ export function createFinding({
       const isTwo = part.file !== undefined && named(part, options).text.length > MAX_CAPTION;
       if (mark.chat !== to.address || isTwo) return { kind: 'untold' };
       let { next = [], open = false } = mark.next === undefined ? begun(mark, to, options) : mark;
+      let { asked = 0 } = mark;
 
       for (let [first, ...others] = next; first !== undefined; [first, ...others] = next) {
         const [id, number, most] = first;
@@ -127,11 +131,13 @@ export function createFinding({
           next = goOn;
           continue;
         }
+        if (asked >= MOST_QUESTIONS) return { kind: 'untold' };
         const answer = await ask(bot, to, number, part, options.signal);
+        if (typeof answer !== 'object') asked++;
         if (answer === 'ours') return { kind: 'found', platformMessageId };
         if (answer === 'impossible') return { kind: 'untold' };
         if (typeof answer === 'object')
-          return later(answer.failure, { ...mark, next, ...(open && { open }) });
+          return later(answer.failure, { ...mark, next, asked, ...(open && { open }) });
         open ||= answer === 'elsewhere' && mark.newest.length < bots.all.length;
         next = answer === 'elsewhere' ? others : goOn;
         // Where all bots have the same numbers, the others need not be asked about this one.
@@ -141,7 +147,7 @@ export function createFinding({
         if (next.length > 0) {
           return {
             kind: 'more',
-            mark: JSON.stringify({ ...mark, next, ...(open && { open }) } satisfies Mark),
+            mark: JSON.stringify({ ...mark, next, asked, ...(open && { open }) } satisfies Mark),
           };
         }
       }
@@ -150,7 +156,7 @@ export function createFinding({
       const stillKept = mark.at + KEPT_MS - clock.now();
       if (stillKept <= 0) return { kind: 'absent' };
       // Then everything is asked once more.
-      const { next: _asked, ...again } = mark;
+      const { next: _next, asked: _asked, ...again } = mark;
       return {
         kind: 'unreachable',
         ...{ reason: 'Telegram may still be about to send it', retryAfterMs: stillKept },

@@ -37,6 +37,10 @@ export const NO_WORDS = '{"text":"","marks":[]}';
 
 /** How many of a store's newest entries tell what a channel sent last. */
 const NEWEST_ENTRIES = 3_000;
+/** Of a chat beside the one that is asked about. */
+const IN_THE_SAME_ROW = `(chat.id = @chatId or chat.kind = 'direct' and exists (
+  select 1 from chat as asked where asked.id = @chatId and asked.kind = 'direct'
+    and asked.channel = chat.channel and asked.account = chat.account))`;
 
 /** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
 const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
@@ -254,7 +258,19 @@ export function outboxStore(
       union all
       select value->>'platformMessageId'
       from shown join turn on turn.id = shown.turn_id join room on room.id = turn.room_id, json_each(shown.parts)
-      where room.chat_id = @chatId`)
+      where room.chat_id = @chatId
+      union all
+      -- An account may number the messages of all its direct chats in one row.
+      select platform_message_id from message join chat on chat.id = message.chat_id
+      where message.id > (select max(id) from message) - ${NEWEST_ENTRIES} and platform_message_id is not null
+        and ${IN_THE_SAME_ROW}
+      union all
+      select platform_message_id from command join chat on chat.id = command.chat_id
+      where command.id > (select max(id) from command) - ${NEWEST_ENTRIES} and ${IN_THE_SAME_ROW}
+      union all
+      select platform_message_id from outbox join chat on chat.id = outbox.chat_id
+      where outbox.id > (select max(id) from outbox) - ${NEWEST_ENTRIES} and platform_message_id > '${UNKNOWN}'
+        and ${IN_THE_SAME_ROW}`)
     .pluck();
   const newestSent = raw.prepare<[string], { address: string; platformMessageId: string }>(`
     select address, platform_message_id as platformMessageId from outbox

@@ -1,0 +1,36 @@
+/** Where things lie below `data_dir`, beside the database. */
+import { join } from 'node:path';
+import type { Config } from './config.js';
+
+/** Files that people sent: a folder for each chat. */
+export function mediaFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'media');
+}
+
+/** Working folders of personas: a folder for each chat, in it one for each persona. */
+export function workFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'work');
+}
+
+/** What turns saw, for `coterie replay`. */
+export function recordsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'replay');
+}
+
+export function clipboardFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'clipboard');
+}
+
+/** Chats that were exported and wait to be sent. */
+export function exportsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'exports');
+}
+
+/** What no command of a persona's may see, should it lie among the system's programs. */
+export function hiddenFrom(
+  { dataDir, groupsDir, secretFiles }: Pick<Config, 'dataDir' | 'groupsDir' | 'secretFiles'>,
+  configFile: string | null,
+): string[] {
+  const files = [configFile, ...secretFiles.map(({ path }) => path)].filter((file) => file !== null);
+  return [dataDir, groupsDir, ...files];
+}

@@ -1,0 +1,28 @@
+/** What the route is told of the configuration. */
+import type { Config } from './config.js';
+import type { Settings } from './conversation/services.js';
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+export function settingsOf(config: Config): Settings {
+  return {
+    maxOutputTokens: config.model.maxOutputTokens,
+    maxToolRounds: config.model.maxToolRounds,
+    choices: config.model.choices,
+    ...config.conversation,
+    ...{ natural: config.personas.natural, callLimits: config.limits },
+    approvalMs: config.approvals.minutes * MINUTE_MS,
+    caps: { rounds: config.personas.maxRounds, replies: config.personas.maxReplies },
+    limits: config.limits,
+    announce: config.memory.announce ?? null,
+    // In a direct chat, whoever writes there may change what an administrator may in a group.
+    tier1By: config.memory.tier1By ?? ('administrators' as const),
+    // The offline model could only spoil it.
+    consolidation:
+      config.memory.consolidate && config.model.server !== null
+        ? { tokens: config.memory.consolidateTokens, memoryChars: config.memory.longTermMaxChars }
+        : null,
+    maxAgeMs: config.delivery.maxAgeHours * HOUR_MS,
+  };
+}
