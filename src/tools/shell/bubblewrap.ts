@@ -67,7 +67,9 @@ export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]
 /** Whether a sandbox can be made at all: null, or why not. */
 export async function bubblewrapFault(program = findBubblewrap()): Promise<string | null> {
   if (program === null) return 'it is not installed';
-  const probe = spawn(program, [...ISOLATION, '--ro-bind', '/', '/', 'true'], {
+  // What containers forbid first is a /proc of one's own.
+  const places = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--remount-ro', '/proc'];
+  const probe = spawn(program, [...ISOLATION, ...places, 'true'], {
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: PROBE_MS,
     killSignal: 'SIGKILL',
