@@ -10,6 +10,7 @@ import Database from 'better-sqlite3';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { keepHandle } from './kept-handles.js';
 import { giveToOwner } from './modes.js';
 
 export interface DataLock {
@@ -40,6 +41,7 @@ async function begin(file: string, transaction: string): Promise<DataLock | null
   const before = identityOf(file);
   try {
     database = new Database(file, { timeout: 0 });
+    keepHandle(database);
   } catch (error) {
     return fail(file, error);
   }
