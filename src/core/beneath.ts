@@ -40,16 +40,17 @@ export async function openFile(folder: OpenFolder, name: string): Promise<FileHa
   return null;
 }
 
-/** Opens the folder that `names` lead to, all of them real folders, and lets `use` work in it. */
+/** Opens the folder that `names` lead to, all of them real folders, and lets `use` work in it. `enter` goes one name on. */
 export async function within<T>(
   root: string,
   names: readonly string[],
   use: (folder: OpenFolder) => Promise<T>,
+  enter: (folder: OpenFolder, name: string) => Promise<OpenFolder> = openWithin,
 ): Promise<T> {
   let folder = await openFolder(root);
   try {
     for (const name of names) {
-      const next = await openWithin(folder, name);
+      const next = await enter(folder, name);
       await folder.handle.close();
       folder = next;
     }

@@ -13,7 +13,6 @@ import {
   entryOf,
   type OpenFolder,
   openFile,
-  openFolder,
   openWithin,
   within,
 } from '../../core/beneath.js';
@@ -165,7 +164,7 @@ export async function writeWhole(
   // What lies deeper could not be counted: the folder would be full from then on.
   if (names.length > DEEPEST) throw new PathRefusal('Nothing was written: this path is too deep.');
   await refuseOver(quota, places, bytes.length, located);
-  return inMade(located.root, names.slice(0, -1), async (folder) => {
+  const write = async (folder: OpenFolder) => {
     const before = await refuseUnlessFile(folder, name, located.shown).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return null;
       throw error;
@@ -187,7 +186,8 @@ export async function writeWhole(
     } finally {
       await rm(temporary, { force: true });
     }
-  }).catch(refuse(located));
+  };
+  return within(located.root, names.slice(0, -1), write, madeWithin).catch(refuse(located));
 }
 
 /** Reads a file that was opened, and no more than `most` bytes of it, also where it grows meanwhile. */
@@ -259,26 +259,12 @@ async function realNames(located: Located, last: 'there' | 'or new' = 'there'): 
   return [...(await realNames(above, last)), names.at(-1) ?? ''];
 }
 
-/** As `within`, with folders made that are not there. */
-async function inMade<T>(
-  root: string,
-  names: readonly string[],
-  use: (folder: OpenFolder) => Promise<T>,
-): Promise<T> {
-  let folder = await openFolder(root);
-  try {
-    for (const name of names) {
-      await mkdir(entryOf(folder, name), { mode: 0o700 }).catch((error: unknown) => {
-        if (codeOf(error) !== 'EEXIST') throw error;
-      });
-      const next = await openWithin(folder, name);
-      await folder.handle.close();
-      folder = next;
-    }
-    return await use(folder);
-  } finally {
-    await folder.handle.close();
-  }
+/** As `openWithin`, with a folder made that is not there. */
+async function madeWithin(folder: OpenFolder, name: string): Promise<OpenFolder> {
+  await mkdir(entryOf(folder, name), { mode: 0o700 }).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
+  return openWithin(folder, name);
 }
 
 /** Before it is opened: opening a device may have effects of its own. */
