@@ -220,6 +220,9 @@ export const configKeys = z.strictObject({
       .record(z.string(), mcpServer(), expected('names of servers, each with command or url'))
       .default({}),
   }),
+  agents: section({
+    roots: z.array(text('the path of a folder'), expected('a list of paths of folders')).default([]),
+  }),
   approvals: section({ minutes: amount('a number of minutes above 0', 0.001).default(30) }),
   schedules: section({
     missed: choice('once', 'skip').default('once'),
@@ -283,6 +286,7 @@ export const configKeys = z.strictObject({
     same_calls_per_turn: whole(1).default(3),
     tier_bytes: whole(1000).default(64_000),
     personas_per_chat: whole(1).default(50),
+    tasks_waiting: whole(1).default(5_000),
   }),
   delivery: section({ max_age_hours: amount('a number of hours above 0', 0.001).default(24) }),
   memory: section({

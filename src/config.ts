@@ -228,6 +228,7 @@ function resolveConfig(
       web: camel(keys.tools.web),
     },
     mcp: { servers: toolServers(keys.mcp.servers, resolve(workingDirectory, base)) },
+    agents: { roots: keys.agents.roots.map((root) => resolve(workingDirectory, base, root)) },
     approvals: keys.approvals,
     schedules: camel(keys.schedules),
     digests: keys.digests,

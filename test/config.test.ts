@@ -66,6 +66,7 @@ describe('where the configuration is', () => {
         web: { timeoutSeconds: 20, maxBytes: 2_000_000, allowHosts: [] },
       },
       mcp: { servers: [] },
+      agents: { roots: [] },
       approvals: { minutes: 30 },
       schedules: { missed: 'once', quietHours: null },
       digests: { every: null, chats: [] },
@@ -94,6 +95,7 @@ describe('where the configuration is', () => {
         sameCallsPerTurn: 3,
         tierBytes: 64_000,
         personasPerChat: 50,
+        tasksWaiting: 5_000,
       },
       conversation: {
         compactAfterMessages: 200,

@@ -85,7 +85,7 @@ export type Receipt =
       kind: 'event';
       id: string;
       room: RoomId;
-      /** Its type: `schedule`, `digest`. */
+      /** Its type: `schedule`, `digest`, `task_completed`. */
       about: string;
       text: string;
       /** The persona it is for; null: the active one. */
@@ -93,6 +93,10 @@ export type Receipt =
       at: number;
       /** What the journal says of it; left out: the text. */
       content?: Record<string, unknown>;
+      /** The journal's entry of the call whose outcome it is; left out: of none. */
+      actionId?: string;
+      /** Words from outside stand in it; left out: none do. */
+      tainted?: true;
     }
   | {
       /**

@@ -16,6 +16,22 @@ export interface Authorisation {
   /** Chats from which owners may act on any other chat. */
   controlChats: ChatId[];
   asker: Asker;
+  /** The agent that acts, on a task, for this persona or for a program; left out: the persona itself. */
+  agent?: AgentPlace;
+}
+
+/** Where an agent works on a task. */
+export interface AgentPlace {
+  id: string;
+  taskId: string;
+  /** Its working folder, an absolute path; null: the one it was given lies outside the roots, so that no command runs. */
+  cwd: string | null;
+  /** Folders that its files and commands may reach, absolute, links followed; the first is where relative paths begin if there is no `cwd`. */
+  roots: readonly string[];
+  /** What its commands have in their environment beside the usual. */
+  env: Readonly<Record<string, string>>;
+  /** Its internal space, which it may read and write. */
+  space: string;
 }
 
 /**
@@ -99,6 +115,8 @@ export interface ToolResult {
   outside?: true;
   /** What the journal says of it, where that is not `content`: of a command that ran. */
   results?: { stdout: string; stderr: string; code: number | null };
+  /** It began work that outlives the turn: what comes of that ends its entry in the journal. */
+  isBeginning?: true;
 }
 
 /** Suspends the turn until the result of this call arrives (a `resume` receipt), or until the time limit. */
@@ -121,18 +139,22 @@ export const TOOL_GROUPS = [
   'shell',
   'web',
   'mcp',
+  'agents',
+  'artifacts',
+  'skills',
 ] as const;
 
 export type ToolGroup = (typeof TOOL_GROUPS)[number];
 
 /** What the set of tools may depend on. */
 export interface TurnKind {
-  kind: 'answer' | 'flush';
+  /** `agent`: a task, whose agent acts for this persona. */
+  kind: 'answer' | 'flush' | 'agent';
   chatId: ChatId;
   personaId: PersonaId;
   /** The sender whom the turn answers; empty for a flush. */
   senderId: ChatId;
-  /** The groups of tools that the persona's front matter names; null: it names none. */
+  /** The groups of tools that the persona's front matter names, or the agent's file; null: it names none. */
   allowed: readonly string[] | null;
   channel: string;
   chatKind: 'direct' | 'group';
@@ -173,6 +195,8 @@ export interface Tool<Parameters> {
   isSend?: true;
   /** After this time its signal is aborted, and the model is told; default: two minutes. */
   timeoutMs?: number;
+  /** It leaves the machine: an agent may call it only where an owner has allowed its very task. */
+  isExternal?: true;
   /** Its results are words from outside, whoever asked for them: they taint the turn. */
   isFromOutside?: true;
   /**

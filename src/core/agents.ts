@@ -1,0 +1,44 @@
+/**
+ * Agents: who works on tasks. Each is a file that operators edit, `data/agents/<id>.yaml`, read for every task; it has an
+ * internal space of its own (seed 004) and transcripts of its sessions (seed 003).
+ */
+
+/** One that is always there, also without a file. */
+export const UTILITY = 'utility';
+
+export interface AgentDefinition {
+  id: string;
+  /** null: the configured model. */
+  model: string | null;
+  prompt: string;
+  /** Groups of tools, as far as its chat has them too. */
+  tools: readonly string[];
+  timeoutMinutes: number | null;
+  maxRounds: number | null;
+}
+
+export interface SessionLine {
+  role: 'user' | 'assistant' | 'system';
+  content: string;
+  /** ms since 1970. */
+  ts: number;
+}
+
+/** Writes throw Fault `memory_unavailable`. */
+export interface Agents {
+  /** Always as the file is now. `ok: false`: a sentence that names those that exist, or says what is wrong in the file. */
+  find(id: string): Promise<{ ok: true; agent: AgentDefinition } | { ok: false; reason: string }>;
+  list(): Promise<string[]>;
+  /** `data/agents/<id>/internal_space`, made where it is missing. */
+  space(id: string): Promise<string>;
+  /** For a prompt: MEMORY.md and the latest days, cut to the budgets of seed 004 with its markers. Never rejects. */
+  memory(id: string, today: string): Promise<{ longTerm: string; daily: string }>;
+  /** The whole of MEMORY.md, or one day of `memories/`; empty if there is none. */
+  read(id: string, what: 'MEMORY.md' | { date: string }): Promise<string>;
+  /** One line more in `memories/<date>.md`. */
+  append(id: string, date: string, line: string, signal: AbortSignal): Promise<void>;
+  /** Adds lines to `sessions/<session>.jsonl`. A failure is logged: it ends no task. */
+  log(id: string, session: string, lines: readonly SessionLine[]): Promise<void>;
+  /** Bad lines are skipped; empty if there is no such session. */
+  session(id: string, session: string): Promise<SessionLine[]>;
+}

@@ -1,0 +1,235 @@
+/**
+ * Tasks: work that is given to an agent, by a program (docs/tasks.md) or by a persona that delegates it (docs/agents.md).
+ * A task is stored before it begins, runs at most once, and ends in exactly one way; what comes of it is stored in the
+ * transaction that ends it, together with whatever is told of it.
+ */
+import type { NewQuestion } from './approval.js';
+import type { ArtifactRef } from './artifacts.js';
+import type { ChatId, PersonaId, RoomId } from './ids.js';
+import type { JournalWrite } from './journal.js';
+import type { Receipt } from './receipt.js';
+
+/**
+ * interrupted: the process ended while it ran; it is not run again. A task that ended with `error` has a sentence that
+ * says why; of one that was stopped nothing is told.
+ */
+export type TaskStatus = 'pending' | 'running' | 'completed' | 'error' | 'stopped' | 'interrupted';
+
+export const ENDED: readonly TaskStatus[] = ['completed', 'error', 'stopped', 'interrupted'];
+
+export interface Task {
+  /** Letters, digits, `-` and `_`: a safe folder name. */
+  id: string;
+  agent: string;
+  goal: string;
+  status: TaskStatus;
+  createdAt: number;
+  startedAt: number | null;
+  completedAt: number | null;
+  request: TaskRequest;
+  result: TaskResult | null;
+  error: string | null;
+  /** The persona that delegated it; null: a program gave it. */
+  parent: TaskParent | null;
+}
+
+export interface TaskRequest {
+  messages: TaskWords[];
+  /** For this task alone; null: the workspace's. */
+  plan: Plan | null;
+  artifacts: ArtifactRef[];
+  memory: string[];
+  /** The `VIAP_V3_TASK` as it was given; null: a program's task. */
+  viap: Record<string, unknown> | null;
+}
+
+export interface TaskWords {
+  role: 'user' | 'assistant' | 'system';
+  content: string;
+}
+
+/** Markdown, or steps (seed 003). */
+export type Plan = string | StructuredPlan;
+
+export interface StructuredPlan {
+  goal: string;
+  steps: { id: string; title: string; status: string }[];
+}
+
+export interface TaskResult {
+  text: string;
+  summary: string;
+  artifactRefs?: ArtifactRef[];
+}
+
+/** Where a delegated task comes from, and where its outcome is told. */
+export interface TaskParent {
+  chatId: ChatId;
+  room: RoomId;
+  personaId: PersonaId;
+  turnId: string;
+  /** The call of `sessions_spawn`. */
+  callId: string;
+  /** Whose words led to it; empty: nobody's, or not one person's. */
+  senderId: ChatId;
+  /** It was given while words from outside stood before the model. */
+  tainted: boolean;
+}
+
+/** What is kept of a task's course, the newest `MOST_EVENTS`. */
+export type TaskEvent = { at: number } & (
+  | { kind: 'status'; status: TaskStatus }
+  | { kind: 'tool-call'; callId: string; tool: string; arguments: string }
+  | { kind: 'tool-result'; callId: string; tool: string; failed: boolean; content: string }
+);
+
+export const MOST_EVENTS = 500;
+
+/**
+ * steer: ends what the agent is doing and comes first; followup: after its answer, each by itself; collect: after all
+ * of these, together.
+ */
+export type TaskMessageMode = 'steer' | 'followup' | 'collect';
+
+export interface TaskMessage {
+  n: number;
+  mode: TaskMessageMode;
+  text: string;
+}
+
+export type NewTask = Pick<Task, 'id' | 'agent' | 'goal' | 'request' | 'parent'> & {
+  /** `hash`: of the whole body, so that the same key with another body is noticed. */
+  idempotency: { key: string; hash: string } | null;
+  now: number;
+};
+
+export interface TaskBounds {
+  /** Programs' tasks that are pending. */
+  waiting: number;
+  /** Delegated tasks that are not over: of one room, and in all. */
+  perRoom: number;
+  delegated: number;
+}
+
+export type TaskAdded =
+  | { kind: 'added' }
+  /** The same key and body, within a day: nothing was added. Not after `interrupted`. */
+  | { kind: 'there'; task: Task }
+  /** The same key with another body. */
+  | { kind: 'conflict' }
+  | { kind: 'full'; bound: keyof TaskBounds };
+
+/** How a task ends, and what is told of it in the same transaction. */
+export interface TaskEnd {
+  id: string;
+  status: 'completed' | 'error' | 'interrupted';
+  result: TaskResult | null;
+  error: string | null;
+  entries: readonly JournalWrite[];
+  /** An event of the parent's room; null: nobody is told. Not stored where the room's conversation was forgotten since. */
+  tell: Extract<Receipt, { kind: 'event' }> | null;
+  now: number;
+}
+
+/** A claim expires with its lease, like that of a room. */
+export interface TaskStore {
+  /** Counts and adds in one transaction. */
+  addTask(task: NewTask, bounds: TaskBounds): Promise<TaskAdded>;
+  task(id: string): Promise<Task | null>;
+  /** Newest first. Left out: of all. */
+  tasks(ask: { most: number; agent?: string }): Promise<Omit<Task, 'request'>[]>;
+  /** In their order. */
+  taskEvents(id: string): Promise<TaskEvent[]>;
+  /** The oldest pending task becomes a running one of this process; null: there is none. */
+  claimTask(lease: { owner: string; leaseMs: number; now: number }): Promise<Task | null>;
+  renewTasks(lease: { owner: string; leaseMs: number; now: number }): Promise<void>;
+  /** Adds to its journal and its course. False, and nothing is stored, when it is not running for this owner any more. */
+  noteTask(
+    claim: { id: string; owner: string },
+    what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] },
+  ): Promise<boolean>;
+  /** As `noteTask`, with a question to people about what it wants to do (`taskDecision`). */
+  askForTask(
+    claim: { id: string; owner: string },
+    question: NewQuestion,
+    entries: readonly JournalWrite[],
+  ): Promise<boolean>;
+  /** What was decided about a question of a task: an id of `AskedCall`. null: nothing yet. */
+  taskDecision(askedId: string): Promise<'approved' | 'denied' | 'expired' | 'ended' | null>;
+  addTaskMessage(message: {
+    id: string;
+    mode: TaskMessageMode;
+    text: string;
+    now: number;
+  }): Promise<'added' | 'ended' | 'unknown'>;
+  /** The messages that were not taken yet, in their order. */
+  taskMessages(id: string): Promise<TaskMessage[]>;
+  /** False when it is not running for this owner any more. */
+  takeTaskMessages(claim: { id: string; owner: string }, ns: readonly number[]): Promise<boolean>;
+  /** False, and nothing is stored or told, when it is not running for this owner any more, or has a message waiting. */
+  finishTask(end: TaskEnd, owner: string): Promise<'finished' | 'lost' | 'message'>;
+  /** Nothing is told of it. Whoever runs it notices by `watchTasks`, or because it may not note anything any more. */
+  stopTask(id: string, now: number): Promise<'stopped' | 'ended' | 'unknown'>;
+  /** Tasks that a dead process was running; to be ended as interrupted, with `finishTask` for the owner they have. */
+  leftTasks(ask: { owner: string; now: number }): Promise<{ task: Task; owner: string }[]>;
+  /** Calls `changed` soon after a task was added, told something, stopped or decided about, by this process or another. */
+  watchTasks(changed: () => void): () => void;
+}
+
+/** Tasks as programs see them. */
+export interface Tasks {
+  submit(wish: TaskWish): Promise<TaskAnswer>;
+  find(id: string): Promise<{ task: Task; events: TaskEvent[] } | null>;
+  list(most: number): Promise<Omit<Task, 'request'>[]>;
+  stop(id: string): Promise<'stopped' | 'ended' | 'unknown'>;
+  tell(id: string, text: string, mode: TaskMessageMode): Promise<'added' | 'ended' | 'unknown'>;
+  /**
+   * What happens to a task from now on, until it is over or the signal aborts. A follower that does not read misses
+   * deltas, never the end. `text-delta`s joined are the text of the result: words of an answer that was not the last
+   * are taken back by `restart`.
+   */
+  follow(id: string, signal: AbortSignal): AsyncIterable<TaskProgress>;
+}
+
+export type TaskProgress =
+  | { kind: 'event'; event: TaskEvent }
+  | { kind: 'text-delta'; text: string }
+  | { kind: 'restart' }
+  /** Comes last; `task` as it ended. */
+  | { kind: 'end'; task: Task };
+
+export interface TaskWish {
+  goal: string;
+  agent: string | null;
+  request: Omit<TaskRequest, 'viap'>;
+  idempotencyKey: string | null;
+}
+
+export type TaskAnswer =
+  | { kind: 'accepted'; task: Pick<Task, 'id' | 'status'>; isNew: boolean }
+  | { kind: 'unknown agent'; reason: string }
+  | { kind: 'conflict' }
+  | { kind: 'full' };
+
+/** Delegation as the tool `sessions_spawn` uses it. */
+export interface Delegation {
+  /** `ok: false`: a sentence for the model; nothing was begun. */
+  spawn(
+    wish: { agentId: string; task: unknown } & TaskParent,
+  ): Promise<{ ok: true; taskId: string; said: string } | { ok: false; reason: string }>;
+}
+
+/** The chat that programs' tasks belong to, in budgets, in the journal and in the rules for tools. */
+export const BOARD_CHAT: ChatId = 'board_main';
+
+/** The author's `about` of the event that tells of a delegated task's end. */
+export const TASK_COMPLETED = 'task_completed';
+
+export function taskEventId(taskId: string): string {
+  return `task:${taskId}`;
+}
+
+/** The task whose end a message of the transcript tells of; null: of none. */
+export function taskOfEvent(platformMessageId: string | null): string | null {
+  return /^event:task:(.+)$/.exec(platformMessageId ?? '')?.[1] ?? null;
+}

@@ -1,0 +1,38 @@
+/**
+ * The workspace (seed 003): `data/workspace`, with the plan, memory and the files that tell an agent who it works for. It
+ * belongs to the owner: tasks and what owners say in control chats see it, nobody else. Operators, the board, programs
+ * and tools edit the same files.
+ */
+
+export type WorkspaceFile = 'plan' | 'memory';
+
+export interface WorkspaceDocument {
+  content: string;
+  /** Another one whenever the content is. */
+  etag: string;
+}
+
+export interface WorkspaceShown {
+  /** `AGENTS.md`, `SOUL.md`, `USER.md`, …, as they are, within a budget; in this order. */
+  bootstrap: { file: string; text: string }[];
+  /** Cut to the budgets of memory, with their markers; empty if there is nothing. */
+  memory: string;
+  dailyLog: string;
+  /** `task.md`, trimmed; empty if there is none. */
+  plan: string;
+}
+
+/** Reads and writes throw Fault `memory_unavailable`. */
+export interface Workspace {
+  /** `data/workspace`; made at the first use, with links to nothing outside of it. */
+  folder(): Promise<string>;
+  read(file: WorkspaceFile): Promise<WorkspaceDocument>;
+  /** Atomic. `ifMatch`: the tag that the writer has seen; null: it overwrites. */
+  write(
+    file: WorkspaceFile,
+    content: string,
+    ifMatch: string | null,
+  ): Promise<{ kind: 'written' | 'stale'; etag: string }>;
+  /** For a prompt. `memoryChars`: what is left of the budget for MEMORY.md. Never rejects. */
+  shown(ask: { today: string; memoryChars: number }): Promise<WorkspaceShown>;
+}
