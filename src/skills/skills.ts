@@ -47,7 +47,8 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
   let told = '';
 
   async function find(root: string, name: string): Promise<Found | { why: string }> {
-    const real = await realpath(join(root, name));
+    const real = await realpath(join(root, name)).catch(() => null);
+    if (real === null) return { why: 'it is a link that leads nowhere' };
     if (!isBelow(real, root)) return { why: LEADS_OUT };
     for (const called of FILES) {
       const file = await realpath(join(real, called)).catch(() => null);
