@@ -52,7 +52,7 @@ describe('an answer with a block', () => {
     ]);
     const [task = ''] = await readdir(join(on.folder, 'data/artifacts'));
     const folder = join(on.folder, 'data/artifacts', task);
-    expect(on.sent[1]?.part.file?.path).toBe(join(folder, 'report.md'));
+    expect(await readFile(on.sent[1]?.part.file?.path ?? '', 'utf8')).toBe('# Report\n');
     expect(await readFile(join(folder, 'report.md'), 'utf8')).toBe('# Report\n');
     expect(on.audited).toContainEqual(
       expect.objectContaining({ kind: 'tool', what: 'artifact in an answer', word: 'test_1' }),

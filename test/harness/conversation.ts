@@ -331,7 +331,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         });
   const exports = options.exports?.(store) ?? NO_EXPORTS;
   const artifacts = createArtifacts({
-    ...{ folder: join(folder, 'data/artifacts'), mostBytes: 2_000_000, exclusive, newId: randomUUID },
+    ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
+    ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
   });
   const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
