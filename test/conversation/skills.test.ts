@@ -2,7 +2,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Tool } from '../../src/core/tool.js';
+import { createSkills } from '../../src/skills/skills.js';
+import { activateSkill } from '../../src/tools/activate-skill.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
+import { quietLog } from '../harness/quiet.js';
 
 let on: Workbench;
 beforeEach(async () => {
@@ -33,7 +37,8 @@ it('lists them as they are now; only owners see what was skipped, and why', asyn
   await put('broken', 'x');
   expect(await skills()).toBe('Skills:\n- `pdf`: Reads `PDF`');
   expect(await skills(OWNER)).toBe(
-    'Skills:\n- `pdf`: Reads `PDF`\n\nNot offered:\n- `broken`: it has no front matter between two lines of ---',
+    'Skills:\n- `pdf`: Reads `PDF`\n\nThe persona here has no use of them: `skills` is not among its tools (`tools.allow`).' +
+      '\n\nNot offered:\n- `broken`: it has no front matter between two lines of ---',
   );
 });
 
@@ -43,4 +48,12 @@ it('is no message of megabytes', async () => {
   const text = (await skills()) ?? '';
   expect(text.length).toBeLessThan(11_500);
   expect(text).toMatch(/\n- … and 10 more$/);
+});
+
+it('says nothing of tools where the persona can load them', async () => {
+  await on.close();
+  const none = createSkills({ folder: '/nowhere', platform: 'linux', has: () => true, log: quietLog });
+  on = await workbench({ rules: { owners: ['test_2'] }, tools: [activateSkill(none) as Tool<never>] });
+  await put('pdf', '---\nname: pdf\ndescription: PDFs\n---\n');
+  expect(await skills(OWNER)).toBe('Skills:\n- `pdf`: PDFs');
 });
