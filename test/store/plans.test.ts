@@ -43,6 +43,9 @@ const OF_WHAT_WAITS = [
   'journal_unfiled',
   'journal_pending',
   'asked_call_open',
+  'task_pending',
+  'task_running',
+  'task_delegated',
 ];
 /**
  * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
