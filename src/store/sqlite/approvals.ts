@@ -17,7 +17,7 @@ import type { Offers } from './offers.js';
 import type { Deliver } from './outbox.js';
 import type { askedCall } from './schema-record.js';
 import type { Suspended } from './suspended.js';
-import type { TaskSignal } from './task-course.js';
+import type { TaskSignal } from './task-signal.js';
 
 const CALL = 'id waitsFor roomId chatId personaId turnId callId tool arguments why askedAt until';
 type CallRow = Pick<

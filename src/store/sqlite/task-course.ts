@@ -10,6 +10,7 @@ import { bound, columns } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
 import { IS_DELEGATED } from './task-rows.js';
+import type { TaskSignal } from './task-signal.js';
 
 /** What is needed of a task to end it. */
 export const OPEN_TASK = 'n id chatId roomId personaId turnId callId';
@@ -24,32 +25,6 @@ export interface OpenTask {
 }
 
 const STOPPED = 'Somebody stopped this before its outcome was known.';
-
-/** Says that something of a task has changed, once the transaction that changes it is over. */
-export type TaskSignal = ReturnType<typeof taskSignal>;
-
-export function taskSignal({ raw }: Pick<Connection, 'raw'>) {
-  const watchers = new Set<() => void>();
-  let isDue = false;
-
-  function tell(): void {
-    isDue = false;
-    if (raw.open) for (const watcher of watchers) watcher();
-  }
-
-  return {
-    watch(changed: () => void): () => void {
-      watchers.add(changed);
-      return () => void watchers.delete(changed);
-    },
-    /** Many changes at once are told once. */
-    changed(): void {
-      if (isDue) return;
-      isDue = true;
-      setImmediate(tell);
-    },
-  };
-}
 
 export type TaskCourse = ReturnType<typeof taskCourseOf>;
 

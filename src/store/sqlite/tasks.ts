@@ -14,7 +14,7 @@ import type { AskedCalls } from './approvals.js';
 import { bound, columns, insertInto } from './columns.js';
 import type { Connection } from './connection.js';
 import type { Journal } from './journal.js';
-import { OPEN_TASK, type OpenTask, type TaskCourse, type TaskSignal } from './task-course.js';
+import { OPEN_TASK, type OpenTask, type TaskCourse } from './task-course.js';
 import {
   IS_DELEGATED,
   IS_HELD_TASK,
@@ -27,6 +27,7 @@ import {
   toListed,
   toTask,
 } from './task-rows.js';
+import type { TaskSignal } from './task-signal.js';
 import { beganBefore } from './views.js';
 import type { Waiting } from './waiting.js';
 
