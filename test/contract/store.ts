@@ -25,6 +25,7 @@ import { revisionContract } from './store/revisions.js';
 import { roomContract } from './store/rooms.js';
 import { shownContract } from './store/shown.js';
 import { suspendedContract } from './store/suspended.js';
+import { taskContract } from './store/tasks.js';
 import { traceContract } from './store/traces.js';
 import { transcriptContract } from './store/transcript.js';
 import { turnContract } from './store/turns.js';
@@ -98,6 +99,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     exportContract(under);
     upkeepContract(under);
     jobContract(under);
+    taskContract(under);
     lawContract(under);
     whereaboutsLaw(under);
   });
