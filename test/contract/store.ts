@@ -7,6 +7,7 @@ import type { Store } from '../../src/core/store.js';
 import { accessContract } from './store/access.js';
 import { approvalContract } from './store/approvals.js';
 import { commandContract } from './store/commands.js';
+import { delegatedContract } from './store/delegated.js';
 import { exportContract } from './store/exports.js';
 import { factContract } from './store/facts.js';
 import { feedContract } from './store/feed.js';
@@ -100,6 +101,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     upkeepContract(under);
     jobContract(under);
     taskContract(under);
+    delegatedContract(under);
     lawContract(under);
     whereaboutsLaw(under);
   });
