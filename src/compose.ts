@@ -44,12 +44,14 @@ import { createRedactor } from './operating/redact.js';
 import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import {
+  agentsFolderOf,
   clipboardFolderOf,
   exportsFolderOf,
   hiddenFrom,
   mediaFolderOf,
   recordsFolderOf,
   workFolderOf,
+  workspaceFolderOf,
 } from './places.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
@@ -66,7 +68,10 @@ import { settingsOf } from './settings.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
+import { createAgents } from './workspace/agents.js';
+import { createWorkspace } from './workspace/workspace.js';
 
+const DAY_MS = 24 * 60 * 60_000;
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface Wishes {
@@ -116,16 +121,18 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const exclusive = locks();
   const clipboardDir = clipboardFolderOf(config);
   const clipboard = createClipboard({ folder: clipboardDir, exclusive, log });
+  const budgets = { ...config.memory, tierBytes: config.limits.tierBytes };
   const memory = createMemory({
     groupsDir,
     clipboardDir,
-    budgets: { ...config.memory, tierBytes: config.limits.tierBytes },
+    budgets,
     versions: store,
     exclusive,
     clock,
     newId,
     log,
   });
+  const workspace = createWorkspace({ folder: workspaceFolderOf(config), budgets, exclusive, log });
   const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log, mostInChat: config.limits.personasPerChat });
   const chatFiles = createChatFiles({ groupsDir, store, clock, log });
@@ -147,6 +154,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   }
 
   const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
+  const agents = createAgents({ folder: agentsFolderOf(config), budgets, exclusive, clean, log });
   const journal = createJournal({
     ...{ store, clean, clock, log },
     folder: config.dataDir,
@@ -192,6 +200,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     chatFiles,
     memory,
     clipboard,
+    workspace,
     archives,
     recall,
     model,
@@ -249,6 +258,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       trimCopies: async (signal) => {
         await records.trim(signal);
         await exports.tidy();
+        if (days !== 'never') await agents.removeSessions(clock.now() - days * DAY_MS, signal);
       },
       trimMedia: (signal) => trimMedia(mediaFolder, { bytes, bytesPerChat }, clock.now(), signal),
       consolidate: conversation.consolidate,

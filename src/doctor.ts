@@ -19,6 +19,7 @@ import { isHalfRestored } from './operating/exchange.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
+import { agentsFolderOf } from './places.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { createEmbedder, createModel, createSpeechOf } from './servers.js';
 import {
@@ -72,6 +73,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   await check('disk', () => checkDisk(config));
   await check('security', () => checkSecurity(config, file));
   await check('memory', () => checkMemory(config));
+  await check('agents', () => checkAgents(config));
   if (message !== undefined) {
     await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
   }
@@ -190,6 +192,14 @@ async function checkMemory(config: Config): Promise<Finding[]> {
   if (archived === 0) return [ok(said)];
   const owed = `${said}, ${archived} stand in archives and are owed a flush; it is made when the model answers`;
   return [{ state: 'warning', text: owed }];
+}
+
+/** Each file is read for every task, so a fault in one shows only when somebody wants that agent. */
+async function checkAgents(config: Config): Promise<Finding[]> {
+  const { agentFindings } = await import('./workspace/agent-files.js');
+  const { ids, findings } = await agentFindings(agentsFolderOf(config));
+  if (findings.length === 0) return [ok(ids.join(', '))];
+  return findings.map((text) => ({ state: 'warning', text }));
 }
 
 async function checkPlatform(

@@ -26,6 +26,25 @@ export function exportsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'exports');
 }
 
+/** The owner's: the plan, memory, and the files that tell an agent whom it works for. */
+export function workspaceFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'workspace');
+}
+
+/** Files of agents, and a folder for each with its internal space and its transcripts. */
+export function agentsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'agents');
+}
+
+/** What came out of tasks and turns: a folder for each. */
+export function artifactsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'artifacts');
+}
+
+export function skillsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'skills');
+}
+
 /** What no command of a persona's may see, should it lie among the system's programs. */
 export function hiddenFrom(
   { dataDir, groupsDir, secretFiles }: Pick<Config, 'dataDir' | 'groupsDir' | 'secretFiles'>,

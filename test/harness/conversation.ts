@@ -34,6 +34,7 @@ import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
+import type { Skills } from '../../src/core/skills.js';
 import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
@@ -51,6 +52,7 @@ import { createRecall } from '../../src/recall/recall.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
+import { createWorkspace } from '../../src/workspace/workspace.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
@@ -139,6 +141,7 @@ export interface WorkbenchOptions {
   owner?: string;
   folder?: string;
   tools?: AnyTool[];
+  skills?: Skills;
   /** Which tools a turn has; left out: the same in every one. */
   toolsFor?: ToolsFor;
   maxPages?: number;
@@ -243,6 +246,9 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     },
   });
   const archives = createArchives({ groupsDir, zone, exclusive, log: quietLog });
+  const { budgets } = memory;
+  const workspaceDir = join(folder, 'data/workspace');
+  const workspace = createWorkspace({ folder: workspaceDir, budgets, exclusive, log: quietLog });
   const settings: Settings = { ...SETTINGS, ...options.settings };
   const tools = toolSet([
     ...(options.memoryTools ? memoryTools(memory, settings.tier1By) : []),
@@ -347,6 +353,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     personas,
     memory,
     clipboard,
+    workspace,
+    ...(options.skills === undefined ? {} : { skills: options.skills }),
     archives,
     recall,
     records: options.records ?? NO_RECORDS,
