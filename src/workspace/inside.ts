@@ -8,9 +8,7 @@ import { entryOf, openFile, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/bytes.js';
 import { Fault } from '../core/errors.js';
 import { codeOf, isMissing, unavailable } from '../core/file-access.js';
-
-/** A document of more than this is none that anybody writes for a model; also what a request over HTTP may hold. */
-export const MOST_DOCUMENT_BYTES = 2_000_000;
+import { MOST_DOCUMENT_BYTES } from '../core/workspace.js';
 
 /** The real path of a folder that is the gateway's own, made where it is missing: nobody else may look into it. */
 export async function ownFolder(folder: string): Promise<string> {

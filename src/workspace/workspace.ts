@@ -11,8 +11,13 @@ import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import type { MemoryBudgets } from '../core/memory.js';
 import { fileUpdater } from '../core/update-file.js';
-import type { Workspace, WorkspaceFile, WorkspaceShown } from '../core/workspace.js';
-import { documentAt, MOST_DOCUMENT_BYTES, ownFolder, realPathIn } from './inside.js';
+import {
+  MOST_DOCUMENT_BYTES,
+  type Workspace,
+  type WorkspaceFile,
+  type WorkspaceShown,
+} from '../core/workspace.js';
+import { documentAt, ownFolder, realPathIn } from './inside.js';
 import { createShownFiles, type ShownFiles } from './shown.js';
 
 export interface WorkspaceOptions {
