@@ -106,8 +106,6 @@ export function taskStore(
   const take = raw.prepare<[object]>(`
     update task_message set taken = 1 where task = @task and n in (select value from json_each(@ns))`);
 
-  const hasBeenForgotten = (turnId: string) => wasForgotten.get({ turnId }) !== undefined;
-
   /** The bound that it would exceed; null: none. */
   function exceeded({ parent }: NewTask, bounds: TaskBounds): keyof TaskBounds | null {
     if (parent === null) return (waitingNow.get() ?? 0) >= bounds.waiting ? 'waiting' : null;
@@ -138,7 +136,7 @@ export function taskStore(
     }
     course.note(n, { at: task.now, kind: 'status', status: 'pending' });
     const { parent } = task;
-    if (parent !== null && hasBeenForgotten(parent.turnId)) {
+    if (parent !== null && wasForgotten.get({ turnId: parent.turnId }) !== undefined) {
       const { chatId, room: roomId, ...from } = parent;
       course.stop({ n, id: task.id, chatId, roomId, ...from }, task.now);
     }
@@ -152,8 +150,8 @@ export function taskStore(
     if (status === 'completed' && hasMessage.get(task.n) !== undefined) return 'message';
     journal.write(entries, owner);
     course.over(task, { status, result, error, now }, outcomeOf({ status, result, error }));
-    const isHeard = task.turnId === null || !hasBeenForgotten(task.turnId);
-    if (tell !== null && isHeard) waiting.event(tell);
+    // A conversation that was forgotten has stopped it.
+    if (tell !== null) waiting.event(tell);
     return 'finished';
   }
 

@@ -383,7 +383,11 @@ export function taskContract(under: StoreUnderTest): void {
     await store.noteTask(me, { entries: [intentOf('k1')] });
     await store.quieten();
     for (const id of ['k1', 'k2']) {
-      expect(await store.task(id)).toMatchObject({ status: 'interrupted', error: expect.any(String) });
+      expect(await store.task(id)).toMatchObject({
+        status: 'interrupted',
+        error: expect.any(String),
+        completedAt: expect.any(Number),
+      });
       expect((await statuses(id)).at(-1)).toBe('interrupted');
     }
     expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
