@@ -10,7 +10,7 @@ const LOGIN_IN_ADDRESS = /:\/\/[^\s/@]*:[^\s/@]+@/;
 const RUN = /[A-Za-z0-9+=_-]{16,}/g;
 
 /** Shorter ones would be found in every other word. */
-const LEAST_CHARS = 4;
+const LEAST_CHARS = 8;
 
 export const REDACTED = '[redacted]';
 
