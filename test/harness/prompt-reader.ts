@@ -6,6 +6,7 @@ import type { ModelRequest } from '../../src/core/model.js';
 
 const NAMES = [
   ...['user_message', 'forwarded', 'in_reply_to', 'event', 'recalled', 'memory_now', 'summary'],
+  'task_completed',
   ...['summary_so_far', 'conversation', 'own_message', 'first_message', 'tool_result', 'possible_speaker'],
 ];
 /** What may stand in what; everything may stand in none. */

@@ -42,6 +42,11 @@ describe('objects in a text', () => {
     }
   });
 
+  it('are none where they stand in a text of another, though that is within one that breaks off', () => {
+    const inner = { type: 'x', text: '{} and {"type":"x"}' };
+    expect(values(`{"a": ${JSON.stringify(inner)}, oops`)).toEqual([inner]);
+  });
+
   it('never fail, whatever stands there', () => {
     const pieces = fc.constantFrom(
       '{',
