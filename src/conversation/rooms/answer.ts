@@ -4,11 +4,8 @@
  */
 import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
-import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/route-store.js';
-import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
-import type { StoredMessage } from '../../core/transcript.js';
 import type { TurnRecorder } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
 import { isLimit, type Purse, type Standing } from '../budgets.js';
@@ -26,6 +23,7 @@ import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
 import { authorisationOf } from './authorisation.js';
 import { causeOf, hoursLate, payerOf } from './batch.js';
+import { failureIn, taskEndsIn } from './failure.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
 import { liveFor, saidBy } from './live-reply.js';
 import { faultOf, measuredOf, sightOf } from './outcome.js';
@@ -166,7 +164,7 @@ async function answerFrom(
   const measured = windows.credible(room, personaId, measuredOf(outcome, context, turn.steps));
   const finished = await finish(services, work, {
     outcome: fault ? 'failed' : 'answered',
-    text: fault ? failureIn(work, fault.sentence) : outcome.kind === 'answered' ? outcome.text : '',
+    text: fault ? failureIn(work.batch, fault.sentence) : outcome.kind === 'answered' ? outcome.text : '',
     wordless: (outcome.kind === 'answered' && outcome.wordless) || null,
     speaker: context.persona.name,
     lateByHours,
@@ -182,21 +180,6 @@ async function answerFrom(
   return finished;
 }
 
-/**
- * What only a schedule led to is tried again, and told of when that was in vain. What became of a task is told all the
- * same: whoever wanted it would wait for ever.
- */
-function failureIn({ batch }: Turn, sentence: string): string {
-  if (batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null)) return '';
-  return [taskEndsIn(batch), sentence].filter((part) => part !== '').join('\n\n');
-}
-
-/** Empty if no task has ended. */
-function taskEndsIn(batch: readonly StoredMessage[]): string {
-  const ends = batch.filter(({ platformMessageId }) => taskOfEvent(platformMessageId) !== null);
-  return ends.map(({ text }) => headOfTaskEnd(text)).join('\n\n');
-}
-
 /** Gives up on a turn: its messages count as answered, and the chat gets one plain sentence about the failure. */
 export async function park(services: RoomServices, work: Turn): Promise<void> {
   const { id, personaId, crashes, attempts } = work.turn;
@@ -206,7 +189,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   );
   await finish(services, work, {
     outcome: 'parked',
-    text: failureIn(work, sentenceOf(new Fault('internal', 'parked'))),
+    text: failureIn(work.batch, sentenceOf(new Fault('internal', 'parked'))),
     wordless: null,
     speaker: personaName(work.personas, personaId),
     lateByHours: null,
