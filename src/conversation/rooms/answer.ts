@@ -23,10 +23,9 @@ import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
 import { authorisationOf } from './authorisation.js';
 import { causeOf, hoursLate, payerOf } from './batch.js';
-import { failureIn, taskEndsIn } from './failure.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
 import { liveFor, saidBy } from './live-reply.js';
-import { faultOf, measuredOf, sightOf } from './outcome.js';
+import { failureIn, faultOf, measuredOf, sightOf, taskEndsIn } from './outcome.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { saveStep } from './save-step.js';
 import { spoken } from './speakers.js';
@@ -164,7 +163,7 @@ async function answerFrom(
   const measured = windows.credible(room, personaId, measuredOf(outcome, context, turn.steps));
   const finished = await finish(services, work, {
     outcome: fault ? 'failed' : 'answered',
-    text: fault ? failureIn(work.batch, fault.sentence) : outcome.kind === 'answered' ? outcome.text : '',
+    text: fault ? failureIn(work, fault.sentence) : outcome.kind === 'answered' ? outcome.text : '',
     wordless: (outcome.kind === 'answered' && outcome.wordless) || null,
     speaker: context.persona.name,
     lateByHours,
@@ -189,7 +188,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   );
   await finish(services, work, {
     outcome: 'parked',
-    text: failureIn(work.batch, sentenceOf(new Fault('internal', 'parked'))),
+    text: failureIn(work, sentenceOf(new Fault('internal', 'parked'))),
     wordless: null,
     speaker: personaName(work.personas, personaId),
     lateByHours: null,
