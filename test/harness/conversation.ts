@@ -340,7 +340,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
     ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
   });
-  const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
+  const skills =
+    options.skills ?? createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
   const door = createJobDoor({ store, rulesFor });
@@ -364,7 +365,6 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     memory,
     clipboard,
     workspace,
-    ...(options.skills === undefined ? {} : { skills: options.skills }),
     archives,
     recall,
     records: options.records ?? NO_RECORDS,
