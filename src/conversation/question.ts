@@ -20,7 +20,7 @@ export interface Asking {
   chat: ChatRecord;
   room: RoomId;
   /** In which the question stands, if there are any. */
-  controlChats: readonly ChatId[];
+  controlChats: ChatId[];
 }
 
 type AskingServices = Pick<Services, 'store' | 'channels'>;
