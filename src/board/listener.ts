@@ -96,7 +96,10 @@ function listen(
       connections.noteAnswering(response);
       // Nothing is read that nobody wanted: what is left of a request goes with its connection.
       const { socket } = request;
-      response.once('finish', () => request.complete || socket.destroySoon());
+      response.once('finish', () => {
+        if (!request.complete) socket.destroySoon();
+        if (closing.aborted) server.closeIdleConnections();
+      });
       const refusal = refusalOf(request, options);
       if (refusal !== null) return refuse(request, response, refusal);
       begin();

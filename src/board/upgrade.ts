@@ -20,8 +20,8 @@ export interface Upgrades {
 }
 
 const PATH = '/ws';
-/** What a request for HTTP alone does not have. */
-const OFFERS = ['upgrade', 'connection', 'http2-settings'];
+/** What a request for HTTP alone does not have, as headers and as what `Connection` names. */
+const OFFERS = ['upgrade', 'http2-settings'];
 
 export function takeUpgrades(
   server: Server,
@@ -81,8 +81,16 @@ function giveBack(server: Server, request: IncomingMessage, socket: Socket, head
   const { method, url, httpVersion, rawHeaders } = request;
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? '';
-    if (!OFFERS.includes(name.toLowerCase())) lines.push(`${name}: ${rawHeaders[at + 1]}`);
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    const isOffer = (word: string) => OFFERS.includes(word.trim().toLowerCase());
+    if (isOffer(name)) continue;
+    const kept = /^connection$/i.test(name)
+      ? value
+          .split(',')
+          .filter((word) => !isOffer(word))
+          .join()
+      : value;
+    lines.push(`${name}: ${kept}`);
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
   server.emit('connection', socket);
