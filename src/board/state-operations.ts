@@ -31,7 +31,7 @@ export function stateOperations({
       ...{ method: 'GET', path: '/ready', says: 'Whether every channel is connected.', isOpen: true },
       answers: {
         200: { says: 'Every one is.', json: Ready },
-        503: { says: 'One is not, or the gateway cannot say.', json: Ready },
+        503: { says: 'One is not.', json: Ready },
       },
       async run({ isTrusted }) {
         const states = ready();
