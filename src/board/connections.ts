@@ -31,6 +31,8 @@ export interface Connections {
   noteAnswering(response: ServerResponse): void;
   /** A connection that is not one of HTTP any more counts no longer. */
   release(socket: Socket): void;
+  /** Those on which nothing was ever said: at the end nobody need wait for them. */
+  dropSilent(): void;
 }
 
 export function limitConnections(server: Server, limits: ConnectionLimits): Connections {
@@ -63,6 +65,9 @@ export function limitConnections(server: Server, limits: ConnectionLimits): Conn
       response.once('close', () => count(socket, -1));
     },
     release: (socket) => open.delete(socket),
+    dropSilent() {
+      for (const socket of open.keys()) if (socket.bytesRead === 0) socket.destroy();
+    },
   };
 
   function count(socket: Socket, change: number): void {

@@ -13,7 +13,7 @@ import type { AddressInfo } from 'node:net';
 import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { type ConnectionLimits, LIMITS, limitConnections } from './connections.js';
+import { type ConnectionLimits, type Connections, LIMITS, limitConnections } from './connections.js';
 import { type Refusal, refusalOf } from './door.js';
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js';
 import { takeUpgrades, type Upgrades } from './upgrade.js';
@@ -41,7 +41,7 @@ const LOOK_EVERY_MS = 1_000;
 
 export async function startBoard(options: BoardOptions): Promise<Board> {
   const closing = new AbortController();
-  const { server, upgrades } = await listen(options, closing.signal);
+  const { server, connections, upgrades } = await listen(options, closing.signal);
   const { port } = server.address() as AddressInfo;
   const url = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`;
   options.log.info({ url }, `http listener on ${url}`);
@@ -52,6 +52,7 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
       new Promise((resolve) => {
         closing.abort(OVER);
         upgrades.close();
+        connections.dropSilent();
         const cut = setTimeout(() => {
           server.closeAllConnections();
           upgrades.cut();
@@ -81,7 +82,7 @@ function answering(options: BoardOptions, closing: AbortSignal): RequestListener
 function listen(
   options: BoardOptions,
   closing: AbortSignal,
-): Promise<{ server: Server; upgrades: Upgrades }> {
+): Promise<{ server: Server; connections: Connections; upgrades: Upgrades }> {
   const { host, port, log, limits = LIMITS, sockets = SOCKET_LIMITS } = options;
   return new Promise((resolve, reject) => {
     const server = createServer({
@@ -115,7 +116,7 @@ function listen(
     server.listen(port, host, () => {
       server.off('error', fail);
       server.on('error', (error) => log.error({ err: error }, 'the HTTP listener reports an error'));
-      resolve({ server, upgrades });
+      resolve({ server, connections, upgrades });
     });
   });
 }

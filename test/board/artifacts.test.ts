@@ -95,7 +95,7 @@ describe('an artifact', () => {
       execFileSync('ls', ['-l', `/proc/${process.pid}/fd`])
         .toString()
         .includes('large.bin');
-    if (process.platform === 'linux') await expect.poll(open, { timeout: 5_000 }).toBe(false);
+    if (process.platform === 'linux') await expect.poll(open, { timeout: 20_000 }).toBe(false);
   });
 
   it('is no link and no pipe, whatever was found', async () => {

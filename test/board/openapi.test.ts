@@ -126,7 +126,7 @@ const OWN: Record<string, Record<number, () => Promise<Response>>> = {
         headers: { authorization },
         signal: leave.signal,
       });
-      await expect.poll(() => stage.counts.followers).toBe(1);
+      await expect.poll(() => stage.counts.followers, { timeout: 20_000 }).toBe(1);
       const answer = await ask('GET', '/api/tasks/task-1/stream');
       leave.abort();
       return answer;

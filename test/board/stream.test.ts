@@ -30,8 +30,8 @@ async function start(changed: Partial<BoardOptions> = {}): Promise<void> {
 }
 
 const address = () => `${board.url}/api/tasks/task-1/stream`;
-const isFollowed = () => expect.poll(() => stage.counts.followers).toBe(1);
-const isLeft = () => expect.poll(() => stage.counts.followers).toBe(0);
+const isFollowed = () => expect.poll(() => stage.counts.followers, { timeout: 20_000 }).toBe(1);
+const isLeft = () => expect.poll(() => stage.counts.followers, { timeout: 20_000 }).toBe(0);
 
 function eventsIn(text: string): [string, Record<string, unknown>][] {
   return [...text.matchAll(/^event: (.+)\ndata: (.+)$/gm)].map(([, name = '', data = '']) => [
@@ -177,12 +177,12 @@ describe('the stream of a task', () => {
     await start({ streams: { streams: 2, quietMs: 1000 } });
     const leave = new AbortController();
     for (let n = 0; n < 2; n++) await fetch(address(), { signal: leave.signal });
-    await expect.poll(() => stage.counts.followers).toBe(2);
+    await expect.poll(() => stage.counts.followers, { timeout: 20_000 }).toBe(2);
     const third = await fetch(address());
     expect([third.status, third.headers.get('retry-after')]).toEqual([429, '5']);
     leave.abort();
     await isLeft();
-    const again = await fetch(address(), { signal: AbortSignal.timeout(5_000) });
+    const again = await fetch(address(), { signal: AbortSignal.timeout(20_000) });
     expect(again.status).toBe(200);
     stage.complete('task-1', RESULT);
     await again.text();
@@ -221,6 +221,6 @@ describe('the stream of a task', () => {
     socket.write('GET /api/tasks/task-1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await isFollowed();
     for (let n = 0; n < 100; n++) stage.delta('task-1', 'x'.repeat(200_000));
-    await expect.poll(() => stage.counts.followers, { timeout: 5_000 }).toBe(0);
+    await expect.poll(() => stage.counts.followers, { timeout: 20_000 }).toBe(0);
   });
 });

@@ -206,6 +206,15 @@ describe('a request', () => {
     expect(chunked).toMatch(/^HTTP\/1\.1 413/);
   });
 
+  it('that comes a byte at a time, or not at all, is given up', async () => {
+    const limits = { connections: 8, headersMs: 200, requestMs: 400, idleMs: 200, silenceMs: 300 };
+    await start({ limits });
+    const head = 'POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n';
+    const said = await Promise.all(['', '{"goal"'].map((begun) => raw(board.port, `${head}${begun}`)));
+    for (const answer of said) expect(answer).toMatch(/^$|^HTTP\/1\.1 408/);
+    expect((await get('/api/tasks')).json).toEqual({ tasks: [] });
+  });
+
   it('deep in brackets is refused like any other', async () => {
     expect((await submit(`${'['.repeat(900_000)}${']'.repeat(900_000)}`)).status).toBe(400);
   });
