@@ -65,6 +65,7 @@ export function routes(options: AppOptions, closing: AbortSignal): Hono<Env> {
     app,
     operationsOf(options, closing),
     (context) => allowed(options, false, context.env.incoming.headers) === 'yes',
+    log,
   );
 
   if (webhook) {

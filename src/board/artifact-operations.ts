@@ -1,10 +1,7 @@
 /** Artifacts over HTTP: what agents wrote, which nobody's browser is to run. */
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Artifacts, OpenedArtifact } from '../core/artifacts.js';
+import type { Artifacts, FoundArtifact } from '../core/artifacts.js';
 import { type Operation, operation, refusal, refused } from './operation.js';
-import { streamOf } from './stream.js';
 import { ArtifactId } from './task-schemas.js';
 
 const PIECE_BYTES = 65_536;
@@ -29,22 +26,19 @@ export function artifactOperations(artifacts: Artifacts): Operation[] {
       },
       async run({ parameters: { task, id } }) {
         const found = await artifacts.find(task, id);
-        const handle = found === null ? null : await opened(found.path);
-        if (found === null || handle === null) return refused(404, 'There is no such artifact.');
-        // Opened again when it is read: nobody may come back for what is open now.
-        const { size } = await handle.stat().finally(() => handle.close());
+        if (found === null) return refused(404, 'There is no such artifact.');
         return {
-          ...{ status: 200, content: streamOf(() => bytesOf(found.path, size)) },
-          headers: { ...headersOf(found), 'Content-Length': String(size) },
+          ...{ status: 200, content: () => bytesOf(artifacts, task, id, found.bytes) },
+          headers: { ...headersOf(found), 'Content-Length': String(found.bytes) },
         };
       },
     }),
   ];
 }
 
-function headersOf({ type, path }: OpenedArtifact): Record<string, string> {
-  const plain = MIME.test(type) ? type.toLowerCase() : 'application/octet-stream';
-  const name = path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1);
+function headersOf({ type, name }: FoundArtifact): Record<string, string> {
+  const [bare = ''] = type.toLowerCase().split(/\s*;/, 1);
+  const plain = MIME.test(bare) ? bare : 'application/octet-stream';
   const how = SHOWN.test(plain) ? 'inline' : 'attachment';
   return {
     'Content-Type': plain.startsWith('text/') ? `${plain}; charset=utf-8` : plain,
@@ -56,35 +50,23 @@ function headersOf({ type, path }: OpenedArtifact): Record<string, string> {
   };
 }
 
-/** null: it is gone, or is no file any more. No link is followed, and no pipe waited for. */
-async function opened(path: string): Promise<FileHandle | null> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  try {
-    const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    if ((await handle.stat()).isFile()) return handle;
-    await handle.close();
-    return null;
-  } catch (error) {
-    if (['ENOENT', 'ELOOP', 'ENOTDIR', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? ''))
-      return null;
-    throw error;
-  }
-}
-
-async function* bytesOf(path: string, size: number): AsyncGenerator<Uint8Array> {
-  const handle = await opened(path);
-  if (handle === null) throw new Error(`${path} went away while it was sent`);
+/** Opened only now: whoever asks for the head alone never reads. Once open it is that file, whatever is put in its place. */
+async function* bytesOf(
+  artifacts: Artifacts,
+  task: string,
+  id: string,
+  size: number,
+): AsyncGenerator<Uint8Array> {
+  const opened = await artifacts.open(task, id);
+  if (opened === null) throw new Error(`artifact ${task}/${id} went away before it was sent`);
+  const { handle } = opened;
   try {
     for (let at = 0; at < size; ) {
-      const { bytesRead, buffer } = await handle.read(
-        Buffer.alloc(Math.min(PIECE_BYTES, size - at)),
-        0,
-        null,
-        at,
-      );
-      if (bytesRead === 0) throw new Error(`${path} became shorter while it was sent`);
+      const piece = Buffer.alloc(Math.min(PIECE_BYTES, size - at));
+      const { bytesRead } = await handle.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) throw new Error(`artifact ${task}/${id} became shorter while it was sent`);
       at += bytesRead;
-      yield buffer.subarray(0, bytesRead);
+      yield piece.subarray(0, bytesRead);
     }
   } finally {
     await handle.close();

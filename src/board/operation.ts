@@ -3,6 +3,7 @@
  * (routes.ts), what is refused before anything is done, and the description (openapi.ts).
  */
 import { z } from 'zod';
+import type { Pieces } from './stream.js';
 
 export interface Operation {
   method: 'GET' | 'POST' | 'PUT';
@@ -44,7 +45,7 @@ export interface Asked<Parameters, Query, Body> {
 export interface Answer {
   status: number;
   json?: object;
-  content?: string | ReadableStream<Uint8Array>;
+  content?: string | Pieces;
   headers?: Record<string, string>;
 }
 

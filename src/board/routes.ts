@@ -1,9 +1,11 @@
 /** The routes, made from the operations: what came is looked at by their schemas, and only then is anything done. */
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import type { Log } from '../core/log.js';
 import { bodyOf, parsed } from './body.js';
 import { complaintOf } from './complaint.js';
 import { type Answer, type Operation, refused } from './operation.js';
+import { streamOf } from './stream.js';
 
 export type Env = { Bindings: HttpBindings };
 
@@ -12,6 +14,7 @@ export function addRoutes(
   app: Hono<Env>,
   operations: readonly Operation[],
   isTrusted: (context: Context<Env>) => boolean,
+  log: Log,
 ): void {
   const methods = new Map<string, string[]>();
   for (const each of operations) {
@@ -20,13 +23,13 @@ export function addRoutes(
       ...(each.method === 'GET' ? ['GET', 'HEAD'] : [each.method]),
     ]);
     app.on(each.method, routeOf(each.path), async (context) =>
-      responseOf(await answered(each, context, isTrusted(context))),
+      responseOf(await answered(each, context, isTrusted(context)), context, log),
     );
   }
   for (const [path, allowed] of methods) {
     const headers = { Allow: allowed.join(', ') };
-    app.all(routeOf(path), () =>
-      responseOf(refused(405, `Here one may ${allowed.join(', ')}.`, { headers })),
+    app.all(routeOf(path), (context) =>
+      responseOf(refused(405, `Here one may ${allowed.join(', ')}.`, { headers }), context, log),
     );
   }
 }
@@ -70,10 +73,19 @@ async function bodyFor(
     : { ok: false, refusal: { status: 400, json: complaintOf(error) } };
 }
 
-function responseOf({ status, json, content, headers = {} }: Answer): Response {
-  if (json === undefined) return new Response(content ?? null, { status, headers });
-  return new Response(JSON.stringify(json), {
-    status,
-    headers: { 'Content-Type': 'application/json', ...headers },
+function responseOf(
+  { status, json, content, headers = {} }: Answer,
+  context: Context<Env>,
+  log: Log,
+): Response {
+  if (json !== undefined) {
+    const all = { 'Content-Type': 'application/json', ...headers };
+    return new Response(JSON.stringify(json), { status, headers: all });
+  }
+  if (typeof content !== 'function') return new Response(content ?? null, { status, headers });
+  const body = streamOf(content, (error) => {
+    log.error({ err: error, path: context.req.path }, 'an answer to an HTTP request broke off');
+    context.env.outgoing.destroy();
   });
+  return new Response(body, { status, headers });
 }

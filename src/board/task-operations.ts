@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { Tasks } from '../core/task.js';
 import { eventStream } from './event-stream.js';
 import { type Answer, type Operation, operation, refusal, refused } from './operation.js';
-import { streamOf } from './stream.js';
 import { NewTaskBody, ShownTask, TaskState, TaskWithEvents, TellBody } from './task-schemas.js';
 import { shownEvent, shownTask, wishOf } from './task-shown.js';
 
@@ -143,7 +142,7 @@ export function taskOperations(tasks: Tasks, limits: StreamLimits, closing: Abor
           );
         }
         return {
-          ...{ status: 200, content: streamOf((left) => counted(id, left)) },
+          ...{ status: 200, content: (left: AbortSignal) => counted(id, left) },
           headers: {
             'Content-Type': 'text/event-stream; charset=utf-8',
             // Proxies that collect what they pass on would keep it to the end.

@@ -1,6 +1,6 @@
 /** Ports for the board's tests: tasks that happen as a test says, a workspace in memory, and artifacts in a folder. */
 import { createHash } from 'node:crypto';
-import { stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Artifacts } from '../../src/core/artifacts.js';
 import {
@@ -172,15 +172,20 @@ export function createWorkspace(): Workspace {
 /** Finds `<folder>/<task>/<id><extension>` by a list of what is there. */
 export function createArtifacts(folder: string, types: Record<string, { file: string; type: string }>) {
   const asked: string[] = [];
+  const find: Artifacts['find'] = async (task, id) => {
+    asked.push(`${task}/${id}`);
+    const found = types[`${task}/${id}`];
+    if (!found) return null;
+    const path = join(folder, found.file);
+    const { size } = await stat(path);
+    return { path, name: found.file, type: found.type, title: null, bytes: size };
+  };
   const artifacts: Artifacts = {
     write: async () => ({ ok: false, reason: 'not here' }),
-    async find(task, id) {
-      asked.push(`${task}/${id}`);
-      const found = types[`${task}/${id}`];
-      if (!found) return null;
-      const path = join(folder, found.file);
-      const { size } = await stat(path);
-      return { path, type: found.type, title: null, bytes: size };
+    find,
+    async open(task, id) {
+      const found = await find(task, id);
+      return found && { ...found, handle: await open(found.path) };
     },
     list: async () => [],
     folderOf: (task) => join(folder, task),

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Board, BoardOptions } from '../../src/board/listener.js';
 import type { Tasks } from '../../src/core/task.js';
-import { startForTest } from './board-harness.js';
+import { raw, startForTest } from './board-harness.js';
 import { createTasks } from './stand-in.js';
 
 let board: Board;
@@ -162,6 +162,17 @@ describe('the stream of a task', () => {
     await isFollowed();
     leave.abort();
     await isLeft();
+  });
+
+  it('breaks off where the store cannot be read any more, and says nothing of the inside', async () => {
+    const follow: Tasks['follow'] = async function* () {
+      yield { kind: 'text-delta', text: 'Two' };
+      throw new Error('the inside');
+    };
+    await start({ tasks: { ...stage.tasks, follow } });
+    const said = await raw(board.port, 'GET /api/tasks/task-1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    expect(said).not.toContain('inside');
+    expect((await fetch(`${board.url}/health`)).status).toBe(200);
   });
 
   it('ends when the gateway stops, and keeps nobody waiting', async () => {
