@@ -248,6 +248,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         contentType: metrics.contentType,
       }),
       webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
+      artifacts,
       log,
     });
     return listener.close;
