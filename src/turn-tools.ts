@@ -8,6 +8,7 @@ import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
 import type { Skills } from './core/skills.js';
 import { createSlots } from './core/slots.js';
+import type { Delegation } from './core/task.js';
 import {
   type AnyTool,
   type SideMessage,
@@ -29,6 +30,7 @@ import { react } from './tools/react.js';
 import { scheduleTools } from './tools/schedules.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
+import { sessionsSpawn } from './tools/sessions-spawn.js';
 import { shell } from './tools/shell/shell.js';
 import { systemNetwork } from './tools/web/network.js';
 import { createPageReader } from './tools/web/page-reader.js';
@@ -69,6 +71,8 @@ interface Parts
   searchWorker?: URL;
   /** null: no server is configured. */
   mcp: Pick<McpServers, 'tools'> | null;
+  /** Left out: there are no agents. */
+  delegation?: Delegation;
 }
 
 /** Each is a thread with memory of its own, and may keep a processor busy as long as it lasts. */
@@ -136,6 +140,7 @@ function groupsOf(parts: Parts): Groups {
       clock,
     }),
   ];
+  const agents = parts.delegation ? [sessionsSpawn(parts.delegation)] : NONE;
   return {
     search: () => search,
     clipboard: () => clipboard,
@@ -149,6 +154,7 @@ function groupsOf(parts: Parts): Groups {
     artifacts: () => artifacts,
     skills: () => skills,
     mcp: () => parts.mcp?.tools() ?? NONE,
+    agents: () => agents,
   };
 }
 

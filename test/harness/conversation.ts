@@ -172,6 +172,8 @@ export interface WorkbenchOptions {
   newPairingCode?: () => string;
   /** Left out: C and a number. */
   newCallCode?: () => string;
+  /** What takes secrets out of texts; left out: nothing is taken out. */
+  clean?: (text: string) => string;
   /** What ids begin with, where they are to be the same in another run. */
   firstId?: number;
   /** `schedules` of the configuration, where the clock of jobs runs. */
@@ -340,7 +342,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
     ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
   });
-  const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
+  const skills =
+    options.skills ?? createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
   const door = createJobDoor({ store, rulesFor });
@@ -364,7 +367,6 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     memory,
     clipboard,
     workspace,
-    ...(options.skills === undefined ? {} : { skills: options.skills }),
     archives,
     recall,
     records: options.records ?? NO_RECORDS,
@@ -384,6 +386,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     newId,
     newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
     newCallCode: options.newCallCode ?? newCallCode,
+    clean: options.clean ?? ((text) => text),
     facts: { version: '0', model: 'm', startedAt: 0 },
     sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });
