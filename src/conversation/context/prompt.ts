@@ -4,11 +4,11 @@
  * that the long prefix stays identical and a server can cache it.
  */
 import { nameInPrompt } from '../../core/elements.js';
+import { fenced } from '../../core/fenced.js';
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets } from '../../core/memory.js';
 import { filledIn, hasName, type Persona } from '../../core/persona.js';
 import type { AnyTool } from '../../core/tool.js';
-import { fenced } from './fenced.js';
 import type { MemoryShown } from './standing.js';
 
 export interface PromptFacts {
