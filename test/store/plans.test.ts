@@ -43,6 +43,9 @@ const OF_WHAT_WAITS = [
   'journal_unfiled',
   'journal_pending',
   'asked_call_open',
+  'task_pending',
+  'task_running',
+  'task_delegated',
 ];
 /**
  * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
@@ -67,7 +70,7 @@ const READ_WHOLE = [
 const LOOKS_AT_RESETS = /from view cross join heard .* where view\.reset_at > 0/s;
 
 /** A restored copy is gone through once. */
-const QUIETENS = /'restored from a backup'|set filed = 'log'/;
+const QUIETENS = /'restored from a backup'|set filed = 'log'|'status', 'interrupted'\)\s+from task/;
 
 /** Asked by `doctor` alone, in a process of its own. */
 const COUNTS_ALL_THAT_WAS_HEARD = /^\s*select\s+count\(\*\) filter .* as archived\s+from heard/s;
