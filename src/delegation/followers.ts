@@ -38,7 +38,8 @@ export function createFollowers(): Followers {
     saw(taskId, events) {
       for (const follower of of(taskId)) {
         follower.events.push(...events);
-        if (follower.events.length > MOST_UNREAD) follower.events.splice(0, follower.events.length - MOST_UNREAD);
+        if (follower.events.length > MOST_UNREAD)
+          follower.events.splice(0, follower.events.length - MOST_UNREAD);
         follower.wake();
       }
     },

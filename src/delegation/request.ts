@@ -48,7 +48,11 @@ export async function requestOf(parts: RequestParts, ask: RequestAsk): Promise<M
   const asked = viap === null ? task.goal : JSON.stringify(viap.raw, null, 2);
   const last = messages.at(-1);
   const isThere = last?.role === 'user' && last.content.trim() === asked.trim();
-  return [{ role: 'system', content }, ...messages, ...(isThere ? [] : [{ role: 'user' as const, content: asked }])];
+  return [
+    { role: 'system', content },
+    ...messages,
+    ...(isThere ? [] : [{ role: 'user' as const, content: asked }]),
+  ];
 }
 
 async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<string> {

@@ -80,10 +80,18 @@ export function taskStore(
       order by n desc limit ${MOST_EVENTS}`)
     .pluck();
 
-  const claim = raw.prepare<[object], TaskRow & { n: number }>(`
-    update task set status = 'running', started_at = @now, lease_owner = @owner, lease_until = @until
-    where n = (select n from task where status = 'pending' order by n limit 1)
-    returning ${columns(`n ${TASK}`)}`);
+  const claimOf = (origin: string) =>
+    raw.prepare<[object], TaskRow & { n: number }>(`
+      update task set status = 'running', started_at = @now, lease_owner = @owner, lease_until = @until
+      where n = (select n from task where status = 'pending' and ${origin} order by n limit 1)
+      returning ${columns(`n ${TASK}`)}`);
+  const claimPrograms = claimOf('room_id is null');
+  const claimDelegated = claimOf(`room_id is not null
+    and substr(chat_id, 1, instr(chat_id, '_') - 1) in (select value from json_each(@channels))`);
+  const running = raw.prepare<[object], { id: string; isSteered: number }>(`
+    select id, exists (
+      select 1 from task_message where task = task.n and taken = 0 and mode = 'steer') as isSteered
+    from task where ${IS_HELD_TASK}`);
   const renew = raw.prepare<[object]>(`update task set lease_until = @until where ${IS_HELD_TASK}`);
   const held = raw.prepare<[object], OpenTask>(`
     select ${columns(OPEN_TASK)} from task where id = @id and ${IS_HELD_TASK}`);
@@ -174,9 +182,13 @@ export function taskStore(
           .map((body): TaskEvent => JSON.parse(body)),
       ),
 
-    claimTask: ({ owner, leaseMs, now }) =>
+    claimTask: ({ owner, leaseMs, now, of }) =>
       write(() => {
-        const row = claim.get({ owner, now, until: now + leaseMs });
+        const lease = { owner, now, until: now + leaseMs };
+        const row =
+          of === 'programs'
+            ? claimPrograms.get(lease)
+            : claimDelegated.get({ ...lease, channels: JSON.stringify(of.channels) });
         if (row === undefined) return null;
         const { n, ...task } = row;
         course.note(n, { at: now, kind: 'status', status: 'running' });
@@ -216,6 +228,10 @@ export function taskStore(
         signal.changed();
         return 'added';
       }),
+    runningTasks: (owner) =>
+      patiently(() =>
+        running.all({ owner }).map(({ id, isSteered }) => ({ id, isSteered: isSteered === 1 })),
+      ),
     taskMessages: (id) => patiently(() => untaken.all(id)),
     takeTaskMessages: ({ id, owner }, ns) =>
       write(() => {
