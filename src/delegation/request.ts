@@ -12,7 +12,7 @@ import type { Skills } from '../core/skills.js';
 import type { Plan, Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
 import type { Workspace, WorkspaceShown } from '../core/workspace.js';
-import { VIAP_REPORT } from './viap/report.js';
+import { viapInstructions } from './viap/prompt.js';
 import type { ViapTask } from './viap/task.js';
 
 export interface RequestParts {
@@ -45,7 +45,7 @@ export async function requestOf(parts: RequestParts, ask: RequestAsk): Promise<M
     if (role === 'system') return [];
     return [role === 'user' ? { role, content } : { role, content, calls: [] }];
   });
-  const asked = viap === null ? task.goal : JSON.stringify(viap.raw, null, 2);
+  const asked = viap === null ? task.goal : viapInstructions(viap).request;
   const last = messages.at(-1);
   const isThere = last?.role === 'user' && last.content.trim() === asked.trim();
   return [
@@ -68,7 +68,7 @@ async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<strin
     agent.prompt.trim(),
     `You are the agent ${nameInPrompt(agent.id)} and work on one task, by yourself: nobody can answer you while you do. ` +
       `Today is ${weekday(today)}, ${today} (${zone.name}).`,
-    viap === null ? RESULT : REPORT,
+    viap === null ? RESULT : '',
     whereYouWork(place),
     section('Instructions of the program', wordsOf(task, 'system')),
     section('Memory (this agent)', ownMemory(own)),
@@ -77,6 +77,7 @@ async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<strin
     section('Plan', planShown(task.request.plan ?? shown?.plan ?? '')),
     section('Artifacts', artifactList(task.request.artifacts)),
     hasSkills ? section('Skills', await catalogue(skills)) : '',
+    viap === null ? '' : viapInstructions(viap).system,
   ]
     .filter((part) => part !== '')
     .join('\n\n');
@@ -85,13 +86,6 @@ async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<strin
 const RESULT =
   'Your last answer, the one without tool calls, is the result of the task: say in it what came of it. Files that are ' +
   'worth keeping are artifacts.';
-
-const REPORT =
-  'A persona has delegated it to you as a VIAP_V3_TASK. Do what its instructions say, within its constraints, and only ' +
-  'on this machine: what leaves it (mail, posts, messages, uploads) needs the explicit instruction of an owner. Your ' +
-  `last answer is exactly one JSON object of type ${VIAP_REPORT} and nothing else, with viap_version "3", type, task_id ` +
-  '(that of the task), success, summary (one line), and, as far as they hold, steps (what, command, cwd, result: every ' +
-  'command that you ran), artifacts (path, description, sha256), errors (where, message) and next_actions.';
 
 function whereYouWork({ cwd, roots }: AgentPlace): string {
   const begin =
