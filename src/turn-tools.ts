@@ -6,6 +6,7 @@ import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
 import type { ChatExports } from './core/chat-export.js';
 import { createSlots } from './core/slots.js';
+import type { Delegation } from './core/task.js';
 import {
   type AnyTool,
   type SideMessage,
@@ -26,6 +27,7 @@ import { react } from './tools/react.js';
 import { scheduleTools } from './tools/schedules.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
+import { sessionsSpawn } from './tools/sessions-spawn.js';
 import { shell } from './tools/shell/shell.js';
 import { systemNetwork } from './tools/web/network.js';
 import { createPageReader } from './tools/web/page-reader.js';
@@ -63,6 +65,8 @@ interface Parts
   searchWorker?: URL;
   /** null: no server is configured. */
   mcp: Pick<McpServers, 'tools'> | null;
+  /** Left out: there are no agents. */
+  delegation?: Delegation;
 }
 
 /** Each is a thread with memory of its own, and may keep a processor busy as long as it lasts. */
@@ -123,6 +127,7 @@ function groupsOf(parts: Parts): Groups {
       clock,
     }),
   ];
+  const agents = parts.delegation ? [sessionsSpawn(parts.delegation)] : NONE;
   return {
     search: () => search,
     clipboard: () => clipboard,
@@ -134,6 +139,7 @@ function groupsOf(parts: Parts): Groups {
     shell: () => commands,
     web: () => web,
     mcp: () => parts.mcp?.tools() ?? NONE,
+    agents: () => agents,
   };
 }
 

@@ -238,6 +238,14 @@ export function taskEventId(taskId: string): string {
   return `task:${taskId}`;
 }
 
+/**
+ * What can be told to people as it stands of a task's end: the first paragraph of the event's text, which says in plain
+ * words what became of the task.
+ */
+export function headOfTaskEnd(text: string): string {
+  return text.split('\n\n', 1)[0] ?? '';
+}
+
 /** The task whose end a message of the transcript tells of; null: of none. */
 export function taskOfEvent(platformMessageId: string | null): string | null {
   return /^event:task:(.+)$/.exec(platformMessageId ?? '')?.[1] ?? null;

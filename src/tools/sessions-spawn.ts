@@ -30,6 +30,7 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
     hint: 'hand work that takes longer to an agent, which reports to you when it is done',
     parameters,
     risk: 'medium',
+    journalled: ({ task, ...rest }) => ({ ...rest, task: withoutValues(task) }),
     async execute({ agentId, task }, context) {
       const allowed = await authorise(context, {});
       if (!allowed.ok) return failed(allowed.reason);
@@ -37,7 +38,8 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
       if (caller.agent !== undefined)
         return failed('Permission denied: an agent hands its task to no other agent.');
       const { room, callId, cause } = context;
-      if (cause.turnId === null) return failed('Tasks can only be given while somebody is being answered.');
+      if (cause.kind !== 'turn' || cause.turnId === null)
+        return failed('Tasks can only be given while somebody is being answered.');
       if (context.signal.aborted) return failed('Stopped: nothing was begun.');
       const begun = await delegation.spawn({
         ...{ agentId: agentId.trim(), task, room, callId, turnId: cause.turnId },
@@ -55,4 +57,47 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
 async function onlySender(asker: Asker): Promise<string> {
   const [first, second] = await asker.senders();
   return second === undefined ? (first ?? '') : '';
+}
+
+const REDACTED = '[redacted]';
+
+/** The task without the values of its environment, for these may be secrets. */
+function withoutValues(task: unknown): unknown {
+  if (typeof task === 'string') return withoutValuesIn(task);
+  if (typeof task !== 'object' || task === null) return task;
+  const { inputs } = task as { inputs?: unknown };
+  if (typeof inputs !== 'object' || inputs === null) return task;
+  const { env } = inputs as { env?: unknown };
+  if (typeof env !== 'object' || env === null) return task;
+  const names = Object.fromEntries(Object.keys(env).map((name) => [name, REDACTED]));
+  return { ...task, inputs: { ...inputs, env: names } };
+}
+
+const ENVIRONMENT = /"env"\s*:\s*\{/g;
+const NAME_OF_PAIR = /\s*,?\s*"[^"\\]*"\s*:\s*/y;
+const VALUE_OF_PAIR = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|[^\s",}]+/sy;
+
+/** The same of a text that holds the task, whether it is whole or not. */
+function withoutValuesIn(text: string): string {
+  let shown = '';
+  let from = 0;
+  for (const { index, 0: opening } of text.matchAll(ENVIRONMENT)) {
+    if (index < from) continue;
+    let at = index + opening.length;
+    shown += text.slice(from, at);
+    for (;;) {
+      const name = taken(NAME_OF_PAIR, text, at);
+      const value = name === '' ? '' : taken(VALUE_OF_PAIR, text, at + name.length);
+      if (value === '') break;
+      shown += `${name}"${REDACTED}"`;
+      at += name.length + value.length;
+    }
+    from = at;
+  }
+  return shown + text.slice(from);
+}
+
+function taken(what: RegExp, text: string, at: number): string {
+  what.lastIndex = at;
+  return what.exec(text)?.[0] ?? '';
 }

@@ -7,6 +7,8 @@ import type { PersonaId } from '../../core/ids.js';
 import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/route-store.js';
+import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
+import type { StoredMessage } from '../../core/transcript.js';
 import type { TurnRecorder } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
 import { isLimit, type Purse, type Standing } from '../budgets.js';
@@ -180,9 +182,19 @@ async function answerFrom(
   return finished;
 }
 
-/** What only a schedule led to is tried again, and told of when that was in vain. */
+/**
+ * What only a schedule led to is tried again, and told of when that was in vain. What became of a task is told all the
+ * same: whoever wanted it would wait for ever.
+ */
 function failureIn({ batch }: Turn, sentence: string): string {
-  return batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null) ? '' : sentence;
+  if (batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null)) return '';
+  return [taskEndsIn(batch), sentence].filter((part) => part !== '').join('\n\n');
+}
+
+/** Empty if no task has ended. */
+function taskEndsIn(batch: readonly StoredMessage[]): string {
+  const ends = batch.filter(({ platformMessageId }) => taskOfEvent(platformMessageId) !== null);
+  return ends.map(({ text }) => headOfTaskEnd(text)).join('\n\n');
 }
 
 /** Gives up on a turn: its messages count as answered, and the chat gets one plain sentence about the failure. */
@@ -215,7 +227,7 @@ export async function refuse(
   await services.refusals.tell(work, limit);
   return finish(services, work, {
     outcome: 'failed',
-    text: '',
+    text: taskEndsIn(work.batch),
     wordless: null,
     speaker: personaName(work.personas, work.turn.personaId),
     lateByHours: null,
