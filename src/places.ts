@@ -26,6 +26,16 @@ export function exportsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'exports');
 }
 
+/** What was made on tasks and in chats: a folder for each task, or turn. */
+export function artifactsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'artifacts');
+}
+
+/** Bundles of instructions that operators put there. */
+export function skillsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'skills');
+}
+
 /** What no command of a persona's may see, should it lie among the system's programs. */
 export function hiddenFrom(
   { dataDir, groupsDir, secretFiles }: Pick<Config, 'dataDir' | 'groupsDir' | 'secretFiles'>,

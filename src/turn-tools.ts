@@ -4,7 +4,9 @@ import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
+import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
+import type { Skills } from './core/skills.js';
 import { createSlots } from './core/slots.js';
 import type { Delegation } from './core/task.js';
 import {
@@ -17,6 +19,7 @@ import {
   type TurnKind,
 } from './core/tool.js';
 import type { McpServers } from './mcp/servers.js';
+import { activateSkill } from './tools/activate-skill.js';
 import { manageClipboard } from './tools/clipboard.js';
 import { exportChat } from './tools/export-chat.js';
 import { glob, grep } from './tools/files/find.js';
@@ -32,6 +35,7 @@ import { shell } from './tools/shell/shell.js';
 import { systemNetwork } from './tools/web/network.js';
 import { createPageReader } from './tools/web/page-reader.js';
 import { webFetch } from './tools/web/web-fetch.js';
+import { keepArtifact, writeArtifact } from './tools/write-artifact.js';
 
 type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 
@@ -53,6 +57,8 @@ interface Parts
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
   exports: Pick<ChatExports, 'make'>;
+  artifacts: Pick<Artifacts, 'write'>;
+  skills: Skills;
   /** `data/media`. */
   mediaFolder: string;
   /** `data/work`. */
@@ -80,14 +86,19 @@ const NONE: readonly AnyTool[] = [];
 export function createToolsFor(parts: Parts): ToolsFor {
   const { config, settings } = parts;
   const forFiles = memoryTools(parts.memory, settings.tier1By);
-  const setOf = keptSets({ memory: () => forFiles, ...groupsOf(parts) });
+  const groups: Groups = { memory: () => forFiles, ...groupsOf(parts) };
+  const setOf = keptSets(groups);
+  const kept = [keepArtifact(parts)];
+  const setOfAgent = keptSets({ ...groups, artifacts: () => kept });
   const mayReact = reactionsIn(parts);
   return (turn) => {
     if (turn.draft) return toolSet(draftTools(turn.draft, settings.tier1By));
     // What a persona saves before its window moves is the gateway's own affair, whatever it may do else.
     if (turn.kind === 'flush') return setOf(['memory']);
-    const groups = allowedGroups(config.tools, turn);
-    return setOf(mayReact(turn) ? groups : groups.filter((group) => group !== 'reactions'));
+    const allowed = allowedGroups(config.tools, turn);
+    // What an agent makes is referred to by its result, and sent to nobody.
+    if (turn.kind === 'agent') return setOfAgent(allowed.filter((group) => group !== 'reactions'));
+    return setOf(mayReact(turn) ? allowed : allowed.filter((group) => group !== 'reactions'));
   };
 }
 
@@ -114,6 +125,8 @@ function groupsOf(parts: Parts): Groups {
       post,
     }),
   ];
+  const artifacts = [writeArtifact({ artifacts: parts.artifacts, post })];
+  const skills = [activateSkill(parts.skills)];
   const folders = { workFolder: parts.workFolder, mediaFolder: parts.mediaFolder };
   const find = { folders, clock, slots: createSlots(MOST_SEARCHES), worker: parts.searchWorker };
   const files = [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
@@ -138,6 +151,8 @@ function groupsOf(parts: Parts): Groups {
     export: () => exporting,
     shell: () => commands,
     web: () => web,
+    artifacts: () => artifacts,
+    skills: () => skills,
     mcp: () => parts.mcp?.tools() ?? NONE,
     agents: () => agents,
   };

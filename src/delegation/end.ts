@@ -2,8 +2,9 @@
  * How a task ends: the one place where its result is stored, in one transaction with what the journal says of it and with
  * what its persona is told.
  */
-import type { Artifacts } from '../core/artifacts.js';
+
 import { deltasIn } from '../core/artifact-deltas.js';
+import type { Artifacts } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
 import { channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
 import { callEntryId, type JournalWrite, type Results } from '../core/journal.js';

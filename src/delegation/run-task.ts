@@ -145,7 +145,11 @@ async function goOn(parts: TaskParts, course: Course, budget: TimeBudget): Promi
     if (why === 'over') return;
     if (why === 'shutdown') return void (await end(parts, course, { kind: 'interrupted' }));
     if (why === 'timeout') {
-      return void (await end(parts, course, await failed(course, parts, 'timeout', timeIsUp(course.minutes))));
+      return void (await end(
+        parts,
+        course,
+        await failed(course, parts, 'timeout', timeIsUp(course.minutes)),
+      ));
     }
     if (done.kind === 'failed') {
       parts.log.warn({ err: done.fault, task: running.task.id }, 'the model of a task failed');
@@ -261,7 +265,11 @@ async function failed(
   const { viap } = course;
   if (viap === null) return { kind: 'error', reason };
   const made = failureReport(viap, { where, message: reason, ...(tail !== undefined && { tail }) });
-  return { kind: 'report', report: await completeReport(made, factsOf(course, viap, parts)), hasFailed: true };
+  return {
+    kind: 'report',
+    report: await completeReport(made, factsOf(course, viap, parts)),
+    hasFailed: true,
+  };
 }
 
 function factsOf({ running, steps, place, wasExternalRefused }: Course, viap: ViapTask, parts: TaskParts) {
@@ -286,7 +294,9 @@ async function log({ agents, clock }: TaskParts, course: Course): Promise<void> 
   const ts = clock.now();
   const lines = messages.slice(logged).flatMap((message): SessionLine[] => {
     const { role, content } = message;
-    return (role === 'user' || role === 'assistant') && content !== '' ? [{ role, content: clean(content), ts }] : [];
+    return (role === 'user' || role === 'assistant') && content !== ''
+      ? [{ role, content: clean(content), ts }]
+      : [];
   });
   course.logged = messages.length;
   if (lines.length > 0) await agents.log(agent.id, running.task.id, lines);

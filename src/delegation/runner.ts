@@ -118,7 +118,10 @@ export function createRunner(parts: RunnerParts): Runner {
         await endTask(parts, { task: run.task, viap: null, outcome, tainted: true }, owner);
         return;
       } catch (error) {
-        log.warn({ err: error, task: run.task.id }, 'the end of a task could not be stored; it is tried again');
+        log.warn(
+          { err: error, task: run.task.id },
+          'the end of a task could not be stored; it is tried again',
+        );
       }
       // The next start ends it.
       if (stopped.signal.aborted) return;

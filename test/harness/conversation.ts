@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
@@ -48,6 +49,8 @@ import { type ClockParts, createAlarm } from '../../src/jobs/clock.js';
 import { createJobs } from '../../src/jobs/jobs.js';
 import type { Rules } from '../../src/jobs/plan.js';
 import { createRecall } from '../../src/recall/recall.js';
+import { systemHost } from '../../src/skills/host.js';
+import { createSkills } from '../../src/skills/skills.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
@@ -325,6 +328,10 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
           ...{ files: createRecallFiles({ groupsDir, archives, log }), clock: systemClock, zone, log },
         });
   const exports = options.exports?.(store) ?? NO_EXPORTS;
+  const artifacts = createArtifacts({
+    ...{ folder: join(folder, 'data/artifacts'), mostBytes: 2_000_000, exclusive, newId: randomUUID },
+  });
+  const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
   const door = createJobDoor({ store, rulesFor });
@@ -338,7 +345,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       mediaFolder: join(folder, 'data/media'),
       workFolder: join(folder, 'data/work'),
       ...{ hidden: [], environment: {}, newId: randomUUID },
-      exports,
+      ...{ exports, artifacts, skills },
       mcp: null,
     });
   const conversation = createConversation({
@@ -350,7 +357,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     archives,
     recall,
     records: options.records ?? NO_RECORDS,
-    exports,
+    ...{ exports, artifacts, skills },
     jobs,
     journal: { caughtUp: async () => {} },
     media: options.media ?? NO_MEDIA,

@@ -1,0 +1,37 @@
+/** `/skills`: what personas can load instructions for; to owners also what was skipped, and why. */
+import type { SkillProblem } from '../../core/skills.js';
+import { code, oneLine } from '../quoting.js';
+import { type Command, changesNothing } from './command.js';
+
+const MOST_DESCRIPTION = 200;
+/** More would be a message that nobody reads. */
+const MOST_LINES = 50;
+
+export const skills: Command = {
+  name: 'skills',
+  aliases: [],
+  description: 'List the skills',
+  changes: changesNothing,
+  async run({ isOwner }, { skills }) {
+    const found = (await skills?.list()) ?? { skills: [], problems: [] };
+    const lines = found.skills.map(
+      ({ name, description }) => `- ${code(name)}: ${oneLine(description, MOST_DESCRIPTION)}`,
+    );
+    const there = lines.length === 0 ? 'There are no skills here.' : listed('Skills:', lines);
+    return { text: isOwner ? [there, ...skipped(found.problems)].join('\n\n') : there };
+  },
+};
+
+function skipped(problems: SkillProblem[]): string[] {
+  if (problems.length === 0) return [];
+  const lines = problems.map(
+    ({ name, why }) => `- ${code(oneLine(name, 100))}: ${oneLine(why, MOST_DESCRIPTION)}`,
+  );
+  return [listed('Not offered:', lines)];
+}
+
+function listed(head: string, lines: string[]): string {
+  const more = lines.length - MOST_LINES;
+  const rest = more > 0 ? [`- … and ${more} more`] : [];
+  return [head, ...lines.slice(0, MOST_LINES), ...rest].join('\n');
+}

@@ -1,0 +1,98 @@
+/**
+ * `write_artifact`: something made for people, as a file of its own. What a persona makes is sent into its chat; what an
+ * agent makes on a task is referred to by its result.
+ */
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
+import type { Artifacts } from '../core/artifacts.js';
+import type { OutgoingFile } from '../core/channel.js';
+import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
+import { authorise } from './authorise.js';
+import { done, failed, runTool, unsaved } from './results.js';
+import { refuseSecret } from './secret-refusal.js';
+import type { SendMessageParts } from './send-message.js';
+
+export interface WriteArtifactParts {
+  artifacts: Pick<Artifacts, 'write'>;
+  /** Puts the file into the outbox; what has this key already is passed over. */
+  post: SendMessageParts['post'];
+}
+
+const NAME = 'write_artifact';
+
+const parameters = z.object({
+  id: z
+    .string()
+    .describe(
+      'Its name without an extension: 1 to 64 letters, digits, dots, _ and -. The same id replaces it.',
+    ),
+  content: z.string().describe('The whole text.'),
+  title: z.string().optional().describe('What it is, in a few words.'),
+  type: z.string().optional().describe('A MIME type, like text/csv. Left out: text/markdown.'),
+});
+
+type Parameters = z.infer<typeof parameters>;
+
+/** For personas in their chats. */
+export function writeArtifact(parts: WriteArtifactParts): Tool<Parameters> {
+  return {
+    ...about(
+      'Writes a document of its own and sends it to this chat as a file: a report, a table, a page, code.',
+    ),
+    hint: 'write a document and send it as a file',
+    isSend: true,
+    execute: (given, context) =>
+      writing(parts, given, context, async (ref, file) => {
+        const { authorisation, turnId, callId, room } = context;
+        if (authorisation === undefined) return failed(`${ref} was written, but not sent.`);
+        const { chatId, personaId } = authorisation;
+        const key = createHash('sha256')
+          .update(JSON.stringify([turnId, callId]))
+          .digest('hex')
+          .slice(0, 24);
+        const outcome = await parts.post({ chatId, personaId, turnId, room, key, text: '', file });
+        return outcome === 'posted'
+          ? done(`The file ${file.name} is on its way; it is kept as ${ref}.`)
+          : failed(`${ref} was written, but not sent: this chat is not known.`);
+      }),
+  };
+}
+
+/** For agents: who gave the task fetches it. */
+export function keepArtifact(parts: Pick<WriteArtifactParts, 'artifacts'>): Tool<Parameters> {
+  return {
+    ...about('Writes a document of its own, which your result refers to: a report, a table, a page, code.'),
+    hint: 'write a document for whoever gave you the task',
+    execute: (given, context) => writing(parts, given, context, async (ref) => done(`Written: ${ref}`)),
+  };
+}
+
+function about(description: string) {
+  return { name: NAME, description, parameters, risk: 'medium' as const };
+}
+
+async function writing(
+  { artifacts }: Pick<WriteArtifactParts, 'artifacts'>,
+  { id, content, title, type }: Parameters,
+  context: ToolContext,
+  then: (ref: string, file: OutgoingFile) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const allowed = await authorise(context, {});
+  if (!allowed.ok) return failed(allowed.reason);
+  if (allowed.caller.agent === undefined && context.cause.turnId === null)
+    return failed('Artifacts can only be made while somebody is being answered.');
+  const secret = await refuseSecret(NAME, content, '', context, 'an artifact');
+  if (secret !== null) return secret;
+  const taskId = allowed.caller.agent?.taskId ?? context.turnId;
+  const work = async () => {
+    const written = await artifacts.write(
+      { taskId, id, content, title: title ?? null, type: type ?? null },
+      context.signal,
+    );
+    if (!written.ok) return unsaved(`Nothing was written: ${written.reason}`);
+    return context.signal.aborted
+      ? failed('Stopped: nothing was sent.')
+      : then(written.ref.ref, written.file);
+  };
+  return runTool(NAME, context, work, unsaved);
+}
