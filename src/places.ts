@@ -26,6 +26,16 @@ export function exportsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'exports');
 }
 
+/** The owner's: the plan, memory, and the files that tell an agent whom it works for. */
+export function workspaceFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'workspace');
+}
+
+/** Files of agents, and a folder for each with its internal space and its transcripts. */
+export function agentsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'agents');
+}
+
 /** What was made on tasks and in chats: a folder for each task, or turn. */
 export function artifactsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'artifacts');

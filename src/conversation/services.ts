@@ -24,6 +24,7 @@ import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor, ToolsReady } from '../core/tool.js';
 import type { TurnRecords } from '../core/turn-record.js';
+import type { Workspace } from '../core/workspace.js';
 import type { AccessRules } from './access.js';
 import type { Budgets, Limits } from './budgets.js';
 
@@ -37,6 +38,10 @@ export interface Services {
   memory: Memory;
   clipboard: Clipboard;
   archives: Archives;
+  /** Left out: there is none. */
+  workspace?: Workspace;
+  /** Left out: there are none. */
+  skills?: Skills;
   recall: Recall;
   media: Media;
   journal: JournalFiles;

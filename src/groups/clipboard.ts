@@ -4,19 +4,19 @@
  * every byte of the items that they leave.
  */
 import { join } from 'node:path';
+import { BOM, decode, encode, endsLine, linesOf } from '../core/byte-text.js';
 import { type Clipboard, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/clipboard.js';
 import { cutWithMarker } from '../core/cut.js';
 import { entryLine } from '../core/entry.js';
 import { Fault } from '../core/errors.js';
+import { readIfThere, readOr } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
+import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import type { MemoryOwner } from '../core/memory.js';
-import { BOM, decode, encode, endsLine, linesOf } from './byte-text.js';
-import { readIfThere, readOr } from './file-access.js';
-import { readUnlessUnchanged } from './file-cache.js';
-import type { Exclusive } from './locks.js';
+import { fileUpdater } from '../core/update-file.js';
 import { chatFolder } from './paths.js';
 import { isPersonaId } from './slug.js';
-import { fileUpdater } from './update-file.js';
 
 export interface ClipboardOptions {
   /** `data/clipboard` */

@@ -29,11 +29,13 @@ import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
 import type { Jobs } from '../../src/core/jobs.js';
+import { locks } from '../../src/core/locks.js';
 import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
+import type { Skills } from '../../src/core/skills.js';
 import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
@@ -41,7 +43,6 @@ import type { TurnRecords } from '../../src/core/turn-record.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
-import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';
@@ -54,6 +55,7 @@ import { createSkills } from '../../src/skills/skills.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
+import { createWorkspace } from '../../src/workspace/workspace.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
@@ -142,6 +144,7 @@ export interface WorkbenchOptions {
   owner?: string;
   folder?: string;
   tools?: AnyTool[];
+  skills?: Skills;
   /** Which tools a turn has; left out: the same in every one. */
   toolsFor?: ToolsFor;
   maxPages?: number;
@@ -246,6 +249,9 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     },
   });
   const archives = createArchives({ groupsDir, zone, exclusive, log: quietLog });
+  const { budgets } = memory;
+  const workspaceDir = join(folder, 'data/workspace');
+  const workspace = createWorkspace({ folder: workspaceDir, budgets, exclusive, log: quietLog });
   const settings: Settings = { ...SETTINGS, ...options.settings };
   const tools = toolSet([
     ...(options.memoryTools ? memoryTools(memory, settings.tier1By) : []),
@@ -354,6 +360,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     personas,
     memory,
     clipboard,
+    workspace,
+    ...(options.skills === undefined ? {} : { skills: options.skills }),
     archives,
     recall,
     records: options.records ?? NO_RECORDS,

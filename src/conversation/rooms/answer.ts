@@ -82,6 +82,7 @@ async function answerFrom(
       revision,
       batch,
       tools,
+      authorisation,
       now: started,
       lateByHours,
     });
