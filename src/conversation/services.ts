@@ -40,8 +40,6 @@ export interface Services {
   archives: Archives;
   /** Left out: there is none. */
   workspace?: Workspace;
-  /** Left out: there are none. */
-  skills?: Skills;
   recall: Recall;
   media: Media;
   journal: JournalFiles;

@@ -7,7 +7,7 @@ import { ZodType, z } from 'zod';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import { Fault } from '../../src/core/errors.js';
 import type { Authorisation, SideMessage, Tool, ToolContext } from '../../src/core/tool.js';
-import { locks } from '../../src/groups/locks.js';
+import { locks } from '../../src/core/locks.js';
 import { keepArtifact, writeArtifact } from '../../src/tools/write-artifact.js';
 import { askerWho } from '../harness/asker.js';
 import { quietLog } from '../harness/quiet.js';
