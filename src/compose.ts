@@ -239,6 +239,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     newId,
     newPairingCode,
     newCallCode,
+    clean,
     log,
     metrics,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },

@@ -77,6 +77,8 @@ export interface Services {
   newPairingCode(): string;
   /** 6 letters and digits that are told apart easily. */
   newCallCode(): string;
+  /** Takes the secrets out of a text that leaves the gateway as it was read or written by a tool. */
+  clean(text: string): string;
   log: Log;
   metrics: Metrics;
   /** Facts about this process, for `/status`. */

@@ -170,6 +170,8 @@ export interface WorkbenchOptions {
   newPairingCode?: () => string;
   /** Left out: C and a number. */
   newCallCode?: () => string;
+  /** What takes secrets out of texts; left out: nothing is taken out. */
+  clean?: (text: string) => string;
   /** What ids begin with, where they are to be the same in another run. */
   firstId?: number;
   /** `schedules` of the configuration, where the clock of jobs runs. */
@@ -381,6 +383,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     newId,
     newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
     newCallCode: options.newCallCode ?? newCallCode,
+    clean: options.clean ?? ((text) => text),
     facts: { version: '0', model: 'm', startedAt: 0 },
     sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });

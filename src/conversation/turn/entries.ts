@@ -19,7 +19,7 @@ export function intentOf(ask: Acting, call: ToolCall, now: number): JournalWrite
     entry: {
       id: callEntryId(ask.turnId, call.id),
       type: 'MattTurn',
-      agent: ask.authorisation.personaId,
+      agent: actorOf(ask),
       parent_event_id: ask.record.parentEventId,
       timestamp_intent: new Date(now).toISOString(),
       status: 'pending',
@@ -30,8 +30,12 @@ export function intentOf(ask: Acting, call: ToolCall, now: number): JournalWrite
   };
 }
 
-/** With the event that wakes the conversation, where the call had to wait for a person. */
+/**
+ * With the event that wakes the conversation, where the call had to wait for a person; an agent's run waited itself.
+ * Nothing yet of a call that has begun what outlives the turn.
+ */
 export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now: number): JournalWrite[] {
+  if (result.isBeginning) return [];
   const id = callEntryId(ask.turnId, call.id);
   const results: Results =
     result.results ?? (result.failed ? { error: result.content } : { output: result.content });
@@ -40,7 +44,7 @@ export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now:
     status: result.unknown ? 'interrupted' : 'completed',
   };
   const isApproved = ask.steps.some((step) => step.kind === 'approved' && step.callId === call.id);
-  if (!isApproved) return [outcome];
+  if (!isApproved || ask.authorisation.agent) return [outcome];
   return [
     outcome,
     {
@@ -49,7 +53,7 @@ export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now:
       entry: {
         id: `evt-${id}`,
         type: 'GUPPIEvent',
-        agent: ask.authorisation.personaId,
+        agent: actorOf(ask),
         timestamp_event: new Date(now).toISOString(),
         event_type: 'TaskCompleted',
         source: 'GUPPI',
@@ -58,6 +62,11 @@ export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now:
       },
     },
   ];
+}
+
+/** The sub-agent, or the persona. */
+function actorOf({ authorisation: { agent, personaId } }: Acting): string {
+  return agent?.id ?? personaId;
 }
 
 /** Nobody knows whether it was done. */
