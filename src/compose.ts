@@ -180,6 +180,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const exports = createExports({ folder: exportsFolder, feed: store, personas, zone, clock });
   const artifacts = createArtifacts({
     folder: artifactsFolderOf(config),
+    mediaFolder,
     mostBytes: config.limits.answerBytes,
     ...{ exclusive, newId },
   });

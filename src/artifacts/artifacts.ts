@@ -3,6 +3,7 @@
  * (`.<id>.json`). Agents' commands write into the same folders, so nothing in them is trusted: no link is followed, and
  * a file of which nothing is known is an artifact all the same, by its name.
  */
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,11 +20,14 @@ import {
 import { entryOf, type OpenFolder, openFile, openWithin, within } from '../core/beneath.js';
 import { sizeInWords } from '../core/bytes.js';
 import { describe, Fault } from '../core/errors.js';
+import type { ChatId } from '../core/ids.js';
 import { extensionOf, shownName, typeFor, typeOfFile } from './types.js';
 
 export interface ArtifactsParts {
   /** `data/artifacts` */
   folder: string;
+  /** `data/media`: what is sent to a chat lies there with what else was sent in it. */
+  mediaFolder: string;
   /** Of one artifact. */
   mostBytes: number;
   /** One writer after the other within a task. */
@@ -48,7 +52,7 @@ interface Lying {
 }
 
 export function createArtifacts(parts: ArtifactsParts): Artifacts {
-  const { folder, mostBytes, exclusive, newId } = parts;
+  const { folder, mediaFolder, mostBytes, exclusive, newId } = parts;
 
   /** null: there is no such folder, or something else stands in its place. */
   async function inTask<T>(taskId: string, use: (task: OpenFolder) => Promise<T>): Promise<T | null> {
@@ -105,8 +109,22 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
     // Of another type until now.
     for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
     const ref = { id, ...(title !== null && { title }), type, ref: refTo(taskId, file) };
-    const path = join(await realpath(folder), taskId, file);
+    if (artifact.chatId === undefined) return { ok: true, ref, file: null };
+    const path = await copyFor(artifact.chatId, artifact, extension);
     return { ok: true, ref, file: { path, name: shownName(id, extension) } };
+  }
+
+  /** Under a name that no message of people has; the same for the same artifact. */
+  async function copyFor(chatId: ChatId, from: NewArtifact, extension: string): Promise<string> {
+    const { taskId, id, content } = from;
+    const key = createHash('sha256')
+      .update(JSON.stringify([taskId, id, content]))
+      .digest('hex');
+    const name = `sent-${key.slice(0, 24)}.${extension}`;
+    await mkdir(mediaFolder, { recursive: true, mode: 0o700 });
+    const root = await realpath(mediaFolder);
+    await within(root, [chatId], (chat) => writeWhole(chat, name, Buffer.from(content), newId), made);
+    return join(root, chatId, name);
   }
 
   return {

@@ -4,6 +4,7 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { OutgoingFile } from './channel.js';
+import type { ChatId } from './ids.js';
 
 export interface ArtifactRef {
   id: string;
@@ -21,6 +22,8 @@ export interface NewArtifact {
   title: string | null;
   type: string | null;
   content: string;
+  /** Where it is to be sent; left out: nowhere. */
+  chatId?: ChatId;
 }
 
 export interface FoundArtifact {
@@ -33,8 +36,11 @@ export interface FoundArtifact {
 }
 
 export type WrittenArtifact =
-  /** `file`: to be sent to people. */
-  { ok: true; ref: ArtifactRef & { ref: string }; file: OutgoingFile } | { ok: false; reason: string };
+  /**
+   * `file`: to be sent; a copy, for it goes out later, and by then an agent's command may have put something else in the
+   * artifact's place. null: it is sent nowhere.
+   */
+  { ok: true; ref: ArtifactRef & { ref: string }; file: OutgoingFile | null } | { ok: false; reason: string };
 
 /** Throw Fault `memory_unavailable` where the disk does not do as it is told. */
 export interface Artifacts {

@@ -77,13 +77,14 @@ function valuesOf(matter: string): Values {
 }
 
 function parsed(matter: string): unknown {
-  return parse(matter, { maxAliasCount: MOST_ALIASES, logLevel: 'silent' });
+  // Mistakes are thrown; what is merely odd is not worth a word on our standard error.
+  return parse(matter, { maxAliasCount: MOST_ALIASES, logLevel: 'error' });
 }
 
 /** Many write `description: Use it for this: that`, which is no YAML without quotes. */
 function quoted(matter: string): string {
   return matter.replace(
-    /^(name|description|license|compatibility):[ \t]+([^\s"'|>][^\r\n]*)/gm,
+    /^(name|description|license|compatibility):[ \t]+([^\s"'|>[{&*!#][^\r\n]*)/gm,
     (_, key: string, value: string) => `${key}: ${JSON.stringify(value.trim())}`,
   );
 }

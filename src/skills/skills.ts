@@ -3,7 +3,7 @@
  * changed. Operators put them there, by hand or by unpacking what others made, so a broken one costs nothing but itself,
  * and nothing that lies outside is reached through one.
  */
-import { type Stats, statSync } from 'node:fs';
+import { realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { sizeInWords } from '../core/bytes.js';
@@ -46,11 +46,12 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
   /** Of what is wrong, what was logged last. */
   let told = '';
 
-  async function find(root: string, name: string): Promise<Found | { why: string }> {
-    const real = await realpath(join(root, name));
+  function find(root: string, name: string): Found | { why: string } {
+    const real = realOf(join(root, name));
+    if (real === null) return { why: 'it is a link that leads nowhere' };
     if (!isBelow(real, root)) return { why: LEADS_OUT };
     for (const called of FILES) {
-      const file = await realpath(join(real, called)).catch(() => null);
+      const file = realOf(join(real, called));
       if (file === null) continue;
       return isBelow(file, root) ? { folder: real, file } : { why: LEADS_OUT };
     }
@@ -73,7 +74,7 @@ export function createSkills({ folder, log, ...host }: SkillsParts): Skills {
   }
 
   async function look(root: string, name: string): Promise<{ skill: Skill; body: string } | { why: string }> {
-    const found = await find(root, name);
+    const found = find(root, name);
     if ('why' in found) return found;
     const read = await readBundle(found.file);
     if (!read.ok) return read;
@@ -158,6 +159,15 @@ async function textOf(file: string): Promise<string> {
     return bytes.toString('utf8', 0, bytesRead);
   } finally {
     await handle.close();
+  }
+}
+
+/** null where nothing is. Asked for some files of each skill for every answer, which in the background takes longer. */
+function realOf(path: string): string | null {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return null;
   }
 }
 

@@ -4,9 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
-import type { Artifacts } from '../core/artifacts.js';
-import type { OutgoingFile } from '../core/channel.js';
-import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
+import type { Artifacts, NewArtifact } from '../core/artifacts.js';
+import type { Authorisation, Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { done, failed, runTool, unsaved } from './results.js';
 import { refuseSecret } from './secret-refusal.js';
@@ -34,7 +33,7 @@ const parameters = z.object({
 type Parameters = z.infer<typeof parameters>;
 
 /** For personas in their chats. */
-export function writeArtifact(parts: WriteArtifactParts): Tool<Parameters> {
+export function writeArtifact({ artifacts, post }: WriteArtifactParts): Tool<Parameters> {
   return {
     ...about(
       'Writes a document of its own and sends it to this chat as a file: a report, a table, a page, code.',
@@ -42,28 +41,34 @@ export function writeArtifact(parts: WriteArtifactParts): Tool<Parameters> {
     hint: 'write a document and send it as a file',
     isSend: true,
     execute: (given, context) =>
-      writing(parts, given, context, async (ref, file) => {
-        const { authorisation, turnId, callId, room } = context;
-        if (authorisation === undefined) return failed(`${ref} was written, but not sent.`);
-        const { chatId, personaId } = authorisation;
-        const key = createHash('sha256')
-          .update(JSON.stringify([turnId, callId]))
-          .digest('hex')
-          .slice(0, 24);
-        const outcome = await parts.post({ chatId, personaId, turnId, room, key, text: '', file });
+      writing(given, context, async (artifact, { chatId, personaId }) => {
+        const { turnId, callId, room, signal } = context;
+        if (context.cause.turnId === null)
+          return failed('Artifacts can only be made while somebody is being answered.');
+        const written = await artifacts.write({ ...artifact, taskId: turnId, chatId }, signal);
+        if (!written.ok) return notWritten(written.reason);
+        if (signal.aborted) return failed('Stopped: nothing was sent.');
+        const { ref, file } = written;
+        const key = createHash('sha256').update(`${turnId} ${callId}`).digest('hex').slice(0, 24);
+        const outcome = await post({ chatId, personaId, turnId, room, key, text: '', file });
         return outcome === 'posted'
-          ? done(`The file ${file.name} is on its way; it is kept as ${ref}.`)
-          : failed(`${ref} was written, but not sent: this chat is not known.`);
+          ? done(`The file ${file?.name ?? ref.id} is on its way; it is kept as ${ref.ref}.`)
+          : failed(`${ref.ref} was written, but not sent: this chat is not known.`);
       }),
   };
 }
 
 /** For agents: who gave the task fetches it. */
-export function keepArtifact(parts: Pick<WriteArtifactParts, 'artifacts'>): Tool<Parameters> {
+export function keepArtifact({ artifacts }: Pick<WriteArtifactParts, 'artifacts'>): Tool<Parameters> {
   return {
     ...about('Writes a document of its own, which your result refers to: a report, a table, a page, code.'),
     hint: 'write a document for whoever gave you the task',
-    execute: (given, context) => writing(parts, given, context, async (ref) => done(`Written: ${ref}`)),
+    execute: (given, context) =>
+      writing(given, context, async (artifact, { agent }) => {
+        const taskId = agent?.taskId ?? context.turnId;
+        const written = await artifacts.write({ ...artifact, taskId }, context.signal);
+        return written.ok ? done(`Written: ${written.ref.ref}`) : notWritten(written.reason);
+      }),
   };
 }
 
@@ -71,28 +76,19 @@ function about(description: string) {
   return { name: NAME, description, parameters, risk: 'medium' as const };
 }
 
+function notWritten(reason: string): ToolResult {
+  return failed(`Nothing was written: ${reason}`);
+}
+
 async function writing(
-  { artifacts }: Pick<WriteArtifactParts, 'artifacts'>,
   { id, content, title, type }: Parameters,
   context: ToolContext,
-  then: (ref: string, file: OutgoingFile) => Promise<ToolResult>,
+  work: (artifact: Omit<NewArtifact, 'taskId'>, caller: Authorisation) => Promise<ToolResult>,
 ): Promise<ToolResult> {
   const allowed = await authorise(context, {});
   if (!allowed.ok) return failed(allowed.reason);
-  if (allowed.caller.agent === undefined && context.cause.turnId === null)
-    return failed('Artifacts can only be made while somebody is being answered.');
   const secret = await refuseSecret(NAME, content, '', context, 'an artifact');
   if (secret !== null) return secret;
-  const taskId = allowed.caller.agent?.taskId ?? context.turnId;
-  const work = async () => {
-    const written = await artifacts.write(
-      { taskId, id, content, title: title ?? null, type: type ?? null },
-      context.signal,
-    );
-    if (!written.ok) return unsaved(`Nothing was written: ${written.reason}`);
-    return context.signal.aborted
-      ? failed('Stopped: nothing was sent.')
-      : then(written.ref.ref, written.file);
-  };
-  return runTool(NAME, context, work, unsaved);
+  const artifact = { id, content, title: title ?? null, type: type ?? null };
+  return runTool(NAME, context, () => work(artifact, allowed.caller), unsaved);
 }

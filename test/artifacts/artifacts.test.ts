@@ -18,7 +18,10 @@ const { signal } = new AbortController();
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'coterie-artifacts-'));
   folder = join(home, 'data/artifacts');
-  artifacts = createArtifacts({ folder, mostBytes: 1_000, exclusive: locks(), newId: () => `n${++ids}` });
+  artifacts = createArtifacts({
+    ...{ folder, mediaFolder: join(home, 'data/media'), mostBytes: 1_000 },
+    ...{ exclusive: locks(), newId: () => `n${++ids}` },
+  });
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
@@ -41,7 +44,7 @@ describe('an artifact', () => {
     expect(outcome).toEqual({
       ok: true,
       ref: { id: 'report', title: 'A report', type: 'application/json', ref: 'artifacts/t1/report.json' },
-      file: { path, name: 'report.json' },
+      file: null,
     });
     expect(await readFile(path, 'utf8')).toBe('{}');
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -70,7 +73,7 @@ describe('an artifact', () => {
     ['application/json', 'a.JSON', 'a.JSON.json', 'a.JSON'],
     [null, '-', '-.md', '-.md'],
   ])('of type %s called %s lies in %s and is shown as %s', async (type, id, file, name) => {
-    expect(await write({ id, type })).toMatchObject({
+    expect(await write({ id, type, chatId: 'telegram_1' })).toMatchObject({
       ok: true,
       ref: { ref: `artifacts/t1/${file}` },
       file: { name },
@@ -113,6 +116,30 @@ describe('an artifact', () => {
     await writeFile(join(folder, 't1/.a.json'), '{"file":"../../x","type":1}');
     expect(await artifacts.find('t1', 'a')).toMatchObject({ name: 'a.csv' });
     expect(await artifacts.list('t1')).toHaveLength(1);
+  });
+});
+
+describe('what is sent', () => {
+  const sent = async (changes: Partial<NewArtifact>) => {
+    const outcome = await write({ chatId: 'telegram_1', ...changes });
+    return outcome.ok ? (outcome.file?.path ?? '') : '';
+  };
+
+  it('is a copy among what was sent in the chat, out of reach of whoever changes the artifact', async () => {
+    const path = await sent({ content: 'one' });
+    expect(path).toMatch(/\/data\/media\/telegram_1\/sent-[0-9a-f]{24}\.md$/);
+    await rm(join(folder, 't1/report.md'));
+    await symlink('/etc/passwd', join(folder, 't1/report.md'));
+    expect(await readFile(path, 'utf8')).toBe('one');
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+
+  it('stays what it was when the artifact is written anew, and is the same for the same one', async () => {
+    const one = await sent({ content: 'one' });
+    const two = await sent({ content: 'two' });
+    expect(await sent({ content: 'one' })).toBe(one);
+    expect(await Promise.all([one, two].map((path) => readFile(path, 'utf8')))).toEqual(['one', 'two']);
+    expect(await readdir(join(home, 'data/media/telegram_1'))).toHaveLength(2);
   });
 });
 

@@ -11,7 +11,7 @@ import { createDeliver, type Deliver } from '../../src/conversation/deliver/deli
 import { postReaction } from '../../src/conversation/deliver/react.js';
 import { postSideMessage } from '../../src/conversation/deliver/say.js';
 import { createJobDoor } from '../../src/conversation/job-door.js';
-import type { Settings } from '../../src/conversation/services.js';
+import type { Services, Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
 import type { Audit, AuditEntry } from '../../src/core/audit.js';
@@ -127,6 +127,8 @@ export interface WorkbenchOptions {
   /** Left out: nothing is recorded, or exported. */
   records?: TurnRecords;
   exports?: (store: Store) => ChatExports;
+  /** Left out: the real ones. */
+  artifacts?: Services['artifacts'];
   media?: Media;
   speech?: Speech;
   /** Left out: only kept in `audited`. The real one takes time, which a clock that is moved by hand does not. */
@@ -337,7 +339,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
         });
   const exports = options.exports?.(store) ?? NO_EXPORTS;
   const artifacts = createArtifacts({
-    ...{ folder: join(folder, 'data/artifacts'), mostBytes: 2_000_000, exclusive, newId: randomUUID },
+    ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
+    ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
   });
   const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
@@ -367,7 +370,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     archives,
     recall,
     records: options.records ?? NO_RECORDS,
-    ...{ exports, artifacts, skills },
+    ...{ exports, artifacts: options.artifacts ?? artifacts, skills },
     jobs,
     journal: { caughtUp: async () => {} },
     media: options.media ?? NO_MEDIA,

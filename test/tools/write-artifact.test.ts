@@ -33,7 +33,10 @@ beforeEach(async () => {
   let n = 0;
   const newId = () => `n${++n}`;
   parts = {
-    artifacts: createArtifacts({ folder: home, mostBytes: 1_000, exclusive: locks(), newId }),
+    artifacts: createArtifacts({
+      ...{ folder: home, mediaFolder: join(home, 'media'), mostBytes: 1_000 },
+      ...{ exclusive: locks(), newId },
+    }),
     post: async (aside) => {
       posted.push(aside);
       return 'posted';
@@ -70,12 +73,14 @@ it('has the parameters of the contract; only where it sends does it count as a s
 describe('of a persona', () => {
   it('is kept under the turn and sent into the chat', async () => {
     const result = await make({ id: 'report', content: '# A', title: 'A' });
-    const path = join(home, 'turn7/report.md');
     expect(result).toEqual({
       content: 'The file report.md is on its way; it is kept as artifacts/turn7/report.md.',
       failed: false,
     });
-    expect(await readFile(path, 'utf8')).toBe('# A');
+    const path = posted[0]?.file?.path ?? '';
+    expect(path.startsWith(join(home, 'media/telegram_1/sent-'))).toBe(true);
+    for (const file of [path, join(home, 'turn7/report.md')])
+      expect(await readFile(file, 'utf8')).toBe('# A');
     expect(posted).toEqual([
       {
         ...{ chatId: 'telegram_1', personaId: 'luna', turnId: 'turn7', room: 'telegram_1/45', text: '' },

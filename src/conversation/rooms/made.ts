@@ -88,10 +88,10 @@ async function outcomeOf(
       word: senderOf(batch) || null,
     });
     const written = await artifacts.write(
-      { taskId: turn.id, id, title: title ?? null, type: type ?? null, content },
+      { taskId: turn.id, id, title: title ?? null, type: type ?? null, content, chatId: chat.id },
       signal,
     );
-    if (written.ok) return { file: written.file, note: noteOf(written.file.name, called) };
+    if (written.ok) return { file: written.file, note: noteOf(written.file?.name ?? id, called) };
     return { words: `_(The file ${id} could not be made: ${written.reason})_` };
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
