@@ -91,7 +91,7 @@ export function taskStore(
   const running = raw.prepare<[object], { id: string; isSteered: number }>(`
     select id, exists (
       select 1 from task_message where task = task.n and taken = 0 and mode = 'steer') as isSteered
-    from task where ${IS_HELD_TASK}`);
+    from task where ${IS_HELD_TASK} order by n`);
   const renew = raw.prepare<[object]>(`update task set lease_until = @until where ${IS_HELD_TASK}`);
   const held = raw.prepare<[object], OpenTask>(`
     select ${columns(OPEN_TASK)} from task where id = @id and ${IS_HELD_TASK}`);

@@ -250,7 +250,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await forget(store);
       expect(await store.addTask(given('k1'), FREE)).toEqual({ kind: 'added' });
       expect(await store.task('k1')).toMatchObject({ status: 'stopped' });
-      expect(await store.claimTask(lease())).toBeNull();
+      expect(await store.claimTask({ ...lease(), of: { channels: ['test'] } })).toBeNull();
     });
 
     it('does not keep a result away that the next conversation asked for', async () => {

@@ -13,7 +13,7 @@ import {
   type TaskEvent,
 } from '../../../src/core/task.js';
 import type { StoreUnderTest } from '../store.js';
-import { DAY, HOUR, lease, MINUTE, NOW, recovered } from './words.js';
+import { CHAT, DAY, HOUR, lease, MINUTE, NOW, recovered } from './words.js';
 
 export const FREE: TaskBounds = { waiting: 5_000, perRoom: 5, delegated: 8 };
 
@@ -57,10 +57,17 @@ export async function added(store: Store, id: string, more: Partial<NewTask> = {
 }
 
 export async function claimedTask(store: Store, owner = 'me', now = NOW): Promise<Task> {
-  const task = await store.claimTask(lease(owner, now));
+  const task =
+    (await store.claimTask({ ...lease(owner, now), of: 'programs' })) ??
+    (await store.claimTask({ ...lease(owner, now), of: { channels: ['test'] } }));
   expect(task, 'a task to be run').not.toBeNull();
   return task as Task;
 }
+
+const FROM = {
+  ...{ chatId: CHAT, room: CHAT, personaId: 'default', turnId: 't1', callId: 'c1', senderId: '' },
+  tainted: false,
+};
 
 export function taskContract(under: StoreUnderTest): void {
   const me = { id: 'k1', owner: 'me' };
@@ -88,8 +95,8 @@ export function taskContract(under: StoreUnderTest): void {
       };
       expect(await store.task('k1')).toEqual(task);
       const running = { ...task, status: 'running', startedAt: NOW + 5 };
-      expect(await store.claimTask(lease('me', NOW + 5))).toEqual(running);
-      expect(await store.claimTask(lease()), 'there is no other').toBeNull();
+      expect(await store.claimTask({ ...lease('me', NOW + 5), of: 'programs' })).toEqual(running);
+      expect(await store.claimTask({ ...lease(), of: 'programs' }), 'there is no other').toBeNull();
       expect(await store.finishTask(ending('k1'), 'me')).toBe('finished');
       const result = { text: 'The roses are wet.', summary: 'wet' };
       expect(await store.task('k1')).toEqual({
@@ -130,11 +137,46 @@ export function taskContract(under: StoreUnderTest): void {
       expect(await a.addTask(newTask('k9'), { ...FREE, waiting: 3 })).toEqual({ kind: 'added' });
     });
 
+    it('is claimed for where it comes from: by programs, or in chats of some channels', async () => {
+      const { store } = under;
+      await added(store, 'k1');
+      await added(store, 'k2', { parent: FROM });
+      const none = { ...lease(), of: { channels: ['other'] } };
+      expect(await store.claimTask(none)).toBeNull();
+      const mine = await store.claimTask({ ...lease(), of: { channels: ['other', 'test'] } });
+      expect(mine).toMatchObject({ id: 'k2' });
+      expect(await store.claimTask({ ...lease(), of: 'programs' })).toMatchObject({ id: 'k1' });
+    });
+
+    it('says which of them run for an owner, and which were steered', async () => {
+      const { store } = under;
+      for (const id of ['k1', 'k2']) {
+        await added(store, id);
+        await claimedTask(store);
+      }
+      await store.addTaskMessage({ id: 'k2', mode: 'followup', text: 'later', now: NOW });
+      expect(await store.runningTasks('me')).toEqual([
+        { id: 'k1', isSteered: false },
+        { id: 'k2', isSteered: false },
+      ]);
+      await store.addTaskMessage({ id: 'k2', mode: 'steer', text: 'now', now: NOW });
+      await store.stopTask('k1', NOW);
+      expect(await store.runningTasks('me')).toEqual([{ id: 'k2', isSteered: true }]);
+      const ns = (await store.taskMessages('k2')).map(({ n }) => n);
+      await store.takeTaskMessages({ id: 'k2', owner: 'me' }, ns);
+      expect(await store.runningTasks('me')).toEqual([{ id: 'k2', isSteered: false }]);
+      expect(await store.runningTasks('another')).toEqual([]);
+    });
+
     it('is run by one process, oldest first', async () => {
       const [a, b] = [under.store, await under.another()];
       for (let n = 0; n < 6; n++) await added(a, `k${n}`);
       const taken = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => (n % 2 ? a.claimTask(lease('a')) : b.claimTask(lease('b')))),
+        Array.from({ length: 8 }, (_, n) =>
+          n % 2
+            ? a.claimTask({ ...lease('a'), of: 'programs' })
+            : b.claimTask({ ...lease('b'), of: 'programs' }),
+        ),
       );
       const ids = taken.flatMap((task) => task?.id ?? []);
       expect([...ids].sort()).toEqual(['k0', 'k1', 'k2', 'k3', 'k4', 'k5']);
@@ -196,7 +238,7 @@ export function taskContract(under: StoreUnderTest): void {
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
       await added(store, 'k2');
       expect(await store.stopTask('k2', NOW), 'before it began').toBe('stopped');
-      expect(await store.claimTask(lease())).toBeNull();
+      expect(await store.claimTask({ ...lease(), of: 'programs' })).toBeNull();
     });
   });
 
@@ -255,7 +297,7 @@ export function taskContract(under: StoreUnderTest): void {
       const both = await Promise.all([a.finishTask(end, 'dead'), b.finishTask(end, 'dead')]);
       expect(both.sort()).toEqual(['finished', 'lost']);
       expect(await b.leftTasks({ owner: 'b', now: NOW + MINUTE })).toEqual([]);
-      expect(await b.claimTask(lease('b')), 'it is not run again').toBeNull();
+      expect(await b.claimTask({ ...lease('b'), of: 'programs' }), 'it is not run again').toBeNull();
       expect(await statuses('k1')).toEqual(['pending', 'running', 'interrupted']);
       expect(await entryOf(b, 'turn-k1-c1')).toMatchObject({
         ...{ status: 'interrupted', results: { error: 'The gateway ended.' } },
@@ -387,7 +429,7 @@ export function taskContract(under: StoreUnderTest): void {
       expect((await statuses(id)).at(-1)).toBe('interrupted');
     }
     expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
-    expect(await store.claimTask(lease())).toBeNull();
+    expect(await store.claimTask({ ...lease(), of: 'programs' })).toBeNull();
     expect(await store.leftTasks({ owner: 'me', now: NOW + DAY })).toEqual([]);
     await added(store, 'k3', { idempotency: { key: 'key', hash: 'h' } });
   });
@@ -435,7 +477,10 @@ export function taskContract(under: StoreUnderTest): void {
           const id = `k${which}`;
           now += MINUTE / 4;
           if (what === 'add') await mine.addTask(newTask(id, { now }), FREE);
-          if (what === 'claim') begun.push(...[(await mine.claimTask(lease(owner, now)))?.id ?? []].flat());
+          if (what === 'claim')
+            begun.push(
+              ...[(await mine.claimTask({ ...lease(owner, now), of: 'programs' }))?.id ?? []].flat(),
+            );
           if (what === 'finish' && (await mine.finishTask(ending(id, { now }), owner)) === 'finished') {
             ended.push(id);
           }

@@ -91,7 +91,10 @@ export async function desk(options: WorkbenchOptions = {}): Promise<Desk> {
         { waiting: 100, perRoom: 100, delegated: 100 },
       );
       if (added.kind !== 'added') throw new Error(added.kind);
-      const claimed = await on.store.claimTask({ owner: 'test', leaseMs: 1e12, now: clock.now() });
+      const lease = { owner: 'test', leaseMs: 1e12, now: clock.now() };
+      const claimed =
+        (await on.store.claimTask({ ...lease, of: 'programs' })) ??
+        (await on.store.claimTask({ ...lease, of: { channels: ['test', 'terminal', 'telegram'] } }));
       if (claimed === null) throw new Error('it is not there');
       return claimed;
     },
