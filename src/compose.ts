@@ -49,7 +49,9 @@ import {
   hiddenFrom,
   mediaFolderOf,
   recordsFolderOf,
+  skillsFolderOf,
   workFolderOf,
+  workspaceFolderOf,
 } from './places.js';
 import { createPlatforms } from './platforms.js';
 import { createRecall } from './recall/recall.js';
@@ -202,6 +204,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     toolsFor: createToolsFor({
       ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
       ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
+      ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents: null },
       ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     }),
     ...{ records, exports },

@@ -12,6 +12,16 @@ export function workFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'work');
 }
 
+/** What owners' control chats and tasks work in. */
+export function workspaceFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'workspace');
+}
+
+/** Bundles in the open Agent Skills format. */
+export function skillsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'skills');
+}
+
 /** What turns saw, for `coterie replay`. */
 export function recordsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'replay');

@@ -51,6 +51,7 @@ import { createRecall } from '../../src/recall/recall.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
+import { foldersIn } from './folders.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
@@ -335,8 +336,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...{ store, channels, personas, memory, clipboard, archives, recall, deliver, settings, zone, clock },
       jobs,
       config: { groupsDir, tools: TOOLS_CONFIG },
-      mediaFolder: join(folder, 'data/media'),
-      workFolder: join(folder, 'data/work'),
+      ...foldersIn(join(folder, 'data')),
+      agents: null,
       ...{ hidden: [], environment: {}, newId: randomUUID },
       exports,
       mcp: null,
