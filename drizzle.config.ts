@@ -7,6 +7,7 @@ export default defineConfig({
     './src/store/sqlite/schema.ts',
     './src/store/sqlite/schema-work.ts',
     './src/store/sqlite/schema-record.ts',
+    './src/store/sqlite/schema-task.ts',
   ],
   out: './migrations/sqlite',
 });

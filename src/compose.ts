@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createArtifacts } from './artifacts/artifacts.js';
 import { CHANNELS } from './channels/list.js';
 import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
@@ -44,6 +45,7 @@ import { createRedactor } from './operating/redact.js';
 import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import {
+  artifactsFolderOf,
   clipboardFolderOf,
   exportsFolderOf,
   hiddenFrom,
@@ -65,6 +67,8 @@ import {
   createTranscriberOf,
 } from './servers.js';
 import { settingsOf } from './settings.js';
+import { systemHost } from './skills/host.js';
+import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
@@ -167,6 +171,13 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   });
   const exportsFolder = exportsFolderOf(config);
   const exports = createExports({ folder: exportsFolder, feed: store, personas, zone, clock });
+  const artifacts = createArtifacts({
+    folder: artifactsFolderOf(config),
+    mediaFolder,
+    mostBytes: config.limits.answerBytes,
+    ...{ exclusive, newId },
+  });
+  const skills = createSkills({ folder: skillsFolderOf(config), ...systemHost(), log });
   const settings = settingsOf(config);
   const rulesFor = (channel: string) => optionsOf(config, channel).access;
   const startedAt = clock.now();
@@ -206,8 +217,9 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
       ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents: null },
       ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
+      ...{ artifacts, skills },
     }),
-    ...{ records, exports },
+    ...{ records, exports, artifacts, skills },
     jobs,
     async toolsReady(turn, wanted, signal) {
       if (allowedGroups(config.tools, turn).includes('mcp')) await mcp?.ready(wanted, signal);

@@ -19,8 +19,11 @@ import { isHalfRestored } from './operating/exchange.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
+import { skillsFolderOf } from './places.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { createEmbedder, createModel, createSpeechOf } from './servers.js';
+import { systemHost } from './skills/host.js';
+import { createSkills } from './skills/skills.js';
 import {
   inspectSqlite,
   storedChannelState,
@@ -72,6 +75,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   await check('disk', () => checkDisk(config));
   await check('security', () => checkSecurity(config, file));
   await check('memory', () => checkMemory(config));
+  await check('skills', () => checkSkills(config));
   if (message !== undefined) {
     await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
   }
@@ -190,6 +194,21 @@ async function checkMemory(config: Config): Promise<Finding[]> {
   if (archived === 0) return [ok(said)];
   const owed = `${said}, ${archived} stand in archives and are owed a flush; it is made when the model answers`;
   return [{ state: 'warning', text: owed }];
+}
+
+async function checkSkills(config: Config): Promise<Finding[]> {
+  const log = createLog({ level: 'silent', format: 'json', secrets: [] });
+  const { skills, problems } = await createSkills({
+    ...{ folder: skillsFolderOf(config), ...systemHost(), log },
+  }).list();
+  const found = skills.length === 0 ? 'there are none' : skills.map(({ name }) => name).join(', ');
+  return [
+    ok(found),
+    ...problems.map(({ name, why }) => ({
+      state: 'warning' as const,
+      text: `${name} is not offered: ${why}`,
+    })),
+  ];
 }
 
 async function checkPlatform(

@@ -17,11 +17,6 @@ export function workspaceFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string 
   return join(dataDir, 'workspace');
 }
 
-/** Bundles in the open Agent Skills format. */
-export function skillsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
-  return join(dataDir, 'skills');
-}
-
 /** What turns saw, for `coterie replay`. */
 export function recordsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'replay');
@@ -34,6 +29,16 @@ export function clipboardFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string 
 /** Chats that were exported and wait to be sent. */
 export function exportsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'exports');
+}
+
+/** What was made on tasks and in chats: a folder for each task, or turn. */
+export function artifactsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'artifacts');
+}
+
+/** Bundles of instructions that operators put there. */
+export function skillsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'skills');
 }
 
 /** What no command of a persona's may see, should it lie among the system's programs. */

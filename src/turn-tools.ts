@@ -5,7 +5,9 @@ import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
 import type { Agents } from './core/agents.js';
+import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
+import type { Skills } from './core/skills.js';
 import { createSlots } from './core/slots.js';
 import { BOARD_CHAT } from './core/task.js';
 import {
@@ -18,6 +20,7 @@ import {
   type TurnKind,
 } from './core/tool.js';
 import type { McpServers } from './mcp/servers.js';
+import { activateSkill } from './tools/activate-skill.js';
 import { agentMemoryTools } from './tools/agent-memory.js';
 import { manageClipboard } from './tools/clipboard.js';
 import { exportChat } from './tools/export-chat.js';
@@ -34,6 +37,7 @@ import { readTieredMemory } from './tools/tiered-memory.js';
 import { systemNetwork } from './tools/web/network.js';
 import { createPageReader } from './tools/web/page-reader.js';
 import { webFetch } from './tools/web/web-fetch.js';
+import { keepArtifact, writeArtifact } from './tools/write-artifact.js';
 
 type Deliver = Parameters<typeof postSideMessage>[0]['deliver'];
 
@@ -55,6 +59,8 @@ interface Parts
   config: Pick<Config, 'groupsDir' | 'tools'>;
   deliver: Deliver;
   exports: Pick<ChatExports, 'make'>;
+  artifacts: Pick<Artifacts, 'write'>;
+  skills: Skills;
   /** `data/media`. */
   mediaFolder: string;
   /** `data/work`. */
@@ -91,9 +97,12 @@ export function createToolsFor(parts: Parts): ToolsFor {
   const ofItself =
     parts.agents === null ? [] : agentMemoryTools({ agents: parts.agents, memory: parts.memory });
   const ofBoth = [readTieredMemory(parts.memory), ...ofItself];
-  const setOfSubAgent = keptSets({ ...groups, memory: () => ofBoth });
+  // What an agent makes is referred to by its result, and sent to nobody.
+  const kept = [keepArtifact(parts)];
+  const ofAgents = { ...groups, artifacts: () => kept };
+  const setOfSubAgent = keptSets({ ...ofAgents, memory: () => ofBoth });
   // Nobody's persona stands behind a program's task.
-  const setOfProgram = keptSets({ ...groups, memory: () => ofItself });
+  const setOfProgram = keptSets({ ...ofAgents, memory: () => ofItself });
   const mayReact = reactionsIn(parts);
   return (turn) => {
     if (turn.draft) return toolSet(draftTools(turn.draft, settings.tier1By));
@@ -133,6 +142,8 @@ function groupsOf(parts: Parts): Groups {
   const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden } = parts;
   const folders = { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden };
   const send = [sendMessage({ groupsDir: config.groupsDir, folders, archives, post })];
+  const artifacts = [writeArtifact({ artifacts: parts.artifacts, post })];
+  const skills = [activateSkill(parts.skills)];
   const find = { folders, clock, slots: createSlots(MOST_SEARCHES), worker: parts.searchWorker };
   const files = [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
   const { environment, newId } = parts;
@@ -155,6 +166,8 @@ function groupsOf(parts: Parts): Groups {
     export: () => exporting,
     shell: () => commands,
     web: () => web,
+    artifacts: () => artifacts,
+    skills: () => skills,
     mcp: () => parts.mcp?.tools() ?? NONE,
   };
 }

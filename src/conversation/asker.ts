@@ -7,6 +7,7 @@ import type { ChatRecord } from '../core/chat-record.js';
 import type { Exchange } from '../core/exchange.js';
 import type { ChatId } from '../core/ids.js';
 import { jobOfEvent } from '../core/jobs.js';
+import { once } from '../core/once.js';
 import type { Asker } from '../core/tool.js';
 import type { StoredMessage } from '../core/transcript.js';
 import { type Rights, type RightsServices, rightsOf } from './rights.js';
@@ -96,12 +97,4 @@ async function weakest(all: Rights[]): Promise<Permission> {
     if (permission !== 'yes') return permission;
   }
   return all.length === 0 ? 'no' : 'yes';
-}
-
-function once<Value>(find: () => Promise<Value>): () => Promise<Value> {
-  let found: Promise<Value> | null = null;
-  return () => {
-    found ??= find();
-    return found;
-  };
 }

@@ -3,6 +3,7 @@
  * compose.ts. What a step works on is passed as arguments instead.
  */
 import type { Archives } from '../core/archive.js';
+import type { Artifacts } from '../core/artifacts.js';
 import type { Media } from '../core/attachments.js';
 import type { Audit } from '../core/audit.js';
 import type { Channel } from '../core/channel.js';
@@ -18,6 +19,7 @@ import { answerTokens, type ModelChoice, type ModelClient } from '../core/model.
 import type { ChatFiles, Personas } from '../core/persona.js';
 import type { Recall } from '../core/recall.js';
 import type { Lease } from '../core/route-store.js';
+import type { Skills } from '../core/skills.js';
 import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor, ToolsReady } from '../core/tool.js';
@@ -49,6 +51,10 @@ export interface Services {
   records: TurnRecords;
   /** What was exported and waits to be sent. */
   exports: Pick<ChatExports, 'forget'>;
+  /** Left out: blocks of artifacts in answers are words like any other. */
+  artifacts?: Pick<Artifacts, 'write' | 'find'>;
+  /** Left out: there are none. */
+  skills?: Skills;
   /** What personas are to be told, and when. */
   jobs: Jobs;
   /** Left out: they are there from the beginning. */

@@ -16,6 +16,7 @@ import type { Address } from './message.js';
 import type { Usage } from './model.js';
 import type { RecallFeed } from './recall.js';
 import type { RouteStore, Spent } from './route-store.js';
+import type { TaskStore } from './task.js';
 import type { ViewStore } from './view.js';
 
 /** What was used: tokens read and written, and their cost as in `Usage`. */
@@ -102,6 +103,7 @@ export interface Store
     ChannelStore,
     JournalStore,
     JobStore,
+    TaskStore,
     SaidStore,
     UsageStore,
     SettingStore,

@@ -76,7 +76,7 @@ export interface TaskParent {
   tainted: boolean;
 }
 
-/** What is kept of a task's course, the newest `MOST_EVENTS`. */
+/** What is kept of a task's course, the newest `MOST_EVENTS`. The store itself adds every `status`. */
 export type TaskEvent = { at: number } & (
   | { kind: 'status'; status: TaskStatus }
   | { kind: 'tool-call'; callId: string; tool: string; arguments: string }
@@ -125,6 +125,7 @@ export interface TaskEnd {
   status: 'completed' | 'error' | 'interrupted';
   result: TaskResult | null;
   error: string | null;
+  /** Whatever else the journal has pending of it is ended with it: its own calls, and the call that gave it. */
   entries: readonly JournalWrite[];
   /** An event of the parent's room; null: nobody is told. Not stored where the room's conversation was forgotten since. */
   tell: Extract<Receipt, { kind: 'event' }> | null;
@@ -166,11 +167,14 @@ export interface TaskStore {
   taskMessages(id: string): Promise<TaskMessage[]>;
   /** False when it is not running for this owner any more. */
   takeTaskMessages(claim: { id: string; owner: string }, ns: readonly number[]): Promise<boolean>;
-  /** False, and nothing is stored or told, when it is not running for this owner any more, or has a message waiting. */
+  /** `lost`: it is not running for this owner any more. `message`: it would be completed, but has a message waiting. Nothing is stored or told then. */
   finishTask(end: TaskEnd, owner: string): Promise<'finished' | 'lost' | 'message'>;
   /** Nothing is told of it. Whoever runs it notices by `watchTasks`, or because it may not note anything any more. */
   stopTask(id: string, now: number): Promise<'stopped' | 'ended' | 'unknown'>;
-  /** Tasks that a dead process was running; to be ended as interrupted, with `finishTask` for the owner they have. */
+  /**
+   * Tasks that a dead process was running, an earlier one of this name or one whose lease has expired; to be ended as
+   * interrupted, with `finishTask` for the owner they have. Whoever asks leaves out what it runs itself.
+   */
   leftTasks(ask: { owner: string; now: number }): Promise<{ task: Task; owner: string }[]>;
   /** Calls `changed` soon after a task was added, told something, stopped or decided about, by this process or another. */
   watchTasks(changed: () => void): () => void;

@@ -1,8 +1,10 @@
 /** Emoji of reactions: what is one, and which of those that a platform takes comes nearest to it. Pure. */
 
+import { once } from '../core/once.js';
+
 /** Not as a literal: the compiler takes this flag only for a later target. */
 const SETS = 'v';
-const ONE = new RegExp('^\\p{RGI_Emoji}$', SETS);
+const one = once(() => new RegExp('^\\p{RGI_Emoji}$', SETS));
 /** What only shapes or colours a sign. */
 const SHAPING = /[\ufe0e\ufe0f]|\p{Emoji_Modifier}/gu;
 
@@ -38,7 +40,7 @@ const ALIKE = [
 /** The one emoji that a text is, in full; null for anything else. */
 export function emojiIn(text: string): string | null {
   const sign = text.trim();
-  return [sign, `${sign}\ufe0f`].find((each) => ONE.test(each)) ?? null;
+  return [sign, `${sign}\ufe0f`].find((each) => one().test(each)) ?? null;
 }
 
 /** The emoji as it is allowed, or the nearest of those that are; null if none is near. */

@@ -4,13 +4,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import type { AccessRules } from '../../src/conversation/access.js';
 import { type Conversation, createConversation } from '../../src/conversation/conversation.js';
 import { createDeliver, type Deliver } from '../../src/conversation/deliver/deliver.js';
 import { postReaction } from '../../src/conversation/deliver/react.js';
 import { postSideMessage } from '../../src/conversation/deliver/say.js';
 import { createJobDoor } from '../../src/conversation/job-door.js';
-import type { Settings } from '../../src/conversation/services.js';
+import type { Services, Settings } from '../../src/conversation/services.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import type { Media } from '../../src/core/attachments.js';
 import type { Audit, AuditEntry } from '../../src/core/audit.js';
@@ -48,6 +49,8 @@ import { type ClockParts, createAlarm } from '../../src/jobs/clock.js';
 import { createJobs } from '../../src/jobs/jobs.js';
 import type { Rules } from '../../src/jobs/plan.js';
 import { createRecall } from '../../src/recall/recall.js';
+import { systemHost } from '../../src/skills/host.js';
+import { createSkills } from '../../src/skills/skills.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
@@ -123,6 +126,8 @@ export interface WorkbenchOptions {
   /** Left out: nothing is recorded, or exported. */
   records?: TurnRecords;
   exports?: (store: Store) => ChatExports;
+  /** Left out: the real ones. */
+  artifacts?: Services['artifacts'];
   media?: Media;
   speech?: Speech;
   /** Left out: only kept in `audited`. The real one takes time, which a clock that is moved by hand does not. */
@@ -326,6 +331,11 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
           ...{ files: createRecallFiles({ groupsDir, archives, log }), clock: systemClock, zone, log },
         });
   const exports = options.exports?.(store) ?? NO_EXPORTS;
+  const artifacts = createArtifacts({
+    ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
+    ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
+  });
+  const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
   const door = createJobDoor({ store, rulesFor });
@@ -339,7 +349,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...foldersIn(join(folder, 'data')),
       agents: null,
       ...{ hidden: [], environment: {}, newId: randomUUID },
-      exports,
+      ...{ exports, artifacts, skills },
       mcp: null,
     });
   const conversation = createConversation({
@@ -351,7 +361,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     archives,
     recall,
     records: options.records ?? NO_RECORDS,
-    exports,
+    ...{ exports, artifacts: options.artifacts ?? artifacts, skills },
     jobs,
     journal: { caughtUp: async () => {} },
     media: options.media ?? NO_MEDIA,

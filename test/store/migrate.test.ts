@@ -11,6 +11,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inspectSqlite } from '../../src/store/sqlite/inspect.js';
 import { knownMigrations } from '../../src/store/sqlite/migrate.js';
 import * as said from '../../src/store/sqlite/schema.js';
+import * as record from '../../src/store/sqlite/schema-record.js';
+import * as task from '../../src/store/sqlite/schema-task.js';
 import * as work from '../../src/store/sqlite/schema-work.js';
 import {
   begun,
@@ -123,7 +125,7 @@ describe('refused is', () => {
     await (await place.open({ migrationsFolder: newer })).close();
     await expect(place.open()).rejects.toMatchObject({
       code: 'store_newer',
-      message: expect.stringMatching(/0101_more.*0011_record.*newer version.*backup/),
+      message: expect.stringMatching(/0101_more.*0012_tasks.*newer version.*backup/),
     });
     await (await place.open({ migrationsFolder: newer })).close();
   });
@@ -173,7 +175,9 @@ describe('doctor sees', () => {
 });
 
 describe('the migrations', () => {
-  const tables = Object.values({ ...said, ...work }).filter((value) => is(value, SQLiteTable));
+  const tables = Object.values({ ...said, ...work, ...record, ...task }).filter((value) =>
+    is(value, SQLiteTable),
+  );
 
   it.each(tables.map((table) => [getTableName(table), table] as const))(
     'make %s as the schema has it',

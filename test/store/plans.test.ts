@@ -8,6 +8,7 @@ import { BEGINNING } from '../../src/core/view.js';
 import { type Connection, connect } from '../../src/store/sqlite/connection.js';
 import { migrate } from '../../src/store/sqlite/migrate.js';
 import { storeOn } from '../../src/store/sqlite/open.js';
+import { ending, FREE, newTask } from '../contract/store/tasks.js';
 import {
   begun,
   CHAT,
@@ -43,6 +44,9 @@ const OF_WHAT_WAITS = [
   'journal_unfiled',
   'journal_pending',
   'asked_call_open',
+  'task_pending',
+  'task_running',
+  'task_delegated',
 ];
 /**
  * Read whole: pairing, approvals and calls that people were asked about are short, chats are counted for a status page, rooms looked at in a start,
@@ -67,7 +71,7 @@ const READ_WHOLE = [
 const LOOKS_AT_RESETS = /from view cross join heard .* where view\.reset_at > 0/s;
 
 /** A restored copy is gone through once. */
-const QUIETENS = /'restored from a backup'|set filed = 'log'/;
+const QUIETENS = /'restored from a backup'|set filed = 'log'|'status', 'interrupted'\)\s+from task/;
 
 /** Asked by `doctor` alone, in a process of its own. */
 const COUNTS_ALL_THAT_WAS_HEARD = /^\s*select\s+count\(\*\) filter .* as archived\s+from heard/s;
@@ -279,8 +283,34 @@ async function useEverything(store: Store): Promise<void> {
   await store.setSetting('a', 'b');
   await store.setSetting('c', null);
   await store.setting('a');
+  await useTasks(store);
   await store.census();
   await store.quieten();
+}
+
+/** Every verb of tasks. */
+async function useTasks(store: Store): Promise<void> {
+  const from = { chatId: CHAT, room: CHAT, personaId: 'default', callId: 'c', senderId: '', tainted: false };
+  const key = { idempotency: { key: 'k', hash: 'h' } };
+  await store.addTask(newTask('k1', { parent: { ...from, turnId: 't1' } }), FREE);
+  await store.addTask(newTask('k2', key), FREE);
+  await store.addTask(newTask('k3', key), FREE);
+  await store.claimTask(lease());
+  await store.renewTasks(lease());
+  const claim = { id: 'k1', owner: 'me' };
+  const event = { at: NOW, kind: 'tool-call', callId: 'c', tool: 't', arguments: '' } as const;
+  await store.noteTask(claim, { events: Array.from({ length: 501 }, () => event) });
+  await store.addTaskMessage({ id: 'k1', mode: 'steer', text: '', now: NOW });
+  await store.taskMessages('k1');
+  await store.takeTaskMessages(claim, [1]);
+  await store.taskDecision('none');
+  await store.leftTasks({ owner: 'you', now: NOW });
+  await store.finishTask(ending('k1'), 'me');
+  await store.stopTask('k2', NOW);
+  await store.stopTask('k3', NOW);
+  await store.taskEvents('k1');
+  await store.tasks({ most: 9 });
+  await store.prune({ before: NOW, now: NOW, most: 9 });
 }
 
 /** Every verb of views, versions, traces and forgetting, with rows for each of them. */

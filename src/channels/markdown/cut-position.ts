@@ -3,7 +3,7 @@
  * should stay in one piece.
  */
 import type { Mark } from '../../core/channel.js';
-import { once } from './once.js';
+import { once } from '../../core/once.js';
 
 export interface Range {
   start: number;

@@ -7,7 +7,7 @@
 import { createRequire } from 'node:module';
 import type { default as MarkdownIt, StateCore, Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
-import { once } from './once.js';
+import { once } from '../../core/once.js';
 import { render } from './render.js';
 
 /** Lists and quotes deeper than this are shown as written: a parser that descends must stop somewhere. */

@@ -3,8 +3,8 @@
  * a screen too narrow for that.
  */
 import type { Token } from 'markdown-it';
+import { once } from '../../core/once.js';
 import { inlineText, writeBold, writeInline } from './inline.js';
-import { once } from './once.js';
 import type { Writer } from './writer.js';
 
 type Alignment = 'left' | 'right' | 'center';

@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import type { default as MarkdownIt, StateCore, StateInline, Token } from 'markdown-it';
 import type { Part } from '../../core/channel.js';
-import { once } from '../markdown/once.js';
+import { once } from '../../core/once.js';
 import { compose } from './outbound.js';
 
 export interface RichMessage {

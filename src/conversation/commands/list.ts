@@ -8,6 +8,7 @@ import { pairing } from './pairing.js';
 import { persona } from './persona.js';
 import { reset } from './reset.js';
 import { schedule } from './schedule.js';
+import { skills } from './skills.js';
 import { start } from './start.js';
 import { status } from './status.js';
 import { stop } from './stop.js';
@@ -22,6 +23,7 @@ export const COMMANDS: readonly Command[] = [
   memory,
   archive,
   schedule,
+  skills,
   voice,
   stop,
   approve,

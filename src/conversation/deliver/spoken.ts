@@ -4,6 +4,7 @@
  */
 import type { Part } from '../../core/channel.js';
 import type { ChatRecord } from '../../core/chat-record.js';
+import { once } from '../../core/once.js';
 import type { Speech } from '../../core/speech.js';
 import type { StoredMessage } from '../../core/transcript.js';
 
@@ -27,7 +28,7 @@ export function wordsToSpeak(parts: readonly Part[], most: number): string | nul
     .map(withoutCode)
     .join('\n\n')
     .replace(ADDRESS, (_, host: string) => host)
-    .replace(EMOJI, ' ')
+    .replace(emoji(), ' ')
     .replace(LIST_SIGN, '')
     .replace(/[^\S\n]+/g, ' ')
     .replace(/ ?\n ?/g, '\n')
@@ -42,7 +43,9 @@ const ADDRESS = /\bhttps?:\/\/(?:www\.)?([^\s/?#:]+)[^\s)\]>]*?(?=[.,;:!?]*(?:[\
 /** Not as a literal: the compiler takes this flag only for a later target. */
 const SETS = 'v';
 /** Signs with the marks that shape them, flags and keycaps; digits and ordinary signs stay. */
-const EMOJI = new RegExp('\\p{RGI_Emoji}|\\p{Extended_Pictographic}[\\ufe0f\\u200d\\p{EMod}]*', `g${SETS}`);
+const emoji = once(
+  () => new RegExp('\\p{RGI_Emoji}|\\p{Extended_Pictographic}[\\ufe0f\\u200d\\p{EMod}]*', `g${SETS}`),
+);
 /** What stands before the items of a list, and lines that are only drawn. */
 const LIST_SIGN = /^[^\S\n]*(?:[•◦▪‣·*–—-](?=\s)|[─━—_*-]{3,}[^\S\n]*$)/gmu;
 

@@ -4,14 +4,13 @@
  */
 import { describe, Fault, sentenceOf } from '../../core/errors.js';
 import type { PersonaId } from '../../core/ids.js';
-import { jobOfEvent } from '../../core/jobs.js';
 import { personaName } from '../../core/persona.js';
 import type { Alarm } from '../../core/route-store.js';
 import type { TurnRecorder } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
 import { isLimit, type Purse, type Standing } from '../budgets.js';
 import { buildContext, type Context } from '../context/context.js';
-import { recipientIn, replyOf } from '../deliver/reply.js';
+import { filesOfReply, recipientIn, replyOf } from '../deliver/reply.js';
 import { savedNote } from '../deliver/saved.js';
 import { attemptOf } from '../deliver/send-one.js';
 import type { Live } from '../deliver/showing.js';
@@ -26,7 +25,8 @@ import { authorisationOf } from './authorisation.js';
 import { causeOf, hoursLate, payerOf } from './batch.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
 import { liveFor, saidBy } from './live-reply.js';
-import { faultOf, measuredOf, sightOf } from './outcome.js';
+import { type Made, madeIn, shownWords } from './made.js';
+import { failureIn, faultOf, measuredOf, sightOf } from './outcome.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { saveStep } from './save-step.js';
 import { spoken } from './speakers.js';
@@ -131,7 +131,8 @@ async function answerFrom(
     await windows.makeRoom(subject, turn.id, null);
     context = await gather();
   }
-  const live = liveFor(services, work, context.persona.name, lateByHours);
+  const wordsOf = shownWords(services, tools);
+  const live = liveFor(services, work, context.persona.name, lateByHours, wordsOf);
   signal.addEventListener('abort', live.end, { once: true });
   let outcome: TurnOutcome;
   try {
@@ -162,9 +163,12 @@ async function answerFrom(
     );
   }
   const measured = windows.credible(room, personaId, measuredOf(outcome, context, turn.steps));
+  const said = outcome.kind === 'answered' ? outcome.text : '';
+  const made = await madeIn(services, work, tools, fault ? failureIn(work, fault.sentence) : said, signal);
+  if (made === null) return { kind: 'dropped' };
   const finished = await finish(services, work, {
     outcome: fault ? 'failed' : 'answered',
-    text: fault ? failureIn(work, fault.sentence) : outcome.kind === 'answered' ? outcome.text : '',
+    ...made,
     wordless: (outcome.kind === 'answered' && outcome.wordless) || null,
     speaker: context.persona.name,
     lateByHours,
@@ -178,11 +182,6 @@ async function answerFrom(
   }
   metrics.observe('turn_seconds', (clock.now() - started) / 1000);
   return finished;
-}
-
-/** What only a schedule led to is tried again, and told of when that was in vain. */
-function failureIn({ batch }: Turn, sentence: string): string {
-  return batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null) ? '' : sentence;
 }
 
 /** Gives up on a turn: its messages count as answered, and the chat gets one plain sentence about the failure. */
@@ -225,7 +224,7 @@ export async function refuse(
   });
 }
 
-interface Ending extends Pick<Context, 'promptMemory'> {
+interface Ending extends Pick<Context, 'promptMemory'>, Partial<Made> {
   outcome: 'answered' | 'failed' | 'parked';
   /** What the persona said, or the error sentence of a turn that failed. */
   text: string;
@@ -256,6 +255,7 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
   const said = { ...saidBy(work, ending.speaker, late), note: await savedNote(services, chat, turn) };
   const deliveries = replyOf(channel, said, ending.text);
   if (isAnswered) deliveries.push(...spokenReply(services, work, ending.text, deliveries));
+  if (ending.files) deliveries.push(...filesOfReply(said, ending.files, deliveries));
   // If the chat's delivery lane is free, the first delivery is claimed in the same transaction and sent at once.
   const lane = deliver.take(chat.id, chat.kind, channel);
   try {
@@ -263,7 +263,7 @@ async function finish(services: RoomServices, work: Turn, ending: Ending): Promi
       claim,
       turnId: turn.id,
       outcome: ending.outcome,
-      reply: isAnswered ? (ending.wordless ?? ending.text) : null,
+      reply: isAnswered ? (ending.wordless ?? ending.kept ?? ending.text) : null,
       wordless: ending.wordless !== null,
       tainted: ending.tainted ?? false,
       hearers: [...new Set([...presentIn(chat, personas), ...(work.exchange?.party ?? [])])],

@@ -4,12 +4,16 @@ import { type Live, NOT_LIVE } from '../deliver/showing.js';
 import { appearanceOf } from '../participants.js';
 import type { RoomServices, Turn } from './room-services.js';
 
-/** Shows the reply while it is written, if the channel can and the configuration allows it. */
+/**
+ * Shows the reply while it is written, if the channel can and the configuration allows it. `wordsOf`: what of a text is
+ * for people to read.
+ */
 export function liveFor(
   services: RoomServices,
   work: Turn,
   speaker: string,
   lateByHours: number | null,
+  wordsOf: (text: string) => string = (text) => text,
 ): Live {
   const { chat, room, channel, turn } = work;
   const canShow =
@@ -22,7 +26,7 @@ export function liveFor(
     channel,
     to: recipientIn(chat, room),
     shown: turn.shown,
-    deliveriesOf: (text) => replyOf(channel, said, text),
+    deliveriesOf: (text) => replyOf(channel, said, wordsOf(text)),
   });
 }
 

@@ -1,5 +1,6 @@
 /** Between steps 5 and 6 of the route: what came of a turn's requests. Pure. */
 import { Fault } from '../../core/errors.js';
+import { jobOfEvent } from '../../core/jobs.js';
 import type { Step } from '../../core/transcript.js';
 import type { TurnSight } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
@@ -7,12 +8,18 @@ import type { Context } from '../context/context.js';
 import { stepMessages } from '../turn/steps.js';
 import { tokensOf } from '../turn/tokens.js';
 import type { TurnOutcome } from '../turn/turn.js';
+import type { Turn } from './room-services.js';
 
 /** The reason why there is no reply; null when there is one. */
 export function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }): Fault | null {
   if (outcome.kind === 'failed') return outcome.fault;
   const isSilent = outcome.text === '' && outcome.wordless === undefined;
   return isSilent ? new Fault('model_empty', 'no words') : null;
+}
+
+/** What the chat is told of it; nothing of what only a schedule led to, which is tried again and told of if that was in vain. */
+export function failureIn({ batch }: Pick<Turn, 'batch'>, sentence: string): string {
+  return batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null) ? '' : sentence;
 }
 
 /** What `coterie replay` is to know of a request's making. */

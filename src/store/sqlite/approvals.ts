@@ -17,6 +17,7 @@ import type { Offers } from './offers.js';
 import type { Deliver } from './outbox.js';
 import type { askedCall } from './schema-record.js';
 import type { Suspended } from './suspended.js';
+import type { TaskSignal } from './task-signal.js';
 
 const CALL = 'id waitsFor roomId chatId personaId turnId callId tool arguments why askedAt until';
 type CallRow = Pick<
@@ -34,12 +35,14 @@ type CallRow = Pick<
   | 'askedAt'
   | 'until'
 >;
-type DecidedRow = CallRow & Pick<Row<typeof askedCall>, 'decision' | 'commandId'>;
+type DecidedRow = CallRow & Pick<Row<typeof askedCall>, 'decision' | 'commandId'> & { isOfTask: number };
 
+/** A task asked, which goes on while it waits. */
+const IS_OF_TASK = `exists (select 1 from task where task.id = asked_call.turn_id and task.status = 'running')`;
 /** Nobody has decided, and its turn still waits for it. */
-const IS_OPEN = `decision is null and until > @now and exists (
+const IS_OPEN = `decision is null and until > @now and (${IS_OF_TASK} or exists (
   select 1 from turn where turn.id = asked_call.turn_id and turn.state = 'suspended'
-    and turn.waits_for = asked_call.waits_for)`;
+    and turn.waits_for = asked_call.waits_for))`;
 
 export type AskedCalls = ReturnType<typeof askedCallsOf>;
 
@@ -90,16 +93,19 @@ export function approvalStore(
   deliver: Deliver,
   asked: AskedCalls,
   suspended: Suspended,
+  tasks: TaskSignal,
 ): ApprovalStore {
   const find = raw.prepare<[object], DecidedRow & { isOpen: number }>(`
-    select ${columns(`${CALL} decision commandId`)}, ${IS_OPEN} as isOpen from asked_call where id = @id`);
+    select ${columns(`${CALL} decision commandId`)}, ${IS_OPEN} as isOpen, ${IS_OF_TASK} as isOfTask
+    from asked_call where id = @id`);
   const open = raw.prepare<[object], CallRow>(`
     select ${columns(CALL)} from asked_call
     where decision is null and chat_id = coalesce(@chatId, chat_id) and ${IS_OPEN} order by asked_at, id`);
 
-  /** Ends the waiting with this step. */
-  function goOn({ waitsFor }: CallRow, next: (callId: string) => Step, now: number): boolean {
-    return suspended.goOn(waitsFor, next, now) !== null;
+  /** Ends the waiting with this step; a task reads what was decided by itself. */
+  function goOn({ waitsFor, isOfTask }: DecidedRow, next: (callId: string) => Step, now: number): boolean {
+    if (isOfTask === 1) tasks.changed();
+    return isOfTask === 1 || suspended.goOn(waitsFor, next, now) !== null;
   }
 
   return {

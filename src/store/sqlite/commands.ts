@@ -17,6 +17,7 @@ import { type Deliver, turnOf, UNKNOWN_IF_IN_DOUBT } from './outbox.js';
 import type { Questions } from './questions.js';
 import type { command, turn } from './schema-work.js';
 import type { ShownRecords } from './shown.js';
+import type { TaskCourse } from './task-course.js';
 import { beganBefore, REVISE_ROOM, type Views } from './views.js';
 
 type CommandVerbs = Pick<RouteStore, 'takeCommand' | 'finishCommand'>;
@@ -146,7 +147,7 @@ export function endingsOf(
   chats: Chats,
   shown: ShownRecords,
   views: Views,
-  { journal, asked }: { journal: Journal; asked: AskedCalls },
+  { journal, asked, course }: { journal: Journal; asked: AskedCalls; course: TaskCourse },
 ) {
   const turns = (where: string) =>
     raw.prepare<[RoomId], TurnRow>(
@@ -241,6 +242,7 @@ export function endingsOf(
         // A suspended turn's messages count as heard: none of them waits again.
         if (turn.personaId === personaId) abort(turn, now, Number.MAX_SAFE_INTEGER);
       }
+      course.stopIn(room, now);
       forgetWaiting.run({ room, upTo });
       endExchange.run(room);
       views.reset(room, personaId, upTo);

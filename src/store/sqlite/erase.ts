@@ -9,7 +9,17 @@ import type { StoredAttachment } from '../../core/media.js';
 import type { MemoryHistoryStore } from '../../core/memory-history.js';
 import type { Phrase } from '../../core/phrase.js';
 import type { Connection } from './connection.js';
-import { type Clean, type Eraser, entryWords, eraserOf, foreign, json, plain } from './erasers.js';
+import {
+  type Clean,
+  type Eraser,
+  entryWords,
+  eraserOf,
+  foreign,
+  json,
+  plain,
+  requestWords,
+  taskResult,
+} from './erasers.js';
 import type { Journal } from './journal.js';
 import { type Path, strideEnd } from './strides.js';
 
@@ -52,6 +62,17 @@ const ALL: Words[] = [
     counts: 'others',
   },
   { table: 'job', columns: { prompt: plain }, counts: 'others' },
+  {
+    table: 'task',
+    columns: { goal: plain, request: requestWords, result: taskResult, error: plain },
+    counts: 'others',
+  },
+  {
+    table: 'task_event',
+    columns: { body: json({ arguments: foreign, content: foreign }) },
+    counts: 'others',
+  },
+  { table: 'task_message', columns: { text: plain }, counts: 'others' },
   { table: 'question', columns: { argument: plain } },
   { table: 'asked_call', columns: { arguments: foreign, why: plain } },
   { table: 'offer', columns: { options: json({ label: plain, argument: plain }) } },
@@ -88,6 +109,10 @@ export function eraseStore({ raw, memory, read, write, patiently }: Connection, 
       const turns = `select id from turn where ${isBetween('id')} and ${ofItsRooms}`;
       const path = { table: 'turn', key: 'id', first: '' };
       return { ...found, belongs: `turn_id in (${turns})`, path };
+    }
+    if (first?.name === 'task') {
+      const tasks = `select n from task where ${isBetween('n')} and +chat_id = @chat`;
+      return { ...found, belongs: `task in (${tasks})`, path: { table: 'task', key: 'n', first: 0 } };
     }
     if (first?.type.toLowerCase() !== 'integer') return found;
     const path = { table, key: first.name, first: 0 };

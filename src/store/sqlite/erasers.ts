@@ -4,6 +4,7 @@
  */
 import type { Part } from '../../core/channel.js';
 import type { Phrase } from '../../core/phrase.js';
+import type { TaskRequest } from '../../core/task.js';
 
 /** The phrase to remove, and its replacement. */
 export interface Eraser {
@@ -109,6 +110,22 @@ export const entryWords: Clean = (source, eraser) => {
   const action = { tool, ...(chat_id !== undefined && { chat_id }), ...Object(without.action) };
   return JSON.stringify({ ...entry, ...without, ...(entry.action !== undefined && { action }) });
 };
+
+/** What a task was asked for. Who said a message and how far a step is are no text. */
+export const requestWords: Clean = (source, eraser) => {
+  const request: TaskRequest = JSON.parse(source);
+  const { viap, memory, plan, ...rest } = request;
+  const words = json({ content: plain, goal: plain, title: plain });
+  const cleaned = {
+    ...JSON.parse(words(JSON.stringify(rest), eraser)),
+    plan: typeof plan === 'string' ? plain(plan, eraser) : JSON.parse(words(JSON.stringify(plan), eraser)),
+    memory: memory.map((text) => plain(text, eraser)),
+    viap: fromValue(viap, eraser),
+  };
+  return JSON.stringify({ ...request, ...cleaned });
+};
+
+export const taskResult: Clean = json({ text: foreign, summary: foreign, title: plain });
 
 function asJson(words: string): object | undefined {
   if (!/^\s*[[{]/.test(words)) return undefined;

@@ -131,7 +131,7 @@ export function jobStore(connection: Connection, waiting: Waiting): JobStore {
     const text = `${head}\n\n${prompt}`;
     const content = { task_id: n, schedule: value, prompt };
     const event = { kind: 'event', id, room, about: SCHEDULE, text, personaId, at: now, content } as const;
-    waiting.event(event, row.tainted === 1);
+    waiting.event(row.tainted === 1 ? { ...event, tainted: true } : event);
   }
 
   return {

@@ -12,6 +12,7 @@ import {
 } from '../../core/journal.js';
 import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
+import { IS_DELEGATED } from './task-rows.js';
 
 /** A row as it is read: the entry without its outcome, and that. */
 export interface EntryRow {
@@ -35,9 +36,15 @@ function changing(set: string, which: string): string {
     where journal.n = chosen.n`;
 }
 
-/** Calls that wait for a person stay pending, and so does what is to be sent, which nobody carries out. */
+/**
+ * Calls that wait for a person stay pending, and so do those that began a task which is not over, and what is to be sent,
+ * which nobody carries out.
+ */
 const IS_LEFT = `status = 'pending' and not exists (
   select 1 from turn where turn.id = journal.turn_id and turn.state in ('suspended', 'ready'))
+  and not exists (
+    select 1 from task where ${IS_DELEGATED} and task.turn_id = journal.turn_id
+      and journal.id = 'turn-' || task.turn_id || '-' || task.call_id)
   and owner is not null`;
 
 /** What is left of an entry that was forgotten: that it happened, and when. */
@@ -74,6 +81,17 @@ const SEND_ENDS = `
       changed = (select max(changed) + 1 from journal)
     where status = 'pending' and id = 'turn-' || ${turnOf('new.origin')} || '-send-' || new.id;
   end`;
+
+type Outcome = Extract<JournalWrite, { kind: 'outcome' }>;
+
+/** A task, and the call that gave it; null: none. */
+export interface EndedTask {
+  id: string;
+  turnId: string | null;
+  callId: string | null;
+}
+
+const TASK_OVER = 'The task ended before the outcome of this was known.';
 
 export type Journal = ReturnType<typeof journalOf>;
 
@@ -114,6 +132,12 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
       from json_each(@ids) cross join outbox on outbox.id = json_each.value cross join turn on turn.id = ${turnOf('origin')}
       where outbox.persona_id <> '')
     where true on conflict (id) do nothing`);
+  const interruptTask = raw.prepare<[object]>(
+    changing(
+      `status = 'interrupted', results = @results, finished_at = @at`,
+      `status = 'pending' and turn_id = @taskId`,
+    ),
+  );
   const forgetRoom = raw.prepare<[object]>(
     changing(
       `${WORDLESS}, ${REFILED}`,
@@ -154,7 +178,7 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
     });
   }
 
-  function outcome({ id, status, results, at }: Extract<JournalWrite, { kind: 'outcome' }>): void {
+  function outcome({ id, status, results, at }: Outcome): void {
     if (end.run({ id, status, results: JSON.stringify(results), at }).changes > 0) return;
     if (isKnown.get(id) === undefined) {
       log?.warn({ entry: id }, 'an outcome came for an entry that the journal does not have; it is left out');
@@ -171,7 +195,7 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
 
     /** Something was heard in a room that may wake a persona. */
     happened(heard: Happening): void {
-      const { messageId, room, agent, type, source, content, from, at } = heard;
+      const { messageId, room, agent, type, source, content, from, actionId, at } = heard;
       const entry: GuppiEvent = {
         id: eventIdOf(messageId),
         type: 'GUPPIEvent',
@@ -181,6 +205,7 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
         source,
         content,
         ...(from === undefined ? {} : { from }),
+        ...(actionId === undefined ? {} : { action_id: actionId }),
       };
       write(
         [{ kind: 'event', entry, chatId: roomParts(room).chatId, room, personaId: agent, turnId: null }],
@@ -227,6 +252,17 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
       changed();
     },
 
+    /** A task is over: what it was doing has no outcome any more, and the call that gave it has this one. */
+    endTask(task: EndedTask, { status, results, at }: Omit<Outcome, 'kind' | 'id'>): void {
+      const { id: taskId, turnId, callId } = task;
+      const error = 'error' in results ? results.error : TASK_OVER;
+      interruptTask.run({ taskId, results: JSON.stringify({ error }), at });
+      if (turnId !== null && callId !== null) {
+        end.run({ id: callEntryId(turnId, callId), status, results: JSON.stringify(results), at });
+      }
+      changed();
+    },
+
     /** A persona forgets what was said in a room up to a message, and what it did about it. */
     forget(room: RoomId, personaId: PersonaId, upTo: number): void {
       forgetRoom.run({ room, personaId, upTo });
@@ -254,6 +290,7 @@ export interface Happening {
   source: string;
   content: GuppiEvent['content'];
   from?: string;
+  actionId?: string;
   at: number;
 }
 

@@ -31,6 +31,9 @@ import { saidStore } from './said.js';
 import { shownOf, shownStore } from './shown.js';
 import { speakOf } from './speak.js';
 import { suspendedOf } from './suspended.js';
+import { taskCourseOf } from './task-course.js';
+import { taskSignal } from './task-signal.js';
+import { taskStore } from './tasks.js';
 import { traceStore } from './traces.js';
 import { transcriptStore } from './transcript.js';
 import { turnStore } from './turns.js';
@@ -102,9 +105,11 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const addUsage = usageAdderOf(connection, dayOf);
   const speak = speakOf(connection);
   const asked = askedCallsOf(connection, deliver, offers);
+  const signal = taskSignal(connection);
+  const course = taskCourseOf(connection, { journal, asked, signal });
   const suspended = suspendedOf(connection, journal);
   const greet = greetOf(connection, chats, speak);
-  const endings = endingsOf(connection, chats, shown, views, { journal, asked });
+  const endings = endingsOf(connection, chats, shown, views, { journal, asked, course });
   const closeRoom = closeRoomOf(connection, chats, endings);
   const waiting = waitingOf(connection, chats, journal);
   return {
@@ -118,11 +123,12 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...recoveryStore(connection, journal),
 
     ...accessStore(connection, chats, deliver, questions, offers),
-    ...approvalStore(connection, deliver, asked, suspended),
+    ...approvalStore(connection, deliver, asked, suspended, signal),
     ...chatStore(connection, chats),
     ...chatFeed(connection),
     ...journalStore(connection, journal),
     ...jobStore(connection, waiting),
+    ...taskStore(connection, course, signal, { journal, asked, waiting }),
     ...saidStore(connection),
     ...valueStore(connection, addUsage, dayOf),
     ...amountStore(connection, dayOf),

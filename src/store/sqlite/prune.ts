@@ -4,6 +4,7 @@ import type { Connection } from './connection.js';
 import { endedJobs } from './jobs.js';
 import type { Journal } from './journal.js';
 import { forgottenWalks } from './prune-forgotten.js';
+import { endedTasks } from './prune-tasks.js';
 import { type Path, type Walk, walkOf } from './strides.js';
 
 /** A table whose rows expire. */
@@ -92,8 +93,8 @@ export function pruneStore(connection: Connection, journal: Journal): UpkeepStor
   const freePages = raw.prepare<[], number>('PRAGMA freelist_count').pluck();
   const allPages = raw.prepare<[], number>('PRAGMA page_count').pluck();
   const pageSize = raw.prepare<[], number>('PRAGMA page_size').pluck();
-  const counted = ['message', 'outbox', 'command', 'version'].map((table) => {
-    const key = table === 'version' ? 'n' : 'id';
+  const counted = ['message', 'outbox', 'command', 'version', 'task'].map((table) => {
+    const key = table === 'version' || table === 'task' ? 'n' : 'id';
     // Estimated from the ids: counting would read all rows.
     const span = `select coalesce(max(${key}) - (select min(${key}) from ${table}) + 1, 0) from ${table}`;
     return { table, rows: raw.prepare<[], number>(span).pluck() };
@@ -106,6 +107,7 @@ export function pruneStore(connection: Connection, journal: Journal): UpkeepStor
     expired('offer', 'key', 'until < @now'),
     expired('early_result', 'waits_for', 'at < @before'),
     endedJobs(connection),
+    endedTasks(connection),
     expired('asked_call', 'id', 'until < @before'),
     ...forgottenWalks(connection, journal),
   ];

@@ -11,6 +11,12 @@ const QUIETEN = [
     where state = 'running'`,
   `update turn set state = 'aborted', finished_at = @now, waits_for = null, waits_until = null
     where state in ('suspended', 'ready')`,
+  `insert into task_event (task, n, body)
+    select n, (select coalesce(max(n), 0) + 1 from task_event where task_event.task = task.n),
+      json_object('at', @now, 'kind', 'status', 'status', 'interrupted')
+    from task where status in ('pending', 'running')`,
+  `update task set status = 'interrupted', completed_at = @now, error = 'restored from a backup', lease_owner = null,
+    lease_until = null where status in ('pending', 'running')`,
   'delete from shown',
   'delete from question',
   'delete from offer',

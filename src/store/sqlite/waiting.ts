@@ -2,6 +2,7 @@
 import { type ChatId, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { DIGESTS } from '../../core/journal.js';
 import type { Receipt } from '../../core/receipt.js';
+import { TASK_COMPLETED } from '../../core/task.js';
 import type { StoredReply } from '../../core/transcript.js';
 import type { Chats } from './chats.js';
 import { bound, insertIf, type Row } from './columns.js';
@@ -22,7 +23,15 @@ export interface NewMessage
 }
 
 /** Of the event that a message becomes in the journal: as far as the message does not tell it. */
-type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'source' | 'content'>>;
+type SaidEvent = { agent: PersonaId } & Partial<Pick<Happening, 'type' | 'source' | 'content' | 'actionId'>>;
+
+type Event = Extract<Receipt, { kind: 'event' }>;
+
+/** What an event is in the journal, by its `about`; any other is an alarm clock. */
+const KINDS: Record<string, Pick<Happening, 'type' | 'source'> | undefined> = {
+  digest: { type: 'SocialDigest', source: DIGESTS },
+  [TASK_COMPLETED]: { type: 'TaskCompleted', source: 'GUPPI' },
+};
 
 const NOBODY_TYPED = {
   administrator: false,
@@ -93,17 +102,14 @@ export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
     },
 
     /** It becomes a message of the room, whichever persona it is for; undefined for a duplicate, and where the chat is unknown. */
-    event(
-      { room, about, personaId, text, at, id, content }: Extract<Receipt, { kind: 'event' }>,
-      tainted = false,
-    ): number | undefined {
+    event({ room, about, personaId, text, at, id, content, actionId, tainted }: Event): number | undefined {
       const chat = chats.find(roomParts(room).chatId);
       if (chat === undefined) return undefined;
       const happening: SaidEvent = {
         agent: personaId ?? chat.activePersona,
-        type: about === 'digest' ? 'SocialDigest' : 'AlarmClock',
-        ...(about === 'digest' && { source: DIGESTS }),
+        ...(KINDS[about] ?? { type: 'AlarmClock' }),
         ...(content && { content }),
+        ...(actionId !== undefined && { actionId }),
       };
       const said: NewMessage = {
         // Not tied to account and moves, so the same event is recognised wherever the chat is now.
@@ -118,7 +124,7 @@ export function waitingOf({ raw }: Connection, chats: Chats, journal: Journal) {
         platformMessageId: `event:${id}`,
         mentionsBot: true,
         addresses: personaId === null ? null : [personaId],
-        tainted,
+        tainted: tainted ?? false,
       };
       return say(room, said, happening);
     },

@@ -1,0 +1,286 @@
+/**
+ * The files of artifacts: `data/artifacts/<task_id>/<id>.<ext>`, and beside each, hidden, what is known of it
+ * (`.<id>.json`). Agents' commands write into the same folders, so nothing in them is trusted: no link is followed, and
+ * a file of which nothing is known is an artifact all the same, by its name.
+ */
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as z from 'zod';
+import {
+  type ArtifactRef,
+  type Artifacts,
+  type FoundArtifact,
+  isArtifactId,
+  isMimeType,
+  type NewArtifact,
+  type WrittenArtifact,
+} from '../core/artifacts.js';
+import { entryOf, type OpenFolder, openFile, openWithin, within } from '../core/beneath.js';
+import { sizeInWords } from '../core/bytes.js';
+import { describe, Fault } from '../core/errors.js';
+import type { ChatId } from '../core/ids.js';
+import { extensionOf, shownName, typeFor, typeOfFile } from './types.js';
+
+export interface ArtifactsParts {
+  /** `data/artifacts` */
+  folder: string;
+  /** `data/media`: what is sent to a chat lies there with what else was sent in it. */
+  mediaFolder: string;
+  /** Of one artifact. */
+  mostBytes: number;
+  /** One writer after the other within a task. */
+  exclusive<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
+  newId(): string;
+}
+
+/** Of one task or turn. */
+const MOST_ARTIFACTS = 200;
+const MOST_TITLE = 200;
+/** What is kept beside an artifact is far smaller. */
+const MOST_NOTE_BYTES = 10_000;
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+
+const note = z.object({ file: z.string(), type: z.string(), title: z.string().nullable() });
+type Note = z.infer<typeof note>;
+
+/** An artifact as it lies in its folder. */
+interface Lying {
+  id: string;
+  file: string;
+}
+
+export function createArtifacts(parts: ArtifactsParts): Artifacts {
+  const { folder, mediaFolder, mostBytes, exclusive, newId } = parts;
+
+  /** null: there is no such folder, or something else stands in its place. */
+  async function inTask<T>(taskId: string, use: (task: OpenFolder) => Promise<T>): Promise<T | null> {
+    if (!isTaskId(taskId)) return null;
+    try {
+      return await within(await realpath(folder), [taskId], use);
+    } catch (error) {
+      if (NOT_THERE.has(codeOf(error))) return null;
+      throw unavailable('read', join(folder, taskId), error);
+    }
+  }
+
+  async function look<T>(
+    taskId: string,
+    id: string,
+    use: (found: FoundArtifact, handle: FileHandle) => Promise<T>,
+  ): Promise<T | null> {
+    if (!isArtifactId(id)) return null;
+    return inTask(taskId, async (task) => {
+      const file = await fileOf(task, id);
+      if (file === null) return null;
+      const known = await noteOf(task, { id, file });
+      const path = join(await realpath(folder), taskId, file);
+      const handle = await openPlainly(task, file);
+      if (handle === null) return null;
+      const { size: bytes } = await handle.stat();
+      const name = shownName(id, extensionIn(file));
+      return use({ path, name, type: known.type, title: known.title, bytes }, handle);
+    });
+  }
+
+  async function put(task: OpenFolder, artifact: NewArtifact, signal: AbortSignal): Promise<WrittenArtifact> {
+    const { taskId, id, content } = artifact;
+    const lying = await lyingIn(task);
+    const before = lying.filter((each) => each.id === id);
+    const alike = lying.find((each) => each.id !== id && each.id.toLowerCase() === id.toLowerCase());
+    if (alike !== undefined) {
+      return refused(`there is an artifact ${alike.id}, and two ids may not differ in capitals alone.`);
+    }
+    if (before.length === 0 && lying.length >= MOST_ARTIFACTS) {
+      return refused(`there are ${MOST_ARTIFACTS} artifacts already; give the id of one to replace it.`);
+    }
+    const type = typeFor(id, artifact.type);
+    const title = artifact.title?.trim().slice(0, MOST_TITLE) || null;
+    const extension = extensionOf(type);
+    const file = `${id}.${extension}`;
+    const standing = await lstat(entryOf(task, file)).catch(() => null);
+    if (standing !== null && !standing.isFile())
+      return refused(`something that is no file is called ${file}.`);
+    if (signal.aborted) return refused(STOPPED);
+    await writeWhole(task, file, Buffer.from(content), newId);
+    const kept: Note = { file, type, title };
+    await writeWhole(task, noteName(id), Buffer.from(`${JSON.stringify(kept)}\n`), newId);
+    // Of another type until now.
+    for (const old of before) if (old.file !== file) await rm(entryOf(task, old.file), { force: true });
+    const ref = { id, ...(title !== null && { title }), type, ref: refTo(taskId, file) };
+    if (artifact.chatId === undefined) return { ok: true, ref, file: null };
+    const path = await copyFor(artifact.chatId, artifact, extension);
+    return { ok: true, ref, file: { path, name: shownName(id, extension) } };
+  }
+
+  /** Under a name that no message of people has; the same for the same artifact. */
+  async function copyFor(chatId: ChatId, from: NewArtifact, extension: string): Promise<string> {
+    const { taskId, id, content } = from;
+    const key = createHash('sha256')
+      .update(JSON.stringify([taskId, id, content]))
+      .digest('hex');
+    const name = `sent-${key.slice(0, 24)}.${extension}`;
+    await mkdir(mediaFolder, { recursive: true, mode: 0o700 });
+    const root = await realpath(mediaFolder);
+    await within(root, [chatId], (chat) => writeWhole(chat, name, Buffer.from(content), newId), made);
+    return join(root, chatId, name);
+  }
+
+  return {
+    async write(artifact, signal) {
+      const { taskId, id, content, type } = artifact;
+      if (!isTaskId(taskId) || !isArtifactId(id)) return refused(BAD_ID);
+      if (type !== null && !isMimeType(type)) return refused('type must be a MIME type, like text/markdown.');
+      const bytes = Buffer.byteLength(content);
+      if (bytes > mostBytes) {
+        return refused(`it has ${sizeInWords(bytes)}; an artifact may have ${sizeInWords(mostBytes)}.`);
+      }
+      const path = join(folder, taskId);
+      return exclusive(path, async () => {
+        try {
+          await mkdir(folder, { recursive: true, mode: 0o700 });
+          return await within(await realpath(folder), [taskId], (task) => put(task, artifact, signal), made);
+        } catch (error) {
+          if (LEADS_ELSEWHERE.has(codeOf(error))) return refused('its folder is no folder.');
+          throw unavailable('write', path, error);
+        }
+      });
+    },
+    find: (taskId, id) =>
+      look(taskId, id, async (found, handle) => {
+        await handle.close();
+        return found;
+      }),
+    open: (taskId, id) => look(taskId, id, async (found, handle) => ({ ...found, handle })),
+    async list(taskId) {
+      const found = await inTask(taskId, async (task) => {
+        const refs = new Map<string, ArtifactRef>();
+        for (const { id } of await lyingIn(task)) {
+          const file = refs.has(id) ? null : await fileOf(task, id);
+          if (file === null) continue;
+          const { type, title } = await noteOf(task, { id, file });
+          refs.set(id, { id, ...(title !== null && { title }), type, ref: refTo(taskId, file) });
+        }
+        return [...refs.values()];
+      });
+      return found ?? [];
+    },
+    folderOf(taskId) {
+      if (!isTaskId(taskId)) throw new Fault('internal', `${JSON.stringify(taskId)} names no task`);
+      return join(folder, taskId);
+    },
+  };
+}
+
+const BAD_ID =
+  'an id has 1 to 64 letters, digits, dots, underscores and hyphens, and does not begin with a dot.';
+const STOPPED = 'stopped before anything was written.';
+
+function refused(reason: string): WrittenArtifact {
+  return { ok: false, reason };
+}
+
+function isTaskId(id: string): boolean {
+  return /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/.test(id);
+}
+
+function refTo(taskId: string, file: string): string {
+  return `artifacts/${taskId}/${file}`;
+}
+
+function noteName(id: string): string {
+  return `.${id}.json`;
+}
+
+function extensionIn(file: string): string {
+  return file.slice(file.lastIndexOf('.') + 1).toLowerCase();
+}
+
+/** The plain files of a folder that have an artifact's name, in the order of their names. */
+async function lyingIn(task: OpenFolder): Promise<Lying[]> {
+  const found = await readdir(entryOf(task, '.'), { withFileTypes: true });
+  return found
+    .flatMap((entry) => {
+      const [, id = ''] = entry.isFile() ? (/^(.+)\.[A-Za-z0-9]+$/.exec(entry.name) ?? []) : [];
+      return isArtifactId(id) ? [{ id, file: entry.name }] : [];
+    })
+    .sort((one, other) => (one.file < other.file ? -1 : 1));
+}
+
+/** The file that is this artifact: the one that was written last through here, else the first that has its name. */
+async function fileOf(task: OpenFolder, id: string): Promise<string | null> {
+  const files = (await lyingIn(task)).filter((each) => each.id === id).map(({ file }) => file);
+  if (files.length < 2) return files[0] ?? null;
+  const known = await readNote(task, id);
+  return files.find((file) => file === known?.file) ?? files[0] ?? null;
+}
+
+async function noteOf(task: OpenFolder, { id, file }: Lying): Promise<Pick<Note, 'type' | 'title'>> {
+  const known = await readNote(task, id);
+  return known?.file === file && isMimeType(known.type) ? known : { type: typeOfFile(file), title: null };
+}
+
+/** null where there is none, or none that was written here. */
+async function readNote(task: OpenFolder, id: string): Promise<Note | null> {
+  const handle = await openPlainly(task, noteName(id));
+  if (handle === null) return null;
+  try {
+    const { size } = await handle.stat();
+    if (size > MOST_NOTE_BYTES) return null;
+    const read = note.safeParse(JSON.parse(await handle.readFile('utf8')));
+    return read.success ? { ...read.data, title: read.data.title?.slice(0, MOST_TITLE) ?? null } : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** null for a link, and for what is not there or no file. */
+async function openPlainly(task: OpenFolder, name: string): Promise<FileHandle | null> {
+  try {
+    const found = await lstat(entryOf(task, name));
+    return found.isFile() ? await openFile(task, name) : null;
+  } catch (error) {
+    if (NOT_THERE.has(codeOf(error))) return null;
+    throw error;
+  }
+}
+
+/** All of it or nothing, and for nobody else to read. */
+async function writeWhole(task: OpenFolder, name: string, bytes: Buffer, newId: () => string): Promise<void> {
+  const temporary = entryOf(task, `.${newId()}.tmp`);
+  try {
+    const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, entryOf(task, name));
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+/** As `openWithin`, with a folder made that is not there. */
+async function made(folder: OpenFolder, name: string): Promise<OpenFolder> {
+  await mkdir(entryOf(folder, name), { mode: 0o700 }).catch((error: unknown) => {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
+  return openWithin(folder, name);
+}
+
+const LEADS_ELSEWHERE = new Set(['ENOTDIR', 'ELOOP']);
+const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
+
+function unavailable(action: 'read' | 'write', path: string, error: unknown): Fault {
+  return new Fault('memory_unavailable', `Cannot ${action} ${path}: ${describe(error)}`, error);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}

@@ -1,0 +1,105 @@
+/**
+ * Between steps 5 and 6 of the route: the artifacts that an answer holds in blocks (`core/artifact-deltas.ts`) become
+ * files, which go out with its words. They are written before the transaction that ends the turn: a crash in between
+ * leaves a file that nobody was sent, and the next run writes it again.
+ */
+
+import { deltasIn, wordsSoFar } from '../../core/artifact-deltas.js';
+import type { ArtifactDelta } from '../../core/artifacts.js';
+import type { OutgoingFile } from '../../core/channel.js';
+import { describe, Fault } from '../../core/errors.js';
+import type { ToolSet } from '../../core/tool.js';
+import { counted, oneLine } from '../quoting.js';
+import { senderOf } from './batch.js';
+import type { RoomServices, Turn } from './room-services.js';
+
+export interface Made {
+  /** What people are told in words. */
+  text: string;
+  /** What the transcript keeps: the words, and what was made, without its content. */
+  kept: string;
+  files: OutgoingFile[];
+}
+
+const MOST_TITLE = 100;
+
+/** Whether blocks of artifacts in this turn's answer are taken for such. */
+function makesArtifacts({ artifacts }: RoomServices, { tools }: ToolSet): boolean {
+  return artifacts !== undefined && tools.some(({ name }) => name === 'write_artifact');
+}
+
+/** What of a reply that is being written people are shown. */
+export function shownWords(services: RoomServices, tools: ToolSet): (text: string) => string {
+  return makesArtifacts(services, tools) ? wordsSoFar : (text) => text;
+}
+
+/** null: aborted. */
+export async function madeIn(
+  services: RoomServices,
+  work: Turn,
+  tools: ToolSet,
+  answer: string,
+  signal: AbortSignal,
+): Promise<Made | null> {
+  const { text, deltas } = makesArtifacts(services, tools) ? deltasIn(answer) : { text: answer, deltas: [] };
+  if (deltas.length === 0) return { text: answer, kept: answer, files: [] };
+  const { sendsPerTurn } = services.settings.callLimits;
+  const files: OutgoingFile[] = [];
+  const words = [text];
+  const notes: string[] = [];
+  let unsent = 0;
+  for (const delta of deltas) {
+    const outcome = await outcomeOf(services, work, delta, signal);
+    if (signal.aborted) return null;
+    if ('words' in outcome) words.push(outcome.words);
+    else if (outcome.file !== null && files.length < sendsPerTurn) files.push(outcome.file);
+    else if (outcome.file !== null) unsent += 1;
+    if ('note' in outcome) notes.push(outcome.note);
+  }
+  if (unsent > 0)
+    words.push(`_(${counted(unsent, 'more file')} kept, but not sent: I may send ${sendsPerTurn} at once.)_`);
+  const said = words.filter((each) => each !== '').join('\n\n');
+  return { text: said, kept: [said, ...notes].filter((each) => each !== '').join('\n'), files };
+}
+
+type Outcome = { words: string } | { file: OutgoingFile | null; note: string };
+
+async function outcomeOf(
+  { artifacts, audit, log }: RoomServices,
+  { chat, turn, batch }: Turn,
+  { id, title, type, content, ref }: ArtifactDelta,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const called = oneLine(title ?? '', MOST_TITLE);
+  if (artifacts === undefined) return { words: '' };
+  try {
+    if (content === undefined) {
+      // What a tool of this very turn has made is here already.
+      const known = await artifacts.find(turn.id, id);
+      if (known !== null) return { file: null, note: noteOf(known.name, called) };
+      return { words: [called || id, oneLine(ref ?? '', 2_000)].join(': ') };
+    }
+    const who = `${chat.id}/${turn.personaId}`;
+    await audit.note({
+      kind: 'tool',
+      who,
+      where: chat.id,
+      what: 'artifact in an answer',
+      word: senderOf(batch) || null,
+    });
+    const written = await artifacts.write(
+      { taskId: turn.id, id, title: title ?? null, type: type ?? null, content, chatId: chat.id },
+      signal,
+    );
+    if (written.ok) return { file: written.file, note: noteOf(written.file?.name ?? id, called) };
+    return { words: `_(The file ${id} could not be made: ${written.reason})_` };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    log.warn({ turn: turn.id, why: describe(error) }, 'an artifact of an answer could not be written');
+    return { words: `_(The file ${id} could not be made. ${error.sentence})_` };
+  }
+}
+
+function noteOf(name: string, title: string): string {
+  return title === '' ? `[file: ${name}]` : `[file: ${name}, ${title}]`;
+}

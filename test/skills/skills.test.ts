@@ -1,0 +1,169 @@
+/** The folder of skills: what is offered, what is skipped and why, and that an operator's edit is seen at once. */
+import { chmod, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Skills } from '../../src/core/skills.js';
+import { type Host, systemHost } from '../../src/skills/host.js';
+import { createSkills } from '../../src/skills/skills.js';
+import { quietLog } from '../harness/quiet.js';
+
+let home: string;
+let folder: string;
+let logged: unknown[];
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'coterie-skills-'));
+  folder = join(home, 'skills');
+  logged = [];
+  await mkdir(folder);
+});
+afterEach(() => rm(home, { recursive: true, force: true }));
+
+const HOST: Host = { platform: 'linux', has: (program) => program === 'git' };
+const skillsOn = (host: Host = HOST, at = folder): Skills =>
+  createSkills({
+    folder: at,
+    ...host,
+    log: { ...quietLog, warn: (fields: object) => void logged.push(fields) },
+  });
+const text = (name: string, more = '', body = `How to ${name}.`) =>
+  `---\nname: ${name}\ndescription: About ${name}.\n${more}---\n${body}\n`;
+async function put(name: string, content: string, file = 'SKILL.md') {
+  await mkdir(join(folder, name), { recursive: true });
+  await writeFile(join(folder, name, file), content);
+}
+const why = async (name: string, skills = skillsOn()) =>
+  (await skills.list()).problems.find((each) => each.name === name)?.why;
+
+it('are those whose conditions hold, by name; a broken one stops nothing', async () => {
+  await put('zebra', text('zebra'));
+  await put('ant', text('ant'));
+  await put('lower', text('lower'), 'skill.md');
+  await put('broken', '# no front matter');
+  await put('mac', text('mac', 'platforms: [macos]\n'));
+  await put('tool', text('tool', 'deps: [git, rg, jq]\n'));
+  await put('any', text('any', 'metadata: {"openclaw":{"requires":{"anyBins":["x","y"]}}}\n'));
+  await put('empty', '', 'README.md');
+  await put('.git', text('git'));
+  await writeFile(join(folder, 'README.md'), text('readme'));
+  const { skills, problems } = await skillsOn().list();
+  expect(skills).toEqual(
+    ['ant', 'lower', 'zebra'].map((name) => ({
+      name,
+      description: `About ${name}.`,
+      folder: join(folder, name),
+    })),
+  );
+  expect(problems).toEqual([
+    { name: 'any', why: 'it needs one of x, y, and none is installed here' },
+    { name: 'broken', why: 'it has no front matter between two lines of ---' },
+    { name: 'empty', why: 'it has no SKILL.md' },
+    { name: 'mac', why: 'it is for darwin, and this is linux' },
+    { name: 'tool', why: 'it needs rg, jq, which is not installed here' },
+  ]);
+});
+
+it('are none where there is no folder, or a file in its place', async () => {
+  expect(await skillsOn(HOST, join(home, 'nowhere')).list()).toEqual({ skills: [], problems: [] });
+  await writeFile(join(home, 'file'), '');
+  const { skills, problems } = await skillsOn(HOST, join(home, 'file')).list();
+  expect(skills).toEqual([]);
+  expect(problems).toMatchObject([{ name: 'skills', why: expect.stringContaining('ENOTDIR') }]);
+});
+
+it('follow every edit, also within one tick and with an old date', async () => {
+  const skills = skillsOn();
+  await put('a', text('a'));
+  const old = new Date(Date.now() - 60_000);
+  for (const description of ['one', 'two', 'six']) {
+    await put('a', `---\nname: a\ndescription: ${description}\n---\n`);
+    await utimes(join(folder, 'a/SKILL.md'), old, old);
+    expect((await skills.list()).skills).toMatchObject([{ description }]);
+  }
+  await rm(join(folder, 'a'), { recursive: true });
+  expect((await skills.list()).skills).toEqual([]);
+});
+
+it('say what is wrong once, and again when it is something else', async () => {
+  const skills = skillsOn();
+  await put('a', 'broken');
+  for (let n = 0; n < 3; n++) await skills.list();
+  await skills.load('a');
+  expect(logged).toHaveLength(1);
+  await put('a', '---\nname: a\n---\n');
+  for (let n = 0; n < 3; n++) await skills.list();
+  expect(logged).toHaveLength(2);
+});
+
+describe('are refused', () => {
+  it('where links lead out of the folder, and taken where they stay in it', async () => {
+    await mkdir(join(home, 'outside'));
+    await writeFile(join(home, 'outside/SKILL.md'), text('outside'));
+    await symlink(join(home, 'outside'), join(folder, 'out'));
+    await put('file', 'x', 'other.md');
+    await symlink(join(home, 'outside/SKILL.md'), join(folder, 'file/SKILL.md'));
+    await symlink('missing', join(folder, 'nowhere'));
+    await symlink('loop', join(folder, 'loop'));
+    await symlink('.', join(folder, 'self'));
+    await put('inner', text('inner'));
+    await put('host/nested', text('nested'));
+    await symlink('host/nested', join(folder, 'nested'));
+    const { skills } = await skillsOn().list();
+    expect(skills.map(({ name }) => name)).toEqual(['inner', 'nested']);
+    for (const name of ['out', 'file', 'self']) expect(await why(name)).toBe(OUT);
+    for (const name of ['nowhere', 'loop']) expect(await why(name)).toBe('it is a link that leads nowhere');
+  });
+
+  it('when they are too large, no file, or one name too many', async () => {
+    await put('large', text('large', '', 'x'.repeat(256_000)));
+    await mkdir(join(folder, 'dir/SKILL.md'), { recursive: true });
+    await put('a', text('same'));
+    await put('b', text('same'));
+    await put('Same', text('same'));
+    const { skills, problems } = await skillsOn().list();
+    expect(skills).toMatchObject([{ name: 'same', folder: join(folder, 'Same') }]);
+    expect(problems).toEqual([
+      { name: 'a', why: 'another skill is called same, too' },
+      { name: 'b', why: 'another skill is called same, too' },
+      { name: 'dir', why: 'its SKILL.md is no file' },
+      { name: 'large', why: 'its SKILL.md has more than 256 kB' },
+    ]);
+  });
+
+  it('from the 501st folder on', async () => {
+    for (let n = 0; n < 502; n++) await mkdir(join(folder, `x${n}`));
+    expect((await skillsOn().list()).problems.at(-1)).toEqual({
+      ...{ name: 'skills', why: 'there are 502 folders; 500 are looked at' },
+    });
+  });
+});
+
+const OUT = 'it is a link that leads out of the folder of skills';
+
+it('are loaded by name; where there is no such skill, those that exist are named', async () => {
+  await put('a', text('a'));
+  await put('b', text('b'));
+  await put('broken', 'x');
+  const skills = skillsOn();
+  expect(await skills.load('a')).toEqual({
+    ...{
+      ok: true,
+      skill: { name: 'a', description: 'About a.', folder: join(folder, 'a') },
+      text: 'How to a.',
+    },
+  });
+  for (const name of ['broken', '../a', 'A', '', 'constructor']) {
+    expect(await skills.load(name)).toEqual({
+      ...{ ok: false, reason: `There is no skill called ${JSON.stringify(name)}. There are: a, b.` },
+    });
+  }
+});
+
+it('a program is one that can be run, in a folder of PATH', async () => {
+  const bin = join(home, 'bin');
+  await mkdir(join(bin, 'folder'), { recursive: true });
+  for (const name of ['runs', 'plain']) await writeFile(join(bin, name), '');
+  await chmod(join(bin, 'runs'), 0o755);
+  const { has } = systemHost(`/nowhere:${bin}:relative`, 'linux');
+  expect(['runs', 'plain', 'folder', 'missing'].map(has)).toEqual([true, false, false, false]);
+});
