@@ -78,7 +78,8 @@ describe('the tools of an agent', () => {
       ...{ memory, clipboard, agents, settings: { tier1By: 'anyone' }, mcp: null, skills: {} },
       ...{ ...foldersIn(folder), environment: {}, newId: () => 'id', artifacts: {} },
       ...{
-        channels: new Map([['telegram', { react: async () => {}, reactions: null }]]),
+        channels: new Map([['telegram', { react: async () => {} }]]),
+        ...{ jobs: {}, exports: {}, recall: {}, archives: {} },
         store: {},
         clock: {},
       },
