@@ -6,9 +6,9 @@
 import { isSecretOption, type LoadedConfig, secretsOf } from './config.js';
 import { ACCESS, configKeys } from './config-keys.js';
 import { type Audit, type AuditEntry, GATEWAY } from './core/audit.js';
+import { ONCE } from './core/known-keys.js';
 import { hashOf, plain } from './operating/audit-line.js';
 import { newestEntries } from './operating/audit-read.js';
-import { ONCE } from './operating/keys.js';
 import { createRedactor } from './operating/redact.js';
 
 /** How far back the last start is looked for: a start may not take long. */

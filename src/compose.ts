@@ -19,13 +19,13 @@ import type { Audit } from './core/audit.js';
 import { OVER, systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
+import { locks } from './core/locks.js';
 import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createArchives } from './groups/archive-files.js';
 import { createChatFiles } from './groups/chat-files.js';
 import { createClipboard } from './groups/clipboard.js';
-import { locks } from './groups/locks.js';
 import { createMemory } from './groups/memory.js';
 import { createPersonas } from './groups/personas.js';
 import { createRecallFiles } from './groups/recall-files.js';
@@ -45,6 +45,7 @@ import { createRedactor } from './operating/redact.js';
 import { createSizes, jobGauge, sizeGauges } from './operating/sizes.js';
 import { startUpkeep } from './operating/upkeep.js';
 import {
+  agentsFolderOf,
   artifactsFolderOf,
   clipboardFolderOf,
   exportsFolderOf,
@@ -72,7 +73,10 @@ import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
+import { createAgents } from './workspace/agents.js';
+import { createWorkspace } from './workspace/workspace.js';
 
+const DAY_MS = 24 * 60 * 60_000;
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface Wishes {
@@ -122,16 +126,18 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const exclusive = locks();
   const clipboardDir = clipboardFolderOf(config);
   const clipboard = createClipboard({ folder: clipboardDir, exclusive, log });
+  const budgets = { ...config.memory, tierBytes: config.limits.tierBytes };
   const memory = createMemory({
     groupsDir,
     clipboardDir,
-    budgets: { ...config.memory, tierBytes: config.limits.tierBytes },
+    budgets,
     versions: store,
     exclusive,
     clock,
     newId,
     log,
   });
+  const workspace = createWorkspace({ folder: workspaceFolderOf(config), budgets, exclusive, log });
   const archives = createArchives({ groupsDir, zone, exclusive, log });
   const personas = createPersonas({ groupsDir, clock, log, mostInChat: config.limits.personasPerChat });
   const chatFiles = createChatFiles({ groupsDir, store, clock, log });
@@ -153,6 +159,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   }
 
   const clean = createRedactor([...secretsOf(config), ...secretsIn(process.env)]);
+  const agents = createAgents({ folder: agentsFolderOf(config), budgets, exclusive, clean, log });
   const journal = createJournal({
     ...{ store, clean, clock, log },
     folder: config.dataDir,
@@ -205,6 +212,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     chatFiles,
     memory,
     clipboard,
+    workspace,
     archives,
     recall,
     model,
@@ -215,7 +223,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     toolsFor: createToolsFor({
       ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
       ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
-      ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents: null },
+      ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
       ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
       ...{ artifacts, skills },
     }),
@@ -233,6 +241,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     newId,
     newPairingCode,
     newCallCode,
+    clean,
     log,
     metrics,
     facts: { version, model: config.model.server?.name ?? 'offline', startedAt },
@@ -264,6 +273,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
       trimCopies: async (signal) => {
         await records.trim(signal);
         await exports.tidy();
+        if (days !== 'never') await agents.removeSessions(clock.now() - days * DAY_MS, signal);
       },
       trimMedia: (signal) => trimMedia(mediaFolder, { bytes, bytesPerChat }, clock.now(), signal),
       consolidate: conversation.consolidate,

@@ -10,9 +10,9 @@ import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
+import { hintFor, ONCE, parseKnown } from './core/known-keys.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { isSecretName, secretsIn } from './models/redact.js';
-import { hintFor, ONCE, parseKnown } from './operating/keys.js';
 import { readSecretFile } from './operating/secret-file.js';
 
 type Keys = z.output<typeof configKeys>;

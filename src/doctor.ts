@@ -19,7 +19,7 @@ import { isHalfRestored } from './operating/exchange.js';
 import { takeLock } from './operating/lock.js';
 import { createLog } from './operating/log.js';
 import { createRedactor } from './operating/redact.js';
-import { skillsFolderOf } from './places.js';
+import { agentsFolderOf, skillsFolderOf } from './places.js';
 import { createPlatform, PLATFORMS } from './platforms.js';
 import { createEmbedder, createModel, createSpeechOf } from './servers.js';
 import { systemHost } from './skills/host.js';
@@ -76,6 +76,7 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   await check('security', () => checkSecurity(config, file));
   await check('memory', () => checkMemory(config));
   await check('skills', () => checkSkills(config));
+  await check('agents', () => checkAgents(config));
   if (message !== undefined) {
     await check('message', async () => (await whereItWent(databaseOf(config), message)).map(ok));
   }
@@ -209,6 +210,14 @@ async function checkSkills(config: Config): Promise<Finding[]> {
       text: `${name} is not offered: ${why}`,
     })),
   ];
+}
+
+/** Each file is read for every task, so a fault in one shows only when somebody wants that agent. */
+async function checkAgents(config: Config): Promise<Finding[]> {
+  const { agentFindings } = await import('./workspace/agent-files.js');
+  const { ids, findings } = await agentFindings(agentsFolderOf(config));
+  if (findings.length === 0) return [ok(ids.join(', '))];
+  return findings.map((text) => ({ state: 'warning', text }));
 }
 
 async function checkPlatform(

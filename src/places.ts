@@ -12,11 +12,6 @@ export function workFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'work');
 }
 
-/** What owners' control chats and tasks work in. */
-export function workspaceFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
-  return join(dataDir, 'workspace');
-}
-
 /** What turns saw, for `coterie replay`. */
 export function recordsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'replay');
@@ -31,7 +26,17 @@ export function exportsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'exports');
 }
 
-/** What was made on tasks and in chats: a folder for each task, or turn. */
+/** The owner's: the plan, memory, and the files that tell an agent whom it works for. */
+export function workspaceFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'workspace');
+}
+
+/** Files of agents, and a folder for each with its internal space and its transcripts. */
+export function agentsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
+  return join(dataDir, 'agents');
+}
+
+/** What came out of tasks and turns: a folder for each. */
 export function artifactsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'artifacts');
 }

@@ -9,7 +9,7 @@ import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
 import type { Skills } from './core/skills.js';
 import { createSlots } from './core/slots.js';
-import { BOARD_CHAT } from './core/task.js';
+import { BOARD_CHAT, type Delegation } from './core/task.js';
 import {
   type AnyTool,
   type SideMessage,
@@ -32,6 +32,7 @@ import { react } from './tools/react.js';
 import { scheduleTools } from './tools/schedules.js';
 import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
+import { sessionsSpawn } from './tools/sessions-spawn.js';
 import { shell } from './tools/shell/shell.js';
 import { readTieredMemory } from './tools/tiered-memory.js';
 import { systemNetwork } from './tools/web/network.js';
@@ -69,8 +70,7 @@ interface Parts
   workspaceFolder: string;
   /** `data/skills`. */
   skillsFolder: string;
-  /** null: agents have no memory of their own. */
-  agents: Pick<Agents, 'read' | 'append'> | null;
+  agents: Pick<Agents, 'read' | 'append'>;
   /** What no command may see, and what the gateway's own environment holds. */
   hidden: readonly string[];
   environment: Record<string, string | undefined>;
@@ -79,6 +79,8 @@ interface Parts
   searchWorker?: URL;
   /** null: no server is configured. */
   mcp: Pick<McpServers, 'tools'> | null;
+  /** Left out: there are no agents. */
+  delegation?: Delegation;
 }
 
 /** Each is a thread with memory of its own, and may keep a processor busy as long as it lasts. */
@@ -94,8 +96,7 @@ export function createToolsFor(parts: Parts): ToolsFor {
   const forFiles = memoryTools(parts.memory, settings.tier1By);
   const groups = groupsOf(parts);
   const setOf = keptSets({ ...groups, memory: () => forFiles });
-  const ofItself =
-    parts.agents === null ? [] : agentMemoryTools({ agents: parts.agents, memory: parts.memory });
+  const ofItself = agentMemoryTools(parts);
   const ofBoth = [readTieredMemory(parts.memory), ...ofItself];
   // What an agent makes is referred to by its result, and sent to nobody.
   const kept = [keepArtifact(parts)];
@@ -156,6 +157,7 @@ function groupsOf(parts: Parts): Groups {
       clock,
     }),
   ];
+  const agents = parts.delegation ? [sessionsSpawn(parts.delegation)] : NONE;
   return {
     search: () => search,
     clipboard: () => clipboard,
@@ -169,6 +171,7 @@ function groupsOf(parts: Parts): Groups {
     artifacts: () => artifacts,
     skills: () => skills,
     mcp: () => parts.mcp?.tools() ?? NONE,
+    agents: () => agents,
   };
 }
 

@@ -17,8 +17,15 @@ export function toolNamed({ tool }: Pick<AskedCall, 'tool'>): string {
 }
 
 export async function denialOf(services: Services, call: AskedCall): Promise<Refusal> {
+  // Of a call within a task its outcome tells.
+  if ((await services.store.task(call.turnId)) !== null) return { content: DENIED, told: null };
   const told = `${toolNamed(call)} was not allowed, so it was not run.`;
   return { content: DENIED, told: await postTo(services, call, told) };
+}
+
+/** What the model is told of a call that people did not allow. */
+export function refusedWith(decision: 'denied' | 'expired'): string {
+  return decision === 'denied' ? DENIED : EXPIRED;
 }
 
 /** Nobody has decided in time. Returns the room that goes on; null if it was over already. */

@@ -11,6 +11,7 @@ import { type PersonaId, type RoomId, roomParts } from '../core/ids.js';
 import type { JobRooms } from '../core/jobs.js';
 import type { Receipt, Received } from '../core/receipt.js';
 import type { Alarm, Pending } from '../core/route-store.js';
+import type { Work } from '../core/work.js';
 import { expireCall } from './approving.js';
 import { createWindows } from './compaction/windows.js';
 import { consolidateNight } from './consolidation/nights.js';
@@ -30,9 +31,12 @@ import { runRoom } from './rooms/room.js';
 import type { RoomServices } from './rooms/room-services.js';
 import { createScheduler, type RoomEnd, type RoomRun } from './rooms/scheduler.js';
 import type { Services } from './services.js';
+import { createWork } from './work/work.js';
 
 export interface Conversation extends JobRooms {
   receive: Receive;
+  /** The loop of a turn, for whoever runs tasks. */
+  work: Work;
   /**
    * Adds an event from inside the gateway to a room as a message, once per event id. Resolves when it is on the disk.
    */
@@ -175,6 +179,7 @@ export function createConversation(given: Omit<Services, 'budgets'> & { deliver:
       const settled = () => idle(batch.channel);
       return { turnedAway, settled, ...(choices === undefined ? {} : { choices }) };
     },
+    work: createWork(services),
     tell,
     resume,
     async fired(rooms) {

@@ -24,6 +24,7 @@ import type { Speech } from '../core/speech.js';
 import type { Sizes, Store } from '../core/store.js';
 import type { ToolsFor, ToolsReady } from '../core/tool.js';
 import type { TurnRecords } from '../core/turn-record.js';
+import type { Workspace } from '../core/workspace.js';
 import type { AccessRules } from './access.js';
 import type { Budgets, Limits } from './budgets.js';
 
@@ -37,6 +38,8 @@ export interface Services {
   memory: Memory;
   clipboard: Clipboard;
   archives: Archives;
+  /** Left out: there is none. */
+  workspace?: Workspace;
   recall: Recall;
   media: Media;
   journal: JournalFiles;
@@ -74,6 +77,8 @@ export interface Services {
   newPairingCode(): string;
   /** 6 letters and digits that are told apart easily. */
   newCallCode(): string;
+  /** Takes the secrets out of a text that leaves the gateway as it was read or written by a tool. */
+  clean(text: string): string;
   log: Log;
   metrics: Metrics;
   /** Facts about this process, for `/status`. */

@@ -65,6 +65,15 @@ export interface Refusal {
   told: Post | null;
 }
 
+/** Why a question about a whole run of an agent is asked: the words by which it is known from one about a single call. */
+export const WHOLE_RUN =
+  'A yes is to the whole of this run: to all its commands, and to all by which it leaves this machine.';
+
+/** While it is open: what is over has lost its words. */
+export function isAboutRun({ why }: Pick<AskedCall, 'why'>): boolean {
+  return why === WHOLE_RUN;
+}
+
 const WAITS_FOR = 'approval:';
 
 /** It holds what was asked, in short: a call whose arguments are others by now (`/memory forget`) is not the one. */

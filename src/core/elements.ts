@@ -12,6 +12,7 @@ const NAMES = [
   'forwarded',
   'in_reply_to',
   'event',
+  'task_completed',
   'recalled',
   'memory_now',
   'summary',

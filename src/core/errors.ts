@@ -11,6 +11,7 @@ const SENTENCES = {
   model_empty: 'My language model gave no answer this time. Please try again.',
   model_endless: 'My language model would not stop writing, so I have no answer. Please try again.',
   context_too_long: 'This conversation has grown too long for my language model. /reset starts a new one.',
+  task_too_long: 'This task has grown too long for my language model. A smaller one may do.',
   limit_chat: 'Today’s limit for this chat is reached; I answer again tomorrow.',
   limit_persona: 'Today’s limit for this persona is reached; it answers again tomorrow.',
   limit_person: 'Your limit for today is reached; I answer you again tomorrow.',

@@ -103,6 +103,9 @@ export type NewTask = Pick<Task, 'id' | 'agent' | 'goal' | 'request' | 'parent'>
   now: number;
 };
 
+/** Tasks that programs gave, or that personas delegated in chats of these channels. */
+export type TaskOrigin = 'programs' | { channels: readonly string[] };
+
 export interface TaskBounds {
   /** Programs' tasks that are pending. */
   waiting: number;
@@ -141,8 +144,8 @@ export interface TaskStore {
   tasks(ask: { most: number; agent?: string }): Promise<Omit<Task, 'request'>[]>;
   /** In their order. */
   taskEvents(id: string): Promise<TaskEvent[]>;
-  /** The oldest pending task becomes a running one of this process; null: there is none. */
-  claimTask(lease: { owner: string; leaseMs: number; now: number }): Promise<Task | null>;
+  /** The oldest pending task of this origin becomes a running one of this process; null: there is none. */
+  claimTask(lease: { owner: string; leaseMs: number; now: number; of: TaskOrigin }): Promise<Task | null>;
   renewTasks(lease: { owner: string; leaseMs: number; now: number }): Promise<void>;
   /** Adds to its journal and its course. False, and nothing is stored, when it is not running for this owner any more. */
   noteTask(
@@ -163,6 +166,8 @@ export interface TaskStore {
     text: string;
     now: number;
   }): Promise<'added' | 'ended' | 'unknown'>;
+  /** Those that still run for this owner; `isSteered`: a message that steers was not taken yet. */
+  runningTasks(owner: string): Promise<{ id: string; isSteered: boolean }[]>;
   /** The messages that were not taken yet, in their order. */
   taskMessages(id: string): Promise<TaskMessage[]>;
   /** False when it is not running for this owner any more. */
@@ -231,6 +236,14 @@ export const TASK_COMPLETED = 'task_completed';
 
 export function taskEventId(taskId: string): string {
   return `task:${taskId}`;
+}
+
+/**
+ * What can be told to people as it stands of a task's end: the first paragraph of the event's text, which says in plain
+ * words what became of the task.
+ */
+export function headOfTaskEnd(text: string): string {
+  return text.split('\n\n', 1)[0] ?? '';
 }
 
 /** The task whose end a message of the transcript tells of; null: of none. */

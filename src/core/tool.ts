@@ -197,6 +197,8 @@ export interface Tool<Parameters> {
   timeoutMs?: number;
   /** It leaves the machine: an agent may call it only where an owner has allowed its very task. */
   isExternal?: true;
+  /** What the journal says of its arguments, where some of them must not stand there. */
+  journalled?(given: Record<string, unknown>): Record<string, unknown>;
   /** Its results are words from outside, whoever asked for them: they taint the turn. */
   isFromOutside?: true;
   /**

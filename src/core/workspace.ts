@@ -6,19 +6,22 @@
 
 export type WorkspaceFile = 'plan' | 'memory';
 
+/** A document of more than this is none that anybody writes for a model; also the most that a request over HTTP holds. */
+export const MOST_DOCUMENT_BYTES = 2_000_000;
+
 export interface WorkspaceDocument {
   content: string;
-  /** Another one whenever the content is. */
+  /** Another one whenever the content is; letters and digits, without quotes. A missing file has one, too. */
   etag: string;
 }
 
 export interface WorkspaceShown {
-  /** `AGENTS.md`, `SOUL.md`, `USER.md`, …, as they are, within a budget; in this order. */
+  /** `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md`, `TOOLS.md`, within a budget; in this order. */
   bootstrap: { file: string; text: string }[];
   /** Cut to the budgets of memory, with their markers; empty if there is nothing. */
   memory: string;
   dailyLog: string;
-  /** `task.md`, trimmed; empty if there is none. */
+  /** `task.md`, trimmed, within a budget; empty if there is none. */
   plan: string;
 }
 

@@ -7,19 +7,19 @@ import { dirname, join } from 'node:path';
 import type { ArchiveFile, Archives } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
 import { Fault } from '../core/errors.js';
+import { namesIn, readIfThere, readOr, unavailable, unhurried } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { ChatId } from '../core/ids.js';
+import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
+import { removeLeftOvers } from '../core/temporary-files.js';
+import { fileUpdater } from '../core/update-file.js';
 import { archiveName, nameTime, parseArchiveName } from './archive-name.js';
 import { type ReadHead, readHeadText } from './archive-text.js';
 import { writeArchive } from './archive-writer.js';
-import { namesIn, readIfThere, readOr, unavailable, unhurried } from './file-access.js';
-import { readUnlessUnchanged } from './file-cache.js';
 import { withFrontMatterKey } from './front-matter.js';
-import type { Exclusive } from './locks.js';
 import { archivesOf } from './memory-files.js';
 import { archiveFolder, fromHere, isChatId } from './paths.js';
-import { removeLeftOvers } from './temporary-files.js';
-import { fileUpdater } from './update-file.js';
 
 export interface ArchivesOptions {
   groupsDir: string;

@@ -6,9 +6,9 @@ import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ArchivedMessage, ArchiveHead } from '../core/archive.js';
 import type { Zone } from '../core/dates.js';
+import { codeOf, unavailable } from '../core/file-access.js';
+import { openTemporary, type Temporary } from '../core/temporary-files.js';
 import { type Extent, headText, messageText } from './archive-text.js';
-import { codeOf, unavailable } from './file-access.js';
-import { openTemporary, type Temporary } from './temporary-files.js';
 
 export async function writeArchive(
   path: string,

@@ -8,13 +8,13 @@ import { setImmediate as nextPass } from 'node:timers/promises';
 import { isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import type { Clock } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
+import { namesIn, readIfThere, readOr, unhurried } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ChatFiles } from '../core/persona.js';
 import type { SettingStore } from '../core/store.js';
-import { namesIn, readIfThere, readOr, unhurried } from './file-access.js';
+import { fileUpdater } from '../core/update-file.js';
 import { chatFolder, isChatId } from './paths.js';
-import { fileUpdater } from './update-file.js';
 import { withKey } from './yaml-edit.js';
 
 /** How many files are looked at, or read, per pass of the event loop while all are scanned: about a millisecond. */

@@ -4,6 +4,7 @@
  * every byte of the items that they leave.
  */
 import { join } from 'node:path';
+import { BOM, decode, encode, endsLine, linesOf } from '../core/byte-text.js';
 import {
   type Clipboard,
   type ClipboardOwner,
@@ -13,14 +14,13 @@ import {
 import { cutWithMarker } from '../core/cut.js';
 import { entryLine } from '../core/entry.js';
 import { Fault } from '../core/errors.js';
+import { readIfThere, readOr } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
+import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
-import { BOM, decode, encode, endsLine, linesOf } from './byte-text.js';
-import { readIfThere, readOr } from './file-access.js';
-import { readUnlessUnchanged } from './file-cache.js';
-import type { Exclusive } from './locks.js';
+import { fileUpdater } from '../core/update-file.js';
 import { chatFolder } from './paths.js';
 import { isPersonaId } from './slug.js';
-import { fileUpdater } from './update-file.js';
 
 export interface ClipboardOptions {
   /** `data/clipboard` */
@@ -37,7 +37,7 @@ interface Line {
 }
 
 /** What is safe as the name of a file; folders of chats lie beside these files. */
-const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+const AGENT_ID = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 export function createClipboard({ folder, exclusive, log }: ClipboardOptions): Clipboard {
   const update = fileUpdater(exclusive);

@@ -2,9 +2,10 @@
  * Removes a phrase from a memory file: from MEMORY.md, the daily log and clipboards every line that contains it, from
  * archives only the words. Pure, and on bytes: everything else is preserved.
  */
+
+import { BOM, decode, encode, linesOf } from '../core/byte-text.js';
 import { FORGOTTEN, type Phrase } from '../core/phrase.js';
 import { MESSAGE_HEADING } from './archive-text.js';
-import { BOM, decode, encode, linesOf } from './byte-text.js';
 import { splitFrontMatter } from './front-matter.js';
 import { parseMemory } from './tiers.js';
 

@@ -3,17 +3,17 @@ import { lstatSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { setImmediate as nextPass } from 'node:timers/promises';
 import { describe, Fault } from '../core/errors.js';
+import { readIfThere } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
+import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import type { FoundLine, Memory, MemoryFile } from '../core/memory.js';
 import type { Phrase } from '../core/phrase.js';
-import { readIfThere } from './file-access.js';
+import { removeLeftOvers } from '../core/temporary-files.js';
+import { followLinks, type UpdateFile } from '../core/update-file.js';
 import { forgetIn, type Kind } from './forget-in-file.js';
-import type { Exclusive } from './locks.js';
 import { filesIn, memoryFolders } from './memory-files.js';
 import { archiveFolder } from './paths.js';
-import { removeLeftOvers } from './temporary-files.js';
-import { followLinks, type UpdateFile } from './update-file.js';
 
 /** How many files are examined per pass of the event loop. */
 const AT_ONCE = 50;

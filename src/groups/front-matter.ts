@@ -1,5 +1,5 @@
 /** Front matter: YAML between two `---` lines at the beginning of a file, as text or as bytes (see `byte-text.ts`). */
-import { decode, encode } from './byte-text.js';
+import { decode, encode } from '../core/byte-text.js';
 import { withKey } from './yaml-edit.js';
 
 export interface FrontMatter {

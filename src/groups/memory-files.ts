@@ -1,10 +1,10 @@
 /** Lists a chat's memory files: every MEMORY.md, the daily logs, the archives. */
 import { join } from 'node:path';
+import { isDailyName } from '../core/daily-log.js';
+import { isFolder, namesIn, statIfThere } from '../core/file-access.js';
 import type { ChatId } from '../core/ids.js';
 import type { MemoryFile, MemoryOwner } from '../core/memory.js';
 import { archiveName, oldestFirst, parseArchiveName } from './archive-name.js';
-import { isDailyName } from './daily-log.js';
-import { isFolder, namesIn, statIfThere } from './file-access.js';
 import type { Kind } from './forget-in-file.js';
 import { archiveFolder, chatFolder, dailyFolder, memoryFile } from './paths.js';
 import { isReserved } from './slug.js';

@@ -2,8 +2,11 @@
  * Every change of memory files, and its undo. The previous version is stored just before the file is replaced: a crash
  * in between leaves a version of a change that never happened, but never a change without a version.
  */
+
+import { hasMarker } from '../core/budget.js';
 import { netChanges } from '../core/changed-lines.js';
 import type { Clock } from '../core/clock.js';
+import { hasEntry, withEntry, withoutEntry } from '../core/daily-log.js';
 import { entryLine } from '../core/entry.js';
 import { describe } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -17,8 +20,7 @@ import type {
   VersionKeeper,
   WriteOptions,
 } from '../core/memory.js';
-import { hasMarker } from './budget.js';
-import { hasEntry, withEntry, withoutEntry } from './daily-log.js';
+import type { RecordedChange, UpdateFile } from '../core/update-file.js';
 import { dailyFile, memoryFile } from './paths.js';
 import {
   firstPiece,
@@ -29,7 +31,6 @@ import {
   tierText,
   withTier,
 } from './tiers.js';
-import type { RecordedChange, UpdateFile } from './update-file.js';
 
 export interface MemoryWritesOptions {
   groupsDir: string;

@@ -4,18 +4,18 @@
  * an operator's edit applies at once and is never lost.
  */
 import { join } from 'node:path';
+import { cut, hasMarker } from '../core/budget.js';
+import { datesIn, digest, recentDays } from '../core/daily-log.js';
+import { namesIn, readIfThere, readOr } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
+import type { Exclusive } from '../core/locks.js';
 import type { Memory, MemoryBudgets, MemorySnapshot, SeenTier, Tier } from '../core/memory.js';
-import { cut, hasMarker } from './budget.js';
-import { type Day, datesIn, digest } from './daily-log.js';
-import { namesIn, readIfThere, readOr } from './file-access.js';
-import { readUnlessUnchanged } from './file-cache.js';
+import { fileUpdater } from '../core/update-file.js';
 import { forgetting } from './forget.js';
-import type { Exclusive } from './locks.js';
 import { filesOfOwner } from './memory-files.js';
 import { type MemoryWritesOptions, memoryWrites } from './memory-writes.js';
 import { archiveFolder, dailyFile, dailyFolder, fromHere, memoryFile } from './paths.js';
 import { isEmpty, parseMemory, tiersBeyond, tierText, wholeText } from './tiers.js';
-import { fileUpdater } from './update-file.js';
 
 export interface MemoryOptions extends MemoryWritesOptions {
   budgets: MemoryBudgets;
@@ -66,13 +66,10 @@ export function createMemory(options: MemoryOptions): Memory {
 
     async recentDaily(chatId, today) {
       const folder = dailyFolder(groupsDir, chatId);
-      const days: Day[] = [];
-      for (const date of (await forPrompt(folder, logFolder, NO_LOG)).dates) {
-        if (days.length >= budgets.dailyFiles) break;
-        if (date > today) continue;
-        const text = await forPrompt(join(folder, `${date}.md`), dayOf, '');
-        if (text !== '') days.push({ date, text });
-      }
+      const { dates } = await forPrompt(folder, logFolder, NO_LOG);
+      const days = await recentDays(dates, { today, most: budgets.dailyFiles }, (date) =>
+        forPrompt(join(folder, `${date}.md`), dayOf, ''),
+      );
       return digest(days, budgets.dailyMaxChars);
     },
 

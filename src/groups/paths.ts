@@ -3,10 +3,10 @@
  * origin.
  */
 import { isAbsolute, join, relative } from 'node:path';
+import { isDate } from '../core/daily-log.js';
 import { Fault } from '../core/errors.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { MemoryOwner } from '../core/memory.js';
-import { isDate } from './daily-log.js';
 import { isPersonaId } from './slug.js';
 
 const CHAT_ID = /^[A-Za-z0-9-]+_[A-Za-z0-9._@%-]+$/;

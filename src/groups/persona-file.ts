@@ -3,8 +3,8 @@
  * what is not; editing changes one line.
  */
 import { isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml';
+import { BOM, encode } from '../core/byte-text.js';
 import type { Persona } from '../core/persona.js';
-import { BOM, encode } from './byte-text.js';
 import { beginsFrontMatter, splitFrontMatter, withFrontMatterKey } from './front-matter.js';
 import { withKey } from './yaml-edit.js';
 

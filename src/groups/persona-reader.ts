@@ -1,10 +1,10 @@
 /** Reads personas from the disk: one, all of a chat, or by name. */
 import { join } from 'node:path';
+import { namesIn, readIfThere, readOr } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona } from '../core/persona.js';
-import { namesIn, readIfThere, readOr } from './file-access.js';
-import { readUnlessUnchanged } from './file-cache.js';
 import { chatFolder, personaFolder } from './paths.js';
 import { inherit, NO_FILE, type PersonaFile, readPersonaFile } from './persona-file.js';
 import { lookalikesAmong } from './persona-names.js';

@@ -5,17 +5,17 @@ import { existsSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../core/clock.js';
+import { codeOf, isMissing, namesIn, unavailable } from '../core/file-access.js';
 import { type ChatId, DEFAULT_PERSONA, type PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { Persona, PersonaRefusal, Personas } from '../core/persona.js';
-import { codeOf, isMissing, namesIn, unavailable } from './file-access.js';
+import { fileUpdater } from '../core/update-file.js';
 import { personaFolder } from './paths.js';
 import { freshPersonaFile, inherit, NO_FILE, withModel } from './persona-file.js';
 import { faultOf, lookalike, quoted, typedName } from './persona-names.js';
 import { personaReader } from './persona-reader.js';
 import { isPersonaId, slug } from './slug.js';
 import { NEW_MEMORY } from './tiers.js';
-import { fileUpdater } from './update-file.js';
 
 export interface PersonasOptions {
   groupsDir: string;

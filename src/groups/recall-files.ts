@@ -1,11 +1,11 @@
 /** The files that recall indexes, by scope: what a persona remembers in a chat, and nothing of any other. */
 import { join } from 'node:path';
 import type { Archives } from '../core/archive.js';
+import { isDailyName } from '../core/daily-log.js';
+import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from '../core/file-access.js';
 import type { Log } from '../core/log.js';
 import type { RecallFile, RecallFiles, Scope } from '../core/recall.js';
 import { parseArchiveName } from './archive-name.js';
-import { isDailyName } from './daily-log.js';
-import { isFolder, namesIn, readIfThere, readOr, statIfThere, unhurried } from './file-access.js';
 import { archiveFolder, chatFolder, dailyFolder, isChatId } from './paths.js';
 import { isPersonaId } from './slug.js';
 

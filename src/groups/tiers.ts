@@ -2,8 +2,9 @@
  * MEMORY.md as three tiers: finds each, reads its text, and replaces it. Pure, and on bytes: a write preserves
  * everything else that a person put into the file.
  */
+
+import { BOM, decode, encode, endsLine } from '../core/byte-text.js';
 import type { Tier } from '../core/memory.js';
-import { BOM, decode, encode, endsLine } from './byte-text.js';
 import { findHeadings, type Heading, isBlank, type OpenFence } from './headings.js';
 
 export const TIERS: readonly Tier[] = [1, 2, 3];

@@ -129,6 +129,7 @@ function asTool(server: ToolServer, tool: OfferedTool): AnyTool {
     parameters: tool.schema,
     // Foreign code: also where it is safe, nobody knows whether it only reads.
     risk: tool.needsApproval ? 'high' : 'medium',
+    ...(tool.needsApproval && { isExternal: true }),
     timeoutMs: server.settings.timeoutMs + ASIDE_MS,
     isFromOutside: true,
     async execute(given: Record<string, unknown>, { authorisation, signal }) {

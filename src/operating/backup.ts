@@ -1,6 +1,6 @@
 /**
- * A backup: one .tar.gz with a manifest, a consistent copy of the database, the files of `groups/` and the clipboards, made
- * while the gateway runs. Logins (a WhatsApp device, Discord's session) and people's files are in it only where they are
+ * A backup: one .tar.gz with a manifest, a consistent copy of the database, the files of `groups/` and what people and
+ * agents keep in the data folder (clipboards, workspace, agents, artifacts, skills), made while the gateway runs. Logins (a WhatsApp device, Discord's session) and people's files are in it only where they are
  * asked for. It is put together beside its target and appears there whole, or not at all.
  */
 import { createWriteStream } from 'node:fs';
@@ -17,16 +17,19 @@ import { encrypt, type Secret } from './encrypted.js';
 /** The names in the archive, and the version of their arrangement. */
 export const ARCHIVE = {
   format: 'coterie-backup',
-  /** 2 has files that people sent, 3 also those of personas, or clipboards. */
-  version: 3,
+  /** 2 has files that people sent, 3 also those of personas, or clipboards, 4 the other folders of `IN_DATA`. */
+  version: 4,
   manifest: 'manifest.json',
   database: 'coterie.db',
   groups: 'groups',
   media: 'media',
   work: 'work',
-  /** In the data folder it has the same name. */
-  clipboard: 'clipboard',
 };
+
+/** Folders that have the same name in the data folder, and are in every backup. */
+export const IN_DATA = ['clipboard', 'workspace', 'agents', 'artifacts', 'skills'] as const;
+/** Those of them that only people fill: what their links lead to is in the backup. */
+const OF_PEOPLE: readonly string[] = ['clipboard', 'skills'];
 
 /** Folders that a restore had to set aside inside `groups/` begin so; they are no part of a backup. */
 export const INSIDE = '.kept-';
@@ -89,14 +92,17 @@ export async function backup(order: {
     if (order.mediaDir !== null) await copyTree(order.mediaDir, join(staging, ARCHIVE.media), [], media);
     const work: Copied = { files: 0, skipped: copied.skipped };
     if (order.workDir !== null) await copyWork(order.workDir, join(staging, ARCHIVE.work), work);
-    const clipboards: Copied = { files: 0, skipped: copied.skipped };
-    const clipboardDir = join(order.dataDir, ARCHIVE.clipboard);
-    await copyTree(clipboardDir, join(staging, ARCHIVE.clipboard), [], clipboards);
-    const isNewest = work.files > 0 || clipboards.files > 0;
+    const inData: string[] = [];
+    for (const name of IN_DATA) {
+      const found: Copied = { files: 0, skipped: copied.skipped };
+      const [from, to] = [join(order.dataDir, name), join(staging, name)];
+      await (OF_PEOPLE.includes(name) ? copyTree(from, to, [], found) : copyWork(from, to, found));
+      if (found.files > 0) inData.push(name);
+    }
     const manifest: Manifest = {
       format: ARCHIVE.format,
       // An older coterie takes what it knows all of.
-      version: isNewest ? ARCHIVE.version : order.mediaDir === null ? 1 : 2,
+      version: versionOf({ media: order.mediaDir !== null, work: work.files > 0, inData }),
       madeBy: order.version,
       madeAt: new Date(order.clock.now()).toISOString(),
       logins: order.logins,
@@ -107,7 +113,7 @@ export async function backup(order: {
     const entries = [ARCHIVE.manifest, ARCHIVE.database, ARCHIVE.groups];
     if (order.mediaDir !== null) entries.push(ARCHIVE.media);
     if (work.files > 0) entries.push(ARCHIVE.work);
-    if (clipboards.files > 0) entries.push(ARCHIVE.clipboard);
+    entries.push(...inData);
     await create({ gzip: true, portable: true, cwd: staging, file: archive, strict: true }, entries);
     const whole = order.secret === null ? archive : join(staging, 'archive.age');
     if (order.secret !== null) await encrypt(archive, whole, order.secret);
@@ -128,6 +134,12 @@ export async function backup(order: {
   } finally {
     await fs.rm(staging, { recursive: true, force: true });
   }
+}
+
+function versionOf(holds: { media: boolean; work: boolean; inData: string[] }): number {
+  if (holds.inData.some((name) => name !== 'clipboard')) return ARCHIVE.version;
+  if (holds.work || holds.inData.length > 0) return 3;
+  return holds.media ? 2 : 1;
 }
 
 async function refuseTarget(file: string, groupsDir: string): Promise<void> {
@@ -177,7 +189,7 @@ async function copyTree(from: string, to: string, above: string[], copied: Copie
   }
 }
 
-/** Of what personas made, files alone: a link of theirs may lead anywhere, and be put there while this looks. */
+/** Of what personas and agents made, files alone: a link of theirs may lead anywhere, and be put there while this looks. */
 async function copyWork(from: string, to: string, copied: Copied): Promise<void> {
   // The folder itself may be an operator's link.
   const root = await fs.realpath(from).catch(() => null);

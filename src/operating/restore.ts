@@ -8,11 +8,11 @@ import * as fs from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { Fault } from '../core/errors.js';
 import type { Store } from '../core/store.js';
-import { ARCHIVE, INSIDE } from './backup.js';
+import { ARCHIVE, IN_DATA, INSIDE } from './backup.js';
 import { decrypted, isEncrypted } from './encrypted.js';
 import { announceExchange, announceStages, type Exchange, exists, type Rename, settle } from './exchange.js';
 import { syncTree } from './sync.js';
-import { type Room, refusal, type Stages, unpack } from './unpack.js';
+import { FOLDERS, type Folder, type Room, refusal, type Stages, unpack } from './unpack.js';
 
 export interface RestoreSummary {
   /** When the backup was made, ISO 8601, and by which version. */
@@ -52,8 +52,7 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
   if (!(await fs.stat(given).catch(() => null))?.isFile()) throw refusal(given, 'there is no such file');
   const passphrase = (await isEncrypted(given)) ? await order.passphrase() : null;
   const places = await placesOf(order);
-  const folders = [places.groups, places.media, places.work, places.clipboard];
-  const stages = [places.database.stage, ...folders.flatMap((each) => each.stages)];
+  const stages = [places.database.stage, ...FOLDERS.flatMap((folder) => places.folders[folder].stages)];
   try {
     await fs.mkdir(order.dataDir, { recursive: true, mode: 0o700 });
     await announceStages(order.dataDir, stages);
@@ -65,19 +64,13 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
     );
   }
   try {
-    const groups = await makeStage(places.groups);
-    const media = await makeStage(places.media);
-    const work = await makeStage(places.work);
-    const clipboard = await makeStage(places.clipboard);
+    const made = await ofEach(FOLDERS, (folder) => makeStage(places.folders[folder]));
     await fs.mkdir(places.database.stage, { mode: 0o700 });
     const database = join(places.database.stage, ARCHIVE.database);
     const bytes = passphrase === null ? createReadStream(given) : decrypted(given, passphrase);
     const parts: [keyof Stages, string][] = [
       ['database', database],
-      ['groups', groups.fresh],
-      ['media', media.fresh],
-      ['work', work.fresh],
-      ['clipboard', clipboard.fresh],
+      ...FOLDERS.map((folder): [Folder, string] => [folder, made[folder].fresh]),
     ];
     const unpacked = await unpack(given, bytes, await stagesOf(order, parts));
     const { manifest } = unpacked;
@@ -86,14 +79,14 @@ export async function restore(order: RestoreOrder): Promise<RestoreSummary> {
     const keepLogins = manifest.logins === true;
     const quiet = await store.quieten({ keepLogins }).finally(() => store.close());
 
-    const exchange = joined([
-      await planDatabase(places.database, database),
-      await planFolder(places.groups, groups),
-      ...(unpacked.media ? [await planFolder(places.media, media)] : []),
-      ...(unpacked.work ? [await planFolder(places.work, work)] : []),
-      ...(unpacked.clipboard ? [await planFolder(places.clipboard, clipboard)] : []),
-    ]);
-    const unpackedTo = [groups, media, work, clipboard].map(({ stage }) => stage);
+    const plans = [await planDatabase(places.database, database)];
+    for (const folder of FOLDERS) {
+      // Where none of it is in the backup, what is there stays; groups are in each, also where there are none.
+      if (folder !== 'groups' && !unpacked.folders.has(folder)) continue;
+      plans.push(await planFolder(places.folders[folder], made[folder]));
+    }
+    const exchange = joined(plans);
+    const unpackedTo = FOLDERS.map((folder) => made[folder].stage);
     for (const stage of new Set([places.database.stage, ...unpackedTo])) await syncTree(stage);
     await announceExchange(order.dataDir, stages, exchange);
     const settled = await settle(order.dataDir, order.rename);
@@ -132,10 +125,11 @@ interface FolderPlace extends Place {
 
 async function placesOf({ dataDir, groupsDir, mediaDir, workDir, now }: RestoreOrder) {
   const database = await real(join(dataDir, ARCHIVE.database));
-  const groups = await real(groupsDir);
-  const media = await real(mediaDir);
-  const work = await real(workDir);
-  const clipboard = await real(join(dataDir, ARCHIVE.clipboard));
+  const at: Record<Folder, string> = {
+    ...{ groups: await real(groupsDir), media: await real(mediaDir), work: await real(workDir) },
+    ...(await ofEach(IN_DATA, (name) => real(join(dataDir, name)))),
+  };
+  const { groups } = at;
   if (!relative(groups, await real(dataDir)).startsWith('..')) {
     throw new Fault(
       'configuration',
@@ -146,28 +140,28 @@ async function placesOf({ dataDir, groupsDir, mediaDir, workDir, now }: RestoreO
   for (let n = 1; ; n++) {
     const stamp = n === 1 ? time : `${time}-${n}`;
     const databasePlace = { at: database, stamp, stage: join(dirname(database), `.restore-${stamp}`) };
-    const folders = [groups, media, work, clipboard].map((at): FolderPlace => {
-      const beside = join(dirname(at), `.${basename(at)}.restore-${stamp}`);
-      return { at, stamp, stages: [beside, join(at, `${INSIDE}restore-${stamp}`)] };
+    const folders = await ofEach(FOLDERS, (folder): FolderPlace => {
+      const beside = join(dirname(at[folder]), `.${basename(at[folder])}.restore-${stamp}`);
+      return { at: at[folder], stamp, stages: [beside, join(at[folder], `${INSIDE}restore-${stamp}`)] };
     });
     const names = [
       databasePlace.stage,
       ...TAILS.map((tail) => `${asideOf(databasePlace)}${tail}`),
-      ...folders.flatMap((place) => [...place.stages, asideOf(place), keptInside(place)]),
+      ...Object.values(folders).flatMap((place) => [...place.stages, asideOf(place), keptInside(place)]),
     ];
     const taken = await Promise.all(names.map(exists));
-    if (taken.includes(true)) continue;
-    const [groupsPlace, mediaPlace, workPlace, clipboardPlace] = folders as [
-      FolderPlace,
-      FolderPlace,
-      FolderPlace,
-      FolderPlace,
-    ];
-    return {
-      ...{ database: databasePlace, groups: groupsPlace, media: mediaPlace },
-      ...{ work: workPlace, clipboard: clipboardPlace },
-    };
+    if (!taken.includes(true)) return { database: databasePlace, folders };
   }
+}
+
+/** One after the other: what each comes to, by its name. */
+async function ofEach<Name extends string, Value>(
+  names: readonly Name[],
+  make: (name: Name) => Value | Promise<Value>,
+): Promise<Record<Name, Value>> {
+  const made: Partial<Record<Name, Value>> = {};
+  for (const name of names) made[name] = await make(name);
+  return made as Record<Name, Value>;
 }
 
 function asideOf({ at, stamp }: Place): string {

@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { Parser, type ReadEntry } from 'tar';
 import { describe, Fault } from '../core/errors.js';
-import { ARCHIVE, INSIDE, type Manifest } from './backup.js';
+import { ARCHIVE, IN_DATA, INSIDE, type Manifest } from './backup.js';
 
 /** A million files are more than anybody has here, and still end within minutes. */
 const MOST_ENTRIES = 1_000_000;
@@ -26,26 +26,17 @@ export interface Room {
   left: number;
 }
 
-/** Where the parts of the archive go: the database is a file, the others are folders. */
-export interface Stages {
-  database: { at: string; room: Room };
-  groups: { at: string; room: Room };
-  media: { at: string; room: Room };
-  work: { at: string; room: Room };
-  clipboard: { at: string; room: Room };
-}
-
 /** The parts of an archive that are folders. */
-type Folder = 'groups' | 'media' | 'work' | 'clipboard';
+export const FOLDERS = ['groups', 'media', 'work', ...IN_DATA] as const;
+export type Folder = (typeof FOLDERS)[number];
+
+/** Where the parts of the archive go: the database is a file, the others are folders. */
+export type Stages = Record<'database' | Folder, { at: string; room: Room }>;
 
 export interface Unpacked {
   manifest: Manifest;
-  /** Whether there are files that people sent in it. */
-  media: boolean;
-  /** Whether there are files of personas in it. */
-  work: boolean;
-  /** Whether there are clipboards in it. */
-  clipboard: boolean;
+  /** The folders of which there is something in it. */
+  folders: ReadonlySet<Folder>;
 }
 
 export function refusal(file: string, why: string): Fault {
@@ -60,7 +51,7 @@ export async function unpack(
   mostEntries = MOST_ENTRIES,
 ): Promise<Unpacked> {
   const found = {
-    ...{ manifest: null as Manifest | null, database: false, media: false, work: false, clipboard: false },
+    ...{ manifest: null as Manifest | null, database: false, folders: new Set<Folder>() },
     ...{ entries: 0, declared: 0 },
   };
   let trouble: unknown = null;
@@ -114,9 +105,8 @@ export async function unpack(
   function takeFile(entry: ReadEntry, path: string, isFolder: boolean): void {
     const { at, room } = placeOf(path, stages);
     found.database ||= path === ARCHIVE.database;
-    found.media ||= path.split('/')[0] === ARCHIVE.media;
-    found.work ||= path.split('/')[0] === ARCHIVE.work;
-    found.clipboard ||= path.split('/')[0] === ARCHIVE.clipboard;
+    const folder = folderOf(path.split('/')[0]);
+    if (folder !== null) found.folders.add(folder);
     const needed = Math.ceil(entry.size / BLOCK) * BLOCK + BLOCK;
     if (needed > room.left) {
       throw refusal(
@@ -152,9 +142,9 @@ export async function unpack(
     const why = trouble ?? error;
     throw isOfArchive(why) ? noArchive(archive, why) : why;
   }
-  const { manifest, database, media, work, clipboard } = found;
+  const { manifest, database, folders } = found;
   if (manifest === null || !database) throw refusal(archive, 'it is no backup made by coterie');
-  return { manifest, media, work, clipboard };
+  return { manifest, folders };
 }
 
 function noArchive(archive: string, why: unknown): Fault {
@@ -182,8 +172,7 @@ function isOurs(path: string, isFolder: boolean): boolean {
 }
 
 function folderOf(name: string | undefined): Folder | null {
-  const folders: Folder[] = ['groups', 'media', 'work', 'clipboard'];
-  return folders.find((folder) => ARCHIVE[folder] === name) ?? null;
+  return FOLDERS.find((folder) => folder === name) ?? null;
 }
 
 function placeOf(path: string, stages: Stages): { at: string; room: Room } {

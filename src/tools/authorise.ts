@@ -2,6 +2,7 @@
  * What a tool call may touch. Without an authorisation nothing; else its own chat and persona, and any other only where
  * an owner's words led to it in a control chat; an agent never. Ids become folder names, so one that would lead elsewhere is refused here.
  */
+import { isOwnersOrder } from '../core/control.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Tier1By } from '../core/memory.js';
 import type { Authorisation, ToolContext } from '../core/tool.js';
@@ -42,7 +43,7 @@ export async function authorise(
 
 /** Whether the call may act on any chat, and take files of any. An agent never may, whoever it works for. */
 export async function mayActAnywhere(caller: Authorisation): Promise<boolean> {
-  return caller.agent === undefined && isControlChat(caller) && (await caller.asker.isOwner());
+  return caller.agent === undefined && (await isOwnersOrder(caller));
 }
 
 /** Why tier 1 must not change on the word of whoever asks: a sentence for the model; null where it may. */

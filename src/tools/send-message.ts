@@ -57,6 +57,7 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
     parameters,
     risk: 'medium',
     isSend: true,
+    isExternal: true,
     async execute({ text = '', attachment_path: path = '', chat_id }, context) {
       const allowed = await authorise(context, { chat_id });
       if (!allowed.ok) return failed(allowed.reason);

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createArtifacts } from '../../src/artifacts/artifacts.js';
 import type { Artifacts, NewArtifact } from '../../src/core/artifacts.js';
 import { Fault } from '../../src/core/errors.js';
-import { locks } from '../../src/groups/locks.js';
+import { locks } from '../../src/core/locks.js';
 
 let home: string;
 let folder: string;

@@ -1,7 +1,7 @@
 /** A call that a person has to allow: who is asked and how, what a yes and a no do, and what makes them void. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { argumentsShown } from '../../src/conversation/rooms/question.js';
+import { argumentsShown } from '../../src/conversation/question.js';
 import { toolSet } from '../../src/conversation/turn/tools.js';
 import { Fault } from '../../src/core/errors.js';
 import type { MattTurn } from '../../src/core/journal.js';

@@ -6,6 +6,7 @@ import { generator } from '../harness/random.js';
 const NAMES = [
   ...['user_message', 'forwarded', 'in_reply_to', 'event', 'recalled', 'memory_now', 'summary'],
   'conversation',
+  'task_completed',
 ];
 const PIECES = [
   ...[

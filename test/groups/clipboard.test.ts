@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
+import { locks } from '../../src/core/locks.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
-import { locks } from '../../src/groups/locks.js';
 import { groupsFolder, listeningLog } from './support.js';
 
 const OWNER = { chatId: 'telegram_-100', personaId: 'luna' };

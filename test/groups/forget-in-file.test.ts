@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { linesOf } from '../../src/core/byte-text.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
-import { linesOf } from '../../src/groups/byte-text.js';
 import { forgetIn, type Kind } from '../../src/groups/forget-in-file.js';
 
 const without = (text: string, kind: Kind, phrase: string) =>

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Archives } from '../../src/core/archive.js';
 import { createZone } from '../../src/core/dates.js';
+import { type Exclusive, locks } from '../../src/core/locks.js';
 import type { Log } from '../../src/core/log.js';
 import type { Cause, MemoryBudgets, Version, VersionKeeper } from '../../src/core/memory.js';
 import { createArchives } from '../../src/groups/archive-files.js';
-import { type Exclusive, locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 
 const BUDGETS: MemoryBudgets = {

@@ -29,11 +29,13 @@ import { systemClock } from '../../src/core/clock.js';
 import { createZone } from '../../src/core/dates.js';
 import { Fault, type FaultCode } from '../../src/core/errors.js';
 import type { Jobs } from '../../src/core/jobs.js';
+import { locks } from '../../src/core/locks.js';
 import type { Log, Metrics } from '../../src/core/log.js';
 import type { Memory } from '../../src/core/memory.js';
 import type { InboundEvent, InboundMessage } from '../../src/core/message.js';
 import type { ModelClient, ModelEvent, ModelRequest, Notice, Prices, Usage } from '../../src/core/model.js';
 import type { Recall } from '../../src/core/recall.js';
+import type { Skills } from '../../src/core/skills.js';
 import type { Speech } from '../../src/core/speech.js';
 import type { Store } from '../../src/core/store.js';
 import type { AnyTool, Reaction, SideMessage, ToolsFor } from '../../src/core/tool.js';
@@ -41,7 +43,6 @@ import type { TurnRecords } from '../../src/core/turn-record.js';
 import { createArchives } from '../../src/groups/archive-files.js';
 import { createChatFiles } from '../../src/groups/chat-files.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
-import { locks } from '../../src/groups/locks.js';
 import { createMemory } from '../../src/groups/memory.js';
 import { createPersonas } from '../../src/groups/personas.js';
 import { createRecallFiles } from '../../src/groups/recall-files.js';
@@ -54,6 +55,7 @@ import { createSkills } from '../../src/skills/skills.js';
 import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
+import { createWorkspace } from '../../src/workspace/workspace.js';
 import { foldersIn } from './folders.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
@@ -145,6 +147,7 @@ export interface WorkbenchOptions {
   owner?: string;
   folder?: string;
   tools?: AnyTool[];
+  skills?: Skills;
   /** Which tools a turn has; left out: the same in every one. */
   toolsFor?: ToolsFor;
   maxPages?: number;
@@ -170,6 +173,8 @@ export interface WorkbenchOptions {
   newPairingCode?: () => string;
   /** Left out: C and a number. */
   newCallCode?: () => string;
+  /** What takes secrets out of texts; left out: nothing is taken out. */
+  clean?: (text: string) => string;
   /** What ids begin with, where they are to be the same in another run. */
   firstId?: number;
   /** `schedules` of the configuration, where the clock of jobs runs. */
@@ -249,6 +254,9 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     },
   });
   const archives = createArchives({ groupsDir, zone, exclusive, log: quietLog });
+  const { budgets } = memory;
+  const workspaceDir = join(folder, 'data/workspace');
+  const workspace = createWorkspace({ folder: workspaceDir, budgets, exclusive, log: quietLog });
   const settings: Settings = { ...SETTINGS, ...options.settings };
   const tools = toolSet([
     ...(options.memoryTools ? memoryTools(memory, settings.tier1By) : []),
@@ -335,7 +343,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
     ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
   });
-  const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
+  const skills =
+    options.skills ?? createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
   const door = createJobDoor({ store, rulesFor });
@@ -347,7 +356,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       jobs,
       config: { groupsDir, tools: TOOLS_CONFIG },
       ...foldersIn(join(folder, 'data')),
-      agents: null,
+      agents: { read: async () => '', append: async () => {} },
       ...{ hidden: [], environment: {}, newId: randomUUID },
       ...{ exports, artifacts, skills },
       mcp: null,
@@ -358,6 +367,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     personas,
     memory,
     clipboard,
+    workspace,
     archives,
     recall,
     records: options.records ?? NO_RECORDS,
@@ -377,6 +387,7 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     newId,
     newPairingCode: options.newPairingCode ?? (() => 'ABCDEFGH'),
     newCallCode: options.newCallCode ?? newCallCode,
+    clean: options.clean ?? ((text) => text),
     facts: { version: '0', model: 'm', startedAt: 0 },
     sizes: async () => ({ store: { bytes: 0, free: 0, rows: {} }, media: 0 }),
   });

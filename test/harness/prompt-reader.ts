@@ -6,12 +6,13 @@ import type { ModelRequest } from '../../src/core/model.js';
 
 const NAMES = [
   ...['user_message', 'forwarded', 'in_reply_to', 'event', 'recalled', 'memory_now', 'summary'],
+  'task_completed',
   ...['summary_so_far', 'conversation', 'own_message', 'first_message', 'tool_result', 'possible_speaker'],
 ];
 /** What may stand in what; everything may stand in none. */
 const WITHIN: Record<string, string[]> = {
   user_message: ['forwarded'],
-  conversation: ['user_message', 'in_reply_to', 'event', 'own_message', 'tool_result'],
+  conversation: ['user_message', 'in_reply_to', 'event', 'task_completed', 'own_message', 'tool_result'],
 };
 const LENIENT = new RegExp(`<[\\s/\\\\]*(?:${NAMES.join('|')})(?![\\p{L}\\p{N}_.:-])`, 'gu');
 const STRICT = new RegExp(`<(/?)(${NAMES.join('|')})((?: [a-z]+="[^"<>\\p{Cc}\\u2028\\u2029]*")*)>`, 'uy');

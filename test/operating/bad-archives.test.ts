@@ -164,7 +164,8 @@ describe('a restore refuses', () => {
       {
         ...{ database: stages('coterie.db'), groups: stages('groups') },
         ...{ media: stages('media'), work: stages('work') },
-        clipboard: stages('clipboard'),
+        ...{ clipboard: stages('clipboard'), workspace: stages('workspace'), agents: stages('agents') },
+        ...{ artifacts: stages('artifacts'), skills: stages('skills') },
       },
       5,
     );

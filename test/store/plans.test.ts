@@ -295,7 +295,9 @@ async function useTasks(store: Store): Promise<void> {
   await store.addTask(newTask('k1', { parent: { ...from, turnId: 't1' } }), FREE);
   await store.addTask(newTask('k2', key), FREE);
   await store.addTask(newTask('k3', key), FREE);
-  await store.claimTask(lease());
+  await store.claimTask({ ...lease(), of: { channels: ['test'] } });
+  await store.claimTask({ ...lease('you'), of: 'programs' });
+  await store.runningTasks('me');
   await store.renewTasks(lease());
   const claim = { id: 'k1', owner: 'me' };
   const event = { at: NOW, kind: 'tool-call', callId: 'c', tool: 't', arguments: '' } as const;

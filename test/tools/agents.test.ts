@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ZodType } from 'zod';
 import type { Config } from '../../src/config.js';
+import { locks } from '../../src/core/locks.js';
 import { BOARD_CHAT } from '../../src/core/task.js';
 import {
   type AgentPlace,
@@ -15,7 +16,6 @@ import {
   type TurnKind,
 } from '../../src/core/tool.js';
 import { createClipboard } from '../../src/groups/clipboard.js';
-import { locks } from '../../src/groups/locks.js';
 import { agentMemoryTools } from '../../src/tools/agent-memory.js';
 import { authorise, mayActAnywhere } from '../../src/tools/authorise.js';
 import { manageClipboard } from '../../src/tools/clipboard.js';

@@ -2,7 +2,7 @@
  * `/approve ID` and `/deny ID`: an owner decides about a tool call that waits for a person, in any chat. The first
  * decision counts; without an id those that wait are listed.
  */
-import type { AskedCall } from '../../core/approval.js';
+import { type AskedCall, isAboutRun } from '../../core/approval.js';
 import { denialOf, toolNamed } from '../approving.js';
 import { counted } from '../quoting.js';
 import {
@@ -62,7 +62,10 @@ async function decide(
     refusal: refusal && (isTold ? { ...refusal, told: null } : refusal),
   });
   if (!('wakes' in decided)) return { text: OVER };
-  const text = `${toolNamed(call)} (${id}) ${decided.kind === 'approved' ? 'is allowed, once.' : 'is refused and will not run.'}`;
+  const allowed = isAboutRun(call)
+    ? 'is allowed, with the whole run that it is a part of.'
+    : 'is allowed, once.';
+  const text = `${toolNamed(call)} (${id}) ${decided.kind === 'approved' ? allowed : 'is refused and will not run.'}`;
   return { text, wakes: [call.chatId].filter((each) => each !== chat.id), resumes: decided.wakes };
 }
 

@@ -124,6 +124,7 @@ export async function knowledgeOf(services: CompactionServices, subject: Subject
     personas,
     now: services.clock.now(),
     tools: answerTools(services, subject),
+    seesWorkspace: false,
     // Not of an older revision: what was forgotten since stands in it.
     held: services.windowCopies.standing(await services.store.view(room, personaId)),
   });

@@ -4,13 +4,14 @@
  */
 
 import type { ChatRecord } from '../../core/chat-record.js';
+import { isOwnersOrder } from '../../core/control.js';
 import { block, UNTRUSTED } from '../../core/elements.js';
 import { type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import type { SeenTier } from '../../core/memory.js';
 import type { PromptMemory } from '../../core/memory-history.js';
 import { estimateTokens, type ModelMessage } from '../../core/model.js';
 import type { Persona } from '../../core/persona.js';
-import type { ToolSet } from '../../core/tool.js';
+import type { Authorisation, ToolSet } from '../../core/tool.js';
 import type { StoredMessage } from '../../core/transcript.js';
 import type { ViewRecord } from '../../core/view.js';
 import { requestTokens, type Services } from '../services.js';
@@ -59,6 +60,8 @@ export interface ContextAsk {
   personas: Persona[];
   batch: StoredMessage[];
   tools: ToolSet;
+  /** Whose words led to it, which says what it may see. */
+  authorisation: Authorisation;
   now: number;
   /** How long the oldest message of the batch waited; null unless the reply has to mention it. */
   lateByHours: number | null;
@@ -94,6 +97,7 @@ export async function buildContext(
     personas,
     now: ask.now,
     tools: ask.tools,
+    seesWorkspace: await isOwnersOrder(ask.authorisation),
     held: window.standing,
   });
   copies.noteStanding(room, personaId, known.standing);

@@ -4,6 +4,7 @@ import type { Zone } from '../../core/dates.js';
 import { element, elementAround, escaped, UNTRUSTED } from '../../core/elements.js';
 import type { PersonaId } from '../../core/ids.js';
 import type { ModelImage, ModelMessage } from '../../core/model.js';
+import { TASK_COMPLETED } from '../../core/task.js';
 import { isOfPerson, type Step, type StoredMessage } from '../../core/transcript.js';
 import type { HeardMessage } from '../../core/view.js';
 import { albumsOf, asOne } from './albums.js';
@@ -144,7 +145,7 @@ export function userMessage(content: string, images: ModelImage[] = []): ModelMe
 export function userLine(message: StoredMessage, perspective: Perspective): string {
   const { author, replyTo } = message;
   const at = perspective.zone.time(message.sentAt);
-  if (author.kind === 'gateway') return element('event', { about: author.about, at }, message.text);
+  if (author.kind === 'gateway') return eventLine(message, author.about, at);
   const quoted = replyTo
     ? `${element('in_reply_to', { sender: replyTo.senderName }, quote(replyTo.text))}\n`
     : '';
@@ -155,6 +156,12 @@ export function userLine(message: StoredMessage, perspective: Perspective): stri
   const trust = message.tainted && message.forwardedFrom === undefined ? UNTRUSTED : {};
   const attributes = { sender, at, ...id, ...edited, ...trust };
   return `${quoted}${elementAround('user_message', attributes, insideOf(message))}`;
+}
+
+/** What an agent reports is told in an element of its own: it may hold words from outside. */
+function eventLine({ text, tainted }: StoredMessage, about: string, at: string): string {
+  if (about !== TASK_COMPLETED) return element('event', { about, at }, text);
+  return element('task_completed', { at, ...(tainted && UNTRUSTED) }, text);
 }
 
 /** The same with no more than so many characters of its text: cut before it stands in its element, which stays whole. */

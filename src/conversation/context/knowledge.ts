@@ -23,6 +23,8 @@ export interface KnowledgeAsk {
   now: number;
   /** Those of an answer; a flush is told of the same, so that its prompt begins with the same words. */
   tools: ToolSet;
+  /** The workspace stands in it, too. */
+  seesWorkspace: boolean;
   /** What the requests of the window begin with so far; null: this is the first. */
   held: Standing | null;
 }
@@ -42,23 +44,22 @@ export interface Knowledge {
 }
 
 export async function gatherKnowledge(
-  {
-    memory,
-    clipboard,
-    zone,
-    labelOf,
-    channels,
-  }: Pick<Services, 'memory' | 'clipboard' | 'zone' | 'labelOf' | 'channels'>,
-  { chat, personaId, personas, now, tools, held }: KnowledgeAsk,
+  services: Pick<Services, 'memory' | 'clipboard' | 'workspace' | 'skills' | 'zone' | 'labelOf' | 'channels'>,
+  { chat, personaId, personas, now, tools, seesWorkspace, held }: KnowledgeAsk,
 ): Promise<Knowledge> {
+  const { memory, clipboard, zone, labelOf, channels } = services;
   const owner = { chatId: chat.id, personaId };
   const today = zone.date(now);
-  const [principles, snapshot, dailyLog, atHand] = await Promise.all([
+  const [principles, snapshot, dailyLog, atHand, skills] = await Promise.all([
     memory.principles(),
     memory.snapshot(owner),
     memory.recentDaily(chat.id, today),
     clipboard.shown(owner),
+    tools.tools.some(({ name }) => name === 'activate_skill') ? services.skills?.list() : undefined,
   ]);
+  // The budget of MEMORY.md is one for both; the persona's own comes first.
+  const memoryChars = Math.max(0, memory.budgets.longTermMaxChars - snapshot.text.length);
+  const workspace = seesWorkspace ? await services.workspace?.shown({ today, memoryChars }) : undefined;
   const persona = personas.find((candidate) => candidate.id === personaId) ?? nameless(personaId);
   const frame = promptFrame({
     persona,
@@ -87,7 +88,11 @@ export async function gatherKnowledge(
   return {
     persona,
     perspective: perspectiveOf({ zone }, personaId, personas, tools),
-    system: systemPrompt(frame, standing.shown, atHand),
+    system: systemPrompt(frame, standing.shown, {
+      workspace: workspace ?? null,
+      clipboard: atHand,
+      skills: skills?.skills ?? [],
+    }),
     standing,
     memoryNow: memoryNow(changes),
     seen: new Map(tiers.map((tier) => [seenKey(chat.id, personaId, tier), snapshot.seen[tier]])),

@@ -22,10 +22,12 @@ export function noteHeard(heard: Heard, message: StoredMessage): void {
   }
   const { author, words, text } = message;
   if (author.kind !== 'person' || author.bot) return;
-  for (const [address] of (words ?? text).matchAll(ADDRESS)) {
-    const host = hostOf(address);
-    if (host !== null) heard.hosts.add(host);
-  }
+  for (const host of hostsIn(words ?? text)) heard.hosts.add(host);
+}
+
+/** The hosts that a text names. */
+export function hostsIn(text: string): string[] {
+  return [...text.matchAll(ADDRESS)].flatMap(([address]) => hostOf(address) ?? []);
 }
 
 export function trustOf(
@@ -44,7 +46,7 @@ export function trustOf(
 }
 
 /** As a URL names it: lower case, without a port, in ASCII. */
-function hostOf(address: string): string | null {
+export function hostOf(address: string): string | null {
   const url = /^https?:\/\//i.test(address) ? address : `http://${address}`;
   try {
     return new URL(url).hostname.replace(/\.$/, '');

@@ -26,7 +26,7 @@ import { causeOf, hoursLate, payerOf } from './batch.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
 import { liveFor, saidBy } from './live-reply.js';
 import { type Made, madeIn, shownWords } from './made.js';
-import { failureIn, faultOf, measuredOf, sightOf } from './outcome.js';
+import { failureIn, faultOf, measuredOf, sightOf, taskEndsIn } from './outcome.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { saveStep } from './save-step.js';
 import { spoken } from './speakers.js';
@@ -82,6 +82,7 @@ async function answerFrom(
       revision,
       batch,
       tools,
+      authorisation,
       now: started,
       lateByHours,
     });
@@ -214,7 +215,7 @@ export async function refuse(
   await services.refusals.tell(work, limit);
   return finish(services, work, {
     outcome: 'failed',
-    text: '',
+    text: taskEndsIn(work.batch),
     wordless: null,
     speaker: personaName(work.personas, work.turn.personaId),
     lateByHours: null,

@@ -1,7 +1,8 @@
 /** Between steps 5 and 6 of the route: what came of a turn's requests. Pure. */
 import { Fault } from '../../core/errors.js';
 import { jobOfEvent } from '../../core/jobs.js';
-import type { Step } from '../../core/transcript.js';
+import { headOfTaskEnd, taskOfEvent } from '../../core/task.js';
+import type { Step, StoredMessage } from '../../core/transcript.js';
 import type { TurnSight } from '../../core/turn-record.js';
 import type { Measured } from '../../core/view.js';
 import type { Context } from '../context/context.js';
@@ -17,9 +18,19 @@ export function faultOf(outcome: TurnOutcome & { kind: 'answered' | 'failed' }):
   return isSilent ? new Fault('model_empty', 'no words') : null;
 }
 
-/** What the chat is told of it; nothing of what only a schedule led to, which is tried again and told of if that was in vain. */
+/**
+ * What only a schedule led to is tried again, and told of when that was in vain. What became of a task is told all the
+ * same: whoever wanted it would wait for ever.
+ */
 export function failureIn({ batch }: Pick<Turn, 'batch'>, sentence: string): string {
-  return batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null) ? '' : sentence;
+  if (batch.every(({ platformMessageId }) => jobOfEvent(platformMessageId) !== null)) return '';
+  return [taskEndsIn(batch), sentence].filter((part) => part !== '').join('\n\n');
+}
+
+/** Empty if no task has ended. */
+export function taskEndsIn(batch: readonly StoredMessage[]): string {
+  const ends = batch.filter(({ platformMessageId }) => taskOfEvent(platformMessageId) !== null);
+  return ends.map(({ text }) => headOfTaskEnd(text)).join('\n\n');
 }
 
 /** What `coterie replay` is to know of a request's making. */

@@ -12,6 +12,7 @@ import type { Persona } from '../../core/persona.js';
 import type { Authorisation, ToolSet, Wait } from '../../core/tool.js';
 import type { Step } from '../../core/transcript.js';
 import type { TurnBounds } from './bounds.js';
+import type { RunWord } from './leave.js';
 
 export interface TurnServices {
   model: ModelClient;
@@ -26,6 +27,8 @@ export interface TurnServices {
 
 export interface TurnAsk {
   turnId: string;
+  /** What the ids of its calls are made from, where more than one request has this `turnId`. Left out: the `turnId`. */
+  callSeed?: string;
   room: RoomId;
   tools: ToolSet;
   maxToolRounds: number;
@@ -42,6 +45,8 @@ export interface TurnAsk {
   record: Pick<JournalPlace, 'room' | 'turnId'> & { parentEventId: string | null };
   /** What the model is shown of words from outside. */
   trust: Trust;
+  /** What owners have said of the whole run of an agent. Left out: a persona acts, and asks about each call. */
+  run?: RunWord;
   /** How long a person may take to decide about a call; null: nobody can be asked. */
   approvalMs: number | null;
   /** Steps stored by an earlier run of this turn; grows as the turn proceeds. */

@@ -4,7 +4,7 @@
  * that only read and stand side by side run side by side; the others run in order. One that needs a person's yes suspends
  * the turn.
  */
-import { waitsForCall } from '../../core/approval.js';
+import { WHOLE_RUN, waitsForCall } from '../../core/approval.js';
 import { Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
@@ -12,6 +12,7 @@ import { type CallsEnd, keep, type TurnAsk, type TurnServices } from './ask.js';
 import { isSameCall, refusalOf } from './bounds.js';
 import { type CallResult, prepared, type Ready, whyAsked } from './call.js';
 import { intentOf, interruptionOf, outcomesOf } from './entries.js';
+import { leaveOf, needsInstruction } from './leave.js';
 import { sideBySide } from './side-by-side.js';
 import { INTERRUPTED, isCutOff, stepOf } from './steps.js';
 import { wasRefused } from './taint.js';
@@ -106,7 +107,13 @@ async function begin(
     return settle({ content: CHANGED, failed: true });
   }
   if (next.kind === 'ready' && !approved) {
-    const why = await whyAsked(services, ask, next);
+    const leave = leaveOf(ask.run, next.tool);
+    if (leave === 'refused') {
+      const result = { content: needsInstruction(next.tool, ask.run), failed: true };
+      return settle(result, [intentOf(ask, call, now), ...outcomesOf(ask, call, result, now)]);
+    }
+    if (leave === 'whole run') return { ...next, why: WHOLE_RUN };
+    const why = leave === 'given' ? null : await whyAsked(services, ask, next);
     if (why !== null && ask.approvalMs === null) return settle({ content: NOBODY_TO_ASK, failed: true }, []);
     if (why !== null && wasRefused(steps, call, isSameCall)) {
       return settle({ content: REFUSED_BEFORE, failed: true }, []);

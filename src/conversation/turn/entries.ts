@@ -9,7 +9,7 @@ import type { TurnAsk } from './ask.js';
 import type { CallResult } from './call.js';
 import { INTERRUPTED } from './steps.js';
 
-type Acting = Pick<TurnAsk, 'turnId' | 'record' | 'authorisation' | 'steps'>;
+type Acting = Pick<TurnAsk, 'turnId' | 'record' | 'authorisation' | 'steps' | 'tools'>;
 
 /** Already there if the call has waited for a person. */
 export function intentOf(ask: Acting, call: ToolCall, now: number): JournalWrite {
@@ -19,19 +19,23 @@ export function intentOf(ask: Acting, call: ToolCall, now: number): JournalWrite
     entry: {
       id: callEntryId(ask.turnId, call.id),
       type: 'MattTurn',
-      agent: ask.authorisation.personaId,
+      agent: actorOf(ask),
       parent_event_id: ask.record.parentEventId,
       timestamp_intent: new Date(now).toISOString(),
       status: 'pending',
       reasoning: wordsOf(ask.steps, call),
-      action: { tool: call.name, ...flat(call.arguments) },
+      action: { tool: call.name, ...flat(enteredOf(ask, call)) },
       results: null,
     },
   };
 }
 
-/** With the event that wakes the conversation, where the call had to wait for a person. */
+/**
+ * With the event that wakes the conversation, where the call had to wait for a person; an agent's run waited itself.
+ * Nothing yet of a call that has begun what outlives the turn.
+ */
 export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now: number): JournalWrite[] {
+  if (result.isBeginning) return [];
   const id = callEntryId(ask.turnId, call.id);
   const results: Results =
     result.results ?? (result.failed ? { error: result.content } : { output: result.content });
@@ -40,7 +44,7 @@ export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now:
     status: result.unknown ? 'interrupted' : 'completed',
   };
   const isApproved = ask.steps.some((step) => step.kind === 'approved' && step.callId === call.id);
-  if (!isApproved) return [outcome];
+  if (!isApproved || ask.authorisation.agent) return [outcome];
   return [
     outcome,
     {
@@ -49,7 +53,7 @@ export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now:
       entry: {
         id: `evt-${id}`,
         type: 'GUPPIEvent',
-        agent: ask.authorisation.personaId,
+        agent: actorOf(ask),
         timestamp_event: new Date(now).toISOString(),
         event_type: 'TaskCompleted',
         source: 'GUPPI',
@@ -58,6 +62,11 @@ export function outcomesOf(ask: Acting, call: ToolCall, result: CallResult, now:
       },
     },
   ];
+}
+
+/** The sub-agent, or the persona. */
+function actorOf({ authorisation: { agent, personaId } }: Acting): string {
+  return agent?.id ?? personaId;
 }
 
 /** Nobody knows whether it was done. */
@@ -80,16 +89,29 @@ function wordsOf(steps: readonly Step[], { id }: ToolCall): string {
   return answer?.kind === 'answer' ? answer.text.trim() : '';
 }
 
+/** Its arguments as they may stand in the journal. */
+function enteredOf({ tools }: Acting, { name, arguments: given }: ToolCall): Record<string, unknown> {
+  const tool = tools.tools.find((each) => each.name === name);
+  const arguments_ = objectIn(given);
+  if (!tool?.journalled) return arguments_ ?? { arguments: given };
+  return arguments_ === null ? { arguments: '(unreadable)' } : tool.journalled(arguments_);
+}
+
 /** An argument called `tool` would hide which tool it was: it gets a further `_`, as does any that looks like it then. */
-function flat(given: string): Record<string, unknown> {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(given.trim() || '{}');
-  } catch {
-    return { arguments: given };
-  }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return { arguments: given };
+function flat(given: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(parsed).map(([name, value]) => [/^tool_*$/.test(name) ? `${name}_` : name, value]),
+    Object.entries(given).map(([name, value]) => [/^tool_*$/.test(name) ? `${name}_` : name, value]),
   );
+}
+
+/** null: they are no JSON object. */
+function objectIn(given: string): Record<string, unknown> | null {
+  try {
+    const parsed: unknown = JSON.parse(given.trim() || '{}');
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
+      ? (parsed as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
 }

@@ -47,7 +47,7 @@ function told(result: (Step & { kind: 'result' }) | undefined, most: number): st
 export function stepOf(
   { id: callId }: ToolCall,
   { content, failed, said, outside }: { content: string; failed: boolean; said?: string; outside?: true },
-): Step {
+): Step & { kind: 'result' } {
   return {
     ...{ kind: 'result', callId, content, failed },
     ...(said === undefined ? {} : { said }),

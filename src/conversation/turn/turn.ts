@@ -49,7 +49,7 @@ export async function runTurn(services: TurnServices, ask: TurnAsk): Promise<Tur
     if (event.calls.length === 0 || !mayCall) return answered(steps, event, usage, cut);
     if (event.cut) return { kind: 'failed', fault: new Fault('context_too_long', CALLS_UNSEEN), usage };
     const kept = callsKept(event.calls);
-    const calls = kept.map((call, n) => ({ ...call, id: callId(ask.turnId, rounds, n) }));
+    const calls = kept.map((call, n) => ({ ...call, id: callId(ask.callSeed ?? ask.turnId, rounds, n) }));
     // By their place, what came along with the calls still belongs to them.
     const { text } = event;
     const echo = kept.length === event.calls.length && event.echo;
@@ -101,7 +101,7 @@ async function askModel(
     stableThrough: Math.max(0, messages.length - 2),
     ...(persona.model !== null && { model: persona.model }),
     ...(persona.temperature !== null && { temperature: persona.temperature }),
-    cacheKey: cacheKeyOf(ask.room, ask.authorisation.personaId),
+    cacheKey: cacheKeyOf(ask.room, ask.authorisation.agent?.taskId ?? ask.authorisation.personaId),
     ...(mayBeEmpty(ask) && { mayBeEmpty: true }),
   };
   let written = '';

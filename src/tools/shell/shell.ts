@@ -65,6 +65,7 @@ export function shell(parts: ShellParts): Tool<Parameters> {
     parameters,
     risk: 'high',
     isFromOutside: true,
+    ...(network && { isExternal: true }),
     timeoutMs: timeoutSeconds * 1000 + SPARE_MS,
     execute: (given, context) =>
       inPlaces(parts.folders, context, (places) => run(parts, given, places, context)),

@@ -56,8 +56,16 @@ export async function added(store: Store, id: string, more: Partial<NewTask> = {
   expect(await store.addTask(newTask(id, more), FREE)).toEqual({ kind: 'added' });
 }
 
+/** The oldest that was delegated, else the oldest of programs. */
+export async function claimNext(store: Store, owner = 'me', now = NOW): Promise<Task | null> {
+  const delegated = { ...lease(owner, now), of: { channels: ['test'] } };
+  return (
+    (await store.claimTask(delegated)) ?? (await store.claimTask({ ...lease(owner, now), of: 'programs' }))
+  );
+}
+
 export async function claimedTask(store: Store, owner = 'me', now = NOW): Promise<Task> {
-  const task = await store.claimTask(lease(owner, now));
+  const task = await claimNext(store, owner, now);
   expect(task, 'a task to be run').not.toBeNull();
   return task as Task;
 }
@@ -88,8 +96,8 @@ export function taskContract(under: StoreUnderTest): void {
       };
       expect(await store.task('k1')).toEqual(task);
       const running = { ...task, status: 'running', startedAt: NOW + 5 };
-      expect(await store.claimTask(lease('me', NOW + 5))).toEqual(running);
-      expect(await store.claimTask(lease()), 'there is no other').toBeNull();
+      expect(await claimNext(store, 'me', NOW + 5)).toEqual(running);
+      expect(await claimNext(store), 'there is no other').toBeNull();
       expect(await store.finishTask(ending('k1'), 'me')).toBe('finished');
       const result = { text: 'The roses are wet.', summary: 'wet' };
       expect(await store.task('k1')).toEqual({
@@ -134,7 +142,7 @@ export function taskContract(under: StoreUnderTest): void {
       const [a, b] = [under.store, await under.another()];
       for (let n = 0; n < 6; n++) await added(a, `k${n}`);
       const taken = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => (n % 2 ? a.claimTask(lease('a')) : b.claimTask(lease('b')))),
+        Array.from({ length: 8 }, (_, n) => (n % 2 ? claimNext(a, 'a') : claimNext(b, 'b'))),
       );
       const ids = taken.flatMap((task) => task?.id ?? []);
       expect([...ids].sort()).toEqual(['k0', 'k1', 'k2', 'k3', 'k4', 'k5']);
@@ -196,11 +204,26 @@ export function taskContract(under: StoreUnderTest): void {
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
       await added(store, 'k2');
       expect(await store.stopTask('k2', NOW), 'before it began').toBe('stopped');
-      expect(await store.claimTask(lease())).toBeNull();
+      expect(await claimNext(store)).toBeNull();
     });
   });
 
   describe('a message to a task', () => {
+    it('that steers is known of all that run here at once', async () => {
+      const { store } = under;
+      for (const id of ['k1', 'k2', 'k3', 'k4']) await added(store, id);
+      for (const owner of ['me', 'me', 'me', 'other']) await claimedTask(store, owner);
+      await store.addTaskMessage({ id: 'k1', mode: 'followup', text: 'a', now: NOW });
+      await store.addTaskMessage({ id: 'k2', mode: 'steer', text: 'b', now: NOW });
+      await store.stopTask('k3', NOW);
+      expect(await store.runningTasks('me')).toEqual([
+        { id: 'k1', isSteered: false },
+        { id: 'k2', isSteered: true },
+      ]);
+      await store.takeTaskMessages({ id: 'k2', owner: 'me' }, [1]);
+      expect((await store.runningTasks('me'))[1]).toEqual({ id: 'k2', isSteered: false });
+    });
+
     it('is taken once, in order, and keeps it from being completed', async () => {
       const { store } = under;
       await added(store, 'k1');
@@ -255,7 +278,7 @@ export function taskContract(under: StoreUnderTest): void {
       const both = await Promise.all([a.finishTask(end, 'dead'), b.finishTask(end, 'dead')]);
       expect(both.sort()).toEqual(['finished', 'lost']);
       expect(await b.leftTasks({ owner: 'b', now: NOW + MINUTE })).toEqual([]);
-      expect(await b.claimTask(lease('b')), 'it is not run again').toBeNull();
+      expect(await claimNext(b, 'b'), 'it is not run again').toBeNull();
       expect(await statuses('k1')).toEqual(['pending', 'running', 'interrupted']);
       expect(await entryOf(b, 'turn-k1-c1')).toMatchObject({
         ...{ status: 'interrupted', results: { error: 'The gateway ended.' } },
@@ -383,11 +406,15 @@ export function taskContract(under: StoreUnderTest): void {
     await store.noteTask(me, { entries: [intentOf('k1')] });
     await store.quieten();
     for (const id of ['k1', 'k2']) {
-      expect(await store.task(id)).toMatchObject({ status: 'interrupted', error: expect.any(String) });
+      expect(await store.task(id)).toMatchObject({
+        status: 'interrupted',
+        error: expect.any(String),
+        completedAt: expect.any(Number),
+      });
       expect((await statuses(id)).at(-1)).toBe('interrupted');
     }
     expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
-    expect(await store.claimTask(lease())).toBeNull();
+    expect(await claimNext(store)).toBeNull();
     expect(await store.leftTasks({ owner: 'me', now: NOW + DAY })).toEqual([]);
     await added(store, 'k3', { idempotency: { key: 'key', hash: 'h' } });
   });
@@ -435,7 +462,7 @@ export function taskContract(under: StoreUnderTest): void {
           const id = `k${which}`;
           now += MINUTE / 4;
           if (what === 'add') await mine.addTask(newTask(id, { now }), FREE);
-          if (what === 'claim') begun.push(...[(await mine.claimTask(lease(owner, now)))?.id ?? []].flat());
+          if (what === 'claim') begun.push(...[(await claimNext(mine, owner, now))?.id ?? []].flat());
           if (what === 'finish' && (await mine.finishTask(ending(id, { now }), owner)) === 'finished') {
             ended.push(id);
           }

@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { namesIn, readIfThere } from '../../src/groups/file-access.js';
-import { readUnlessUnchanged } from '../../src/groups/file-cache.js';
+import { namesIn, readIfThere } from '../../src/core/file-access.js';
+import { readUnlessUnchanged } from '../../src/core/file-cache.js';
 import { createPersonas } from '../../src/groups/personas.js';
-import { groupsFolder, listeningLog, memoryIn } from './support.js';
+import { groupsFolder, listeningLog, memoryIn } from '../groups/support.js';
 
 /** A clock for which all that was written until now is long past. */
 const later = () => Date.now() + 60_000;

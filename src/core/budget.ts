@@ -1,5 +1,5 @@
 /** Cuts a file's text for a prompt and marks the cut: text is never shortened silently. */
-import { cutAt, cutWithMarker } from '../core/cut.js';
+import { cutAt, cutWithMarker } from './cut.js';
 
 export interface Cut {
   text: string;

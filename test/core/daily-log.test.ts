@@ -1,8 +1,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isDate, withEntry } from '../../src/groups/daily-log.js';
-import { BY_TURN, groupsFolder, listeningLog, memoryIn } from './support.js';
+import { isDate, withEntry } from '../../src/core/daily-log.js';
+import { BY_TURN, groupsFolder, listeningLog, memoryIn } from '../groups/support.js';
 
 const CHAT = 'telegram_-100123';
 const TODAY = '2026-03-10';

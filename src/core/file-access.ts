@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate as nextPass } from 'node:timers/promises';
-import { describe, Fault } from '../core/errors.js';
-import type { Log } from '../core/log.js';
+import { describe, Fault } from './errors.js';
+import type { Log } from './log.js';
 
 /** A larger file is no plausible memory file, and reading it for each turn would block everything else. */
 const MAX_BYTES = 64 * 1024 * 1024;

@@ -5,7 +5,7 @@
 import { readFileSync, renameSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
-import { Fault } from '../core/errors.js';
+import { Fault } from './errors.js';
 import { codeOf, isMissing, readIfThere, unavailable } from './file-access.js';
 import { type Exclusive, locks } from './locks.js';
 import { openTemporary, removeLeftOvers } from './temporary-files.js';

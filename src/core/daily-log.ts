@@ -1,7 +1,11 @@
-/** The daily log of a chat: one file per day, one line per entry. The pure part: dates, entries, the digest. */
-import { LINE_END } from '../core/entry.js';
+/**
+ * A daily log, of a chat, of the workspace or of an agent: one file per day, one line per entry. The pure part: dates,
+ * entries, what a prompt shows.
+ */
+
 import { cut } from './budget.js';
 import { BOM, decode, linesOf } from './byte-text.js';
+import { LINE_END } from './entry.js';
 
 /** A day of the log, as shown in a prompt. */
 export interface Day {
@@ -30,13 +34,32 @@ export function datesIn(fileNames: string[]): string[] {
     .reverse();
 }
 
+/**
+ * The newest days dated today or earlier that hold something; `dates` are newest first. A day without text uses none of
+ * the `most` places.
+ */
+export async function recentDays(
+  dates: readonly string[],
+  { today, most }: { today: string; most: number },
+  textOf: (date: string) => Promise<string>,
+): Promise<Day[]> {
+  const days: Day[] = [];
+  for (const date of dates) {
+    if (days.length >= most) break;
+    if (date > today) continue;
+    const text = await textOf(date);
+    if (text !== '') days.push({ date, text });
+  }
+  return days;
+}
+
 /** A line that looks like the heading of a day, which the text of a day must not hold. */
 const FORGED_DAY = /^(?=[^\S\n]*--- \d{4}-\d{2}-\d{2} ---[^\S\n]*$)/gm;
 
 /** The days as included in a prompt. `maxChars` includes headings and the markers of single days. */
-export function digest(days: Day[], maxChars: number): string {
+export function digest(days: Day[], maxChars: number, limit = 'daily-max-chars'): string {
   const blocks = days.map(({ date, text }) => `--- ${date} ---\n${text.replace(FORGED_DAY, '\\')}`);
-  return cut(blocks.join('\n\n'), maxChars, 'daily-max-chars').text;
+  return cut(blocks.join('\n\n'), maxChars, limit).text;
 }
 
 /** Whether the file contains the entry as a line. */

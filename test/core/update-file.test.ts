@@ -2,8 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fileUpdater } from '../../src/groups/update-file.js';
-import { groupsFolder } from './support.js';
+import { fileUpdater } from '../../src/core/update-file.js';
+import { groupsFolder } from '../groups/support.js';
 
 describe('fileUpdater', () => {
   it('does a change again that an editor came before, and loses nothing', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cut, hasMarker } from '../../src/groups/budget.js';
+import { cut, hasMarker } from '../../src/core/budget.js';
 
 describe('cut', () => {
   it('leaves what fits, trimmed', () => {

@@ -1,0 +1,275 @@
+/**
+ * One request to an agent, from top to bottom: what it may use, model and tools (step 5 of the route, the same loop as a
+ * persona's turn), waiting for owners where it has to, and what came of it. Steps are kept in memory, because a task is not
+ * taken up again after a crash; what it does is on record first all the same.
+ */
+import { type AskedCall, isAboutRun } from '../../core/approval.js';
+import { describe, Fault } from '../../core/errors.js';
+import { callEntryId, type JournalWrite } from '../../core/journal.js';
+import type { ModelMessage } from '../../core/model.js';
+import type { ToolSet } from '../../core/tool.js';
+import type { Step } from '../../core/transcript.js';
+import { NEEDS_INSTRUCTION, type Work, type WorkAsk, type WorkDone, type WorkEnd } from '../../core/work.js';
+import { refusedWith } from '../approving.js';
+import { requestTokens, type Services } from '../services.js';
+import type { Further, TurnAsk } from '../turn/ask.js';
+import { roomForSteps } from '../turn/bounds.js';
+import { outcomesOf } from '../turn/entries.js';
+import { needsInstruction, type RunWord } from '../turn/leave.js';
+import { stepOf } from '../turn/steps.js';
+import { isTainted } from '../turn/taint.js';
+import { tokensOf } from '../turn/tokens.js';
+import { runTurn } from '../turn/turn.js';
+import { decisionOn } from './decision.js';
+import { eventsOf } from './events.js';
+import { questionOf } from './question.js';
+import { cutOffSteps, saidIn, shortened, trustIn } from './said.js';
+import { authorisationFor, isSomebodyThere, payerFor, type Whose, whoseTask } from './whose.js';
+
+export type WorkServices = Services & { deliver: { wake(chatId: string): void } };
+
+/** A request that is under way. */
+interface Request {
+  ask: WorkAsk;
+  signal: AbortSignal;
+  whose: Whose;
+  tools: ToolSet;
+  /** What was said before, as it is sent. */
+  messages: ModelMessage[];
+  steps: Step[];
+  /** What owners have said of the run so far. */
+  word: RunWord;
+  /** The call that owners are asked about. */
+  asked: AskedCall | null;
+}
+
+/** What owners have said is kept for so many tasks; of an older one they would be asked again. */
+const MOST_WORDS = 1_000;
+
+const NOT_WAITED_FOR = 'Not waited for: in a task nothing can be waited for. Go on without it.';
+
+export function createWork(services: WorkServices): Work {
+  /** What owners have said of a whole run, by its task. */
+  const words = new Map<string, RunWord>();
+
+  return {
+    async do(ask, signal) {
+      const request = await begun(services, ask, words.get(ask.task.id), signal).catch((error: unknown) =>
+        faultOf(services, ask, error),
+      );
+      if (request instanceof Fault) return { kind: 'failed', fault: request, ...doneOf(ask) };
+      const purse = services.budgets.open(payerFor(request.whose));
+      const paying = { ...services, model: purse.model };
+      const end = await answered(paying, request)
+        .catch((error: unknown) => failed(request, faultOf(services, ask, error)))
+        // What a request has used that was dropped is paid, too.
+        .finally(purse.settle);
+      if (request.word === 'allowed' || request.word === 'refused') words.set(ask.task.id, request.word);
+      const [oldest] = words.keys();
+      if (words.size > MOST_WORDS && oldest !== undefined) words.delete(oldest);
+      return end;
+    },
+  };
+}
+
+async function begun(
+  services: WorkServices,
+  ask: WorkAsk,
+  said: RunWord | undefined,
+  signal: AbortSignal,
+): Promise<Request> {
+  const whose = await whoseTask(services, ask.task);
+  const { personaId, senderId, chat } = whose;
+  const kind = {
+    ...{ kind: 'agent' as const, chatId: chat.id, personaId, senderId, allowed: ask.agent.tools },
+    ...{ channel: chat.channel, chatKind: chat.kind },
+  };
+  await services.toolsReady?.(kind, [], signal);
+  const word = (await isSomebodyThere(services, whose)) ? (said ?? 'unasked') : 'nobody';
+  const tools = services.toolsFor(kind);
+  return { ask, signal, whose, tools, messages: ask.messages, steps: [], word, asked: null };
+}
+
+/** `services.model` pays. */
+async function answered(services: WorkServices, request: Request): Promise<WorkEnd> {
+  const { ask, signal, tools } = request;
+  const most = requestTokens(services, ask.agent.model);
+  if (tokensOf(request.messages) + tools.tokens > most) shorten(request);
+  for (;;) {
+    const outcome = await runTurn(services, turnOf(services, request, most));
+    if (outcome.kind === 'suspended') {
+      if (await goesOn(services, request)) continue;
+      return dropped(services, request);
+    }
+    if (outcome.kind === 'dropped' || signal.aborted) return dropped(services, request);
+    if (outcome.kind === 'failed' || outcome.text === '') {
+      const fault = outcome.kind === 'failed' ? outcome.fault : new Fault('model_empty', 'no words');
+      if (fault.code !== 'context_too_long') return failed(request, fault);
+      services.log.warn({ task: ask.task.id, why: describe(fault) }, 'a request of a task did not fit');
+      if (shorten(request)) continue;
+      return failed(request, new Fault('task_too_long', fault.message, fault));
+    }
+    ask.show(outcome.text);
+    return { kind: 'answered', text: outcome.text, ...doneIn(request, outcome.text) };
+  }
+}
+
+function turnOf(services: WorkServices, request: Request, most: number): TurnAsk {
+  const { ask, whose, tools, messages, word, signal } = request;
+  const { task, agent, round } = ask;
+  const { personaId, room } = whose;
+  return {
+    ...actingIn(request),
+    callSeed: `${task.id} ${round}`,
+    room,
+    tools,
+    maxToolRounds: agent.maxRounds ?? services.settings.maxToolRounds,
+    bounds: {
+      ...services.settings.callLimits,
+      tokens: roomForSteps(most, tokensOf(messages) + tools.tokens),
+    },
+    persona: { model: agent.model, temperature: null },
+    messages,
+    seen: new Map(),
+    cause: { kind: 'turn', personaId, turnId: task.id },
+    trust: trustIn(task, messages),
+    run: word,
+    approvalMs: word === 'nobody' ? null : services.settings.approvalMs,
+    save: (step, more) => save(services, request, step, more),
+    show: (text) => ask.show(text),
+    signal,
+  };
+}
+
+function actingIn({ ask, whose, steps }: Request) {
+  const { id: turnId } = ask.task;
+  const record = { room: whose.room, turnId, parentEventId: null };
+  return { turnId, record, authorisation: authorisationFor(whose, ask), steps };
+}
+
+/** On record before it runs, and with what came of it. */
+async function save(
+  services: WorkServices,
+  request: Request,
+  step: Step,
+  { entries = [], asked }: Further = {},
+): Promise<boolean> {
+  const { ask, whose, steps } = request;
+  const { store, owner, deliver, clean, clock } = services;
+  const events = eventsOf(step, steps, { clean, now: clock.now() });
+  if (asked === undefined) {
+    return (entries.length === 0 && events.length === 0) || ask.note({ entries, events });
+  }
+  if (!(await ask.note({ events }))) return false;
+  const question = await questionOf(services, whose, ask, asked);
+  if (!(await store.askForTask({ id: ask.task.id, owner }, question, entries))) return false;
+  request.asked = asked;
+  for (const { chatId } of question.posts) deliver.wake(chatId);
+  return true;
+}
+
+/** Waits for what owners decide, and for nothing else. False: the request is over. */
+async function goesOn(services: WorkServices, request: Request): Promise<boolean> {
+  const { ask, asked, steps, signal, tools } = request;
+  request.asked = null;
+  if (asked === null) return settleWait(services, request);
+  ask.waits(true);
+  const decision = await decisionOn(services, asked, signal).finally(() => ask.waits(false));
+  if (decision === 'ended' || signal.aborted) return false;
+  const isYes = decision === 'approved';
+  if (isAboutRun(asked)) request.word = isYes ? 'allowed' : 'refused';
+  const { callId, arguments: given } = asked;
+  if (isYes) {
+    // The store knows who it was.
+    steps.push({ kind: 'approved', callId, arguments: given, by: '' });
+    return true;
+  }
+  const tool = tools.tools.find(({ name }) => name === asked.tool);
+  const content = tool?.isExternal ? needsInstruction(tool, 'refused') : refusedWith(decision);
+  return settle(services, request, callId, content);
+}
+
+/** A tool has told the turn to wait. */
+async function settleWait(services: WorkServices, request: Request): Promise<boolean> {
+  const step = request.steps.at(-1);
+  return step?.kind === 'waiting' && settle(services, request, step.callId, NOT_WAITED_FOR);
+}
+
+async function settle(
+  services: WorkServices,
+  request: Request,
+  callId: string,
+  content: string,
+): Promise<boolean> {
+  const { steps } = request;
+  const call = steps
+    .flatMap((each) => (each.kind === 'answer' ? each.calls : []))
+    .find(({ id }) => id === callId);
+  if (call === undefined) return false;
+  const result = { content, failed: true };
+  const step = stepOf(call, result);
+  const entries = outcomesOf(actingIn(request), call, result, services.clock.now());
+  if (!(await save(services, request, step, { entries }))) return false;
+  steps.push(step);
+  return true;
+}
+
+/** False: nothing is left that could be left out. */
+function shorten(request: Request): boolean {
+  const shorter = shortened(request.messages);
+  if (shorter !== null) request.messages = shorter;
+  return shorter !== null;
+}
+
+function failed(request: Request, fault: Fault): WorkEnd {
+  return { kind: 'failed', fault, ...doneIn(request, null) };
+}
+
+/** Every call that was cut off has a result that says so, and an outcome in the journal, as far as the task is not over. */
+async function dropped(services: WorkServices, request: Request): Promise<WorkEnd> {
+  const { ask, steps } = request;
+  const now = services.clock.now();
+  const entries: JournalWrite[] = [];
+  const results = cutOffSteps(steps);
+  for (const { callId, content: error } of results) {
+    const id = callEntryId(ask.task.id, callId);
+    const isNoted = steps.some(
+      (step) => (step.kind === 'call' || step.kind === 'waiting') && step.callId === callId,
+    );
+    if (isNoted) entries.push({ kind: 'outcome', id, status: 'interrupted', results: { error }, at: now });
+  }
+  const { clean } = services;
+  const events = results.flatMap((step) => eventsOf(step, steps, { clean, now }));
+  if (events.length > 0) await ask.note({ entries, events });
+  steps.push(...results);
+  return { kind: 'dropped', ...doneIn(request, null) };
+}
+
+function doneIn({ ask, messages, steps, tools }: Request, answer: string | null): WorkDone {
+  const external = new Set(tools.tools.filter(({ isExternal }) => isExternal).map(({ name }) => name));
+  const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
+  const wasRefused = (step: Step) =>
+    step.kind === 'result' &&
+    step.outside === undefined &&
+    step.content.startsWith(NEEDS_INSTRUCTION) &&
+    calls.some(({ id, name }) => id === step.callId && external.has(name));
+  // A call that a fault has left without a result has one here.
+  const whole = [...steps, ...cutOffSteps(steps)];
+  return {
+    messages: saidIn(messages, whole, answer),
+    steps: whole,
+    tainted: isTainted(trustIn(ask.task, messages), steps),
+    wasExternalRefused: steps.some(wasRefused),
+  };
+}
+
+/** Of one that has not begun. */
+function doneOf({ task, messages }: WorkAsk): WorkDone {
+  const { isTainted: tainted } = trustIn(task, messages);
+  return { messages, steps: [], tainted, wasExternalRefused: false };
+}
+
+function faultOf({ log }: WorkServices, { task }: WorkAsk, error: unknown): Fault {
+  log.error({ err: error, task: task.id, why: describe(error) }, 'work on a task has failed');
+  return error instanceof Fault ? error : new Fault('internal', describe(error), error);
+}

@@ -1,0 +1,67 @@
+/**
+ * `Delegation`: a persona's task is read, counted and stored before anything begins; whoever runs tasks finds it in the
+ * store. Its outcome comes to the persona by itself, through the one door in.
+ */
+import { createHash } from 'node:crypto';
+import type { Agents } from '../core/agents.js';
+import type { Clock } from '../core/clock.js';
+import type { Delegation, TaskBounds, TaskStore } from '../core/task.js';
+import { readViapTask } from './viap/task.js';
+
+export interface DelegationParts {
+  store: Pick<TaskStore, 'addTask'>;
+  agents: Pick<Agents, 'find'>;
+  newId: () => string;
+  clock: Pick<Clock, 'now'>;
+  /** There is something to run. */
+  wake(): void;
+}
+
+const PER_ROOM = 5;
+const IN_ALL = 8;
+/** Delegated tasks do not wait in the programs' queue. */
+const BOUNDS: TaskBounds = { waiting: Number.MAX_SAFE_INTEGER, perRoom: PER_ROOM, delegated: IN_ALL };
+
+export function createDelegation({ store, agents, newId, clock, wake }: DelegationParts): Delegation {
+  return {
+    async spawn({ agentId, task: given, ...parent }) {
+      const read = readViapTask(given);
+      if (!read.ok) return read;
+      const found = await agents.find(agentId);
+      if (!found.ok) return found;
+      const { task } = read;
+      const agent = found.agent.id;
+      const id = newId();
+      // The same call comes again if a process ended before its step was stored: then its task is there.
+      const key = `sessions_spawn ${parent.turnId} ${parent.callId}`;
+      const hash = createHash('sha256')
+        .update(JSON.stringify([agent, task.raw]))
+        .digest('hex');
+      const added = await store.addTask(
+        {
+          ...{ id, agent, goal: task.goal, parent, idempotency: { key, hash }, now: clock.now() },
+          request: { messages: [], plan: null, artifacts: [], memory: [], viap: task.raw },
+        },
+        BOUNDS,
+      );
+      if (added.kind === 'full') return { ok: false, reason: FULL[added.bound] };
+      if (added.kind === 'conflict') return { ok: false, reason: CONFLICT };
+      wake();
+      return { ok: true, taskId: added.kind === 'there' ? added.task.id : id, said: saidOf(agent) };
+    },
+  };
+}
+
+const FULL: Record<keyof TaskBounds, string> = {
+  perRoom: `Not begun: ${PER_ROOM} tasks of this conversation are being worked on already. Give it again when one of them is done.`,
+  delegated: `Not begun: ${IN_ALL} tasks are being worked on already, as many as there may be at once. Give it again later.`,
+  waiting: 'Not begun: too many tasks are waiting. Give it again later.',
+};
+const CONFLICT = 'Not begun: this very call has begun another task already.';
+
+function saidOf(agent: string): string {
+  return (
+    `Accepted: ${agent} works on it now, beside this conversation. The outcome comes to you by itself, as <task_completed>: ` +
+    'do not ask for it, do not wait for it, and promise nothing about it. End your answer with a short word that it is being done.'
+  );
+}

@@ -1,0 +1,142 @@
+/**
+ * The JSON objects in what a model wrote: in prose, in fences, bare. One pass over the text, whatever stands in it: two
+ * megabytes of braces take no longer than two megabytes of prose. Pure.
+ */
+
+/** An object nested deeper than this is none. */
+const DEEPEST = 200;
+
+export interface FoundObject {
+  value: Record<string, unknown>;
+  /** Where it stands: up to and without `to`. */
+  from: number;
+  to: number;
+}
+
+/** The outermost objects, in order. */
+export function objectsIn(text: string): FoundObject[] {
+  const found: FoundObject[] = [];
+  const seen = new Uint8Array(text.length);
+  let from = text.indexOf('{');
+  while (from >= 0) {
+    const scanned = seen[from] === 1 ? NOTHING : scan(text, from, seen);
+    for (const [start, end] of scanned) {
+      const value = parsed(text.slice(start, end));
+      if (value !== null) found.push({ value, from: start, to: end });
+    }
+    const last = scanned.at(-1);
+    from = text.indexOf('{', last?.[0] === from ? last[1] : from + 1);
+  }
+  // One that was found in a text which then turned out to be another's string is within that other.
+  return withoutNested(found);
+}
+
+/** The objects of a type, also those that another object holds, in order. */
+export function typedIn(text: string, type: string): FoundObject[] {
+  return objectsIn(text).flatMap(({ value, from, to }) =>
+    ofType(value, type).map((each) => ({ value: each, from, to })),
+  );
+}
+
+/** The text of a plain JSON object; null for anything else. */
+export function parsed(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function ofType(value: unknown, type: string, depth = 0): Record<string, unknown>[] {
+  if (typeof value !== 'object' || value === null || depth > DEEPEST) return [];
+  if (isObject(value) && value.type === type) return [value];
+  return Object.values(value).flatMap((each) => ofType(each, type, depth + 1));
+}
+
+type Span = readonly [from: number, to: number];
+const NOTHING: readonly Span[] = [];
+
+function withoutNested(found: FoundObject[]): FoundObject[] {
+  const kept: FoundObject[] = [];
+  for (const each of found.sort((a, b) => a.from - b.from || b.to - a.to)) {
+    if (each.from >= (kept.at(-1)?.to ?? 0)) kept.push(each);
+  }
+  return kept;
+}
+
+const SPACE = /[ \t\r\n]*/y;
+/** Numbers and words; what they are exactly is for JSON.parse. */
+const PLAIN = /[-+.\w]+/y;
+
+/**
+ * Reads from an opening brace on as long as it is JSON. Comes back with the object; where it breaks off, with those that
+ * were closed before. Each brace that it has read as one is marked: it opens nothing else, so nobody need read on from there again.
+ */
+function scan(text: string, from: number, seen: Uint8Array): Span[] {
+  const open: { at: number; isObject: boolean }[] = [];
+  const closed: Span[] = [];
+  let at = from;
+  let awaits: 'value' | 'first key' | 'key' | 'next' | 'first value' = 'value';
+  const take = (what: RegExp): boolean => {
+    what.lastIndex = at;
+    if (!what.test(text)) return false;
+    at = what.lastIndex;
+    return true;
+  };
+  const takeString = (): boolean => {
+    for (at++; at < text.length; at++) {
+      if (text[at] === '\\') at++;
+      else if (text[at] === '"') {
+        at++;
+        return true;
+      }
+    }
+    return false;
+  };
+  while (at < text.length) {
+    take(SPACE);
+    const sign = text[at];
+    const inside = open.at(-1);
+    if (awaits === 'next' || awaits === 'first key' || awaits === 'first value') {
+      if (inside !== undefined && sign === (inside.isObject ? '}' : ']')) {
+        open.pop();
+        at++;
+        if (inside.isObject) {
+          while ((closed.at(-1)?.[0] ?? -1) > inside.at) closed.pop();
+          closed.push([inside.at, at]);
+        }
+        if (open.length === 0) return closed;
+        awaits = 'next';
+        continue;
+      }
+      if (awaits === 'next') {
+        if (sign !== ',') break;
+        at++;
+        awaits = inside?.isObject ? 'key' : 'value';
+        continue;
+      }
+    }
+    if (awaits === 'first key' || awaits === 'key') {
+      if (sign !== '"' || !takeString() || !take(SPACE) || text[at] !== ':') break;
+      at++;
+      awaits = 'value';
+      continue;
+    }
+    if (sign === '{' || sign === '[') {
+      if (sign === '{') seen[at] = 1;
+      if (open.length >= DEEPEST) break;
+      open.push({ at, isObject: sign === '{' });
+      at++;
+      awaits = sign === '{' ? 'first key' : 'first value';
+      continue;
+    }
+    if (!(sign === '"' ? takeString() : take(PLAIN))) break;
+    awaits = 'next';
+  }
+  return closed;
+}

@@ -1,0 +1,223 @@
+/**
+ * The report of VIAP v3 (seed 000): an agent's last answer holds exactly one, and whatever else stands in it is discarded.
+ * Where there is none, the agent is asked once more; then the gateway writes one itself. Pure.
+ */
+import { cutAt, cutWithMarker } from '../../core/cut.js';
+import { isObject, typedIn } from './objects.js';
+import type { ViapTask } from './task.js';
+
+export interface ViapReport {
+  viap_version: '3';
+  type: 'VIAP_V3_REPORT';
+  task_id: string;
+  success: boolean;
+  summary: string;
+  steps: ReportStep[];
+  artifacts: ReportArtifact[];
+  metrics: { start_time?: string; end_time?: string; duration_sec?: number };
+  errors: ReportError[];
+  logs: { stdout_tail?: string; stderr_tail?: string };
+  next_actions: string[];
+}
+
+export interface ReportStep {
+  what: string;
+  command?: string;
+  cwd?: string;
+  result?: string;
+}
+
+export interface ReportArtifact {
+  path: string;
+  description: string;
+  sha256: string | null;
+}
+
+export interface ReportError {
+  where: string;
+  message: string;
+  stderr_tail?: string;
+}
+
+export type ReadReport = { ok: true; report: ViapReport } | { ok: false; reason: string };
+
+export const VIAP_REPORT = 'VIAP_V3_REPORT';
+
+/** Of one text in a report, and of one list. */
+const MOST_CHARS = 8_000;
+const MOST_ITEMS = 300;
+const TAIL_CHARS = 2_000;
+
+/**
+ * The whole text, a fence, or an object in prose: wherever it stands, it is found as the object that it is, and of several
+ * that say the same any will do. `reason` is for whoever wrote the answer.
+ */
+export function readReport(answer: string, taskId: string): ReadReport {
+  const found = typedIn(answer, VIAP_REPORT);
+  const last = found.at(-1);
+  if (last === undefined) return refused(isBegun(answer) ? CUT_OFF : `There is no ${VIAP_REPORT} in it.`);
+  if (isBegun(answer.slice(last.to))) return refused(CUT_OFF);
+  if (new Set(found.map(({ value }) => sameFor(value))).size > 1) {
+    return refused(`There are ${found.length} reports in it, and they differ: it must be exactly one.`);
+  }
+  const { value } = last;
+  const lacks = lacking(value);
+  if (lacks.length > 0) return refused(`The report needs ${lacks.join(', ')}.`);
+  if (value.task_id !== taskId) {
+    return refused(`The report's task_id is ${shown(String(value.task_id))}: it belongs to another task.`);
+  }
+  return { ok: true, report: reportOf(value, taskId) };
+}
+
+/** What the agent is asked once, when its last answer held no report. */
+export function repairRequest(reason: string, taskId: string): string {
+  return (
+    `Your last answer cannot be used as the report: ${reason} Do nothing further, and answer once more with exactly one ` +
+    `JSON object and nothing else: {"viap_version": "3", "type": "${VIAP_REPORT}", "task_id": ${JSON.stringify(taskId)}, ` +
+    '"success": true or false, "summary": "one line"}, with steps, artifacts, errors and next_actions as far as they hold. ' +
+    'It says what was really done.'
+  );
+}
+
+/** What the gateway reports itself. `tail`: the end of what there is to look at. */
+export function failureReport(
+  task: ViapTask,
+  { where, message, tail }: { where: string; message: string; tail?: string },
+): ViapReport {
+  return {
+    ...{ viap_version: '3', type: VIAP_REPORT, task_id: task.taskId },
+    success: false,
+    summary: message,
+    steps: [],
+    artifacts: [],
+    metrics: {},
+    errors: [{ where, message }],
+    logs: tail === undefined || tail === '' ? {} : { stdout_tail: endOf(tail, TAIL_CHARS) },
+    next_actions: [],
+  };
+}
+
+const CUT_OFF = `The ${VIAP_REPORT} in it is no valid JSON, or is cut off.`;
+
+function refused(reason: string): ReadReport {
+  return { ok: false, reason };
+}
+
+/** Somebody has begun to write one. */
+function isBegun(text: string): boolean {
+  return /"type"\s*:\s*"VIAP_V3_REPORT"/.test(text);
+}
+
+function lacking(value: Record<string, unknown>): string[] {
+  const { viap_version: version, task_id, success, summary } = value;
+  const needs: [field: string, isThere: boolean][] = [
+    ['viap_version "3"', version === '3' || version === 3],
+    ['task_id (that of the task)', typeof task_id === 'string' && task_id !== ''],
+    ['success (true or false)', typeof success === 'boolean'],
+    ['summary (a text)', textOf(summary) !== null],
+  ];
+  return needs.flatMap(([field, isThere]) => (isThere ? [] : [field]));
+}
+
+function reportOf(value: Record<string, unknown>, taskId: string): ViapReport {
+  const { metrics, logs } = value;
+  return {
+    ...{ viap_version: '3', type: VIAP_REPORT, task_id: taskId },
+    success: value.success === true,
+    summary: textOf(value.summary) ?? '',
+    steps: listOf(value.steps, stepOf),
+    artifacts: listOf(value.artifacts, artifactOf),
+    metrics: isObject(metrics) ? metricsOf(metrics) : {},
+    errors: listOf(value.errors, errorOf),
+    logs: isObject(logs) ? texts(logs, ['stdout_tail', 'stderr_tail'], tailOf) : {},
+    next_actions: listOf(value.next_actions, textOf),
+  };
+}
+
+function stepOf(given: unknown): ReportStep | null {
+  if (!isObject(given)) return asWords(given, (what) => ({ what }));
+  const { command, cwd, result } = texts(given, ['command', 'cwd', 'result'], textOf);
+  const what = textOf(given.what) ?? command;
+  if (what === undefined) return null;
+  return {
+    what,
+    ...(command !== undefined && { command }),
+    ...(cwd !== undefined && { cwd }),
+    ...(result !== undefined && { result }),
+  };
+}
+
+function artifactOf(given: unknown): ReportArtifact | null {
+  if (!isObject(given)) return asWords(given, (path) => ({ path, description: '', sha256: null }));
+  const path = textOf(given.path);
+  if (path === null) return null;
+  const sum = typeof given.sha256 === 'string' ? given.sha256.trim().toLowerCase() : '';
+  const sha256 = /^[0-9a-f]{64}$/.test(sum) ? sum : null;
+  return { path, description: textOf(given.description) ?? '', sha256 };
+}
+
+function errorOf(given: unknown): ReportError | null {
+  if (!isObject(given)) return asWords(given, (message) => ({ where: '', message }));
+  const message = textOf(given.message);
+  if (message === null) return null;
+  const tail = tailOf(given.stderr_tail);
+  return { where: textOf(given.where) ?? '', message, ...(tail !== null && { stderr_tail: tail }) };
+}
+
+function metricsOf(metrics: Record<string, unknown>): ViapReport['metrics'] {
+  const { duration_sec: seconds } = metrics;
+  return {
+    ...texts(metrics, ['start_time', 'end_time'], textOf),
+    ...(typeof seconds === 'number' && { duration_sec: seconds }),
+  };
+}
+
+function asWords<Item>(given: unknown, made: (words: string) => Item): Item | null {
+  const words = textOf(given);
+  return words === null ? null : made(words);
+}
+
+function texts<Name extends string>(
+  given: Record<string, unknown>,
+  names: readonly Name[],
+  read: (given: unknown) => string | null,
+): { [name in Name]?: string } {
+  const found: { [name in Name]?: string } = {};
+  for (const name of names) {
+    const text = read(given[name]);
+    if (text !== null) found[name] = text;
+  }
+  return found;
+}
+
+function listOf<Item>(given: unknown, read: (item: unknown) => Item | null): Item[] {
+  if (!Array.isArray(given)) return [];
+  return given.slice(0, MOST_ITEMS).flatMap((item) => read(item) ?? []);
+}
+
+function textOf(given: unknown): string | null {
+  if (typeof given !== 'string' || given.trim() === '') return null;
+  return cutWithMarker(given, MOST_CHARS, 'report-max-chars');
+}
+
+function tailOf(given: unknown): string | null {
+  return typeof given === 'string' && given !== '' ? endOf(given, TAIL_CHARS) : null;
+}
+
+/** The last so many characters, without half a character before them. */
+function endOf(text: string, most: number): string {
+  return text.length <= most ? text : text.slice(-most).replace(/^[\udc00-\udfff]/, '');
+}
+
+/** The same for two objects that say the same. */
+function sameFor(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) =>
+    isObject(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : each,
+  );
+}
+
+function shown(id: string): string {
+  return JSON.stringify(id.length > 100 ? `${cutAt(id, 100)}…` : id);
+}

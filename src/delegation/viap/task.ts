@@ -1,0 +1,138 @@
+/**
+ * The task of VIAP v3 (seed 000): what a persona hands to an agent. Six fields are required; the others are taken as far
+ * as they can be used, and never a reason to refuse. Pure.
+ */
+import { isObject, objectsIn, parsed, typedIn } from './objects.js';
+
+export interface ViapTask {
+  /** Whoever gave it chose it: no part of a path. */
+  taskId: string;
+  title: string;
+  goal: string;
+  instructions: string[];
+  context: { workspaceRoot: string | null; cwd: string | null; notes: string | null };
+  inputs: { env: Record<string, string>; args: string[]; files: string[] };
+  constraints: { doNot: string[]; risk: string | null; timeBudgetMin: number };
+  output: { expectedArtifacts: string[] };
+  /** As it was given. */
+  raw: Record<string, unknown>;
+}
+
+export type ReadTask = { ok: true; task: ViapTask } | { ok: false; reason: string };
+
+export const VIAP_TASK = 'VIAP_V3_TASK';
+
+const MOST_CHARS = 200_000;
+const DEFAULT_BUDGET_MIN = 30;
+
+/** An object, or a text that holds exactly one. `reason` is a sentence for the model that gave it. */
+export function readViapTask(given: unknown): ReadTask {
+  const found = typeof given === 'string' ? taskIn(given) : isObject(given) ? given : NO_TASK;
+  if (typeof found === 'string') return { ok: false, reason: found };
+  if (!fits(found)) return { ok: false, reason: TOO_LARGE };
+  const lacks = lacking(found);
+  if (lacks.length > 0) {
+    return { ok: false, reason: `This is no complete ${VIAP_TASK}: it needs ${lacks.join(', ')}.` };
+  }
+  return { ok: true, task: taskOf(found) };
+}
+
+/** Or why there is none. */
+function taskIn(text: string): Record<string, unknown> | string {
+  if (text.length > MOST_CHARS) return TOO_LARGE;
+  const tasks = typedIn(text, VIAP_TASK);
+  const [first, second] = tasks;
+  if (second !== undefined) {
+    return `There are ${tasks.length} tasks in it: give exactly one ${VIAP_TASK}, and call once for each.`;
+  }
+  // One that is broken beside a whole one is a second one, too.
+  const beside = first ? text.slice(0, first.from) + text.slice(first.to) : text;
+  if (/"type"\s*:\s*"VIAP_V3_TASK"/.test(beside)) return BROKEN;
+  if (first !== undefined) return first.value;
+  // Without its type: what else it lacks can be said.
+  const alone = parsed(text) ?? (objectsIn(text).length === 1 ? objectsIn(text)[0]?.value : undefined);
+  return alone ?? NO_TASK;
+}
+
+const NO_TASK = `There is no task in it: give exactly one ${VIAP_TASK}, as a JSON object or as a text that holds one.`;
+const BROKEN = `A ${VIAP_TASK} in it is no valid JSON, or is cut off: give exactly one, whole.`;
+const TOO_LARGE = `The task is too large: at most ${MOST_CHARS.toLocaleString('en')} characters. Put what is long into files and name them in inputs.files.`;
+
+function fits(given: Record<string, unknown>): boolean {
+  try {
+    return JSON.stringify(given).length <= MOST_CHARS;
+  } catch (error) {
+    // Nested so deeply that it cannot be written down.
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+function lacking(given: Record<string, unknown>): string[] {
+  const needs: [field: string, isThere: boolean][] = [
+    ['viap_version "3"', given.viap_version === '3' || given.viap_version === 3],
+    [`type "${VIAP_TASK}"`, given.type === VIAP_TASK],
+    ['task_id (a text)', textOf(given.task_id) !== null],
+    ['title (a text)', textOf(given.title) !== null],
+    ['goal (a text)', textOf(given.goal) !== null],
+    ['instructions (a list of texts, at least one)', areInstructions(given.instructions)],
+  ];
+  return needs.flatMap(([field, isThere]) => (isThere ? [] : [field]));
+}
+
+function areInstructions(given: unknown): boolean {
+  return Array.isArray(given) && given.length > 0 && given.every((each) => textOf(each) !== null);
+}
+
+/** Only of what lacks nothing. */
+function taskOf(raw: Record<string, unknown>): ViapTask {
+  const context = partOf(raw, 'context');
+  const inputs = partOf(raw, 'inputs');
+  const constraints = partOf(raw, 'constraints');
+  const budget = constraints.time_budget_min;
+  return {
+    taskId: textOf(raw.task_id) ?? '',
+    title: textOf(raw.title) ?? '',
+    goal: textOf(raw.goal) ?? '',
+    instructions: textsOf(raw.instructions),
+    context: {
+      workspaceRoot: textOf(context.workspace_root),
+      cwd: textOf(context.cwd),
+      notes: textOf(context.notes),
+    },
+    inputs: { env: environmentOf(inputs.env), args: textsOf(inputs.args), files: textsOf(inputs.files) },
+    constraints: {
+      doNot: textsOf(constraints.do_not),
+      risk: textOf(constraints.risk),
+      timeBudgetMin:
+        typeof budget === 'number' && budget > 0 && Number.isFinite(budget) ? budget : DEFAULT_BUDGET_MIN,
+    },
+    output: { expectedArtifacts: textsOf(partOf(raw, 'output').expected_artifacts) },
+    raw,
+  };
+}
+
+function partOf(raw: Record<string, unknown>, name: string): Record<string, unknown> {
+  const part = raw[name];
+  return isObject(part) ? part : {};
+}
+
+function textOf(given: unknown): string | null {
+  return typeof given === 'string' && given.trim() !== '' ? given : null;
+}
+
+function textsOf(given: unknown): string[] {
+  return Array.isArray(given) ? given.filter((each) => textOf(each) !== null) : [];
+}
+
+/** Names that a shell can have; values as text. */
+function environmentOf(given: unknown): Record<string, string> {
+  if (!isObject(given)) return {};
+  return Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => {
+      const isValue = ['string', 'number', 'boolean'].includes(typeof value);
+      const text = String(value);
+      return isValue && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !text.includes('\0') ? [[name, text]] : [];
+    }),
+  );
+}

@@ -1,0 +1,113 @@
+/**
+ * What is told of a task's end: to the persona that gave it, in lines that it retells to people in its own words, and to
+ * the journal. Pure.
+ */
+import { cutAt, cutWithMarker } from '../../core/cut.js';
+import type { ReportArtifact, ReportError, ReportStep, ViapReport } from './report.js';
+import { redactor } from './secrets.js';
+import type { ViapTask } from './task.js';
+
+export type OutcomeEnd =
+  | { kind: 'report'; report: ViapReport }
+  | { kind: 'interrupted' }
+  /** `reason`: a sentence. */
+  | { kind: 'error'; reason: string };
+
+export interface OutcomeTold {
+  /** The first paragraph can be told to people as it stands (`core/task.ts`). */
+  text: string;
+  content: Record<string, unknown>;
+}
+
+const MOST_CHARS = 6_000;
+const MOST_TITLE_CHARS = 120;
+const MOST_SUMMARY_CHARS = 800;
+const MOST_ITEM_CHARS = 400;
+const MOST_ITEMS = 15;
+
+/** `task`: null if it cannot be read any more. */
+export function outcomeTold(task: ViapTask | null, agent: string, end: OutcomeEnd): OutcomeTold {
+  const clean = redactor(task?.inputs.env ?? {});
+  const name = task ? `The task “${oneLine(task.title, MOST_TITLE_CHARS)}”` : `A task for ${agent}`;
+  const body = cutWithMarker(clean(linesOf(name, end)), MOST_CHARS, 'task-max-chars');
+  return {
+    text: `${body}\n\n${isSuccess(end) ? TELL : TELL_FAILURE}`,
+    content: {
+      status: end.kind === 'interrupted' ? 'interrupted' : isSuccess(end) ? 'success' : 'error',
+      ...(task && { task_id: task.taskId }),
+      ...(end.kind === 'report' && { report: cleaned(end.report, clean) }),
+      ...(end.kind === 'error' && { error: clean(end.reason) }),
+    },
+  };
+}
+
+const MANNER =
+  'in your own words and in their language, as prose: no JSON, no ids, nothing about agents, runs or waiting.';
+const TELL = `Now tell the person who wanted this what came of it: the conclusion, what was done, the artifacts with their paths, what is next; ${MANNER}`;
+const TELL_FAILURE = `Now tell the person who wanted this that it did not work out: first what can be done about it, then what went wrong and what was done all the same; ${MANNER}`;
+
+function isSuccess(end: OutcomeEnd): boolean {
+  return end.kind === 'report' && end.report.success;
+}
+
+function linesOf(name: string, end: OutcomeEnd): string {
+  if (end.kind === 'interrupted') {
+    return [
+      `${name} was interrupted: the gateway stopped while it was worked on. It is not begun again by itself.`,
+      section('What can be done about it', [
+        'Look at what it has done already, for that stays done.',
+        'Give it again, as a new task, if the person still wants it.',
+      ]),
+    ].join('\n\n');
+  }
+  if (end.kind === 'error') return `${name} failed: ${oneLine(end.reason, MOST_SUMMARY_CHARS)}`;
+  const { success, summary, steps, artifacts, errors, next_actions: next } = end.report;
+  const head = `${name} ${success ? 'is done' : 'failed'}: ${oneLine(summary, MOST_SUMMARY_CHARS)}`;
+  const done = section('What was done', steps.map(stepLine));
+  const made = section('Artifacts', artifacts.map(artifactLine));
+  const wrong = section(success ? 'What did not go as it should' : 'What went wrong', errors.map(errorLine));
+  const parts = success
+    ? [head, done, made, wrong, section('What is next', next)]
+    : [head, section('What can be done about it', next), wrong, done, made];
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function section(title: string, items: readonly string[]): string {
+  if (items.length === 0) return '';
+  const lines = items.slice(0, MOST_ITEMS).map((item) => `- ${oneLine(item, MOST_ITEM_CHARS)}`);
+  const more = items.length > MOST_ITEMS ? [`- … and ${items.length - MOST_ITEMS} more`] : [];
+  return [`${title}:`, ...lines, ...more].join('\n');
+}
+
+function stepLine({ what, command, result }: ReportStep): string {
+  const ran = command === undefined || what === command ? '' : ` (${command})`;
+  return `${what}${ran}${result === undefined ? '' : `: ${result}`}`;
+}
+
+function artifactLine({ path, description }: ReportArtifact): string {
+  return description === '' ? path : `${path}: ${description}`;
+}
+
+function errorLine({ where, message }: ReportError): string {
+  return where === '' ? message : `${where}: ${message}`;
+}
+
+/** Nothing that a report says begins a line, or ends the paragraph. */
+function oneLine(text: string, most: number): string {
+  const line = text.replaceAll(/[\s\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+  return line.length <= most ? line : `${cutAt(line, most)} …`;
+}
+
+function cleaned(report: ViapReport, clean: (text: string) => string): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(report).map(([name, value]) => [name, cleanedValue(value, clean)]),
+  );
+}
+
+/** Of a report, which is nested no deeper than its type says. */
+function cleanedValue(value: unknown, clean: (text: string) => string): unknown {
+  if (typeof value === 'string') return clean(value);
+  if (Array.isArray(value)) return value.map((each) => cleanedValue(each, clean));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, cleanedValue(each, clean)]));
+}

@@ -1,0 +1,103 @@
+/**
+ * `sessions_spawn`: hands a task to an agent (VIAP v3, seed 000), which works on it beside the conversation. The persona
+ * hears of the outcome when it is there.
+ */
+import * as z from 'zod';
+import type { Delegation } from '../core/task.js';
+import type { Asker, Tool } from '../core/tool.js';
+import { authorise } from './authorise.js';
+import { failed } from './results.js';
+
+const NAME = 'sessions_spawn';
+
+const parameters = z.object({
+  agentId: z.string().min(1).describe('Which agent: "utility", or another that there is.'),
+  task: z
+    .union([z.string(), z.record(z.string(), z.unknown())])
+    .describe('Exactly one VIAP_V3_TASK: the object, or a text that holds it as JSON.'),
+});
+
+export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof parameters>> {
+  return {
+    name: NAME,
+    description:
+      'Hands one task to an agent, which works on it by itself, with files and commands of its own; its outcome comes to ' +
+      'you later, as <task_completed>. task is {"viap_version": "3", "type": "VIAP_V3_TASK", "task_id": an id that you ' +
+      'choose, "title", "goal": when it counts as done, "instructions": [steps]}, all of these required; further, where ' +
+      'they help: context {workspace_root, cwd, notes}, inputs {env, args, files}, constraints {do_not: [texts], risk: ' +
+      'low | med | high, time_budget_min}, output {expected_artifacts: [paths]}. The agent knows nothing of this ' +
+      'conversation: write down all that it needs. What leaves the machine it does only if an owner allows this very task.',
+    hint: 'hand work that takes longer to an agent, which reports to you when it is done',
+    parameters,
+    risk: 'medium',
+    journalled: ({ task, ...rest }) => ({ ...rest, task: withoutValues(task) }),
+    async execute({ agentId, task }, context) {
+      const allowed = await authorise(context, {});
+      if (!allowed.ok) return failed(allowed.reason);
+      const { caller, target } = allowed;
+      if (caller.agent !== undefined)
+        return failed('Permission denied: an agent hands its task to no other agent.');
+      const { room, callId, cause } = context;
+      if (cause.kind !== 'turn' || cause.turnId === null)
+        return failed('Tasks can only be given while somebody is being answered.');
+      if (context.signal.aborted) return failed('Stopped: nothing was begun.');
+      const begun = await delegation.spawn({
+        ...{ agentId: agentId.trim(), task, room, callId, turnId: cause.turnId },
+        ...{ chatId: target.chatId, personaId: target.personaId },
+        senderId: await onlySender(caller.asker),
+        tainted: context.isTainted === true,
+      });
+      if (!begun.ok) return failed(begun.reason);
+      return { content: begun.said, failed: false, isBeginning: true };
+    },
+  };
+}
+
+/** Empty: nobody, or several. */
+async function onlySender(asker: Asker): Promise<string> {
+  const [first, second] = await asker.senders();
+  return second === undefined ? (first ?? '') : '';
+}
+
+const REDACTED = '[redacted]';
+
+/** The task without the values of its environment, for these may be secrets. */
+function withoutValues(task: unknown): unknown {
+  if (typeof task === 'string') return withoutValuesIn(task);
+  if (typeof task !== 'object' || task === null) return task;
+  const { inputs } = task as { inputs?: unknown };
+  if (typeof inputs !== 'object' || inputs === null) return task;
+  const { env } = inputs as { env?: unknown };
+  if (typeof env !== 'object' || env === null) return task;
+  const names = Object.fromEntries(Object.keys(env).map((name) => [name, REDACTED]));
+  return { ...task, inputs: { ...inputs, env: names } };
+}
+
+const ENVIRONMENT = /"env"\s*:\s*\{/g;
+const NAME_OF_PAIR = /\s*,?\s*"[^"\\]*"\s*:\s*/y;
+const VALUE_OF_PAIR = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|[^\s",}]+/sy;
+
+/** The same of a text that holds the task, whether it is whole or not. */
+function withoutValuesIn(text: string): string {
+  let shown = '';
+  let from = 0;
+  for (const { index, 0: opening } of text.matchAll(ENVIRONMENT)) {
+    if (index < from) continue;
+    let at = index + opening.length;
+    shown += text.slice(from, at);
+    for (;;) {
+      const name = taken(NAME_OF_PAIR, text, at);
+      const value = name === '' ? '' : taken(VALUE_OF_PAIR, text, at + name.length);
+      if (value === '') break;
+      shown += `${name}"${REDACTED}"`;
+      at += name.length + value.length;
+    }
+    from = at;
+  }
+  return shown + text.slice(from);
+}
+
+function taken(what: RegExp, text: string, at: number): string {
+  what.lastIndex = at;
+  return what.exec(text)?.[0] ?? '';
+}

@@ -1,0 +1,158 @@
+/**
+ * Agents on disk, `data/agents`: implements the port for whoever runs tasks. Each agent has an internal space, which its
+ * tools may write, and which is therefore read as what strangers made: no link in it leads the gateway out.
+ */
+import type { Stats } from 'node:fs';
+import { lstat, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Agents, SessionLine } from '../core/agents.js';
+import { hasEntry, isDate, withEntry } from '../core/daily-log.js';
+import { entryLine } from '../core/entry.js';
+import { describe, Fault } from '../core/errors.js';
+import { codeOf, isMissing } from '../core/file-access.js';
+import type { Exclusive } from '../core/locks.js';
+import type { Log } from '../core/log.js';
+import type { MemoryBudgets } from '../core/memory.js';
+import { fileUpdater } from '../core/update-file.js';
+import { agentsIn, isAgentId, readAgent } from './agent-files.js';
+import { documentAt, ownFolder, realPathIn } from './inside.js';
+import { appendLines, readLines, removeSessions } from './sessions.js';
+import { createShownFiles } from './shown.js';
+
+export interface AgentsOptions {
+  /** `data/agents` */
+  folder: string;
+  budgets: MemoryBudgets;
+  exclusive: Exclusive;
+  /** Takes secrets out of a text, for transcripts. */
+  clean: (text: string) => string;
+  log: Log;
+}
+
+const MEMORY = 'MEMORY.md';
+/** What MEMORY.md was once called (seed 004). */
+const OLD_MEMORY = 'Note.md';
+const DAYS = 'memories';
+const DAILY = { perDay: 'internal-space-daily-per-day-max-chars', all: 'internal-space-daily-max-chars' };
+
+export interface AgentsOnDisk extends Agents {
+  /** Transcripts that nothing was added to since. */
+  removeSessions(before: number, signal: AbortSignal): Promise<void>;
+}
+
+export function createAgents({ folder, budgets, exclusive, clean, log }: AgentsOptions): AgentsOnDisk {
+  const update = fileUpdater(exclusive);
+  const filesIn = createShownFiles(budgets, log);
+
+  async function space(id: string): Promise<string> {
+    const root = await ownFolder(join(folderOf(id), 'internal_space'));
+    try {
+      await ownFolder(join(root, DAYS));
+      await makeMemory(root);
+    } catch (error) {
+      // What stands in the way is told of again when it is read; the agent works without it.
+      log.warn({ agent: id, error: describe(error) }, 'an agent’s internal space is not whole');
+    }
+    return root;
+  }
+
+  function folderOf(id: string): string {
+    if (isAgentId(id)) return join(folder, id);
+    const shown = JSON.stringify(id.slice(0, 80));
+    throw new Fault('memory_unavailable', `${shown} is not the id of an agent, so it has no folder`);
+  }
+
+  return {
+    async find(given) {
+      const id = given.trim().toLowerCase();
+      const { files } = await agentsIn(folder);
+      const file = files.get(id);
+      if (file === undefined) {
+        const shown = JSON.stringify(given.slice(0, 80));
+        return {
+          ok: false,
+          reason: `There is no agent ${shown}; there are: ${[...files.keys()].join(', ')}.`,
+        };
+      }
+      const read = await readAgent(folder, id, file);
+      if (!read.ok) return { ok: false, reason: `The agent ${id} cannot be used: ${read.reason}` };
+      for (const warning of read.warnings) log.warn({ agent: id }, warning);
+      return { ok: true, agent: read.agent };
+    },
+
+    list: async () => [...(await agentsIn(folder)).files.keys()],
+
+    space,
+
+    async memory(id, today) {
+      try {
+        const files = await filesIn(await space(id));
+        const { longTermMaxChars: max } = budgets;
+        return {
+          longTerm: await files.text(MEMORY, max, ['internal-space-memory-max-chars', max]),
+          daily: await files.days(DAYS, today, DAILY),
+        };
+      } catch (error) {
+        log.warn(
+          { agent: id, error: describe(error) },
+          'an agent’s memory cannot be read and counts as empty',
+        );
+        return { longTerm: '', daily: '' };
+      }
+    },
+
+    async read(id, what) {
+      const name = what === MEMORY ? MEMORY : dayFile(what.date);
+      return (await documentAt(await space(id), name))?.toString('utf8') ?? '';
+    },
+
+    async append(id, date, line, signal) {
+      const entry = entryLine(line);
+      const path = await realPathIn(await space(id), dayFile(date));
+      await update(
+        path,
+        (current) => (entry === '' || hasEntry(current, entry) ? null : withEntry(current, entry)),
+        signal,
+      );
+    },
+
+    async log(id, session, lines) {
+      try {
+        const cleaned = lines.map((line): SessionLine => ({ ...line, content: clean(line.content) }));
+        const sessions = join(folderOf(id), 'sessions');
+        await exclusive(join(sessions, session), () => appendLines(sessions, session, cleaned));
+      } catch (error) {
+        log.warn({ agent: id, session, error: describe(error) }, 'a transcript could not be written');
+      }
+    },
+
+    session: async (id, session) => readLines(join(folderOf(id), 'sessions'), session),
+
+    removeSessions: (before, signal) => removeSessions(folder, before, signal),
+  };
+}
+
+/** Empty, where there is none. */
+async function makeMemory(root: string): Promise<void> {
+  const path = join(root, MEMORY);
+  const [now, old] = [await entryAt(path), await entryAt(join(root, OLD_MEMORY))];
+  if (now !== null) return;
+  if (old?.isFile()) return rename(join(root, OLD_MEMORY), path);
+  await writeFile(path, '', { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
+    // Somebody else has just made it.
+    if (codeOf(error) !== 'EEXIST') throw error;
+  });
+}
+
+function entryAt(path: string): Promise<Stats | null> {
+  return lstat(path).catch((error: unknown) => {
+    if (isMissing(error)) return null;
+    throw error;
+  });
+}
+
+function dayFile(date: string): string {
+  if (isDate(date)) return `${DAYS}/${date}.md`;
+  const shown = JSON.stringify(date.slice(0, 80));
+  throw new Fault('memory_unavailable', `${shown} is not a day (YYYY-MM-DD)`);
+}

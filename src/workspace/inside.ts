@@ -1,0 +1,106 @@
+/**
+ * Reads files of folders in which agents and their commands work, too: links are followed as long as they stay inside,
+ * and nothing is read that lies elsewhere, also when a name on the way becomes a link meanwhile.
+ */
+import { lstat, mkdir, readdir, realpath } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { entryOf, openFile, within } from '../core/beneath.js';
+import { sizeInWords } from '../core/bytes.js';
+import { Fault } from '../core/errors.js';
+import { codeOf, isMissing, unavailable } from '../core/file-access.js';
+import { MOST_DOCUMENT_BYTES } from '../core/workspace.js';
+
+/** The real path of a folder that is the gateway's own, made where it is missing: nobody else may look into it. */
+export async function ownFolder(folder: string): Promise<string> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return await realpath(folder);
+  } catch (error) {
+    throw unavailable('write', folder, codeOf(error) === 'EEXIST' ? { code: 'ENOTDIR' } : error);
+  }
+}
+
+/** The real path that a name leads to, below a real folder, be it there or not. Throws a Fault where it leads out. */
+export async function realPathIn(root: string, name: string): Promise<string> {
+  const path = join(root, name);
+  try {
+    const real = await realpath(path).catch(nullIfMissing);
+    if (real !== null) {
+      if (real.startsWith(root + sep)) return real;
+      throw new Fault('memory_unavailable', `${path} is a link that leads out of ${root}; remove it`);
+    }
+    if ((await lstat(path).catch(nullIfMissing)) !== null)
+      throw new Fault('memory_unavailable', `${path} is a link that leads nowhere; remove it`);
+  } catch (error) {
+    throw unavailable('read', path, error);
+  }
+  const at = name.lastIndexOf('/');
+  if (at < 0) return path;
+  return join(await realPathIn(root, name.slice(0, at)), name.slice(at + 1));
+}
+
+export interface Beginning {
+  bytes: Buffer;
+  /** False: the file is longer. */
+  isWhole: boolean;
+}
+
+/** The first bytes of a file; null if there is none. Throws Fault `memory_unavailable` for whatever else stands there. */
+export async function beginningOf(root: string, name: string, most: number): Promise<Beginning | null> {
+  const real = await realPathIn(root, name);
+  const names = relative(root, real).split(sep);
+  try {
+    return await within(root, names.slice(0, -1), async (folder) => {
+      const last = names.at(-1) ?? '';
+      if ((await lstat(entryOf(folder, last))).isDirectory())
+        throw unavailable('read', real, { code: 'EISDIR' });
+      const file = await openFile(folder, last);
+      if (file === null) {
+        throw new Fault('memory_unavailable', `Cannot read ${real}: it is a pipe or a device; move it away`);
+      }
+      try {
+        // One more than asked for says whether there is more.
+        const bytes = Buffer.alloc(most + 1);
+        let read = 0;
+        while (read < bytes.length) {
+          const { bytesRead } = await file.read(bytes, read, bytes.length - read, read);
+          if (bytesRead === 0) break;
+          read += bytesRead;
+        }
+        return { bytes: Buffer.from(bytes.subarray(0, Math.min(read, most))), isWhole: read <= most };
+      } finally {
+        await file.close();
+      }
+    });
+  } catch (error) {
+    if (isMissing(error) || codeOf(error) === 'ENOTDIR') return null;
+    throw unavailable('read', real, error);
+  }
+}
+
+/** A whole document; null if there is none. */
+export async function documentAt(root: string, name: string): Promise<Buffer | null> {
+  const found = await beginningOf(root, name, MOST_DOCUMENT_BYTES);
+  if (found === null || found.isWhole) return found?.bytes ?? null;
+  const most = sizeInWords(MOST_DOCUMENT_BYTES);
+  throw new Fault(
+    'memory_unavailable',
+    `Cannot read ${join(root, name)}: it is larger than ${most}; shorten it`,
+  );
+}
+
+/** The names in a folder; empty if it does not exist. */
+export async function namesBelow(root: string, name: string): Promise<string[]> {
+  const real = await realPathIn(root, name);
+  try {
+    return await readdir(real);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw unavailable('read', real, error);
+  }
+}
+
+function nullIfMissing(error: unknown): null {
+  if (isMissing(error)) return null;
+  throw error;
+}

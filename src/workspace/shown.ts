@@ -1,0 +1,97 @@
+/**
+ * Files of the workspace and of agents as a prompt shows them: trimmed, and cut to a budget with a marker. They are read
+ * again when they have changed, and no further than a prompt shows. What cannot be read counts as empty, and that is
+ * logged: no file prevents a reply.
+ */
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cut } from '../core/budget.js';
+import { cutMarker } from '../core/cut.js';
+import { datesIn, digest, recentDays } from '../core/daily-log.js';
+import { Fault } from '../core/errors.js';
+import { readOr } from '../core/file-access.js';
+import { readUnlessUnchanged } from '../core/file-cache.js';
+import type { Log } from '../core/log.js';
+import type { MemoryBudgets } from '../core/memory.js';
+import { beginningOf, namesBelow } from './inside.js';
+
+/** The longest budget of any file but MEMORY.md and the days of the log, whose budgets are configured. */
+const LONGEST = 16_000;
+/** Of a character (UTF-16 unit) of UTF-8, and what white space may stand before the first word. */
+const BYTES_PER_CHAR = 3;
+const MARGIN_BYTES = 64_000;
+
+/** The beginning of a file: as much as a prompt may show of it. */
+interface Text {
+  text: string;
+  isWhole: boolean;
+}
+
+const NO_TEXT: Text = { text: '', isWhole: true };
+
+/** What the markers of the days name. */
+export interface DailyLimits {
+  perDay: string;
+  all: string;
+}
+
+export interface ShownFiles {
+  /** At most `max` characters; `limit` is what the marker says: the setting and its number. */
+  text(name: string, max: number, limit: [name: string, number: number]): Promise<string>;
+  /** The latest days of a folder, as those of a chat's log. */
+  days(folder: string, today: string, limits: DailyLimits): Promise<string>;
+}
+
+export function createShownFiles(budgets: MemoryBudgets, log: Log) {
+  const chars = Math.max(LONGEST, budgets.longTermMaxChars, budgets.dailyPerDayMaxChars);
+  const readers = new Map<string, ReturnType<typeof readersIn>>();
+
+  /** What lies in a folder, links to it followed. */
+  return async function filesIn(folder: string): Promise<ShownFiles> {
+    const root = await realpath(folder).catch(() => folder);
+    const { textAt, datesAt } = kept(root);
+    const readable = <Value>(name: string, read: (path: string) => Promise<Value>, otherwise: Value) =>
+      readOr(otherwise, join(root, name), read, log, 'counted as empty in the prompt, for it cannot be read');
+
+    async function text(name: string, max: number, [setting, number]: [string, number]): Promise<string> {
+      const found = await readable(name, textAt, NO_TEXT);
+      const shown = cut(found.text, Math.max(0, max), setting);
+      if (found.isWhole && shown.kept === found.text.length) return found.text;
+      const marker = cutMarker(setting, number);
+      return `${found.text.slice(0, shown.kept)}\n\n${marker}`.trimStart();
+    }
+
+    return {
+      text,
+      async days(name, today, { perDay, all }) {
+        const { dailyFiles, dailyPerDayMaxChars: max, dailyMaxChars } = budgets;
+        const dates = await readable(name, datesAt, []);
+        const days = await recentDays(dates, { today, most: dailyFiles }, (date) =>
+          text(`${name}/${date}.md`, max, [perDay, max]),
+        );
+        return digest(days, dailyMaxChars, all);
+      },
+    };
+  };
+
+  function kept(root: string) {
+    const found = readers.get(root) ?? readersIn(root, chars);
+    readers.set(root, found);
+    return found;
+  }
+}
+
+function readersIn(root: string, chars: number) {
+  const nameOf = (path: string) => path.slice(root.length + 1);
+  return {
+    textAt: readUnlessUnchanged(NO_TEXT, async (path) => {
+      const found = await beginningOf(root, nameOf(path), chars * BYTES_PER_CHAR + MARGIN_BYTES);
+      if (found === null) return NO_TEXT;
+      if (found.bytes.includes(0)) {
+        throw new Fault('memory_unavailable', `Cannot read ${path}: it is no text in UTF-8`);
+      }
+      return { text: found.bytes.toString('utf8').trim(), isWhole: found.isWhole };
+    }),
+    datesAt: readUnlessUnchanged<string[]>([], async (path) => datesIn(await namesBelow(root, nameOf(path)))),
+  };
+}

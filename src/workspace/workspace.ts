@@ -1,0 +1,117 @@
+/**
+ * The workspace on disk, `data/workspace`: implements the port for prompts (step 4 of the route, tasks), for the board and
+ * for tools. Writes go through the updater of memory, so that nobody's change of a file is lost.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sizeInWords } from '../core/bytes.js';
+import { describe, Fault } from '../core/errors.js';
+import type { Exclusive } from '../core/locks.js';
+import type { Log } from '../core/log.js';
+import type { MemoryBudgets } from '../core/memory.js';
+import { fileUpdater } from '../core/update-file.js';
+import {
+  MOST_DOCUMENT_BYTES,
+  type Workspace,
+  type WorkspaceFile,
+  type WorkspaceShown,
+} from '../core/workspace.js';
+import { documentAt, ownFolder, realPathIn } from './inside.js';
+import { createShownFiles, type ShownFiles } from './shown.js';
+
+export interface WorkspaceOptions {
+  /** `data/workspace` */
+  folder: string;
+  budgets: MemoryBudgets;
+  exclusive: Exclusive;
+  log: Log;
+}
+
+const FILES: Record<WorkspaceFile, string> = { plan: 'task.md', memory: 'MEMORY.md' };
+const DAYS = 'memory';
+
+/** Seed 003's, in the order in which a prompt shows them. */
+const BOOTSTRAP = ['AGENTS.md', 'SOUL.md', 'IDENTITY.md', 'USER.md', 'TOOLS.md'];
+/** How much a prompt shows of each of them, of all together, and of the plan, in characters. */
+const FILE_CHARS = 6_000;
+const FILES_CHARS = 16_000;
+const PLAN_CHARS = 8_000;
+
+/** The tag of a file that is not there. */
+const NO_FILE = 'none';
+
+export function createWorkspace({ folder, budgets, exclusive, log }: WorkspaceOptions): Workspace {
+  const update = fileUpdater(exclusive);
+  const filesIn = createShownFiles(budgets, log);
+
+  async function made(): Promise<string> {
+    const root = await ownFolder(folder);
+    await mkdir(join(root, DAYS), { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+      // What stands in its place is told of when it is read; all else works without it.
+      log.warn(
+        { path: join(root, DAYS), error: describe(error) },
+        'the workspace has no folder for daily logs',
+      );
+    });
+    return root;
+  }
+
+  return {
+    folder: made,
+
+    async read(file) {
+      const bytes = await documentAt(await made(), FILES[file]);
+      return { content: bytes?.toString('utf8') ?? '', etag: etagOf(bytes) };
+    },
+
+    async write(file, content, ifMatch) {
+      const bytes = Buffer.from(content, 'utf8');
+      if (bytes.length > MOST_DOCUMENT_BYTES) {
+        const most = sizeInWords(MOST_DOCUMENT_BYTES);
+        throw new Fault(
+          'memory_unavailable',
+          `${FILES[file]} may not be larger than ${most}; it was not written`,
+        );
+      }
+      const path = await realPathIn(await made(), FILES[file]);
+      let stale: string | null = null;
+      await update(path, (current) => {
+        const etag = etagOf(current);
+        stale = ifMatch !== null && ifMatch !== etag ? etag : null;
+        return stale === null ? bytes : null;
+      });
+      return stale === null ? { kind: 'written', etag: etagOf(bytes) } : { kind: 'stale', etag: stale };
+    },
+
+    async shown({ today, memoryChars }) {
+      const files = await filesIn(folder);
+      const { longTermMaxChars } = budgets;
+      const [bootstrap, memory, dailyLog, plan] = await Promise.all([
+        bootstrapIn(files),
+        files.text(FILES.memory, memoryChars, ['memory-max-chars', longTermMaxChars]),
+        files.days(DAYS, today, { perDay: 'daily-per-day-max-chars', all: 'daily-max-chars' }),
+        files.text(FILES.plan, PLAN_CHARS, ['plan-max-chars', PLAN_CHARS]),
+      ]);
+      return { bootstrap, memory, dailyLog, plan };
+    },
+  };
+}
+
+async function bootstrapIn(files: ShownFiles): Promise<WorkspaceShown['bootstrap']> {
+  const shown: WorkspaceShown['bootstrap'] = [];
+  let left = FILES_CHARS;
+  for (const file of BOOTSTRAP) {
+    const own = left >= FILE_CHARS;
+    const text = own
+      ? await files.text(file, FILE_CHARS, ['workspace-file-max-chars', FILE_CHARS])
+      : await files.text(file, left, ['workspace-files-max-chars', FILES_CHARS]);
+    left = Math.max(0, left - text.length);
+    if (text !== '') shown.push({ file, text });
+  }
+  return shown;
+}
+
+function etagOf(bytes: Buffer | null): string {
+  return bytes === null ? NO_FILE : createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+}
