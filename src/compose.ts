@@ -259,6 +259,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         contentType: metrics.contentType,
       }),
       webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
+      ...{ artifacts, workspace },
       log,
     });
     return listener.close;

@@ -1,15 +1,26 @@
 /**
- * What the HTTP listener answers: health, readiness and metrics, and the webhook of a channel that has one. It knows the
- * gateway only by the functions it is given. Who may ask at all was decided at the door. Loaded with the first request that
- * comes through it: until then nobody needs its library.
+ * What the HTTP listener answers: the operations for programs, from a list with their schemas, and the webhook of a
+ * channel that has one. It knows the gateway only by the ports it is given. Who may ask at all was decided at the door.
+ * Loaded with the first request that comes through it: until then nobody needs its libraries.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { getRequestListener } from '@hono/node-server';
 import { Hono } from 'hono';
+import type { Artifacts } from '../core/artifacts.js';
 import type { ChannelStatus, Webhook } from '../core/channel.js';
+import { Fault } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { MOST_BODY_BYTES } from './door.js';
+import type { Tasks } from '../core/task.js';
+import type { Workspace } from '../core/workspace.js';
+import { artifactOperations } from './artifact-operations.js';
+import { bodyOf, parsed } from './body.js';
 import { allowed } from './guard.js';
+import { described, socketOperation } from './openapi.js';
+import type { Operation } from './operation.js';
+import { addRoutes, type Env } from './routes.js';
+import { stateOperations } from './state-operations.js';
+import { STREAM_LIMITS, type StreamLimits, taskOperations } from './task-operations.js';
+import { workspaceOperations } from './workspace-operations.js';
 
 export interface AppOptions {
   host: string;
@@ -19,44 +30,43 @@ export interface AppOptions {
   ready(): Record<string, ChannelStatus>;
   metrics(): Promise<{ body: string; contentType: string }>;
   webhook?: Webhook | undefined;
+  /** What is left out is not offered, and not described. */
+  tasks?: Tasks | undefined;
+  workspace?: Workspace | undefined;
+  artifacts?: Artifacts | undefined;
+  streams?: StreamLimits;
   log: Log;
 }
 
-type Env = { Bindings: HttpBindings };
-
+/** `closing` aborts when the listener stops. */
 export function createApp(
   options: AppOptions,
+  closing: AbortSignal,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   // Other parts of the process keep Node's own Request and Response.
-  return getRequestListener(routes(options).fetch, { overrideGlobalObjects: false });
+  return getRequestListener(routes(options, closing).fetch, { overrideGlobalObjects: false });
 }
 
-function routes(options: AppOptions): Hono<Env> {
+export function operationsOf(options: AppOptions, closing: AbortSignal): Operation[] {
+  const { tasks, workspace, artifacts, streams = STREAM_LIMITS } = options;
+  return described([
+    ...stateOperations(options),
+    ...(tasks ? [...taskOperations(tasks, streams, closing), socketOperation()] : []),
+    ...(workspace ? workspaceOperations(workspace) : []),
+    ...(artifacts ? artifactOperations(artifacts) : []),
+  ]);
+}
+
+export function routes(options: AppOptions, closing: AbortSignal): Hono<Env> {
   const { webhook, log } = options;
   const app = new Hono<Env>();
 
-  app.get('/health', (context) => context.json({ status: 'ok' }));
-
-  app.get('/ready', (context) => {
-    const states = options.ready();
-    // Probes need no reason; in its words there may be addresses of this network.
-    const tellsWhy = allowed(options, false, context.env.incoming.headers) === 'yes';
-    const channels = Object.entries(states).map(([name, { connected, since, lastError }]) => [
-      name,
-      {
-        ...{ connected, since: new Date(since).toISOString() },
-        ...(tellsWhy && { last_error: lastError }),
-      },
-    ]);
-    const ready = Object.values(states).every(({ connected }) => connected);
-    const body = { status: ready ? 'ready' : 'not ready', channels: Object.fromEntries(channels) };
-    return context.json(body, ready ? 200 : 503);
-  });
-
-  app.get('/metrics', async (context) => {
-    const { body, contentType } = await options.metrics();
-    return context.body(body, 200, { 'Content-Type': contentType });
-  });
+  addRoutes(
+    app,
+    operationsOf(options, closing),
+    (context) => allowed(options, false, context.env.incoming.headers) === 'yes',
+    log,
+  );
 
   if (webhook) {
     app.post(webhook.path, async (context) => {
@@ -74,28 +84,8 @@ function routes(options: AppOptions): Hono<Env> {
   app.notFound((context) => context.json({ error: 'not found' }, 404));
   app.onError((error, context) => {
     log.error({ err: error, path: context.req.path }, 'an HTTP request failed');
-    return context.json({ error: 'internal error' }, 500);
+    const isOutside = error instanceof Fault && error.code !== 'internal';
+    return context.json({ error: isOutside ? error.sentence : 'internal error' }, isOutside ? 503 : 500);
   });
   return app;
-}
-
-/** No more of it than may be: counted, for what a client declares need not be so. Rejects when it breaks off. */
-async function bodyOf(request: IncomingMessage): Promise<string | 'too large'> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  // Where it is too much, its connection still has to bear the answer.
-  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += piece.length;
-    if (bytes > MOST_BODY_BYTES) return 'too large';
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
-}
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }

@@ -26,11 +26,16 @@ export const LIMITS: ConnectionLimits = {
   silenceMs: 60_000,
 };
 
-/** Returns what is called with every request that is being answered. */
-export function limitConnections(
-  server: Server,
-  limits: ConnectionLimits,
-): (response: ServerResponse) => void {
+export interface Connections {
+  /** With every request that is being answered. */
+  noteAnswering(response: ServerResponse): void;
+  /** A connection that is not one of HTTP any more counts no longer. */
+  release(socket: Socket): void;
+  /** Those on which nothing was ever said: at the end nobody need wait for them. */
+  dropSilent(): void;
+}
+
+export function limitConnections(server: Server, limits: ConnectionLimits): Connections {
   server.headersTimeout = limits.headersMs;
   server.requestTimeout = limits.requestMs;
   server.keepAliveTimeout = limits.idleMs;
@@ -52,11 +57,17 @@ export function limitConnections(
     socket.once('close', () => open.delete(socket));
   });
 
-  return (response) => {
-    const { socket } = response;
-    if (socket === null) return;
-    count(socket, 1);
-    response.once('close', () => count(socket, -1));
+  return {
+    noteAnswering(response) {
+      const { socket } = response;
+      if (socket === null) return;
+      count(socket, 1);
+      response.once('close', () => count(socket, -1));
+    },
+    release: (socket) => open.delete(socket),
+    dropSilent() {
+      for (const socket of open.keys()) if (socket.bytesRead === 0) socket.destroy();
+    },
   };
 
   function count(socket: Socket, change: number): void {

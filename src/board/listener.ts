@@ -1,6 +1,6 @@
 /**
  * The HTTP listener: its port, its start and its end, and what each request passes: how many there may be (connections.ts),
- * whom it deals with (door.ts), and what it answers (app.ts, loaded with the first request).
+ * whom it deals with (door.ts), and what it answers (app.ts, loaded with the first request; upgrade.ts for the socket).
  */
 import {
   createServer,
@@ -10,15 +10,19 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { OVER } from '../core/clock.js';
 import { describe, Fault } from '../core/errors.js';
 import type { AppOptions } from './app.js';
-import { type ConnectionLimits, LIMITS, limitConnections } from './connections.js';
+import { type ConnectionLimits, type Connections, LIMITS, limitConnections } from './connections.js';
 import { type Refusal, refusalOf } from './door.js';
+import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js';
+import { takeUpgrades, type Upgrades } from './upgrade.js';
 
 export interface BoardOptions extends AppOptions {
   /** 0 takes a free one. */
   port: number;
   limits?: ConnectionLimits;
+  sockets?: SocketLimits;
 }
 
 export interface Board {
@@ -36,7 +40,8 @@ const MOST_HEADER_BYTES = 16_384;
 const LOOK_EVERY_MS = 1_000;
 
 export async function startBoard(options: BoardOptions): Promise<Board> {
-  const server = await listen(options);
+  const closing = new AbortController();
+  const { server, connections, upgrades } = await listen(options, closing.signal);
   const { port } = server.address() as AddressInfo;
   const url = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`;
   options.log.info({ url }, `http listener on ${url}`);
@@ -45,7 +50,13 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
     port,
     close: () =>
       new Promise((resolve) => {
-        const cut = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+        closing.abort(OVER);
+        upgrades.close();
+        connections.dropSilent();
+        const cut = setTimeout(() => {
+          server.closeAllConnections();
+          upgrades.cut();
+        }, CLOSE_MS);
         server.close(() => {
           clearTimeout(cut);
           resolve();
@@ -55,11 +66,11 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
   };
 }
 
-function answering(options: BoardOptions): RequestListener {
+function answering(options: BoardOptions, closing: AbortSignal): RequestListener {
   let app: Promise<RequestListener> | null = null;
   return async (request, response) => {
     try {
-      app ??= import('./app.js').then(({ createApp }) => createApp(options));
+      app ??= import('./app.js').then(({ createApp }) => createApp(options, closing));
       (await app)(request, response);
     } catch (error) {
       options.log.error({ err: error }, 'the HTTP listener cannot answer');
@@ -68,21 +79,28 @@ function answering(options: BoardOptions): RequestListener {
   };
 }
 
-function listen(options: BoardOptions): Promise<Server> {
-  const { host, port, log, limits = LIMITS } = options;
+function listen(
+  options: BoardOptions,
+  closing: AbortSignal,
+): Promise<{ server: Server; connections: Connections; upgrades: Upgrades }> {
+  const { host, port, log, limits = LIMITS, sockets = SOCKET_LIMITS } = options;
   return new Promise((resolve, reject) => {
     const server = createServer({
       maxHeaderSize: MOST_HEADER_BYTES,
       connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, limits.headersMs),
       insecureHTTPParser: false,
     });
-    const noteAnswering = limitConnections(server, limits);
-    const answer = answering(options);
+    const connections = limitConnections(server, limits);
+    const upgrades = takeUpgrades(server, connections, options, sockets);
+    const answer = answering(options, closing);
     const take = (request: IncomingMessage, response: ServerResponse, begin: () => void) => {
-      noteAnswering(response);
+      connections.noteAnswering(response);
       // Nothing is read that nobody wanted: what is left of a request goes with its connection.
       const { socket } = request;
-      response.once('finish', () => request.complete || socket.destroySoon());
+      response.once('finish', () => {
+        if (!request.complete) socket.destroySoon();
+        if (closing.aborted) server.closeIdleConnections();
+      });
       const refusal = refusalOf(request, options);
       if (refusal !== null) return refuse(request, response, refusal);
       begin();
@@ -98,7 +116,7 @@ function listen(options: BoardOptions): Promise<Server> {
     server.listen(port, host, () => {
       server.off('error', fail);
       server.on('error', (error) => log.error({ err: error }, 'the HTTP listener reports an error'));
-      resolve(server);
+      resolve({ server, connections, upgrades });
     });
   });
 }

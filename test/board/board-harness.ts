@@ -1,0 +1,63 @@
+/** The board on a free port, for tests, and what they ask it. */
+import { connect } from 'node:net';
+import { WebSocket } from 'ws';
+import { type Board, type BoardOptions, startBoard } from '../../src/board/listener.js';
+import { quietLog } from '../harness/quiet.js';
+
+export async function startForTest(changed: Partial<BoardOptions> = {}): Promise<Board> {
+  return startBoard({
+    ...{ host: '127.0.0.1', port: 0, token: null, ready: () => ({}), log: quietLog },
+    metrics: async () => ({ body: 'metrics\n', contentType: 'text/plain' }),
+    ...changed,
+  });
+}
+
+export async function postJson(url: string, body: unknown, headers: Record<string, string> = {}) {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+}
+
+/** Exactly these bytes, and all that came until the other side closed. */
+export function raw(port: number, text: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    let heard = '';
+    socket.on('data', (piece) => {
+      heard += piece;
+    });
+    socket.on('error', () => resolve(heard));
+    socket.on('close', () => resolve(heard));
+  });
+}
+
+export interface Heard {
+  type: string;
+  taskId: string | null;
+  [field: string]: unknown;
+}
+
+/** A client of the socket: all that it heard, in order. */
+export async function openSocket(
+  url: string,
+  options: { headers?: Record<string, string>; autoPong?: boolean } = {},
+) {
+  const line = new WebSocket(`${url.replace('http', 'ws')}/ws`, options);
+  const heard: Heard[] = [];
+  const closed: { code: number | null } = { code: null };
+  line.on('message', (data) => heard.push(JSON.parse(String(data))));
+  line.on('close', (code) => {
+    closed.code = code;
+  });
+  await new Promise<void>((resolve, reject) => {
+    line.once('open', resolve);
+    line.once('error', reject);
+  });
+  line.on('error', () => {});
+  return {
+    ...{ line, heard, closed },
+    say: (message: unknown) => line.send(typeof message === 'string' ? message : JSON.stringify(message)),
+  };
+}
