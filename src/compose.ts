@@ -71,7 +71,7 @@ import { settingsOf } from './settings.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
-import { createTaskParts } from './tasks.js';
+import { createDelegating, createTaskParts } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
@@ -208,7 +208,8 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
     ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
-    ...{ artifacts, skills, delegation: { spawn: (wish) => tasks.spawn(wish) } },
+    ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
+    ...{ artifacts, skills, delegation: createDelegating({ store, agents, clock, newId }) },
   });
   const conversation: Conversation = createConversation({
     store,
