@@ -58,8 +58,8 @@ export async function added(store: Store, id: string, more: Partial<NewTask> = {
 
 export async function claimedTask(store: Store, owner = 'me', now = NOW): Promise<Task> {
   const task =
-    (await store.claimTask({ ...lease(owner, now), of: 'programs' })) ??
-    (await store.claimTask({ ...lease(owner, now), of: { channels: ['test'] } }));
+    (await store.claimTask({ ...lease(owner, now), of: { channels: ['test'] } })) ??
+    (await store.claimTask({ ...lease(owner, now), of: 'programs' }));
   expect(task, 'a task to be run').not.toBeNull();
   return task as Task;
 }
