@@ -81,6 +81,14 @@ withOptions(program.command('export'), 'write a chat as people saw it, as Markdo
   .action(async (chatId: string, wishes: ExportWishes, ...given) =>
     (await import('./export.js')).exportChat(configOf(given), chatId, wishes),
   );
+withOptions(
+  program.command('import'),
+  'bring in a folder that OpenClaw or MicroClaw laid out; it stays as it is',
+)
+  .argument('<folder>')
+  .action(async (folder: string, ...given) =>
+    (await import('./import.js')).importFolder(configOf(given), folder),
+  );
 withOptions(program.command('replay'), 'show everything that a turn saw and did')
   .argument('<turn-id>', 'its id, or that of any entry of it in the journal')
   .option('--again', 'ask the model once more, and show what it answers differently; nothing is done or sent')

@@ -11,7 +11,7 @@ import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
 import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
-import { createConversation } from './conversation/conversation.js';
+import { type Conversation, createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
 import { createJobDoor } from './conversation/job-door.js';
 import type { Media } from './core/attachments.js';
@@ -71,7 +71,7 @@ import { settingsOf } from './settings.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
-import { createTaskParts, delegationOf } from './tasks.js';
+import { createDelegating, createTaskParts } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
@@ -208,9 +208,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
     ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
-    ...{ artifacts, skills, delegation: delegationOf({ store, agents, newId, clock }) },
+    ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
+    ...{ artifacts, skills, delegation: createDelegating({ store, agents, clock, newId }) },
   });
-  const conversation = createConversation({
+  const conversation: Conversation = createConversation({
     store,
     owner,
     channels,

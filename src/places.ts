@@ -36,7 +36,7 @@ export function agentsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'agents');
 }
 
-/** What was made on tasks and in chats: a folder for each task, or turn. */
+/** What came out of tasks and turns: a folder for each. */
 export function artifactsFolderOf({ dataDir }: Pick<Config, 'dataDir'>): string {
   return join(dataDir, 'artifacts');
 }

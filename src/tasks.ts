@@ -35,20 +35,20 @@ interface Parts
   newId(): string;
 }
 
-export interface TaskWiring {
-  forPrograms(): Promise<Tasks>;
-  start(): Promise<void>;
-  stop(withinMs: number): Promise<void>;
-}
-
-/** What `sessions_spawn` needs: a task is only stored; whoever runs tasks finds it there. */
-export function delegationOf(parts: DelegationParts): Delegation {
+/** How personas give tasks: they are stored, and whoever runs tasks finds them there. */
+export function createDelegating(parts: DelegationParts): Delegation {
   return {
     async spawn(wish) {
       const { createDelegation } = await import('./delegation/spawn.js');
       return createDelegation(parts).spawn(wish);
     },
   };
+}
+
+export interface TaskWiring {
+  forPrograms(): Promise<Tasks>;
+  start(): Promise<void>;
+  stop(withinMs: number): Promise<void>;
 }
 
 export function createTaskParts(parts: Parts): TaskWiring {

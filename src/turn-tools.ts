@@ -4,11 +4,12 @@ import { postReaction } from './conversation/deliver/react.js';
 import { postSideMessage } from './conversation/deliver/say.js';
 import type { Services } from './conversation/services.js';
 import { toolSet } from './conversation/turn/tools.js';
+import type { Agents } from './core/agents.js';
 import type { Artifacts } from './core/artifacts.js';
 import type { ChatExports } from './core/chat-export.js';
 import type { Skills } from './core/skills.js';
 import { createSlots } from './core/slots.js';
-import type { Delegation } from './core/task.js';
+import { BOARD_CHAT, type Delegation } from './core/task.js';
 import {
   type AnyTool,
   type SideMessage,
@@ -20,6 +21,7 @@ import {
 } from './core/tool.js';
 import type { McpServers } from './mcp/servers.js';
 import { activateSkill } from './tools/activate-skill.js';
+import { agentMemoryTools } from './tools/agent-memory.js';
 import { manageClipboard } from './tools/clipboard.js';
 import { exportChat } from './tools/export-chat.js';
 import { glob, grep } from './tools/files/find.js';
@@ -32,6 +34,7 @@ import { searchMemory } from './tools/search-memory.js';
 import { sendMessage } from './tools/send-message.js';
 import { sessionsSpawn } from './tools/sessions-spawn.js';
 import { shell } from './tools/shell/shell.js';
+import { readTieredMemory } from './tools/tiered-memory.js';
 import { systemNetwork } from './tools/web/network.js';
 import { createPageReader } from './tools/web/page-reader.js';
 import { webFetch } from './tools/web/web-fetch.js';
@@ -63,6 +66,11 @@ interface Parts
   mediaFolder: string;
   /** `data/work`. */
   workFolder: string;
+  /** `data/workspace`. */
+  workspaceFolder: string;
+  /** `data/skills`. */
+  skillsFolder: string;
+  agents: Pick<Agents, 'read' | 'append'>;
   /** What no command may see, and what the gateway's own environment holds. */
   hidden: readonly string[];
   environment: Record<string, string | undefined>;
@@ -86,21 +94,37 @@ const NONE: readonly AnyTool[] = [];
 export function createToolsFor(parts: Parts): ToolsFor {
   const { config, settings } = parts;
   const forFiles = memoryTools(parts.memory, settings.tier1By);
-  const groups: Groups = { memory: () => forFiles, ...groupsOf(parts) };
-  const setOf = keptSets(groups);
+  const groups = groupsOf(parts);
+  const setOf = keptSets({ ...groups, memory: () => forFiles });
+  const ofItself = agentMemoryTools(parts);
+  const ofBoth = [readTieredMemory(parts.memory), ...ofItself];
+  // What an agent makes is referred to by its result, and sent to nobody.
   const kept = [keepArtifact(parts)];
-  const setOfAgent = keptSets({ ...groups, artifacts: () => kept });
+  const ofAgents = { ...groups, artifacts: () => kept };
+  const setOfSubAgent = keptSets({ ...ofAgents, memory: () => ofBoth });
+  // Nobody's persona stands behind a program's task.
+  const setOfProgram = keptSets({ ...ofAgents, memory: () => ofItself });
   const mayReact = reactionsIn(parts);
   return (turn) => {
     if (turn.draft) return toolSet(draftTools(turn.draft, settings.tier1By));
     // What a persona saves before its window moves is the gateway's own affair, whatever it may do else.
     if (turn.kind === 'flush') return setOf(['memory']);
     const allowed = allowedGroups(config.tools, turn);
-    // What an agent makes is referred to by its result, and sent to nobody.
-    if (turn.kind === 'agent') return setOfAgent(allowed.filter((group) => group !== 'reactions'));
+    if (turn.kind === 'agent') {
+      const setOfAgent = turn.chatId === BOARD_CHAT ? setOfProgram : setOfSubAgent;
+      return setOfAgent(['memory', ...allowed.filter((group) => !NOT_FOR_AGENTS.has(group))]);
+    }
     return setOf(mayReact(turn) ? allowed : allowed.filter((group) => group !== 'reactions'));
   };
 }
+
+/**
+ * An agent works on its task and speaks with nobody, gives no work to others, and changes nobody's memory (its own stands
+ * in the place of that group).
+ */
+const NOT_FOR_AGENTS: ReadonlySet<ToolGroup> = new Set([
+  ...(['memory', 'agents', 'send', 'schedules', 'reactions', 'export'] as const),
+]);
 
 /** Every group but memory. */
 function groupsOf(parts: Parts): Groups {
@@ -116,22 +140,15 @@ function groupsOf(parts: Parts): Groups {
   ];
   const post = (aside: SideMessage) => postSideMessage({ store, channels, deliver, personas, clock }, aside);
   const exporting = [exportChat({ exports: parts.exports, post, zone })];
-  const send = [
-    sendMessage({
-      groupsDir: config.groupsDir,
-      mediaFolder: parts.mediaFolder,
-      workFolder: parts.workFolder,
-      archives,
-      post,
-    }),
-  ];
+  const { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden } = parts;
+  const folders = { workFolder, mediaFolder, workspaceFolder, skillsFolder, hidden };
+  const send = [sendMessage({ groupsDir: config.groupsDir, folders, archives, post })];
   const artifacts = [writeArtifact({ artifacts: parts.artifacts, post })];
   const skills = [activateSkill(parts.skills)];
-  const folders = { workFolder: parts.workFolder, mediaFolder: parts.mediaFolder };
   const find = { folders, clock, slots: createSlots(MOST_SEARCHES), worker: parts.searchWorker };
   const files = [readFile(folders), writeFile(folders), editFile(folders), glob(find), grep(find)];
-  const { hidden, environment, newId } = parts;
-  const commands = [shell({ folders, clock, newId, settings: config.tools.shell, environment, hidden })];
+  const { environment, newId } = parts;
+  const commands = [shell({ folders, clock, newId, settings: config.tools.shell, environment })];
   const web = [
     webFetch({
       settings: config.tools.web,

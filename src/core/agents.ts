@@ -35,7 +35,7 @@ export interface Agents {
   memory(id: string, today: string): Promise<{ longTerm: string; daily: string }>;
   /** The whole of MEMORY.md, or one day of `memories/`; empty if there is none. */
   read(id: string, what: 'MEMORY.md' | { date: string }): Promise<string>;
-  /** One line more in `memories/<date>.md`. */
+  /** One line more in `memories/<date>.md`, unless it has that very line already. */
   append(id: string, date: string, line: string, signal: AbortSignal): Promise<void>;
   /** Adds lines to `sessions/<session>.jsonl`. A failure is logged: it ends no task. */
   log(id: string, session: string, lines: readonly SessionLine[]): Promise<void>;

@@ -4,6 +4,9 @@
  */
 import type { MemoryOwner } from './memory.js';
 
+/** A persona in a chat; or an agent, which has one for all its tasks. */
+export type ClipboardOwner = MemoryOwner | { agent: string };
+
 /** Of all items with the line breaks between them. What an operator wrote beyond it stays, and is shown cut. */
 export const MOST_CLIPBOARD_CHARS = 2_000;
 
@@ -15,19 +18,19 @@ export type ClipboardAdd =
 /** Reads and writes throw Fault `memory_unavailable`. A signal that aborts before a write leaves the file as it is. */
 export interface Clipboard {
   /** In order; each is one line. */
-  items(owner: MemoryOwner): Promise<string[]>;
+  items(owner: ClipboardOwner): Promise<string[]>;
   /** Numbered from 1, cut to the limit with a marker; empty without items. Never rejects. */
-  shown(owner: MemoryOwner): Promise<string>;
+  shown(owner: ClipboardOwner): Promise<string>;
   /** Line breaks in it become spaces; it is not blank. */
-  add(owner: MemoryOwner, item: string, signal: AbortSignal): Promise<ClipboardAdd>;
+  add(owner: ClipboardOwner, item: string, signal: AbortSignal): Promise<ClipboardAdd>;
   /** By their numbers in the list as it is; those that no item has are passed over. */
   remove(
-    owner: MemoryOwner,
+    owner: ClipboardOwner,
     numbers: readonly number[],
     signal: AbortSignal,
   ): Promise<{ removed: string[]; items: string[] }>;
   /** Returns how many there were. */
-  clear(owner: MemoryOwner, signal: AbortSignal): Promise<number>;
+  clear(owner: ClipboardOwner, signal: AbortSignal): Promise<number>;
 }
 
 export function numberedItems(items: readonly string[]): string {

@@ -1,11 +1,16 @@
 /**
- * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md`: implements the port for step 4 of the route (context)
+ * Clipboards on disk, `data/clipboard/<chat_id>/<persona_id>.md` and `data/clipboard/<agent>.md`: implements the port for step 4 of the route (context)
  * and `manage_clipboard`. Writes go through the updater of memory, so that an operator's edit is never lost, and keep
  * every byte of the items that they leave.
  */
 import { join } from 'node:path';
 import { BOM, decode, encode, endsLine, linesOf } from '../core/byte-text.js';
-import { type Clipboard, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/clipboard.js';
+import {
+  type Clipboard,
+  type ClipboardOwner,
+  MOST_CLIPBOARD_CHARS,
+  numberedItems,
+} from '../core/clipboard.js';
 import { cutWithMarker } from '../core/cut.js';
 import { entryLine } from '../core/entry.js';
 import { Fault } from '../core/errors.js';
@@ -13,7 +18,6 @@ import { readIfThere, readOr } from '../core/file-access.js';
 import { readUnlessUnchanged } from '../core/file-cache.js';
 import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
-import type { MemoryOwner } from '../core/memory.js';
 import { fileUpdater } from '../core/update-file.js';
 import { chatFolder } from './paths.js';
 import { isPersonaId } from './slug.js';
@@ -32,6 +36,9 @@ interface Line {
   item: string;
 }
 
+/** What is safe as the name of a file; folders of chats lie beside these files. */
+const AGENT_ID = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
 export function createClipboard({ folder, exclusive, log }: ClipboardOptions): Clipboard {
   const update = fileUpdater(exclusive);
   const shownIn = readUnlessUnchanged('', async (path) => {
@@ -39,7 +46,13 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
     return cutWithMarker(text, MOST_CLIPBOARD_CHARS, 'clipboard-max-chars');
   });
 
-  function fileOf({ chatId, personaId }: MemoryOwner): string {
+  function fileOf(owner: ClipboardOwner): string {
+    if ('agent' in owner) {
+      if (AGENT_ID.test(owner.agent)) return join(folder, `${owner.agent}.md`);
+      const shown = JSON.stringify(owner.agent.slice(0, 80));
+      throw new Fault('memory_unavailable', `${shown} is not the id of an agent, so it has no clipboard`);
+    }
+    const { chatId, personaId } = owner;
     if (isPersonaId(personaId)) return join(chatFolder(folder, chatId), `${personaId}.md`);
     const shown = JSON.stringify(personaId.slice(0, 80));
     throw new Fault('memory_unavailable', `${shown} is not the id of a persona, so it has no clipboard`);

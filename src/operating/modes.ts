@@ -9,7 +9,7 @@ import { describe } from '../core/errors.js';
 
 /** Files and folders below data_dir that are ours. What is in the folders is behind them. */
 const OURS =
-  /^(coterie\.db|recall\.db|restore\.json|terminal-history|.*\.lock$|media$|speech$|work$|replay$|exports$|audit)/;
+  /^(coterie\.db|recall\.db|restore\.json|terminal-history|.*\.lock$|media$|speech$|work$|clipboard$|workspace$|agents$|artifacts$|skills$|replay$|exports$|audit)/;
 
 /** Whoever is not the owner. */
 const OTHERS = 0o077;

@@ -21,7 +21,7 @@ export function activateSkill(skills: Pick<Skills, 'load'>): Tool<z.infer<typeof
     parameters,
     risk: 'low',
     async execute({ name }, context) {
-      const allowed = await authorise(context, {});
+      const allowed = await authorise(context, {}, 'agents too');
       if (!allowed.ok) return failed(allowed.reason);
       const found = await skills.load(name.trim());
       if (!found.ok) return failed(found.reason);

@@ -1,7 +1,8 @@
 /**
  * What a tool call may touch. Without an authorisation nothing; else its own chat and persona, and any other only where
- * an owner's words led to it in a control chat. Ids become folder names, so one that would lead elsewhere is refused here.
+ * an owner's words led to it in a control chat; an agent never. Ids become folder names, so one that would lead elsewhere is refused here.
  */
+import { isOwnersOrder } from '../core/control.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Tier1By } from '../core/memory.js';
 import type { Authorisation, ToolContext } from '../core/tool.js';
@@ -13,20 +14,25 @@ export interface Target {
 
 export type Authorised = { ok: true; target: Target; caller: Authorisation } | { ok: false; reason: string };
 
-/** Ids left out (or empty) mean the caller's own. */
+/**
+ * Ids left out (or empty) mean the caller's own. An agent gets nothing from a tool that does not say in as many words that
+ * it is for agents, too: so one that writes memory or speaks in a chat needs no rule about them.
+ */
 export async function authorise(
   context: ToolContext,
   named: { chat_id?: string | undefined; persona_id?: string | undefined },
+  whose: 'personas' | 'agents too' = 'personas',
 ): Promise<Authorised> {
   const caller = context.authorisation;
   if (caller === undefined) return denied('this call carries no authorisation.');
+  if (caller.agent !== undefined && whose === 'personas') return denied('an agent may not do this.');
   const target = { chatId: named.chat_id || caller.chatId, personaId: named.persona_id || caller.personaId };
   const own = target.chatId === caller.chatId && target.personaId === caller.personaId;
   if (own) return { ok: true, target, caller };
   const shown = `chat ${JSON.stringify(target.chatId)}, persona ${JSON.stringify(target.personaId)}`;
   if (!isFolderName(target.chatId) || !isFolderName(target.personaId))
     return denied(`${shown} cannot exist.`);
-  if (!isControlChat(caller)) {
+  if (caller.agent !== undefined || !isControlChat(caller)) {
     return denied(`from here you reach only your own chat and persona, not ${shown}.`);
   }
   if (!(await caller.asker.isOwner())) {
@@ -35,9 +41,9 @@ export async function authorise(
   return { ok: true, target, caller };
 }
 
-/** Whether the call may act on any chat, and take files of any. */
+/** Whether the call may act on any chat, and take files of any. An agent never may, whoever it works for. */
 export async function mayActAnywhere(caller: Authorisation): Promise<boolean> {
-  return isControlChat(caller) && (await caller.asker.isOwner());
+  return caller.agent === undefined && (await isOwnersOrder(caller));
 }
 
 /** Why tier 1 must not change on the word of whoever asks: a sentence for the model; null where it may. */

@@ -1,9 +1,13 @@
-/** `manage_clipboard`: a persona's own few lines, which stand in its prompt in every turn. */
+/** `manage_clipboard`: a persona's (or an agent's) own few lines, which stand in its prompt in every turn. */
 import * as z from 'zod';
-import { type Clipboard, MOST_CLIPBOARD_CHARS, numberedItems } from '../core/clipboard.js';
+import {
+  type Clipboard,
+  type ClipboardOwner,
+  MOST_CLIPBOARD_CHARS,
+  numberedItems,
+} from '../core/clipboard.js';
 import { unescaped } from '../core/elements.js';
 import { entryLine } from '../core/entry.js';
-import type { MemoryOwner } from '../core/memory.js';
 import type { Tool, ToolContext, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { done, failed, runTool, shown, unsaved } from './results.js';
@@ -36,11 +40,12 @@ export function manageClipboard(clipboard: Clipboard): Tool<Parameters> {
         NAME,
         context,
         async () => {
-          const allowed = await authorise(context, {});
+          const allowed = await authorise(context, {}, 'agents too');
           if (!allowed.ok) return failed(allowed.reason);
           if (given.action !== 'read' && context.signal.aborted)
             return unsaved('Stopped: nothing was changed.');
-          return act(clipboard, allowed.target, given, context);
+          const { agent } = allowed.caller;
+          return act(clipboard, agent ? { agent: agent.id } : allowed.target, given, context);
         },
         unsaved,
       ),
@@ -49,7 +54,7 @@ export function manageClipboard(clipboard: Clipboard): Tool<Parameters> {
 
 async function act(
   clipboard: Clipboard,
-  owner: MemoryOwner,
+  owner: ClipboardOwner,
   given: Parameters,
   context: ToolContext,
 ): Promise<ToolResult> {
@@ -75,7 +80,7 @@ async function act(
 
 async function add(
   clipboard: Clipboard,
-  owner: MemoryOwner,
+  owner: ClipboardOwner,
   content: string,
   context: ToolContext,
 ): Promise<ToolResult> {
@@ -107,7 +112,7 @@ async function add(
 
 async function remove(
   clipboard: Clipboard,
-  owner: MemoryOwner,
+  owner: ClipboardOwner,
   { index, indices = [] }: Parameters,
   signal: AbortSignal,
 ): Promise<ToolResult> {

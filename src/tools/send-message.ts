@@ -13,16 +13,14 @@ import type { SideMessage, Tool, ToolContext, ToolResult } from '../core/tool.js
 import { type Authorised, authorise, mayActAnywhere } from './authorise.js';
 import { ownFile } from './files/attachment.js';
 import { PathRefusal } from './files/paths.js';
+import { type Folders, type Places, placesOf, placesOfPersona } from './files/places.js';
 import { done, failed } from './results.js';
 import { findFile, newestFiles, reachOf, reachOfOwner } from './sendable-files.js';
 
 export interface SendMessageParts {
   /** Puts it into the outbox; what has this key already is passed over. */
   post(aside: SideMessage): Promise<'posted' | 'unknown chat'>;
-  /** `data/media`: files that came with messages, a folder for each chat. */
-  mediaFolder: string;
-  /** `data/work`: working folders of personas. */
-  workFolder: string;
+  folders: Folders;
   groupsDir: string;
   /** Says which archives were reset: these are sent to nobody. */
   archives: Pick<Archives, 'find'>;
@@ -46,8 +44,10 @@ type Parameters = z.infer<typeof parameters>;
 const MOST_LISTED = 20;
 
 export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
+  const { groupsDir, archives, folders } = parts;
+  const sendable = { groupsDir, archives, mediaFolder: folders.mediaFolder };
   const reach = async ({ caller, target }: Authorised & { ok: true }) =>
-    (await mayActAnywhere(caller)) ? reachOfOwner(parts, target) : reachOf(parts, target);
+    (await mayActAnywhere(caller)) ? reachOfOwner(sendable, target) : reachOf(sendable, target);
   return {
     name: 'send_message',
     description:
@@ -92,15 +92,24 @@ export function sendMessage(parts: SendMessageParts): Tool<Parameters> {
   };
 }
 
-/** The working folder is always the caller's own, whichever chat the message goes to. */
+/** The working folder is always the caller's own, whichever chat the message goes to; for an owner, the workspace is first. */
 async function inWorkingFolder(
-  folders: SendMessageParts,
+  { folders }: SendMessageParts,
   { caller }: Authorised & { ok: true },
   path: string,
   key: string,
 ): Promise<OutgoingFile | PathRefusal> {
+  const places = await placesOf(folders, caller);
+  const found = await fileIn(places, path, key);
+  const isNothing = found instanceof PathRefusal && found.kind === 'missing';
+  return isNothing && places.kind === 'workspace'
+    ? fileIn(await placesOfPersona(folders, caller), path, key)
+    : found;
+}
+
+async function fileIn(places: Places, path: string, key: string): Promise<OutgoingFile | PathRefusal> {
   try {
-    return await ownFile(folders, caller, path, key);
+    return await ownFile(places, path, key);
   } catch (error) {
     if (error instanceof PathRefusal) return error;
     throw error;
@@ -109,7 +118,7 @@ async function inWorkingFolder(
 
 /** Names alone say little: what came, and when, leads from a message to its file. */
 async function missing(
-  { mediaFolder }: SendMessageParts,
+  { folders: { mediaFolder } }: SendMessageParts,
   chatId: ChatId,
   { timezone }: ToolContext,
 ): Promise<ToolResult> {

@@ -45,7 +45,7 @@ export function readTieredMemory(memory: Memory): Tool<z.infer<typeof readParame
     risk: 'low',
     execute: (parameters, context) =>
       runTool(name, context, async () => {
-        const allowed = await authorise(context, parameters);
+        const allowed = await authorise(context, parameters, 'agents too');
         if (!allowed.ok) return failed(allowed.reason);
         if (parameters.tier !== undefined) {
           return done(await readOne(memory, allowed.target, parameters.tier, context));

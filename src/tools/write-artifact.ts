@@ -41,7 +41,7 @@ export function writeArtifact({ artifacts, post }: WriteArtifactParts): Tool<Par
     hint: 'write a document and send it as a file',
     isSend: true,
     execute: (given, context) =>
-      writing(given, context, async (artifact, { chatId, personaId }) => {
+      writing(given, context, 'personas', async (artifact, { chatId, personaId }) => {
         const { turnId, callId, room, signal } = context;
         if (context.cause.turnId === null)
           return failed('Artifacts can only be made while somebody is being answered.');
@@ -64,7 +64,7 @@ export function keepArtifact({ artifacts }: Pick<WriteArtifactParts, 'artifacts'
     ...about('Writes a document of its own, which your result refers to: a report, a table, a page, code.'),
     hint: 'write a document for whoever gave you the task',
     execute: (given, context) =>
-      writing(given, context, async (artifact, { agent }) => {
+      writing(given, context, 'agents too', async (artifact, { agent }) => {
         const taskId = agent?.taskId ?? context.turnId;
         const written = await artifacts.write({ ...artifact, taskId }, context.signal);
         return written.ok ? done(`Written: ${written.ref.ref}`) : notWritten(written.reason);
@@ -83,9 +83,10 @@ function notWritten(reason: string): ToolResult {
 async function writing(
   { id, content, title, type }: Parameters,
   context: ToolContext,
+  whose: 'personas' | 'agents too',
   work: (artifact: Omit<NewArtifact, 'taskId'>, caller: Authorisation) => Promise<ToolResult>,
 ): Promise<ToolResult> {
-  const allowed = await authorise(context, {});
+  const allowed = await authorise(context, {}, whose);
   if (!allowed.ok) return failed(allowed.reason);
   const secret = await refuseSecret(NAME, content, '', context, 'an artifact');
   if (secret !== null) return secret;

@@ -7,6 +7,7 @@ import type { SideMessage } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
 import { archivesIn } from '../groups/support.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { foldersIn } from '../harness/folders.js';
 
 let on: Workbench;
 afterEach(() => on.close());
@@ -14,8 +15,8 @@ afterEach(() => on.close());
 async function open(more: WorkbenchOptions = {}): Promise<void> {
   const folder = more.folder ?? (await mkdtemp(join(tmpdir(), 'coterie-aside-')));
   const tool = sendMessage({
-    ...{ groupsDir: join(folder, 'groups'), mediaFolder: join(folder, 'data/media') },
-    workFolder: join(folder, 'data/work'),
+    groupsDir: join(folder, 'groups'),
+    folders: foldersIn(join(folder, 'data')),
     archives: archivesIn(join(folder, 'groups')),
     post: (ask: SideMessage) => on.sayAside(ask),
   });

@@ -9,6 +9,7 @@ import type { AnyTool } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
 import { archivesIn } from '../groups/support.js';
 import { type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { foldersIn } from '../harness/folders.js';
 import { auditIn } from '../operating/audit-support.js';
 
 let on: Workbench;
@@ -27,8 +28,8 @@ const STRANGER: Partial<InboundMessage> = {
 async function open(more: WorkbenchOptions = {}): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'coterie-audited-'));
   const tool = sendMessage({
-    ...{ groupsDir: join(folder, 'groups'), mediaFolder: join(folder, 'data/media') },
-    workFolder: join(folder, 'data/work'),
+    groupsDir: join(folder, 'groups'),
+    folders: foldersIn(join(folder, 'data')),
     archives: archivesIn(join(folder, 'groups')),
     post: (ask) => on.sayAside(ask),
   });

@@ -6,6 +6,7 @@ import type { AnyTool } from '../../src/core/tool.js';
 import { sendMessage } from '../../src/tools/send-message.js';
 import { archivesIn } from '../groups/support.js';
 import { type Answer, type Workbench, type WorkbenchOptions, workbench } from '../harness/conversation.js';
+import { foldersIn } from '../harness/folders.js';
 
 let on: Workbench;
 afterEach(() => on.close());
@@ -89,8 +90,7 @@ describe('what a turn sends', () => {
     sendMessage({
       post: (aside) => on.sayAside(aside),
       archives: archivesIn('/nowhere'),
-      mediaFolder: '/nowhere',
-      workFolder: '/nowhere',
+      folders: foldersIn('/nowhere'),
       groupsDir: '/nowhere',
     });
   const said = (n: number): Answer => ({

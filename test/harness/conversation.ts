@@ -56,6 +56,7 @@ import { openSqliteStore } from '../../src/store/sqlite/open.js';
 import { draftTools, memoryTools } from '../../src/tools/memory.js';
 import { createToolsFor } from '../../src/turn-tools.js';
 import { createWorkspace } from '../../src/workspace/workspace.js';
+import { foldersIn } from './folders.js';
 import { NO_EXPORTS, NO_RECORDS } from './no-copies.js';
 import { NO_MEDIA } from './no-media.js';
 import { NO_RECALL } from './no-recall.js';
@@ -342,7 +343,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     ...{ folder: join(folder, 'data/artifacts'), mediaFolder: join(folder, 'data/media') },
     ...{ mostBytes: 2_000_000, exclusive, newId: randomUUID },
   });
-  const skills = createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
+  const skills =
+    options.skills ?? createSkills({ folder: join(folder, 'data/skills'), ...systemHost(), log });
   const alarm = createAlarm();
   const rules: Rules = { missed: 'once', quietHours: null, timezone: zone.name, ...options.schedules };
   const door = createJobDoor({ store, rulesFor });
@@ -353,8 +355,8 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
       ...{ store, channels, personas, memory, clipboard, archives, recall, deliver, settings, zone, clock },
       jobs,
       config: { groupsDir, tools: TOOLS_CONFIG },
-      mediaFolder: join(folder, 'data/media'),
-      workFolder: join(folder, 'data/work'),
+      ...foldersIn(join(folder, 'data')),
+      agents: { read: async () => '', append: async () => {} },
       ...{ hidden: [], environment: {}, newId: randomUUID },
       ...{ exports, artifacts, skills },
       mcp: null,
@@ -366,7 +368,6 @@ export async function workbench(options: WorkbenchOptions = {}): Promise<Workben
     memory,
     clipboard,
     workspace,
-    ...(options.skills === undefined ? {} : { skills: options.skills }),
     archives,
     recall,
     records: options.records ?? NO_RECORDS,

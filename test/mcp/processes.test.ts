@@ -189,6 +189,9 @@ describe('a server that', () => {
     );
     expect(bench.tool('mcp_changes_pet').risk).toBe('high');
     expect(bench.tool('mcp_changes_change').risk).toBe('medium');
+    // For an agent, what nobody has called safe leaves the machine.
+    expect(bench.tool('mcp_changes_pet').isExternal).toBe(true);
+    expect(bench.tool('mcp_changes_change').isExternal).toBeUndefined();
     expect(logged(/described otherwise than it was/)).toHaveLength(1);
     expect((await bench.call('mcp_changes_pet')).content).toBe('did pet');
   });

@@ -264,6 +264,54 @@ describe('a backup', () => {
     expect((await stat(join(clipboard, 'telegram_1/default.md'))).mode & 0o777).toBe(0o600);
   });
 
+  it('holds workspace, agents with their transcripts, artifacts and skills, and puts them back', async () => {
+    const files = {
+      'workspace/task.md': '- [ ] build',
+      'workspace/memory/2026-11-22.md': 'a day',
+      'agents/utility.yaml': 'model: small',
+      'agents/utility/internal_space/MEMORY.md': 'of the agent',
+      'agents/utility/sessions/t1.jsonl': '{}\n',
+      'artifacts/t1/page.html': '<p>',
+      'skills/weather/SKILL.md': 'how to',
+    };
+    for (const [path, text] of Object.entries(files)) await put(join(dataDir, path), text);
+    await put(join(folder, 'elsewhere/SKILL.md'), 'of somewhere else');
+    await put(join(dataDir, 'coterie.db'), 'logins');
+    // What agents can write is not followed out of their folders; what operators link, is.
+    await symlink(join(dataDir, 'coterie.db'), join(dataDir, 'workspace/USER.md'));
+    await symlink(join(dataDir, 'coterie.db'), join(dataDir, 'agents/utility/internal_space/x.md'));
+    await symlink(join(dataDir, 'coterie.db'), join(dataDir, 'artifacts/t1/x.md'));
+    await symlink(join(folder, 'elsewhere'), join(dataDir, 'skills/linked'));
+    await backUp();
+    for (const path of Object.keys(files)) await put(join(dataDir, path), 'changed');
+    await put(join(dataDir, 'workspace/later.md'), 'later');
+    const { kept } = await restoreIt();
+    const now: Record<string, string> = {};
+    for (const name of ['workspace', 'agents', 'artifacts', 'skills']) {
+      for (const [path, text] of Object.entries(await tree(join(dataDir, name))))
+        now[`${name}/${path}`] = text;
+      expect(kept.filter((path) => path.includes(`/${name}.before-restore-`))).toHaveLength(1);
+    }
+    expect(now).toEqual({ ...files, 'skills/linked/SKILL.md': 'of somewhere else' });
+    expect((await stat(join(dataDir, 'agents'))).mode & 0o777).toBe(0o700);
+  });
+
+  it('leaves workspace and agents where it holds none, and says what an older coterie cannot take', async () => {
+    const versionIn = () => {
+      const manifest = execFileSync('tar', ['-xzOf', file, ARCHIVE.manifest], { encoding: 'utf8' });
+      return JSON.parse(manifest).version;
+    };
+    await backUp();
+    expect(versionIn()).toBe(1);
+    await put(join(dataDir, 'workspace/task.md'), 'of later');
+    await restoreIt();
+    expect(await tree(join(dataDir, 'workspace'))).toEqual({ 'task.md': 'of later' });
+    await backUp();
+    expect(versionIn()).toBe(4);
+    await archive({ 'workspace/../x': 'x' }, { format: ARCHIVE.format, version: 4 });
+    await expect(restoreIt()).rejects.toThrow(/no backup of ours|what no backup/);
+  });
+
   it('is for nobody else to read, and puts logins back only where it was made with them', async () => {
     await backUp();
     expect((await stat(file)).mode & 0o777).toBe(0o600);

@@ -296,7 +296,7 @@ async function useTasks(store: Store): Promise<void> {
   await store.addTask(newTask('k2', key), FREE);
   await store.addTask(newTask('k3', key), FREE);
   await store.claimTask({ ...lease(), of: { channels: ['test'] } });
-  await store.claimTask({ ...lease(), of: 'programs' });
+  await store.claimTask({ ...lease('you'), of: 'programs' });
   await store.runningTasks('me');
   await store.renewTasks(lease());
   const claim = { id: 'k1', owner: 'me' };

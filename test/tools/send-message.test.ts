@@ -8,6 +8,7 @@ import type { Authorisation, SideMessage, ToolContext } from '../../src/core/too
 import { sendMessage } from '../../src/tools/send-message.js';
 import { archivesIn } from '../groups/support.js';
 import { askerWho } from '../harness/asker.js';
+import { foldersIn } from '../harness/folders.js';
 
 const HERE = 'telegram_1';
 const OTHER = 'telegram_2';
@@ -28,8 +29,7 @@ async function setUp(files: string[] = [], post?: (ask: SideMessage) => Promise<
   const posted: SideMessage[] = [];
   const tool = sendMessage({
     groupsDir: join(home, 'groups'),
-    mediaFolder: join(home, 'media'),
-    workFolder: join(home, 'work'),
+    folders: foldersIn(home),
     archives: archivesIn(join(home, 'groups')),
     post: async (ask) => {
       posted.push(ask);

@@ -23,11 +23,10 @@ import { runTurn, type TurnOutcome } from '../turn/turn.js';
 import { calledOf, turnedTo } from './addressing.js';
 import { authorisationOf } from './authorisation.js';
 import { causeOf, hoursLate, payerOf } from './batch.js';
-import { failureIn, taskEndsIn } from './failure.js';
 import { withFiles, withFilesOf } from './files-of-turn.js';
 import { liveFor, saidBy } from './live-reply.js';
 import { type Made, madeIn, shownWords } from './made.js';
-import { faultOf, measuredOf, sightOf } from './outcome.js';
+import { failureIn, faultOf, measuredOf, sightOf, taskEndsIn } from './outcome.js';
 import type { RoomServices, Turn } from './room-services.js';
 import { saveStep } from './save-step.js';
 import { spoken } from './speakers.js';
@@ -166,13 +165,7 @@ async function answerFrom(
   }
   const measured = windows.credible(room, personaId, measuredOf(outcome, context, turn.steps));
   const said = outcome.kind === 'answered' ? outcome.text : '';
-  const made = await madeIn(
-    services,
-    work,
-    tools,
-    fault ? failureIn(work.batch, fault.sentence) : said,
-    signal,
-  );
+  const made = await madeIn(services, work, tools, fault ? failureIn(work, fault.sentence) : said, signal);
   if (made === null) return { kind: 'dropped' };
   const finished = await finish(services, work, {
     outcome: fault ? 'failed' : 'answered',
@@ -201,7 +194,7 @@ export async function park(services: RoomServices, work: Turn): Promise<void> {
   );
   await finish(services, work, {
     outcome: 'parked',
-    text: failureIn(work.batch, sentenceOf(new Fault('internal', 'parked'))),
+    text: failureIn(work, sentenceOf(new Fault('internal', 'parked'))),
     wordless: null,
     speaker: personaName(work.personas, personaId),
     lateByHours: null,

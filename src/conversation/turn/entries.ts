@@ -9,10 +9,10 @@ import type { TurnAsk } from './ask.js';
 import type { CallResult } from './call.js';
 import { INTERRUPTED } from './steps.js';
 
-type Acting = Pick<TurnAsk, 'turnId' | 'record' | 'authorisation' | 'steps' | 'tools'>;
+type Acting = Pick<TurnAsk, 'turnId' | 'record' | 'authorisation' | 'steps'>;
 
 /** Already there if the call has waited for a person. */
-export function intentOf(ask: Acting, call: ToolCall, now: number): JournalWrite {
+export function intentOf(ask: Acting & Pick<TurnAsk, 'tools'>, call: ToolCall, now: number): JournalWrite {
   return {
     kind: 'intent',
     ...placeOf(ask),
@@ -90,7 +90,10 @@ function wordsOf(steps: readonly Step[], { id }: ToolCall): string {
 }
 
 /** Its arguments as they may stand in the journal. */
-function enteredOf({ tools }: Acting, { name, arguments: given }: ToolCall): Record<string, unknown> {
+function enteredOf(
+  { tools }: Pick<TurnAsk, 'tools'>,
+  { name, arguments: given }: ToolCall,
+): Record<string, unknown> {
   const tool = tools.tools.find((each) => each.name === name);
   const arguments_ = objectIn(given);
   if (!tool?.journalled) return arguments_ ?? { arguments: given };

@@ -80,18 +80,16 @@ export function taskStore(
       order by n desc limit ${MOST_EVENTS}`)
     .pluck();
 
-  const claimOf = (origin: string) =>
+  const claim = (oldest: string) =>
     raw.prepare<[object], TaskRow & { n: number }>(`
       update task set status = 'running', started_at = @now, lease_owner = @owner, lease_until = @until
-      where n = (select n from task where status = 'pending' and ${origin} order by n limit 1)
-      returning ${columns(`n ${TASK}`)}`);
-  const claimPrograms = claimOf('room_id is null');
-  const claimDelegated = claimOf(`room_id is not null
-    and substr(chat_id, 1, instr(chat_id, '_') - 1) in (select value from json_each(@channels))`);
-  const running = raw.prepare<[object], { id: string; isSteered: number }>(`
-    select id, exists (
-      select 1 from task_message where task = task.n and taken = 0 and mode = 'steer') as isSteered
-    from task where ${IS_HELD_TASK} order by n`);
+      where n = (${oldest}) returning ${columns(`n ${TASK}`)}`);
+  const claimOfPrograms = claim(`
+    select n from task where status = 'pending' and room_id is null order by n limit 1`);
+  // There are few of them, though thousands of programs' tasks may stand before.
+  const claimDelegated = claim(`
+    select min(n) from task indexed by task_delegated where ${IS_DELEGATED} and status = 'pending'
+      and substr(chat_id, 1, instr(chat_id, '_') - 1) in (select value from json_each(@channels))`);
   const renew = raw.prepare<[object]>(`update task set lease_until = @until where ${IS_HELD_TASK}`);
   const held = raw.prepare<[object], OpenTask>(`
     select ${columns(OPEN_TASK)} from task where id = @id and ${IS_HELD_TASK}`);
@@ -105,6 +103,10 @@ export function taskStore(
   const addMessage = raw.prepare<[object]>(`
     insert into task_message (task, n, mode, text, at)
     values (@task, (select coalesce(max(n), 0) + 1 from task_message where task = @task), @mode, @text, @now)`);
+  const running = raw.prepare<[object], { id: string; isSteered: number }>(`
+    select id, exists (
+      select 1 from task_message where task = task.n and taken = 0 and mode = 'steer') as isSteered
+    from task where ${IS_HELD_TASK} order by n`);
   const untaken = raw.prepare<[string], TaskMessage>(`
     select ${columns('n mode text')} from task_message
     where task = (select n from task where id = ?) and taken = 0 order by n`);
@@ -113,8 +115,6 @@ export function taskStore(
     .pluck();
   const take = raw.prepare<[object]>(`
     update task_message set taken = 1 where task = @task and n in (select value from json_each(@ns))`);
-
-  const hasBeenForgotten = (turnId: string) => wasForgotten.get({ turnId }) !== undefined;
 
   /** The bound that it would exceed; null: none. */
   function exceeded({ parent }: NewTask, bounds: TaskBounds): keyof TaskBounds | null {
@@ -146,7 +146,7 @@ export function taskStore(
     }
     course.note(n, { at: task.now, kind: 'status', status: 'pending' });
     const { parent } = task;
-    if (parent !== null && hasBeenForgotten(parent.turnId)) {
+    if (parent !== null && wasForgotten.get({ turnId: parent.turnId }) !== undefined) {
       const { chatId, room: roomId, ...from } = parent;
       course.stop({ n, id: task.id, chatId, roomId, ...from }, task.now);
     }
@@ -160,8 +160,8 @@ export function taskStore(
     if (status === 'completed' && hasMessage.get(task.n) !== undefined) return 'message';
     journal.write(entries, owner);
     course.over(task, { status, result, error, now }, outcomeOf({ status, result, error }));
-    const isHeard = task.turnId === null || !hasBeenForgotten(task.turnId);
-    if (tell !== null && isHeard) waiting.event(tell);
+    // A conversation that was forgotten has stopped it.
+    if (tell !== null) waiting.event(tell);
     return 'finished';
   }
 
@@ -187,7 +187,7 @@ export function taskStore(
         const lease = { owner, now, until: now + leaseMs };
         const row =
           of === 'programs'
-            ? claimPrograms.get(lease)
+            ? claimOfPrograms.get(lease)
             : claimDelegated.get({ ...lease, channels: JSON.stringify(of.channels) });
         if (row === undefined) return null;
         const { n, ...task } = row;

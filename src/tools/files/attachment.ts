@@ -6,8 +6,8 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
 import { sizeInWords } from '../../core/bytes.js';
 import type { OutgoingFile } from '../../core/channel.js';
-import type { Target } from '../authorise.js';
-import { type Folders, openToRead, PathRefusal, placesOf } from './paths.js';
+import { openToRead, PathRefusal } from './paths.js';
+import type { Places } from './places.js';
 
 /** No platform takes more from a bot. */
 const MOST_BYTES = 100_000_000;
@@ -16,17 +16,13 @@ export const SENT = 'sent-';
 const PIECE_BYTES = 1 << 20;
 
 /** `key` names the copy: the same for the same message. Throws a `PathRefusal`. */
-export async function ownFile(
-  folders: Folders,
-  target: Target,
-  path: string,
-  key: string,
-): Promise<OutgoingFile> {
-  const places = await placesOf(folders, target);
-  const { handle, bytes, real, isMedia } = await openToRead(places, path);
+export async function ownFile(places: Places, path: string, key: string): Promise<OutgoingFile> {
+  // Agents send nothing.
+  if (places.media === null) throw new PathRefusal('Permission denied: there is no chat to send a file to.');
+  const { handle, bytes, folder, name: sent, isMedia } = await openToRead(places, path);
   try {
     const name = basename(path);
-    if (isMedia) return { path: real, name };
+    if (isMedia) return { path: join(folder.real, sent), name };
     if (bytes > MOST_BYTES) {
       throw new PathRefusal(`${name} is too large to be sent: it has ${sizeInWords(bytes)}.`);
     }

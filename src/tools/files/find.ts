@@ -4,7 +4,8 @@ import type { Clock } from '../../core/clock.js';
 import type { Slots } from '../../core/slots.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { done, failed } from '../results.js';
-import { type Folders, inFolder, locate, MEDIA, openToRead, PathRefusal, type Places } from './paths.js';
+import { type FoundFolder, findFolder, MEDIA, openToRead, PathRefusal, shownAs } from './paths.js';
+import type { Folders, Places } from './places.js';
 import { inPlaces } from './run.js';
 import type { Found, SearchOrder } from './search.js';
 import { searchInThread } from './search-thread.js';
@@ -98,24 +99,28 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
   };
 }
 
-/** Where a path leads: to one folder or file, or to both of the persona's folders. */
-async function placesAt(places: Places, path: string): Promise<Pick<SearchOrder, 'places' | 'file'>> {
-  const { root, names, isMedia } = locate(places, path);
-  if (!isMedia && names.length === 0) {
-    const media = { root: places.media, names: [], before: `${MEDIA}/`, matched: `${MEDIA}/` };
-    return { places: [{ root, names, before: '', matched: '' }, media], file: null };
-  }
-  const before = (below: string[]) =>
-    [...(isMedia ? [MEDIA] : []), ...below].map((name) => `${name}/`).join('');
+/** Where a path leads: to one folder or file; the folder where paths begin is looked through with what people sent. */
+async function placesAt(
+  places: Places,
+  path: string,
+): Promise<Pick<SearchOrder, 'places' | 'file' | 'closed'>> {
+  const { start, media, closed } = places;
+  const inside = ({ root, names, real }: FoundFolder) => {
+    const shown = shownAs(places, real);
+    return { root, names, before: shown === '' || shown === '/' ? shown : `${shown}/`, matched: '' };
+  };
   try {
-    const real = await inFolder(places, path, async (_, { names: found }) => found);
-    return { places: [{ root, names: real, before: before(real), matched: '' }], file: null };
+    const folder = await findFolder(places, path);
+    const sent =
+      folder.real !== start || media === null
+        ? []
+        : [{ ...inside({ root: media, names: [], real: media }), matched: `${MEDIA}/` }];
+    return { places: [inside(folder), ...sent], file: null, closed };
   } catch (error) {
     if (!(error instanceof PathRefusal)) throw error;
-    const { handle, names: real } = await openToRead(places, path);
+    const { handle, folder, name } = await openToRead(places, path);
     await handle.close();
-    const above = real.slice(0, -1);
-    return { places: [{ root, names: above, before: before(above), matched: '' }], file: real.at(-1) ?? '' };
+    return { places: [inside(folder)], file: name, closed };
   }
 }
 

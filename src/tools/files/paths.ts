@@ -1,12 +1,13 @@
 /**
- * The one guard for paths that a model names. They are relative to the persona's working folder; `media/` stands for what
- * people sent in the chat, for reading alone. Wherever links lead, what is opened lies really in one of these two folders,
- * and is a file: principles, configuration, database, other chats and other personas are outside of both.
+ * The one guard for paths that a model names. A call has places (`places.ts`), a few folders; wherever links lead, what is
+ * opened lies really in one of these, and is a file: principles, configuration, database, other chats and other personas
+ * are outside of all of them. Relative paths begin in one folder; `media/` stands for what people sent in the chat, for
+ * reading alone.
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
-import { dirname, join, normalize, relative, sep } from 'node:path';
+import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import {
   DEEPEST,
   entriesBelow,
@@ -17,31 +18,14 @@ import {
   within,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/bytes.js';
-import type { Target } from '../authorise.js';
+import { isWithin, type Places, type Quota, type Root, rootOf } from './places.js';
 
-/** Where the folders of all chats are: `data/work` and `data/media`. */
-export interface Folders {
-  workFolder: string;
-  mediaFolder: string;
-}
-
-/** The two folders of one persona in one chat, links followed. */
-export interface Places {
-  work: string;
-  media: string;
-}
-
-/** What a working folder may hold. */
-export interface Quota {
-  bytes: number;
-  entries: number;
-}
-
-export const QUOTA: Quota = { bytes: 200_000_000, entries: 20_000 };
-/** The name under which a persona reads what people sent. */
+/** The name under which what people sent is read. */
 export const MEDIA = 'media';
-/** What the working folder is called inside the sandbox of `shell`: models give paths as they see them there. */
+/** What the folder where paths begin is called inside the sandbox of `shell`: models give paths as they see them there. */
 export const HOME_INSIDE = '/work';
+/** The same of what people sent, for agents, whose folders have their own names inside. */
+export const AGENTS_MEDIA_INSIDE = '/coterie/media';
 
 const LONGEST_PATH = 4096;
 const LONGEST_NAME = 255;
@@ -60,112 +44,142 @@ export class PathRefusal extends Error {
   }
 }
 
-/** Makes the folders at their first use, for nobody but the gateway's user. */
-export async function placesOf(
-  { workFolder, mediaFolder }: Folders,
-  { chatId, personaId }: Target,
-): Promise<Places> {
-  const own = async (...names: [string, ...string[]]) => {
-    const folder = join(...names);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    return realpath(folder);
-  };
-  return { work: await own(workFolder, chatId, personaId), media: await own(mediaFolder, chatId) };
-}
-
-/** Where a path leads by its words alone. */
-export interface Located {
-  root: string;
+/** Where a path leads. */
+interface Located {
+  root: Root;
   /** Below the root; empty: the root itself. */
   names: string[];
-  isMedia: boolean;
   /** As a model names it. */
   shown: string;
 }
 
-/** Pure. Throws a `PathRefusal`. */
-export function locate({ work, media }: Places, path: string): Located {
+/** By its words alone, but for a whole path of an agent's that goes through links. Throws a `PathRefusal`. */
+async function locate(places: Places, path: string): Promise<Located> {
+  const full = fullPath(places, path);
+  const found =
+    at(places, full) ?? (places.kind === 'agent' ? at(places, await realAsFarAsThere(full)) : null);
+  if (found === null) throw outside(places);
+  return found;
+}
+
+/** Pure. An absolute path without `.` and `..`. */
+function fullPath(places: Places, path: string): string {
   if (path.includes('\0')) throw new PathRefusal('A path holds no null byte.');
   if (Buffer.byteLength(path) > LONGEST_PATH) throw new PathRefusal('This path is too long.', 'missing');
-  const plain = normalize(`${asRelative(path, [work, HOME_INSIDE])}/.`);
+  const plain = normalize(`${asRelative(places, path)}/.`);
   const names = plain.split(sep).filter((name) => name !== '' && name !== '.');
-  if (plain.startsWith(sep) || names.includes('..')) throw new PathRefusal(OUTSIDE);
   if (names.some((name) => Buffer.byteLength(name) > LONGEST_NAME)) {
     throw new PathRefusal('A name in this path is too long.', 'missing');
   }
-  const shown = names.join('/') || '.';
+  if (isAbsolute(plain)) return `/${names.join(sep)}`;
   // On some disks capitals make no difference.
-  const isMedia = names[0]?.toLowerCase() === MEDIA;
-  return isMedia
-    ? { root: media, names: names.slice(1), isMedia, shown }
-    : { root: work, names, isMedia, shown };
+  return places.media !== null && names[0]?.toLowerCase() === MEDIA
+    ? join(places.media, ...names.slice(1))
+    : join(places.start, ...names);
+}
+
+/** What stands for the folder where paths begin; an agent's folders are called the same inside of the sandbox. */
+function asRelative({ kind, start }: Places, path: string): string {
+  if (kind === 'agent') {
+    return isWithin(path, AGENTS_MEDIA_INSIDE) ? MEDIA + path.slice(AGENTS_MEDIA_INSIDE.length) : path || '.';
+  }
+  const home = [start, HOME_INSIDE].find((each) => isWithin(path, each));
+  return home === undefined ? path || '.' : `.${path.slice(home.length)}`;
+}
+
+function at(places: Places, full: string): Located | null {
+  const root = rootOf(places, full);
+  if (root === null) return null;
+  const names = relative(root.folder, full).split(sep).filter(Boolean);
+  return { root, names, shown: shownAs(places, full) || '.' };
+}
+
+/** As a model names it: what it may reach is called by the shortest path; empty: the folder where paths begin. */
+export function shownAs({ start, media }: Places, full: string): string {
+  if (media !== null && isWithin(full, media)) return join(MEDIA, relative(media, full));
+  return isWithin(full, start) ? relative(start, full) : full;
+}
+
+/** What is not there yet has no links: of the rest they are followed. */
+async function realAsFarAsThere(path: string): Promise<string> {
+  const found = await realpath(path).catch((error: unknown) => codeOf(error));
+  if (found !== 'ENOENT') return found?.startsWith('/') ? found : path;
+  return join(await realAsFarAsThere(dirname(path)), basename(path));
+}
+
+function outside({ kind, roots }: Places): PathRefusal {
+  if (kind !== 'agent') return new PathRefusal(OUTSIDE);
+  const open = roots.filter(({ isReadOnly }) => !isReadOnly).map(({ folder }) => folder);
+  return new PathRefusal(
+    `Permission denied: this path leads out of the folders of this task, which are ${open.join(', ')}.`,
+  );
 }
 
 const OUTSIDE =
   'Permission denied: this path leads out of your working folder. Give one relative to it, like notes/today.md; what ' +
   'people sent here is in media/.';
 
-function asRelative(path: string, roots: string[]): string {
-  const root = roots.find((each) => path === each || path.startsWith(`${each}/`));
-  return root === undefined ? path || '.' : `.${path.slice(root.length)}`;
-}
-
 /** A file that was opened for reading, to be closed by whoever asked. */
 export interface OpenedFile {
   handle: FileHandle;
   bytes: number;
-  /** Its real path, whether it is what people sent, and where it lies below its folder. */
-  real: string;
+  /** Where it lies. */
+  folder: FoundFolder;
+  name: string;
+  /** Whether it is what people sent. */
   isMedia: boolean;
-  names: string[];
 }
 
 export async function openToRead(places: Places, path: string): Promise<OpenedFile> {
-  const located = locate(places, path);
-  const names = await realNames(located);
+  const { root, names, shown } = await reallyAt(places, await locate(places, path));
   const name = names.at(-1);
-  if (name === undefined) throw new PathRefusal(`${located.shown} is a folder.`);
-  return within(located.root, names.slice(0, -1), async (folder) => {
-    await refuseUnlessFile(folder, name, located.shown);
+  if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
+  return within(root.folder, names.slice(0, -1), async (folder) => {
+    await refuseUnlessFile(folder, name, shown);
     const handle = await openFile(folder, name);
-    if (handle === null) throw new PathRefusal(`${located.shown} is no file.`);
+    if (handle === null) throw new PathRefusal(`${shown} is no file.`);
     const { size } = await handle.stat();
-    const real = join(located.root, ...names);
-    return { handle, bytes: size, real, isMedia: located.isMedia, names };
-  }).catch(refuse(located));
+    const above = names.slice(0, -1);
+    const at = { root: root.folder, names: above, real: join(root.folder, ...above) };
+    return { handle, bytes: size, folder: at, name, isMedia: root.folder === places.media };
+  }).catch(refuse({ shown }));
 }
 
-/** The folder that a path leads to, for `use` to look into. */
-export async function inFolder<T>(
-  places: Places,
-  path: string,
-  use: (folder: OpenFolder, at: { names: string[]; located: Located }) => Promise<T>,
-): Promise<T> {
-  const located = locate(places, path);
-  const names = await realNames(located);
-  return within(located.root, names, (folder) => use(folder, { names, located })).catch(refuse(located));
+/** A real folder, by the root that it is entered from. */
+export interface FoundFolder {
+  root: string;
+  names: string[];
+  real: string;
+}
+
+/** The folder that a path leads to. */
+export async function findFolder(places: Places, path: string): Promise<FoundFolder> {
+  const { root, names, shown } = await reallyAt(places, await locate(places, path));
+  const found = { root: root.folder, names, real: join(root.folder, ...names) };
+  return within(root.folder, names, async () => found).catch(refuse({ shown }));
 }
 
 /**
- * Writes a file whole or not at all, within the quota. `expected`: what the writer has read; where the file is another
- * by now, nothing is written.
+ * Writes a file whole or not at all, within the quota of its folder. `expected`: what the writer has read; where the file
+ * is another by now, nothing is written.
  */
 export async function writeWhole(
   places: Places,
   path: string,
   bytes: Uint8Array,
-  { signal, quota = QUOTA, expected }: { signal: AbortSignal; quota?: Quota; expected?: Uint8Array },
+  { signal, expected }: { signal: AbortSignal; expected?: Uint8Array },
 ): Promise<'written' | 'changed'> {
-  const located = locate(places, path);
-  if (located.isMedia) throw new PathRefusal('Permission denied: media/ is only for reading.');
-  const names = await realNames(located, 'or new');
+  const located = await locate(places, path);
+  refuseReadOnly(places, located.root);
+  const { root, names, shown } = await reallyAt(places, located, 'or new');
+  refuseReadOnly(places, root);
   const name = names.at(-1);
-  if (name === undefined) throw new PathRefusal(`${located.shown} is a folder.`);
+  if (name === undefined) throw new PathRefusal(`${shown} is a folder.`);
   // What lies deeper could not be counted: the folder would be full from then on.
   if (names.length > DEEPEST) throw new PathRefusal('Nothing was written: this path is too deep.');
-  await refuseOver(quota, places, bytes.length, located);
+  await refuseOver(root, names, bytes.length);
   const write = async (folder: OpenFolder) => {
-    const before = await refuseUnlessFile(folder, name, located.shown).catch((error: unknown) => {
+    const before = await refuseUnlessFile(folder, name, shown).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return null;
       throw error;
     });
@@ -187,7 +201,7 @@ export async function writeWhole(
       await rm(temporary, { force: true });
     }
   };
-  return within(located.root, names.slice(0, -1), write, madeWithin).catch(refuse(located));
+  return within(root.folder, names.slice(0, -1), write, madeWithin).catch(refuse({ shown }));
 }
 
 /** Reads a file that was opened, and no more than `most` bytes of it, also where it grows meanwhile. */
@@ -204,7 +218,7 @@ export async function readUpTo(handle: FileHandle, most: number): Promise<Buffer
   return Buffer.concat(pieces);
 }
 
-/** How much a working folder holds; counted no further than a quota goes. */
+/** How much a folder holds; counted no further than a quota goes. */
 export async function usedBy(
   work: string,
   quota: Quota,
@@ -226,12 +240,19 @@ export async function usedBy(
   return { ...used, isOver: !counted || isOver() };
 }
 
-async function refuseOver(quota: Quota, { work }: Places, more: number, { root, names }: Located) {
-  const before = await lstat(join(root, ...names)).catch(() => null);
+function refuseReadOnly({ media }: Places, { folder, isReadOnly }: Root): void {
+  if (!isReadOnly) return;
+  const what = folder === media ? `${MEDIA}/` : folder;
+  throw new PathRefusal(`Permission denied: ${what} is only for reading.`);
+}
+
+async function refuseOver({ folder, quota }: Root, names: string[], more: number) {
+  if (quota === null) return;
+  const before = await lstat(join(folder, ...names)).catch(() => null);
   const replaced = before?.isFile() ? before.size : 0;
   // Whoever has too much may make it less.
   if (before !== null && more <= replaced) return;
-  const used = await usedBy(work, quota);
+  const used = await usedBy(folder, quota);
   const entries = used.entries + (before === null ? 1 : 0);
   if (!used.isOver && used.bytes - replaced + more <= quota.bytes && entries <= quota.entries) return;
   throw new PathRefusal(
@@ -240,23 +261,37 @@ async function refuseOver(quota: Quota, { work }: Places, more: number, { root, 
   );
 }
 
-/** The names below the root, all of them real: no link among them. `or new`: the last ones need not be there. */
-async function realNames(located: Located, last: 'there' | 'or new' = 'there'): Promise<string[]> {
+/** Where a path really leads: no link among the names. `or new`: the last ones need not be there. */
+async function reallyAt(
+  places: Places,
+  located: Located,
+  last: 'there' | 'or new' = 'there',
+): Promise<Located> {
   const { root, names, shown } = located;
-  const full = join(root, ...names);
+  const full = join(root.folder, ...names);
   const real = await realpath(full).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT' && last === 'or new') return null;
     return refuse(located)(error);
   });
   if (real !== null) {
-    if (real !== root && !real.startsWith(root + sep)) throw new PathRefusal(OUTSIDE);
-    return relative(root, real).split(sep).filter(Boolean);
+    const found = at(places, real);
+    if (found === null) throw outside(places);
+    return { ...found, shown };
   }
   if ((await lstat(full).catch(() => null)) !== null) {
     throw new PathRefusal(`${shown} is a link that leads nowhere.`);
   }
-  const above = { ...located, names: names.slice(0, -1), shown: dirname(shown) };
-  return [...(await realNames(above, last)), names.at(-1) ?? ''];
+  const name = names.at(-1);
+  // A root that is gone is not made anew: it was not ours.
+  if (name === undefined) throw new PathRefusal(`There is no ${shown}.`, 'missing');
+  const above = await reallyAt(
+    places,
+    { ...located, names: names.slice(0, -1), shown: dirname(shown) },
+    last,
+  );
+  const inside = at(places, join(above.root.folder, ...above.names, name));
+  if (inside === null) throw outside(places);
+  return { ...inside, shown };
 }
 
 /** As `openWithin`, with a folder made that is not there. */

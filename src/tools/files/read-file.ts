@@ -4,7 +4,8 @@ import { sizeInWords } from '../../core/bytes.js';
 import { cutAt } from '../../core/cut.js';
 import type { Tool } from '../../core/tool.js';
 import { done } from '../results.js';
-import { type Folders, openToRead, PathRefusal, type Places, readUpTo } from './paths.js';
+import { openToRead, PathRefusal, readUpTo } from './paths.js';
+import type { Folders, Places } from './places.js';
 import { inPlaces } from './run.js';
 import { linesOf, type Text, textOf } from './text.js';
 

@@ -1,4 +1,5 @@
 /** Looks through folders, for `glob` and `grep`: which files there are, and which of their lines fit. */
+import { join } from 'node:path';
 import picomatch from 'picomatch';
 import { type Entry, entriesBelow, openFile, within } from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
@@ -9,6 +10,8 @@ import { linesOf, textOf } from './text.js';
 export interface SearchOrder {
   /** Where to look; one alone, or a working folder with what lies at some place in it. */
   places: SearchPlace[];
+  /** Real paths of folders and files that are passed over. */
+  closed: readonly string[];
   /** The path of a single file, instead of all that is there. */
   file: string | null;
   /** Which files; null: all but hidden ones. */
@@ -41,15 +44,19 @@ export interface Found {
 const PASSED_OVER = new Set(['node_modules', '.git']);
 const LONGEST_LINE = 300;
 
-export async function searchIn({ places, file, glob, lines, most }: SearchOrder): Promise<Found> {
+export async function searchIn({ places, closed, file, glob, lines, most }: SearchOrder): Promise<Found> {
   const fits = picomatch(glob ?? '**/*');
   const expression = lines && new RegExp(lines.source, lines.flags);
   const found: Found = { found: [], more: 0, isPartial: false };
   let looked = 0;
   for (const { root, names, before, matched } of places) {
     await within(root, names, async (folder) => {
+      const isClosed = ({ path }: Entry) => closed.includes(join(root, ...names, path));
       const enter = (entry: Entry) =>
-        file === null && !PASSED_OVER.has(entry.name) && !(before === '' && isPlaceOf(places, entry));
+        file === null &&
+        !PASSED_OVER.has(entry.name) &&
+        !(before === '' && isPlaceOf(places, entry)) &&
+        !isClosed(entry);
       const hits: { path: string; lines: string[] }[] = [];
       for await (const entry of entriesBelow(folder, enter)) {
         looked++;
@@ -57,7 +64,11 @@ export async function searchIn({ places, file, glob, lines, most }: SearchOrder)
           found.isPartial = true;
           break;
         }
-        if (entry.kind !== 'file' || !(file === null ? fits(matched + entry.path) : entry.path === file))
+        if (
+          entry.kind !== 'file' ||
+          isClosed(entry) ||
+          !(file === null ? fits(matched + entry.path) : entry.path === file)
+        )
           continue;
         const path = before + entry.path;
         const held = expression === null ? [path] : await linesIn(entry, path, expression, most.found);

@@ -3,7 +3,8 @@ import * as z from 'zod';
 import { sizeInWords } from '../../core/bytes.js';
 import type { Tool } from '../../core/tool.js';
 import { done, failed } from '../results.js';
-import { type Folders, QUOTA, type Quota, writeWhole } from './paths.js';
+import { writeWhole } from './paths.js';
+import type { Folders } from './places.js';
 import { MOST_BYTES, readText } from './read-file.js';
 import { inPlaces } from './run.js';
 import { bytesOf, placesIn } from './text.js';
@@ -15,7 +16,7 @@ const writeParameters = z.object({
   content: z.string().describe('The whole file; what stood there is replaced.'),
 });
 
-export function writeFile(folders: Folders, quota: Quota = QUOTA): Tool<z.infer<typeof writeParameters>> {
+export function writeFile(folders: Folders): Tool<z.infer<typeof writeParameters>> {
   return {
     name: 'write_file',
     description: 'Writes a text file into your working folder; folders on the way to it are made.',
@@ -26,7 +27,7 @@ export function writeFile(folders: Folders, quota: Quota = QUOTA): Tool<z.infer<
       inPlaces(folders, context, async (places) => {
         const bytes = Buffer.from(content);
         if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-        await writeWhole(places, path, bytes, { signal: context.signal, quota });
+        await writeWhole(places, path, bytes, { signal: context.signal });
         return done(`${path} was written (${sizeInWords(bytes.length)}).`);
       }),
   };
@@ -41,7 +42,7 @@ const editParameters = z.object({
 /** More places are not counted. */
 const MOST_COUNTED = 100;
 
-export function editFile(folders: Folders, quota: Quota = QUOTA): Tool<z.infer<typeof editParameters>> {
+export function editFile(folders: Folders): Tool<z.infer<typeof editParameters>> {
   return {
     name: 'edit_file',
     description: 'Replaces one passage of a text file in your working folder.',
@@ -69,7 +70,7 @@ export function editFile(folders: Folders, quota: Quota = QUOTA): Tool<z.infer<t
         const changed = text.slice(0, at) + put + text.slice(at + wanted.length);
         const bytes = bytesOf({ text: changed, bom });
         if (bytes.length > MOST_BYTES) return failed(tooLarge(path));
-        const outcome = await writeWhole(places, path, bytes, { signal: context.signal, quota, expected });
+        const outcome = await writeWhole(places, path, bytes, { signal: context.signal, expected });
         return outcome === 'written'
           ? done(`${path} was changed.`)
           : failed(`Nothing was changed: ${path} has changed meanwhile. Read it again.`);

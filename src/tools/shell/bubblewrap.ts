@@ -1,19 +1,21 @@
 /**
  * The sandbox of `shell`: what bubblewrap is asked for. A command sees the system's programs for reading, its working
- * folder, what people sent, and nothing else of the machine; nobody's processes, no network, no rights.
+ * folder (an agent's: the folders of its task), what people sent, and nothing else of the machine; nobody's processes, no
+ * network, no rights.
  */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { lstat, readlink, realpath } from 'node:fs/promises';
-import { delimiter, join, sep } from 'node:path';
-import { HOME_INSIDE, MEDIA, type Places } from '../files/paths.js';
+import { delimiter, dirname, join, relative } from 'node:path';
+import { AGENTS_MEDIA_INSIDE, HOME_INSIDE, MEDIA } from '../files/paths.js';
+import { isBelow, isWithin, type Places } from '../files/places.js';
 
 export interface SandboxOrder {
   places: Places;
   /** Folders and files that a command must not see, wherever they are: the gateway's own. */
   hidden: readonly string[];
   network: boolean;
-  /** Relative to the working folder. */
+  /** Where it begins: a real path in one of the roots. */
   cwd: string;
 }
 
@@ -48,19 +50,20 @@ export function findBubblewrap(path = process.env.PATH ?? ''): string | null {
 /** What stands before the command. */
 export async function bubblewrapArguments(order: SandboxOrder): Promise<string[]> {
   const { places, network, cwd } = order;
+  const hidden = await found(order.hidden);
   const settings = network ? [...SETTINGS, ...NETWORK_SETTINGS] : SETTINGS;
   return [
     ...ISOLATION,
     ...(network ? ['--share-net'] : []),
     ...(await Promise.all(SYSTEM.map(asItIs))).flat(),
     ...settings.flatMap((path) => ['--ro-bind-try', path, path]),
-    ...(await hiding(order.hidden)),
+    ...masking(hidden.filter(({ path }) => SYSTEM.some((folder) => isBelow(path, folder)))),
     ...['--proc', '/proc', '--dev', '/dev', '--size', String(SHARED_MEMORY_BYTES), '--tmpfs', '/dev/shm'],
     ...['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', '/tmp', '--symlink', '../tmp', '/var/tmp'],
-    ...['--bind', places.work, HOME_INSIDE, '--ro-bind', places.media, `${HOME_INSIDE}/${MEDIA}`],
+    ...binding(places, hidden),
     // Of the kernel's settings in /proc/sys the user root could change those of the whole machine.
     ...['/proc', '/dev', '/'].flatMap((path) => ['--remount-ro', path]),
-    ...['--chdir', join(HOME_INSIDE, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR), '--'],
+    ...['--chdir', insideAs(places, cwd), '--json-status-fd', String(STATUS_DESCRIPTOR), '--'],
   ];
 }
 
@@ -90,16 +93,70 @@ async function asItIs(path: string): Promise<string[]> {
   return found.isSymbolicLink() ? ['--symlink', await readlink(path), path] : ['--ro-bind', path, path];
 }
 
-/** Only what lies among the system's folders would be seen: somebody may have installed the gateway in /usr/local. */
-async function hiding(paths: readonly string[]): Promise<string[]> {
-  const found: string[] = [];
-  for (const path of paths) {
-    const real = await realpath(path).catch(() => null);
-    if (real === null || !SYSTEM.some((folder) => real.startsWith(folder + sep))) continue;
-    const isFolder = (await lstat(real)).isDirectory();
-    found.push(...(isFolder ? ['--tmpfs', real] : ['--ro-bind', '/dev/null', real]));
-  }
-  return found;
+/** What a real path is called inside. */
+export function insideAs({ kind, start, media }: Places, path: string): string {
+  const sent = kind === 'agent' ? AGENTS_MEDIA_INSIDE : join(HOME_INSIDE, MEDIA);
+  if (media !== null && isWithin(path, media)) return join(sent, relative(media, path));
+  return kind !== 'agent' && isWithin(path, start) ? join(HOME_INSIDE, relative(start, path)) : path;
+}
+
+/**
+ * The roots, an inner one after the one that it lies in, and between them what is hidden: so each lies over what is around
+ * it. The folders on the way to what is hidden are bound to themselves, for what is bound cannot be renamed: nobody moves
+ * it to where it is seen.
+ */
+function binding(places: Places, hidden: Hidden[]): string[] {
+  const { roots } = places;
+  const bound = (path: string, isReadOnly: boolean) => {
+    const inside = insideAs(places, path);
+    return { inside, mounts: [isReadOnly ? '--ro-bind' : '--bind', path, inside] };
+  };
+  const covered = hidden.flatMap(({ path, isFolder }) => {
+    const around = roots.filter(({ folder }) => isBelow(path, folder));
+    const root = around.sort((a, b) => b.folder.length - a.folder.length)[0];
+    if (root === undefined) return [];
+    const inside = insideAs(places, path);
+    const way = foldersBetween(root.folder, path).map((each) => bound(each, root.isReadOnly));
+    return [...way, { inside, mounts: masking([{ path: inside, isFolder }]) }];
+  });
+  const shown = roots.map(({ folder, isReadOnly }) => bound(folder, isReadOnly));
+  const inOrder = [...covered, ...shown].sort((one, other) => one.inside.length - other.inside.length);
+  const skills =
+    places.kind === 'workspace'
+      ? roots.filter(({ folder, isReadOnly }) => isReadOnly && folder !== places.media)
+      : [];
+  return [
+    ...inOrder.flatMap(({ mounts }) => mounts),
+    // The workspace's link leads to the folder beside it.
+    ...skills.flatMap(({ folder }) => ['--ro-bind', folder, join(dirname(HOME_INSIDE), 'skills')]),
+    ...covered.flatMap(({ mounts }) => (mounts[0] === '--tmpfs' ? ['--remount-ro', mounts[1] ?? ''] : [])),
+  ];
+}
+
+function foldersBetween(root: string, path: string): string[] {
+  const above = dirname(path);
+  return above === root || !isBelow(above, root) ? [] : [...foldersBetween(root, above), above];
+}
+
+interface Hidden {
+  path: string;
+  isFolder: boolean;
+}
+
+async function found(paths: readonly string[]): Promise<Hidden[]> {
+  const all = await Promise.all(
+    paths.map(async (path) => {
+      const real = await realpath(path).catch(() => null);
+      return real === null ? null : { path: real, isFolder: (await lstat(real)).isDirectory() };
+    }),
+  );
+  return all.filter((each) => each !== null);
+}
+
+function masking(hidden: Hidden[]): string[] {
+  return hidden.flatMap(({ path, isFolder }) =>
+    isFolder ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path],
+  );
 }
 
 function isExecutable(file: string): boolean {

@@ -7,7 +7,8 @@ import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
-import { type Quota, usedBy } from '../files/paths.js';
+import { usedBy } from '../files/paths.js';
+import type { Quota } from '../files/places.js';
 import { STATUS_DESCRIPTOR } from './bubblewrap.js';
 import { keepEnds } from './output.js';
 import { countProcesses, processesWith } from './processes.js';
@@ -19,9 +20,8 @@ export interface CommandOrder {
   /** Without a sandbox: where it begins. */
   cwd: string;
   env: Record<string, string>;
-  /** The working folder, and how much it may hold. */
-  work: string;
-  quota: Quota;
+  /** The folders that it may fill, and how much each may hold. */
+  bounded: readonly { folder: string; quota: Quota }[];
   limits: CommandLimits;
   /** No other command has it: without a sandbox, its processes are known by it. */
   id: string;
@@ -147,7 +147,7 @@ function limiting({ megabytes, processes, fileBytes }: CommandLimits, blockBytes
 
 /** Looks after what the system does not bound: processes of root's, the size of a folder. Ends with its signal. */
 async function watch(
-  { work, quota, limits }: CommandOrder,
+  { bounded, limits }: CommandOrder,
   { pid }: ChildProcess,
   clock: Clock,
   signal: AbortSignal,
@@ -161,8 +161,10 @@ async function watch(
     if ((await countProcesses(pid, limits.processes + 1)) > limits.processes) end('too many processes');
     const began = clock.now();
     if (began < measureAt) continue;
-    const used = await usedBy(work, quota).catch(() => null);
-    if (used?.isOver) end('too much written');
+    for (const { folder, quota } of bounded) {
+      const used = await usedBy(folder, quota).catch(() => null);
+      if (used?.isOver) end('too much written');
+    }
     measureAt = clock.now() + Math.max(MEASURE_MS, (clock.now() - began) * REST_PER_WORK);
   }
 }

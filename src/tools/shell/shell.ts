@@ -1,5 +1,5 @@
 /**
- * `shell`: a command in the persona's working folder, in a sandbox. Without one it is refused, unless the configuration
+ * `shell`: a command in the persona's working folder (an agent's: in the folders of its task), in a sandbox. Without one it is refused, unless the configuration
  * says in as many words that there is to be none.
  */
 import { lstat, mkdir, rmdir, symlink, unlink } from 'node:fs/promises';
@@ -7,22 +7,16 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
+import { commandEnv, secretEnvValues } from '../../core/command-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
-import {
-  type Folders,
-  HOME_INSIDE,
-  inFolder,
-  MEDIA,
-  PathRefusal,
-  type Places,
-  QUOTA,
-  type Quota,
-  usedBy,
-} from '../files/paths.js';
+import { findFolder, MEDIA, PathRefusal, usedBy } from '../files/paths.js';
+import { type Folders, isWithin, type Places, type Quota } from '../files/places.js';
 import { inPlaces } from '../files/run.js';
 import { failed } from '../results.js';
-import { bubblewrapArguments, bubblewrapFault, findBubblewrap, PATH_INSIDE } from './bubblewrap.js';
+import { secretIn } from '../secrets.js';
+import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
 import { type CommandOutcome, runCommand } from './command.js';
+import { fillWorkspace } from './workspace.js';
 
 export interface ShellParts {
   folders: Folders;
@@ -38,14 +32,13 @@ export interface ShellParts {
   };
   /** The gateway's own. */
   environment: Record<string, string | undefined>;
-  /** What no command may see, wherever it lies: data, groups, configuration, files with secrets. */
-  hidden: readonly string[];
   /** null: it is not installed. Left out: looked for in each call, for it may be installed meanwhile. */
   bubblewrap?: string | null;
-  quota?: Quota;
 }
 
 const MOST_PROCESSES = 128;
+/** Of one file, in a folder without a bound of its own. */
+const LARGEST_FILE = 2_000_000_000;
 /** Beyond the deadline of a command: to begin, and to end. */
 const SPARE_MS = 15_000;
 
@@ -85,49 +78,63 @@ async function run(
   places: Places,
   context: ToolContext,
 ): Promise<ToolResult> {
-  const { settings, hidden, clock, quota = QUOTA } = parts;
+  const { settings, clock, folders } = parts;
   if (command.includes('\0')) return failed('A command holds no null byte.');
+  if (!places.runsCommands) return failed(NO_FOLDER);
   const program = parts.bubblewrap === undefined ? findBubblewrap() : parts.bubblewrap;
   const isBoxed = settings.sandbox === 'bubblewrap';
   if (isBoxed && program === null) return refused(context, 'it is not installed');
-  const at = await folderFor(places, cwd);
-  await showMedia(places, isBoxed);
-  const used = await usedBy(places.work, quota);
+  if (places.kind !== 'persona') await fillWorkspace(folders.workspaceFolder, folders.skillsFolder);
+  const { real } = await findFolder(places, cwd);
+  if (places.kind !== 'agent') await showMedia(places, isBoxed);
+  const bounds = await boundsOf(places, real);
   const seconds = Math.min(timeout_seconds ?? settings.timeoutSeconds, settings.timeoutSeconds);
-  const order = { places, hidden, network: settings.network, cwd: at.shown };
+  const order = { places, hidden: folders.hidden, network: settings.network, cwd: real };
+  const { env, refused: unset } = commandEnv(context.authorisation?.agent?.env ?? {});
   const outcome = await runCommand(
     {
       command,
       sandbox: isBoxed && program !== null ? { program, arguments: await bubblewrapArguments(order) } : null,
-      cwd: at.real,
-      env: environmentOf(parts, isBoxed ? HOME_INSIDE : places.work),
-      work: places.work,
-      // Whoever has too much may still run what makes it less.
-      quota: used.isOver ? { bytes: Number.POSITIVE_INFINITY, entries: quota.entries * 3 } : quota,
+      cwd: real,
+      env: { ...env, ...environmentOf(parts, isBoxed ? insideAs(places, places.start) : places.start) },
+      bounded: bounds.bounded,
       limits: {
         ms: seconds * 1000,
         megabytes: settings.memoryMb,
         processes: MOST_PROCESSES,
-        fileBytes: used.isOver ? 0 : quota.bytes - used.bytes,
+        fileBytes: bounds.fileBytes,
       },
       id: parts.newId(),
     },
     { clock, signal: context.signal },
   );
-  return outcome.unsafe ? refused(context, await whyNot(outcome)) : told(outcome, seconds);
+  if (outcome.unsafe) return refused(context, await whyNot(outcome));
+  return told(withoutSecrets(outcome, env), seconds, unset);
 }
 
-/** Where a command begins: as it is called inside, and where it really is. */
-async function folderFor(places: Places, cwd: string): Promise<{ shown: string; real: string }> {
-  return inFolder(places, cwd, async (_, { names, located: { isMedia, root } }) => ({
-    shown: join(...(isMedia ? [MEDIA] : []), ...names) || '.',
-    real: join(root, ...names),
-  }));
+const NO_FOLDER =
+  'Nothing was run: the working folder that this task was given lies outside the folders in which commands may run. ' +
+  'Whoever runs me can allow it (agents.roots); trying again does not help.';
+
+/** What each folder may hold still. Whoever has too much may still run what makes it less. */
+async function boundsOf({ roots }: Places, cwd: string) {
+  const bounded: { folder: string; quota: Quota }[] = [];
+  let fileBytes = LARGEST_FILE;
+  for (const { folder, quota, isReadOnly } of roots) {
+    if (quota === null || isReadOnly) continue;
+    const used = await usedBy(folder, quota);
+    const emptying = { bytes: Number.POSITIVE_INFINITY, entries: quota.entries * 3 };
+    bounded.push({ folder, quota: used.isOver ? emptying : quota });
+    // Files have one bound alone, wherever they are: that of the folder in which the command begins.
+    if (isWithin(cwd, folder)) fileBytes = used.isOver ? 0 : Math.min(fileBytes, quota.bytes - used.bytes);
+  }
+  return { bounded, fileBytes };
 }
 
 /** In the sandbox another folder is laid over it; without one, a link leads there. */
-async function showMedia({ work, media }: Places, isBoxed: boolean): Promise<void> {
-  const place = join(work, MEDIA);
+async function showMedia({ start, media }: Places, isBoxed: boolean): Promise<void> {
+  if (media === null) return;
+  const place = join(start, MEDIA);
   const found = await lstat(place).catch(() => null);
   if (isBoxed) {
     if (found?.isSymbolicLink()) await unlink(place);
@@ -164,10 +171,25 @@ async function whyNot({ stderr }: CommandOutcome): Promise<string> {
   return (await bubblewrapFault()) ?? (stderr.trim() || 'it ended without a word');
 }
 
-function told({ stdout, stderr, code, ended }: CommandOutcome, seconds: number): ToolResult {
+/** A task's secrets (`inputs.env`) are for its commands, and stand in no result, journal or window. */
+function withoutSecrets(outcome: CommandOutcome, env: Record<string, string>): CommandOutcome {
+  const named = secretEnvValues(env);
+  const looking = Object.values(env).filter((value) => secretIn(value) !== null);
+  const secrets = [...new Set([...named, ...looking])].sort((one, other) => other.length - one.length);
+  const clean = (text: string) =>
+    secrets.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
+  return { ...outcome, stdout: clean(outcome.stdout), stderr: clean(outcome.stderr) };
+}
+
+function told(
+  { stdout, stderr, code, ended }: CommandOutcome,
+  seconds: number,
+  unset: readonly string[],
+): ToolResult {
   const parts = [
     ...(stdout === '' ? [] : [stdout.replace(/\n$/, '')]),
     ...(stderr === '' ? [] : [`[stderr]\n${stderr.replace(/\n$/, '')}`]),
+    ...(unset.length === 0 ? [] : [`[not set in the environment: ${unset.join(', ')}]`]),
     `[${endOf(code, ended, seconds)}]`,
   ];
   return { content: parts.join('\n'), failed: code !== 0, results: { stdout, stderr, code } };

@@ -11,7 +11,7 @@ import type { CommandEffect } from '../../../src/core/route-store.js';
 import type { Store } from '../../../src/core/store.js';
 import { type NewTask, TASK_COMPLETED, type TaskParent, taskEventId } from '../../../src/core/task.js';
 import type { StoreUnderTest } from '../store.js';
-import { added, claimedTask, ending, entryOf, FREE, intentOf, newTask } from './tasks.js';
+import { added, claimedTask, claimNext, ending, entryOf, FREE, intentOf, newTask } from './tasks.js';
 import {
   ANN,
   begun,
@@ -129,6 +129,21 @@ export function delegatedContract(under: StoreUnderTest): void {
       for (const { id, parent: from } of await store.tasks({ most: 9 }))
         if (from) await store.stopTask(id, NOW);
       expect(await give(store, 'b4', CHAT)).toEqual({ kind: 'added' });
+    });
+
+    it('is claimed apart from programs’ tasks, where its channel is served', async () => {
+      const { store } = under;
+      await added(store, 'p1');
+      await store.addTask(given('k1', { chatId: 'other_1', room: 'other_1' }), FREE);
+      await store.addTask(given('k2'), FREE);
+      await store.addTask(given('k3'), FREE);
+      const claim = (channels: string[]) => store.claimTask({ ...lease(), of: { channels } });
+      expect(await claim(['none'])).toBeNull();
+      expect(await claim(['test', 'none'])).toMatchObject({ id: 'k2', parent: parent() });
+      expect(await claim(['test', 'other'])).toMatchObject({ id: 'k1' });
+      expect(await store.claimTask({ ...lease(), of: 'programs' })).toMatchObject({ id: 'p1' });
+      expect(await store.claimTask({ ...lease(), of: 'programs' })).toBeNull();
+      expect(await claim(['test'])).toMatchObject({ id: 'k3' });
     });
 
     it('is told in its room when it ends, with its call’s outcome, in one transaction', async () => {
@@ -250,7 +265,7 @@ export function delegatedContract(under: StoreUnderTest): void {
       await forget(store);
       expect(await store.addTask(given('k1'), FREE)).toEqual({ kind: 'added' });
       expect(await store.task('k1')).toMatchObject({ status: 'stopped' });
-      expect(await store.claimTask({ ...lease(), of: { channels: ['test'] } })).toBeNull();
+      expect(await claimNext(store)).toBeNull();
     });
 
     it('does not keep a result away that the next conversation asked for', async () => {
@@ -344,11 +359,19 @@ export function delegatedContract(under: StoreUnderTest): void {
       expect(await store.next(CHAT, 'me', NOW)).toBeNull();
     });
 
-    it('is decided once, also by two processes, and whoever runs the task hears of it', async () => {
+    it('is heard of by whoever runs the task when it is decided', async () => {
       const { store } = under;
       await asked();
       let heard = 0;
       const end = store.watchTasks(() => heard++);
+      await store.decide(yes('CODE1'));
+      await expect.poll(() => heard, { timeout: 5_000 }).toBeGreaterThan(0);
+      end();
+    });
+
+    it('is decided once, also by two processes', async () => {
+      const { store } = under;
+      await asked();
       const other = await under.another();
       const all = await Promise.all([
         other.decide(yes('CODE1')),
@@ -356,8 +379,6 @@ export function delegatedContract(under: StoreUnderTest): void {
       ]);
       expect(all.map(({ kind }) => kind).sort()).toEqual(['approved', 'over']);
       expect(await store.taskDecision('CODE1')).toBe(all[0]?.kind === 'approved' ? 'approved' : 'denied');
-      await expect.poll(() => heard, { timeout: 5_000 }).toBeGreaterThan(0);
-      end();
       expect(await entryOf(store, 'turn-k1-c1'), 'it will run').toMatchObject({ status: 'pending' });
       expect(await store.askedCall('CODE1', NOW)).toMatchObject({ isOpen: false, arguments: '' });
     });

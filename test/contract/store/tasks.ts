@@ -13,7 +13,7 @@ import {
   type TaskEvent,
 } from '../../../src/core/task.js';
 import type { StoreUnderTest } from '../store.js';
-import { CHAT, DAY, HOUR, lease, MINUTE, NOW, recovered } from './words.js';
+import { DAY, HOUR, lease, MINUTE, NOW, recovered } from './words.js';
 
 export const FREE: TaskBounds = { waiting: 5_000, perRoom: 5, delegated: 8 };
 
@@ -56,18 +56,19 @@ export async function added(store: Store, id: string, more: Partial<NewTask> = {
   expect(await store.addTask(newTask(id, more), FREE)).toEqual({ kind: 'added' });
 }
 
+/** The oldest that was delegated, else the oldest of programs. */
+export async function claimNext(store: Store, owner = 'me', now = NOW): Promise<Task | null> {
+  const delegated = { ...lease(owner, now), of: { channels: ['test'] } };
+  return (
+    (await store.claimTask(delegated)) ?? (await store.claimTask({ ...lease(owner, now), of: 'programs' }))
+  );
+}
+
 export async function claimedTask(store: Store, owner = 'me', now = NOW): Promise<Task> {
-  const task =
-    (await store.claimTask({ ...lease(owner, now), of: { channels: ['test'] } })) ??
-    (await store.claimTask({ ...lease(owner, now), of: 'programs' }));
+  const task = await claimNext(store, owner, now);
   expect(task, 'a task to be run').not.toBeNull();
   return task as Task;
 }
-
-const FROM = {
-  ...{ chatId: CHAT, room: CHAT, personaId: 'default', turnId: 't1', callId: 'c1', senderId: '' },
-  tainted: false,
-};
 
 export function taskContract(under: StoreUnderTest): void {
   const me = { id: 'k1', owner: 'me' };
@@ -95,8 +96,8 @@ export function taskContract(under: StoreUnderTest): void {
       };
       expect(await store.task('k1')).toEqual(task);
       const running = { ...task, status: 'running', startedAt: NOW + 5 };
-      expect(await store.claimTask({ ...lease('me', NOW + 5), of: 'programs' })).toEqual(running);
-      expect(await store.claimTask({ ...lease(), of: 'programs' }), 'there is no other').toBeNull();
+      expect(await claimNext(store, 'me', NOW + 5)).toEqual(running);
+      expect(await claimNext(store), 'there is no other').toBeNull();
       expect(await store.finishTask(ending('k1'), 'me')).toBe('finished');
       const result = { text: 'The roses are wet.', summary: 'wet' };
       expect(await store.task('k1')).toEqual({
@@ -137,46 +138,11 @@ export function taskContract(under: StoreUnderTest): void {
       expect(await a.addTask(newTask('k9'), { ...FREE, waiting: 3 })).toEqual({ kind: 'added' });
     });
 
-    it('is claimed for where it comes from: by programs, or in chats of some channels', async () => {
-      const { store } = under;
-      await added(store, 'k1');
-      await added(store, 'k2', { parent: FROM });
-      const none = { ...lease(), of: { channels: ['other'] } };
-      expect(await store.claimTask(none)).toBeNull();
-      const mine = await store.claimTask({ ...lease(), of: { channels: ['other', 'test'] } });
-      expect(mine).toMatchObject({ id: 'k2' });
-      expect(await store.claimTask({ ...lease(), of: 'programs' })).toMatchObject({ id: 'k1' });
-    });
-
-    it('says which of them run for an owner, and which were steered', async () => {
-      const { store } = under;
-      for (const id of ['k1', 'k2']) {
-        await added(store, id);
-        await claimedTask(store);
-      }
-      await store.addTaskMessage({ id: 'k2', mode: 'followup', text: 'later', now: NOW });
-      expect(await store.runningTasks('me')).toEqual([
-        { id: 'k1', isSteered: false },
-        { id: 'k2', isSteered: false },
-      ]);
-      await store.addTaskMessage({ id: 'k2', mode: 'steer', text: 'now', now: NOW });
-      await store.stopTask('k1', NOW);
-      expect(await store.runningTasks('me')).toEqual([{ id: 'k2', isSteered: true }]);
-      const ns = (await store.taskMessages('k2')).map(({ n }) => n);
-      await store.takeTaskMessages({ id: 'k2', owner: 'me' }, ns);
-      expect(await store.runningTasks('me')).toEqual([{ id: 'k2', isSteered: false }]);
-      expect(await store.runningTasks('another')).toEqual([]);
-    });
-
     it('is run by one process, oldest first', async () => {
       const [a, b] = [under.store, await under.another()];
       for (let n = 0; n < 6; n++) await added(a, `k${n}`);
       const taken = await Promise.all(
-        Array.from({ length: 8 }, (_, n) =>
-          n % 2
-            ? a.claimTask({ ...lease('a'), of: 'programs' })
-            : b.claimTask({ ...lease('b'), of: 'programs' }),
-        ),
+        Array.from({ length: 8 }, (_, n) => (n % 2 ? claimNext(a, 'a') : claimNext(b, 'b'))),
       );
       const ids = taken.flatMap((task) => task?.id ?? []);
       expect([...ids].sort()).toEqual(['k0', 'k1', 'k2', 'k3', 'k4', 'k5']);
@@ -238,11 +204,26 @@ export function taskContract(under: StoreUnderTest): void {
       expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
       await added(store, 'k2');
       expect(await store.stopTask('k2', NOW), 'before it began').toBe('stopped');
-      expect(await store.claimTask({ ...lease(), of: 'programs' })).toBeNull();
+      expect(await claimNext(store)).toBeNull();
     });
   });
 
   describe('a message to a task', () => {
+    it('that steers is known of all that run here at once', async () => {
+      const { store } = under;
+      for (const id of ['k1', 'k2', 'k3', 'k4']) await added(store, id);
+      for (const owner of ['me', 'me', 'me', 'other']) await claimedTask(store, owner);
+      await store.addTaskMessage({ id: 'k1', mode: 'followup', text: 'a', now: NOW });
+      await store.addTaskMessage({ id: 'k2', mode: 'steer', text: 'b', now: NOW });
+      await store.stopTask('k3', NOW);
+      expect(await store.runningTasks('me')).toEqual([
+        { id: 'k1', isSteered: false },
+        { id: 'k2', isSteered: true },
+      ]);
+      await store.takeTaskMessages({ id: 'k2', owner: 'me' }, [1]);
+      expect((await store.runningTasks('me'))[1]).toEqual({ id: 'k2', isSteered: false });
+    });
+
     it('is taken once, in order, and keeps it from being completed', async () => {
       const { store } = under;
       await added(store, 'k1');
@@ -297,7 +278,7 @@ export function taskContract(under: StoreUnderTest): void {
       const both = await Promise.all([a.finishTask(end, 'dead'), b.finishTask(end, 'dead')]);
       expect(both.sort()).toEqual(['finished', 'lost']);
       expect(await b.leftTasks({ owner: 'b', now: NOW + MINUTE })).toEqual([]);
-      expect(await b.claimTask({ ...lease('b'), of: 'programs' }), 'it is not run again').toBeNull();
+      expect(await claimNext(b, 'b'), 'it is not run again').toBeNull();
       expect(await statuses('k1')).toEqual(['pending', 'running', 'interrupted']);
       expect(await entryOf(b, 'turn-k1-c1')).toMatchObject({
         ...{ status: 'interrupted', results: { error: 'The gateway ended.' } },
@@ -425,11 +406,15 @@ export function taskContract(under: StoreUnderTest): void {
     await store.noteTask(me, { entries: [intentOf('k1')] });
     await store.quieten();
     for (const id of ['k1', 'k2']) {
-      expect(await store.task(id)).toMatchObject({ status: 'interrupted', error: expect.any(String) });
+      expect(await store.task(id)).toMatchObject({
+        status: 'interrupted',
+        error: expect.any(String),
+        completedAt: expect.any(Number),
+      });
       expect((await statuses(id)).at(-1)).toBe('interrupted');
     }
     expect(await entryOf(store, 'turn-k1-c1')).toMatchObject({ status: 'interrupted' });
-    expect(await store.claimTask({ ...lease(), of: 'programs' })).toBeNull();
+    expect(await claimNext(store)).toBeNull();
     expect(await store.leftTasks({ owner: 'me', now: NOW + DAY })).toEqual([]);
     await added(store, 'k3', { idempotency: { key: 'key', hash: 'h' } });
   });
@@ -477,10 +462,7 @@ export function taskContract(under: StoreUnderTest): void {
           const id = `k${which}`;
           now += MINUTE / 4;
           if (what === 'add') await mine.addTask(newTask(id, { now }), FREE);
-          if (what === 'claim')
-            begun.push(
-              ...[(await mine.claimTask({ ...lease(owner, now), of: 'programs' }))?.id ?? []].flat(),
-            );
+          if (what === 'claim') begun.push(...[(await claimNext(mine, owner, now))?.id ?? []].flat());
           if (what === 'finish' && (await mine.finishTask(ending(id, { now }), owner)) === 'finished') {
             ended.push(id);
           }

@@ -91,10 +91,8 @@ export async function desk(options: WorkbenchOptions = {}): Promise<Desk> {
         { waiting: 100, perRoom: 100, delegated: 100 },
       );
       if (added.kind !== 'added') throw new Error(added.kind);
-      const lease = { owner: 'test', leaseMs: 1e12, now: clock.now() };
-      const claimed =
-        (await on.store.claimTask({ ...lease, of: 'programs' })) ??
-        (await on.store.claimTask({ ...lease, of: { channels: ['test', 'terminal', 'telegram'] } }));
+      const of = parent === null ? ('programs' as const) : { channels: ['test'] };
+      const claimed = await on.store.claimTask({ owner: 'test', leaseMs: 1e12, now: clock.now(), of });
       if (claimed === null) throw new Error('it is not there');
       return claimed;
     },

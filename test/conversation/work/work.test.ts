@@ -97,7 +97,7 @@ describe('what it does', () => {
   });
 
   it('cuts and cleans what its course says', async () => {
-    const long = `${'x'.repeat(1_990)} sk-secret ${'y'.repeat(100)}`;
+    const long = `${'x'.repeat(1_995)} sk-secret ${'y'.repeat(100)}`;
     at = await desk({
       tools: [tool('look', async () => done(long))],
       clean: (text) => text.replaceAll('sk-secret', '[redacted]'),

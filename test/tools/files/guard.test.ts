@@ -270,7 +270,8 @@ describe('how much', () => {
 
   test('a full folder takes nothing more, but may be made smaller', async () => {
     const { home, folders, call } = await makeHome();
-    const tool = writeFile(folders, { bytes: 1000, entries: 5 });
+    const small = { ...folders, quota: { bytes: 1000, entries: 5 } };
+    const tool = writeFile(small);
     const write = (path: string, bytes: number) => call(tool, { path, content: 'x'.repeat(bytes) });
     expect((await write('a', 600)).failed).toBe(false);
     expect(await write('b', 401)).toMatchObject({
@@ -286,7 +287,7 @@ describe('how much', () => {
     expect((await write('f', 1)).content).toContain('is full');
     expect((await write('a', 11)).failed).toBe(false);
     const edit = { path: 'a', old_string: 'x'.repeat(11), new_string: 'y'.repeat(1000) };
-    const edited = await call(editFile(folders, { bytes: 1000, entries: 5 }), edit);
+    const edited = await call(editFile(small), edit);
     expect(edited.content).toContain('is full');
   });
 

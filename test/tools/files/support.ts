@@ -7,7 +7,9 @@ import { build } from 'esbuild';
 import { onTestFinished } from 'vitest';
 import { ZodType } from 'zod';
 import type { Authorisation, Tool, ToolContext, ToolResult } from '../../../src/core/tool.js';
+import type { Folders } from '../../../src/tools/files/places.js';
 import { askerWho } from '../../harness/asker.js';
+import { foldersIn } from '../../harness/folders.js';
 
 export const HERE = 'telegram_1';
 export const WORK = `data/work/${HERE}/luna`;
@@ -20,7 +22,7 @@ export const CALLER: Authorisation = {
 
 export interface Home {
   home: string;
-  folders: { workFolder: string; mediaFolder: string };
+  folders: Folders;
   /** What was logged, with its level. */
   logged: string[];
   put(file: string, content?: string | Uint8Array): Promise<string>;
@@ -48,7 +50,9 @@ export async function makeHome(): Promise<Home> {
   };
   return {
     home,
-    folders: { workFolder: join(home, 'data/work'), mediaFolder: join(home, 'data/media') },
+    folders: foldersIn(join(home, 'data'), {
+      hidden: ['data', 'groups', 'config.yaml'].map((each) => join(home, each)),
+    }),
     logged,
     async put(file, content = file) {
       const path = join(home, file);

@@ -2,11 +2,12 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../src/core/clock.js';
 import { shell } from '../../../src/tools/shell/shell.js';
+import { foldersIn } from '../../harness/folders.js';
 
 const [sandbox, home = ''] = process.argv.slice(2);
 const none = () => {};
 const tool = shell({
-  folders: { workFolder: join(home, 'data/work'), mediaFolder: join(home, 'data/media') },
+  folders: foldersIn(join(home, 'data')),
   clock: systemClock,
   newId: () => 'killed',
   settings: {
@@ -14,7 +15,6 @@ const tool = shell({
     ...{ timeoutSeconds: 60, memoryMb: 512 },
   },
   environment: { PATH: process.env.PATH },
-  hidden: [],
 });
 const command = 'trap "" TERM HUP; (while :; do echo x >> ticks; sleep 0.02; done) & wait';
 await tool.execute(

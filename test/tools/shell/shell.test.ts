@@ -9,13 +9,17 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
+import type { Folders } from '../../../src/tools/files/places.js';
 import { type ShellParts, shell } from '../../../src/tools/shell/shell.js';
 import { describeWithBubblewrap } from '../../harness/bubblewrap.js';
 import { MEDIA, makeHome, WORK } from '../files/support.js';
 
 const ENVIRONMENT = { PATH: process.env.PATH, LANG: 'C.UTF-8', SECRET_TOKEN: 'hush', LISTED: 'seen' };
 
-async function setUp(settings: Partial<ShellParts['settings']> = {}, more: Partial<ShellParts> = {}) {
+async function setUp(
+  settings: Partial<ShellParts['settings']> = {},
+  { folders = {}, ...more }: Partial<Omit<ShellParts, 'folders'>> & { folders?: Partial<Folders> } = {},
+) {
   const home = await makeHome();
   await home.put('config.yaml', 'SECRET');
   await home.put('groups/AGENTS.md', 'SECRET');
@@ -31,12 +35,11 @@ async function setUp(settings: Partial<ShellParts['settings']> = {}, more: Parti
     memoryMb: 512,
   };
   const tool = shell({
-    folders: home.folders,
+    folders: { ...home.folders, ...folders },
     clock: systemClock,
     newId: randomUUID,
     settings: { ...defaults, ...settings },
     environment: ENVIRONMENT,
-    hidden: [join(home.home, 'data'), join(home.home, 'groups'), join(home.home, 'config.yaml')],
     ...more,
   });
   const run = (command: string, given: object = {}, signal = new AbortController().signal) =>
@@ -162,7 +165,7 @@ describe.each(['bubblewrap', 'none'] as const)('with sandbox: %s', (sandbox) => 
     test('cannot have more memory, larger files or more processes than it may', async () => {
       const { run, home } = await setUp(
         { sandbox, memoryMb: 100 },
-        { quota: { bytes: 3_000_000, entries: 100 } },
+        { folders: { quota: { bytes: 3_000_000, entries: 100 } } },
       );
       const held = await run('python3 -c "x = bytearray(300_000_000)" || perl -e \'$x = "x" x 300_000_000\'');
       expect(held.failed).toBe(true);
@@ -175,7 +178,7 @@ describe.each(['bubblewrap', 'none'] as const)('with sandbox: %s', (sandbox) => 
 
     test('that fills its folder with many files is ended; a full folder can be emptied, and nothing else', async () => {
       const quota = { bytes: 1_000_000, entries: 50 };
-      const { run, home } = await setUp({ sandbox }, { quota });
+      const { run, home } = await setUp({ sandbox }, { folders: { quota } });
       const filling = await run(
         'for i in $(seq 10000); do head -c 100000 /dev/zero > "f$i" || exit; sleep 0.01; done',
       );
@@ -257,7 +260,7 @@ describeWithBubblewrap('the sandbox', () => {
   });
 
   test('hides what lies among the programs', async () => {
-    const { run } = await setUp({}, { hidden: ['/usr/share', '/usr/bin/env'] });
+    const { run } = await setUp({}, { folders: { hidden: ['/usr/share', '/usr/bin/env'] } });
     expect((await run('ls -A /usr/share')).content).toBe('[exit code 0]');
     expect((await run('head -c 1 /usr/bin/env')).content).toMatch(/Permission denied|^.exit code 0/);
   });

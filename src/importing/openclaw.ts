@@ -1,0 +1,55 @@
+/**
+ * A workspace as OpenClaw lays it out: MEMORY.md, memory/, the files that tell an agent who it is and who it works for, and
+ * skills/. It lies in the folder that is brought in, or in `workspace/` there (as in ~/.openclaw).
+ */
+import type { Plan, Step } from './plan.js';
+import { filesBelow, isThere, type Source } from './source.js';
+
+/** The files that a prompt is made of, by their usual names. */
+const FILES = [
+  ...['MEMORY.md', 'AGENTS.md', 'SOUL.md', 'USER.md', 'TOOLS.md', 'IDENTITY.md', 'HEARTBEAT.md'],
+  ...['BOOTSTRAP.md', 'BOOT.md', 'WORKSPACE.md', 'task.md'],
+];
+/** What a workspace has; AGENTS.md alone lies in many a folder of source code. */
+const SIGNS = ['MEMORY.md', 'SOUL.md', 'USER.md', 'IDENTITY.md', 'memory'];
+
+/** `isAlone`: there is nothing else that could be brought in, so that less is enough to recognise it. */
+export async function planOfWorkspace(source: Source, isAlone: boolean): Promise<Plan> {
+  const plan: Plan = { steps: [], found: [] };
+  for (const base of [[], ['workspace']]) {
+    const signs = isAlone && base.length === 0 ? [...SIGNS, ...FILES] : SIGNS;
+    const has = await Promise.all(signs.map((name) => isThere(source, [...base, name])));
+    if (!has.includes(true)) continue;
+    plan.found.push(base.length === 0 ? 'an OpenClaw workspace' : 'an OpenClaw workspace (workspace/)');
+    for (const file of FILES) {
+      if (!(await isThere(source, [...base, file]))) continue;
+      plan.steps.push({ from: [...base, file], place: 'workspace', to: [file] });
+    }
+    for (const from of await filesBelow(source, [...base, 'memory'])) {
+      plan.steps.push({ from, place: 'workspace', to: from.slice(base.length) });
+    }
+    if (base.length > 0) plan.steps.push(...(await stepsOfSkills(source, [...base, 'skills'])));
+  }
+  return plan;
+}
+
+/** Bundles: a folder each, with a file that says what it is for. */
+export async function planOfSkills(source: Source): Promise<Plan> {
+  const plan: Plan = { steps: [], found: [] };
+  for (const base of [['skills'], ['runtime', 'skills']]) {
+    const steps = await stepsOfSkills(source, base);
+    if (steps.length > 0) plan.found.push(`skills (${base.join('/')}/)`);
+    plan.steps.push(...steps);
+  }
+  return plan;
+}
+
+async function stepsOfSkills(source: Source, base: readonly string[]): Promise<Step[]> {
+  const steps: Step[] = [];
+  for (const from of await filesBelow(source, base)) {
+    const to = from.slice(base.length);
+    if (to.length > 1) steps.push({ from, place: 'skills', to });
+    else source.passedOver.push({ path: from.join('/'), why: 'it belongs to no skill: each has a folder' });
+  }
+  return steps;
+}

@@ -1,0 +1,151 @@
+/**
+ * Where the paths of a call may lead: the folders of a persona in its chat, of what an owner asks for in a control chat,
+ * or of an agent on a task. The guard (`paths.ts`) holds every path to them; `shell` shows a command the same.
+ */
+import { mkdir, realpath } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+import { BOARD_CHAT } from '../../core/task.js';
+import type { AgentPlace, Authorisation } from '../../core/tool.js';
+import { mayActAnywhere, type Target } from '../authorise.js';
+
+/** Where folders are, of all chats. */
+export interface Folders {
+  /** `data/work`: a folder for each chat, in it one for each persona. */
+  workFolder: string;
+  /** `data/media`: what people sent, a folder for each chat. */
+  mediaFolder: string;
+  /** `data/workspace`: what owners' control chats and tasks work in. */
+  workspaceFolder: string;
+  /** `data/skills`, for reading: the workspace has a link there. */
+  skillsFolder: string;
+  /** The gateway's own folders and files, which are closed also where they lie in a folder that is open. */
+  hidden: readonly string[];
+  /** Of a persona's folder. Left out: `QUOTA`. */
+  quota?: Quota;
+}
+
+/** What a folder may hold. */
+export interface Quota {
+  bytes: number;
+  entries: number;
+}
+
+export const QUOTA: Quota = { bytes: 200_000_000, entries: 20_000 };
+/** Of other folders below `data_dir`: the workspace, artifacts. What an operator adds (`agents.roots`) has none. */
+export const LARGE_QUOTA: Quota = { bytes: 2_000_000_000, entries: 100_000 };
+
+/** A folder with all that is in it. */
+export interface Root {
+  /** Absolute, links followed. */
+  folder: string;
+  isReadOnly: boolean;
+  /** null: the disk is the operator's, and so is its bound. */
+  quota: Quota | null;
+}
+
+export interface Places {
+  kind: 'persona' | 'workspace' | 'agent';
+  /** Where relative paths begin, an absolute path in one of the roots; null: nowhere, so that no command runs. */
+  start: string;
+  /** Whether commands may begin there. */
+  runsCommands: boolean;
+  roots: readonly Root[];
+  /** What `media/` stands for; null: for nothing. It is among the roots. */
+  media: string | null;
+  /** Links followed. What lies in one of them is in no root, but for roots that lie in it themselves. */
+  closed: readonly string[];
+}
+
+export async function placesOf(folders: Folders, caller: Authorisation): Promise<Places> {
+  if (caller.agent !== undefined) return placesOfAgent(folders, caller, caller.agent);
+  return (await mayActAnywhere(caller)) ? placesOfOwner(folders, caller) : placesOfPersona(folders, caller);
+}
+
+/** For what an owner asks for in a control chat. */
+async function placesOfOwner(folders: Folders, { chatId }: Target): Promise<Places> {
+  const start = await own(folders.workspaceFolder);
+  const media = await own(folders.mediaFolder, chatId);
+  const skills = await realOnes([folders.skillsFolder]);
+  const roots = [
+    { folder: start, isReadOnly: false, quota: LARGE_QUOTA },
+    ...[media, ...skills].map((folder): Root => ({ folder, isReadOnly: true, quota: null })),
+  ];
+  const closed = await realOnes(folders.hidden);
+  return { kind: 'workspace', start, runsCommands: true, roots, media, closed };
+}
+
+/** Its working folder, and what people sent in its chat. */
+export async function placesOfPersona(folders: Folders, { chatId, personaId }: Target): Promise<Places> {
+  const start = await own(folders.workFolder, chatId, personaId);
+  const media = await own(folders.mediaFolder, chatId);
+  const roots = [
+    { folder: start, isReadOnly: false, quota: folders.quota ?? QUOTA },
+    { folder: media, isReadOnly: true, quota: null },
+  ];
+  const closed = await realOnes(folders.hidden);
+  return { kind: 'persona', start, runsCommands: true, roots, media, closed };
+}
+
+/** A program's task has no chat in which people could have sent something. */
+async function placesOfAgent(
+  folders: Folders,
+  { chatId }: Authorisation,
+  { cwd, roots, space }: AgentPlace,
+): Promise<Places> {
+  const closed = await realOnes(folders.hidden);
+  const media = chatId === BOARD_CHAT ? null : await own(folders.mediaFolder, chatId);
+  const [work = folders.workFolder] = await realOnes([folders.workFolder]);
+  const bound = (folder: string): Quota | null =>
+    isBelow(folder, work)
+      ? (folders.quota ?? QUOTA)
+      : closed.some((each) => isBelow(folder, each))
+        ? LARGE_QUOTA
+        : null;
+  // A root that has become a link since it was found leads to wherever who made the link wants.
+  const stillReal = await Promise.all(roots.map(async (root) => (await real(root)) === root));
+  const writable = [...roots.filter((_, n) => stillReal[n]), await own(space)];
+  const readable = [...(media === null ? [] : [media]), ...(await realOnes([folders.skillsFolder]))];
+  const all = [
+    ...[...new Set(writable)].map((folder): Root => ({ folder, isReadOnly: false, quota: bound(folder) })),
+    ...readable.map((folder): Root => ({ folder, isReadOnly: true, quota: null })),
+  ];
+  const begins = cwd === null ? null : ((await real(cwd)) ?? cwd);
+  const start = begins ?? writable[0] ?? space;
+  return { kind: 'agent', start, runsCommands: begins !== null, roots: all, media, closed };
+}
+
+/** The innermost of them decides: a root that lies in a closed folder is open, and a closed one in a root is closed. */
+export function rootOf({ roots, closed }: Pick<Places, 'roots' | 'closed'>, path: string): Root | null {
+  const holding = roots.filter(({ folder }) => isWithin(path, folder));
+  const root = holding.reduce<Root | null>(
+    (inner, each) => (each.folder.length > (inner?.folder.length ?? -1) ? each : inner),
+    null,
+  );
+  const isClosed = closed.some((each) => isWithin(path, each) && each.length > (root?.folder.length ?? 0));
+  return isClosed ? null : root;
+}
+
+/** Whether a path is a folder or lies in it, by names: `/a/bc` is not within `/a/b`. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || isBelow(path, folder);
+}
+
+export function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(folder.endsWith(sep) ? folder : folder + sep) && path !== folder;
+}
+
+/** Made at its first use, for nobody but the gateway's user. */
+async function own(...names: [string, ...string[]]): Promise<string> {
+  const folder = join(...names);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return realpath(folder);
+}
+
+async function realOnes(paths: readonly string[]): Promise<string[]> {
+  return (await Promise.all(paths.map(real))).filter((path) => path !== null);
+}
+
+/** null: nothing is there. */
+async function real(path: string): Promise<string | null> {
+  return realpath(path).catch(() => null);
+}

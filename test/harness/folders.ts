@@ -1,0 +1,14 @@
+/** The folders of the tools that work with files, below a `data` folder. */
+import { join } from 'node:path';
+import type { Folders } from '../../src/tools/files/places.js';
+
+export function foldersIn(data: string, more: Partial<Folders> = {}): Folders {
+  return {
+    workFolder: join(data, 'work'),
+    mediaFolder: join(data, 'media'),
+    workspaceFolder: join(data, 'workspace'),
+    skillsFolder: join(data, 'skills'),
+    hidden: [],
+    ...more,
+  };
+}
