@@ -11,7 +11,7 @@ import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
 import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
-import { createConversation } from './conversation/conversation.js';
+import { type Conversation, createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
 import { createJobDoor } from './conversation/job-door.js';
 import type { Media } from './core/attachments.js';
@@ -211,7 +211,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ artifacts, skills, delegation: delegationOf({ store, agents, newId, clock }) },
   });
-  const conversation = createConversation({
+  const conversation: Conversation = createConversation({
     store,
     owner,
     channels,

@@ -41,16 +41,6 @@ export interface TaskWiring {
   stop(withinMs: number): Promise<void>;
 }
 
-/** What `sessions_spawn` needs: a task is only stored; whoever runs tasks finds it there. */
-export function delegationOf(parts: DelegationParts): Delegation {
-  return {
-    async spawn(wish) {
-      const { createDelegation } = await import('./delegation/spawn.js');
-      return createDelegation(parts).spawn(wish);
-    },
-  };
-}
-
 export function createTaskParts(parts: Parts): TaskWiring {
   const { config } = parts;
   let loading: ReturnType<typeof load> | null = null;

@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { summaryOf } from '../../src/delegation/words.js';
+import { type Stage, stage } from './support.js';
+
+const block = (content: string) =>
+  `\`\`\`json\n${JSON.stringify({
+    artifact_deltas: [
+      { id: 'report', content },
+      { id: 'page', ref: 'https://a.example/' },
+    ],
+  })}\n\`\`\``;
+
+describe('the result of a program’s task', () => {
+  let here: Stage;
+  beforeEach(async () => {
+    here = await stage();
+    here.runner.start();
+  });
+  afterEach(() => here.remove());
+
+  it('holds references to what its answer made, and no block of it', async () => {
+    const id = await here.submit('write');
+    (await here.requests(1))[0]?.answers(`It is written.\n\n${block('# All')}`);
+    expect((await here.end(id)).result).toEqual({
+      ...{ text: 'It is written.', summary: 'It is written.' },
+      artifactRefs: [
+        { id: 'page', ref: 'https://a.example/' },
+        { id: 'report', ref: `artifacts/${id}/report.txt` },
+      ],
+    });
+  });
+
+  it('keeps the words of a block that could not be written', async () => {
+    const id = await here.submit('write');
+    (await here.requests(1))[0]?.answers(`It is written.\n\n${block('refused')}`);
+    expect((await here.end(id)).result?.text).toContain('artifact_deltas');
+  });
+
+  it('is in the journal as an event of its own', async () => {
+    const id = await here.submit('say');
+    (await here.requests(1))[0]?.answers('Said.');
+    await here.end(id);
+    const entries = (await here.store.journal({ after: 0, most: 10 })).map(({ entry }) => entry);
+    expect(entries).toContainEqual(
+      expect.objectContaining({
+        ...{ event_type: 'TaskCompleted', agent: 'utility' },
+        content: { status: 'success', task_id: id, summary: 'Said.' },
+      }),
+    );
+  });
+});
+
+describe('a summary', () => {
+  it('is the first sentence or line, without marks, and no longer than 200 characters', () => {
+    expect(summaryOf('\n## All is well\n\nMore.')).toBe('All is well');
+    expect(summaryOf('Version 1.2 is out. More.')).toBe('Version 1.2 is out.');
+    expect(summaryOf('')).toBe('');
+    expect(summaryOf('🙂'.repeat(300)).length).toBeLessThanOrEqual(200);
+  });
+});
