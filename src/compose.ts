@@ -11,7 +11,7 @@ import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
 import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
-import { createConversation } from './conversation/conversation.js';
+import { type Conversation, createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
 import { createJobDoor } from './conversation/job-door.js';
 import type { Media } from './core/attachments.js';
@@ -71,6 +71,7 @@ import { settingsOf } from './settings.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
+import { createTaskParts } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
@@ -203,7 +204,14 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ store, owner, channels, chatFiles, speech },
     ...{ rulesFor, settings, clock, log, metrics },
   });
-  const conversation = createConversation({
+  const toolsFor = createToolsFor({
+    ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
+    ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
+    ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
+    ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
+    ...{ artifacts, skills, delegation: { spawn: (wish) => tasks.spawn(wish) } },
+  });
+  const conversation: Conversation = createConversation({
     store,
     owner,
     channels,
@@ -220,13 +228,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     journal,
     speech,
     audit,
-    toolsFor: createToolsFor({
-      ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
-      ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
-      ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
-      ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
-      ...{ artifacts, skills },
-    }),
+    toolsFor,
     ...{ records, exports, artifacts, skills },
     jobs,
     async toolsReady(turn, wanted, signal) {
@@ -248,6 +250,12 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     sizes,
   });
 
+  const tasks = createTaskParts({
+    ...{ config, store, owner, agents, workspace, artifacts, skills, toolsFor, personas, rulesFor },
+    ...{ conversation, channels: [...channels.keys()], takesPrograms: platforms },
+    ...{ zone, clock, log, newId },
+  });
+
   const board = async () => {
     const { startBoard } = await import('./board/listener.js');
     const listener = await startBoard({
@@ -259,8 +267,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
         contentType: metrics.contentType,
       }),
       webhook: serving.find(({ webhook }) => webhook !== undefined)?.webhook,
-      ...{ artifacts, workspace },
-      log,
+      ...{ tasks: await tasks.forPrograms(), workspace, artifacts, log },
     });
     return listener.close;
   };
@@ -300,6 +307,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     owner,
     channels,
     conversation,
+    tasks,
     clock,
     log,
     background: [

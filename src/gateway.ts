@@ -16,6 +16,8 @@ export interface GatewayParts {
   owner: string;
   channels: ReadonlyMap<string, Channel>;
   conversation: Conversation;
+  /** Whoever runs tasks; started after the first messages, too. */
+  tasks: { start(): Promise<void>; stop(withinMs: number): Promise<void> };
   /** What may start after the first messages: the HTTP listener, the platforms' command menus. */
   background: (() => Promise<() => Promise<void>>)[];
   clock: Clock;
@@ -38,7 +40,7 @@ const BACKGROUND_WITHIN_MS = 1_000;
 const LOOK_EVERY_MS = 60_000;
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { store, owner, channels, conversation, clock, log } = parts;
+  const { store, owner, channels, conversation, tasks, clock, log } = parts;
   const intake = new AbortController();
   const names = [...channels.keys()];
   const ending: (() => Promise<void>)[] = [];
@@ -60,6 +62,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     const idle = Promise.all(names.map(conversation.idle));
     await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);
     patience.abort(OVER);
+    await tasks.start();
     for (const begin of parts.background) ending.push(await begin());
     log.info({ channels: names }, 'coterie is up');
   }
@@ -84,7 +87,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     intake.abort();
     unwatchStore();
     stopLooking();
-    await conversation.stop(withinMs);
+    await Promise.all([conversation.stop(withinMs), tolerate('the tasks', tasks.stop(withinMs))]);
     for (const channel of channels.values()) await tolerate(channel.name, channel.stop());
     for (const end of ending) await tolerate('a background part', end());
     await tolerate('the store', store.close());

@@ -1,7 +1,7 @@
 /**
  * The elements in which the gateway shows a model what people, models, files and tools said, and what keeps that text from
  * opening or closing one: such a `<` becomes an entity. Everything else stands as it was written, so that code reaches the
- * model as code. Whatever the gateway did not write itself stands in an element (or a fence, `context/fenced.ts`): nothing
+ * model as code. Whatever the gateway did not write itself stands in an element (or a fence, `core/fenced.ts`): nothing
  * outside of them is anybody's words.
  */
 import { lookOf } from './likeness.js';

@@ -13,8 +13,6 @@ export interface DelegationParts {
   agents: Pick<Agents, 'find'>;
   newId: () => string;
   clock: Pick<Clock, 'now'>;
-  /** There is something to run. */
-  wake(): void;
 }
 
 const PER_ROOM = 5;
@@ -22,7 +20,7 @@ const IN_ALL = 8;
 /** Delegated tasks do not wait in the programs' queue. */
 const BOUNDS: TaskBounds = { waiting: Number.MAX_SAFE_INTEGER, perRoom: PER_ROOM, delegated: IN_ALL };
 
-export function createDelegation({ store, agents, newId, clock, wake }: DelegationParts): Delegation {
+export function createDelegation({ store, agents, newId, clock }: DelegationParts): Delegation {
   return {
     async spawn({ agentId, task: given, ...parent }) {
       const read = readViapTask(given);
@@ -46,7 +44,6 @@ export function createDelegation({ store, agents, newId, clock, wake }: Delegati
       );
       if (added.kind === 'full') return { ok: false, reason: FULL[added.bound] };
       if (added.kind === 'conflict') return { ok: false, reason: CONFLICT };
-      wake();
       return { ok: true, taskId: added.kind === 'there' ? added.task.id : id, said: saidOf(agent) };
     },
   };

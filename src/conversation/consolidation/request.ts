@@ -1,7 +1,7 @@
 /** What a model is asked when a persona's memory is put in order for the night. Pure. */
 import { nameInPrompt } from '../../core/elements.js';
+import { fenced } from '../../core/fenced.js';
 import type { ModelMessage } from '../../core/model.js';
-import { fenced } from '../context/fenced.js';
 import { TIERS, type Tiers } from './draft.js';
 
 export interface ConsolidationFacts {

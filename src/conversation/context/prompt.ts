@@ -5,13 +5,13 @@
  */
 import { cutAt, cutMarker } from '../../core/cut.js';
 import { nameInPrompt } from '../../core/elements.js';
+import { fenced } from '../../core/fenced.js';
 import type { ChatId } from '../../core/ids.js';
 import type { MemoryBudgets } from '../../core/memory.js';
 import { filledIn, hasName, type Persona } from '../../core/persona.js';
 import type { Skill } from '../../core/skills.js';
 import type { AnyTool } from '../../core/tool.js';
 import type { WorkspaceShown } from '../../core/workspace.js';
-import { fenced } from './fenced.js';
 import type { MemoryShown } from './standing.js';
 
 export interface PromptFacts {

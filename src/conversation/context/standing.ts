@@ -4,8 +4,8 @@
  * began; what has changed since is told at the end of the request. Pure; why it is so: docs/decisions/0020.
  */
 import { block } from '../../core/elements.js';
+import { fenced } from '../../core/fenced.js';
 import type { MemorySnapshot, SeenTier, Tier } from '../../core/memory.js';
-import { fenced } from './fenced.js';
 
 /** A persona's memory as a prompt can show it. */
 export interface MemoryShown {

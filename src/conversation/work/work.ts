@@ -141,10 +141,10 @@ function turnOf(services: WorkServices, request: Request, most: number): TurnAsk
   };
 }
 
-function actingIn({ ask, whose, steps }: Request) {
+function actingIn({ ask, whose, steps, tools }: Request) {
   const { id: turnId } = ask.task;
   const record = { room: whose.room, turnId, parentEventId: null };
-  return { turnId, record, authorisation: authorisationFor(whose, ask), steps };
+  return { turnId, record, authorisation: authorisationFor(whose, ask), steps, tools };
 }
 
 /** On record before it runs, and with what came of it. */

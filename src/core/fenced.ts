@@ -1,5 +1,5 @@
 /** Text of files in a prompt. */
-import { escaped } from '../../core/elements.js';
+import { escaped } from './elements.js';
 
 /** Puts it in a fence longer than any fence inside it, so that the text cannot end its own block, nor begin an element. */
 export function fenced(text: string): string {

@@ -1,0 +1,303 @@
+/**
+ * One task from top to bottom: the agent, its place, the request, then the model with its tools, as often as somebody says
+ * something more, and the end. It ends with this in every case: with an answer, a fault, because its time is used up, or
+ * because the gateway stops.
+ */
+import type { AgentDefinition, Agents, SessionLine } from '../core/agents.js';
+import { type Clock, OVER } from '../core/clock.js';
+import { Fault, sentenceOf } from '../core/errors.js';
+import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
+import type { ModelMessage } from '../core/model.js';
+import { redactor } from '../core/secret-env.js';
+import { BOARD_CHAT, type Task, type TaskStore } from '../core/task.js';
+import type { AgentPlace, ToolsFor } from '../core/tool.js';
+import type { Step } from '../core/transcript.js';
+import type { Work, WorkEnd } from '../core/work.js';
+import type { Workspace } from '../core/workspace.js';
+import { findArtifact } from './artifact-check.js';
+import { type EndParts, endTask, type Outcome } from './end.js';
+import type { Followers } from './followers.js';
+import { nextMessages } from './messages.js';
+import { type Folders, placeOf } from './place.js';
+import { type RequestParts, requestOf } from './request.js';
+import type { Running } from './running.js';
+import { startTimeBudget, type TimeBudget } from './time-budget.js';
+import { completeReport } from './viap/complete.js';
+import { failureReport, readReport, repairRequest } from './viap/report.js';
+import { readViapTask, type ViapTask } from './viap/task.js';
+import { NO_TASK, timeIsUp } from './words.js';
+
+export interface TaskParts extends EndParts, Omit<RequestParts, 'agents' | 'workspace'> {
+  store: TaskStore;
+  owner: string;
+  work: Work;
+  agents: Agents;
+  workspace: Workspace;
+  toolsFor: ToolsFor;
+  /** Where agents may work, but for the workspace. */
+  folders: Omit<Folders, 'workspace'>;
+  /** Whether what a task is for may see the owner's workspace: a program's, and what an owner asks in a control chat. */
+  isOwners(task: Task): Promise<boolean>;
+  followers: Followers;
+}
+
+const MINUTE_MS = 60_000;
+const DEFAULT_MINUTES = 30;
+/** What was aborted settles within this time, or hangs; then nobody waits for it. */
+const REST_MS = 2_000;
+
+/** A task with all that is needed to work on it, and how far it has come. */
+interface Course {
+  running: Running;
+  agent: AgentDefinition;
+  place: AgentPlace;
+  viap: ViapTask | null;
+  minutes: number;
+  messages: ModelMessage[];
+  /** How many of the messages stand in the session's transcript. */
+  logged: number;
+  steps: Step[];
+  tainted: boolean;
+  wasExternalRefused: boolean;
+  round: number;
+  hasRepaired: boolean;
+}
+
+/** Rejects only where the store does not do as it is told. */
+export async function runTask(parts: TaskParts, running: Running): Promise<void> {
+  const { task } = running;
+  const read = task.request.viap === null ? null : readViapTask(task.request.viap);
+  const viap = read?.ok ? read.task : null;
+  const fail = async (reason: string) => {
+    const outcome = { kind: 'error', reason } as const;
+    await endTask(parts, { task, viap, outcome, tainted: false }, parts.owner);
+  };
+  if (read?.ok === false) return fail(NO_TASK);
+  let course: Course;
+  try {
+    const found = await parts.agents.find(task.agent);
+    if (!found.ok) return await fail(found.reason);
+    course = await begin(parts, running, found.agent, viap);
+  } catch (error) {
+    parts.log.error({ err: error, task: task.id }, 'a task could not be begun');
+    return fail(sentenceOf(error));
+  }
+  const budget = startTimeBudget(parts.clock, course.minutes * MINUTE_MS, () => running.end('timeout'));
+  try {
+    await goOn(parts, course, budget);
+  } finally {
+    budget.end();
+  }
+}
+
+async function begin(
+  parts: TaskParts,
+  running: Running,
+  agent: AgentDefinition,
+  viap: ViapTask | null,
+): Promise<Course> {
+  const { task } = running;
+  const { workspace, agents, folders, clock } = parts;
+  const place = await placeOf(task, viap, {
+    folders: { ...folders, workspace: await workspace.folder() },
+    space: await agents.space(agent.id),
+  });
+  const messages = await requestOf(parts, {
+    ...{ task, agent, place, viap, now: clock.now() },
+    isOwners: await parts.isOwners(task),
+    hasSkills: canLoadSkills(parts, task, agent),
+  });
+  return {
+    ...{ running, agent, place, viap, messages, minutes: minutesFor(agent, viap) },
+    ...{ logged: 0, steps: [], round: 0 },
+    ...{ tainted: task.parent?.tainted ?? false, wasExternalRefused: false, hasRepaired: false },
+  };
+}
+
+/** What the task says counts, but never more than the agent's own limit. */
+function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null): number {
+  const given = viap?.raw.constraints as { time_budget_min?: unknown } | undefined;
+  const asked = viap?.constraints.timeBudgetMin ?? DEFAULT_MINUTES;
+  if (given?.time_budget_min !== asked) return timeoutMinutes ?? DEFAULT_MINUTES;
+  return Math.min(asked, timeoutMinutes ?? asked);
+}
+
+function canLoadSkills({ toolsFor }: TaskParts, { parent }: Task, agent: AgentDefinition): boolean {
+  const chatId = parent?.chatId ?? BOARD_CHAT;
+  const { tools } = toolsFor({
+    ...{ kind: 'agent', chatId, personaId: parent?.personaId ?? DEFAULT_PERSONA },
+    ...{ senderId: parent?.senderId ?? '', allowed: agent.tools },
+    ...{ channel: channelOf(chatId), chatKind: 'direct' },
+  });
+  return tools.some(({ name }) => name === 'activate_skill');
+}
+
+/** One request after the other, until there is an end. */
+async function goOn(parts: TaskParts, course: Course, budget: TimeBudget): Promise<void> {
+  const { running } = course;
+  let signal = running.request();
+  for (;;) {
+    const done = await request(parts, course, budget, signal);
+    const wasAborted = signal.aborted;
+    // Whoever steers from now on ends the next one.
+    signal = running.request();
+    const why = running.why();
+    if (why === 'over') return;
+    if (why === 'shutdown') return void (await end(parts, course, { kind: 'interrupted' }));
+    if (why === 'timeout') {
+      return void (await end(
+        parts,
+        course,
+        await failed(course, parts, 'timeout', timeIsUp(course.minutes)),
+      ));
+    }
+    if (done.kind === 'failed') {
+      parts.log.warn({ err: done.fault, task: running.task.id }, 'the model of a task failed');
+      return void (await end(parts, course, await failed(course, parts, 'model', done.fault.sentence)));
+    }
+    // Nothing may be stored of it any more, which its work noticed first.
+    if (done.kind === 'dropped' && !wasAborted) return;
+    const told = await hear(parts, course);
+    if (told === 'lost') return;
+    if (told === 'told' || done.kind === 'dropped') continue;
+    if ((await answer(parts, course, done.text)) === 'over') return;
+  }
+}
+
+/** Asks the model, and takes over what it said and did. */
+async function request(
+  parts: TaskParts,
+  course: Course,
+  budget: TimeBudget,
+  signal: AbortSignal,
+): Promise<WorkEnd> {
+  const { running, agent, place, messages } = course;
+  const { task } = running;
+  await log(parts, course);
+  const claim = { id: task.id, owner: parts.owner };
+  const work = parts.work.do(
+    {
+      ...{ task, agent, place, messages, round: course.round++ },
+      async note(what) {
+        const isNoted = await parts.store.noteTask(claim, what);
+        if (isNoted && what.events) parts.followers.saw(task.id, what.events);
+        return isNoted;
+      },
+      show() {},
+      waits: budget.waits,
+    },
+    signal,
+  );
+  const done = await settled(parts.clock, work, signal, messages);
+  // It no longer waits for a person, however it ended.
+  budget.waits(false);
+  course.messages = [...done.messages];
+  course.steps.push(...done.steps);
+  course.tainted ||= done.tainted;
+  course.wasExternalRefused ||= done.wasExternalRefused;
+  await log(parts, course);
+  return done;
+}
+
+/** What throws has failed, and what ignores its signal is left behind. */
+async function settled(
+  clock: Clock,
+  work: Promise<WorkEnd>,
+  signal: AbortSignal,
+  messages: ModelMessage[],
+): Promise<WorkEnd> {
+  const nothing = { messages, steps: [], tainted: true, wasExternalRefused: false };
+  const patience = new AbortController();
+  const aborted = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const hung = aborted
+    .then(() => clock.sleep(REST_MS, patience.signal))
+    .then((): WorkEnd => ({ kind: 'dropped', ...nothing }));
+  const done = work.catch((error: unknown): WorkEnd => {
+    const fault = error instanceof Fault ? error : new Fault('internal', 'the work on a task failed', error);
+    return { kind: 'failed', fault, ...nothing };
+  });
+  try {
+    return await Promise.race([done, hung]);
+  } finally {
+    patience.abort(OVER);
+  }
+}
+
+/** What somebody has said meanwhile comes next. */
+async function hear({ store, owner }: TaskParts, course: Course): Promise<'told' | 'nothing' | 'lost'> {
+  const { id } = course.running.task;
+  const next = nextMessages(await store.taskMessages(id));
+  if (next === null) return 'nothing';
+  if (!(await store.takeTaskMessages({ id, owner }, next.ns))) return 'lost';
+  course.messages.push({ role: 'user', content: next.text });
+  return 'told';
+}
+
+/** The model has answered, and nobody says anything more: that is the end, if it is the report that was asked for. */
+async function answer(parts: TaskParts, course: Course, text: string): Promise<'over' | 'goes on'> {
+  const { viap } = course;
+  if (viap === null) return end(parts, course, { kind: 'answered', text });
+  const read = readReport(text, viap.taskId);
+  if (!read.ok && !course.hasRepaired) {
+    course.hasRepaired = true;
+    course.messages.push({ role: 'user', content: repairRequest(read.reason, viap.taskId) });
+    return 'goes on';
+  }
+  if (!read.ok) {
+    const reason = `The agent gave no report that can be used. ${read.reason}`;
+    return end(parts, course, await failed(course, parts, 'report_parse', reason, text));
+  }
+  const report = await completeReport(read.report, factsOf(course, viap, parts));
+  return end(parts, course, { kind: 'report', report, hasFailed: false });
+}
+
+/** Of a persona's task, the gateway writes the report itself. */
+async function failed(
+  course: Course,
+  parts: TaskParts,
+  where: string,
+  reason: string,
+  tail?: string,
+): Promise<Outcome> {
+  const { viap } = course;
+  if (viap === null) return { kind: 'error', reason };
+  const made = failureReport(viap, { where, message: reason, ...(tail !== undefined && { tail }) });
+  return {
+    kind: 'report',
+    report: await completeReport(made, factsOf(course, viap, parts)),
+    hasFailed: true,
+  };
+}
+
+function factsOf({ running, steps, place, wasExternalRefused }: Course, viap: ViapTask, parts: TaskParts) {
+  const startedAt = running.task.startedAt ?? running.task.createdAt;
+  const endedAt = parts.clock.now();
+  return { task: viap, steps, place, startedAt, endedAt, wasExternalRefused, findFile: findArtifact };
+}
+
+async function end(parts: TaskParts, course: Course, outcome: Outcome): Promise<'over' | 'goes on'> {
+  const { running, viap, tainted } = course;
+  const { task } = running;
+  const ended = await endTask(parts, { task, viap, outcome, tainted }, parts.owner);
+  if (ended !== 'message') return 'over';
+  // Something was said at the very last moment.
+  return (await hear(parts, course)) === 'lost' ? 'over' : 'goes on';
+}
+
+/** What is new among the messages is added to the transcript of the session. */
+async function log({ agents, clock }: TaskParts, course: Course): Promise<void> {
+  const { running, agent, place, messages, logged } = course;
+  const clean = redactor(place.env);
+  const ts = clock.now();
+  const lines = messages.slice(logged).flatMap((message): SessionLine[] => {
+    const { role, content } = message;
+    return (role === 'user' || role === 'assistant') && content !== ''
+      ? [{ role, content: clean(content), ts }]
+      : [];
+  });
+  course.logged = messages.length;
+  if (lines.length > 0) await agents.log(agent.id, running.task.id, lines);
+}

@@ -1,0 +1,165 @@
+/**
+ * Who may run now: takes pending tasks from the store, watches over those that run here, and at the start ends what a dead
+ * process has left. All state is derived: tasks, their messages and their ends are in the store.
+ */
+import { OVER } from '../core/clock.js';
+import type { Task, TaskOrigin } from '../core/task.js';
+import { endTask } from './end.js';
+import { runTask, type TaskParts } from './run-task.js';
+import { type Running, runningTask } from './running.js';
+import { readViapTask } from './viap/task.js';
+
+export interface Runner {
+  /** Takes up what is there; everything else comes by itself. */
+  start(): void;
+  /** Takes up nothing more. What runs gets this time; then it ends as interrupted. */
+  stop(withinMs: number): Promise<void>;
+}
+
+export interface RunnerParts extends TaskParts {
+  /** Programs' tasks, too, and not only those of its channels' personas. */
+  takesPrograms: boolean;
+}
+
+/** Enough to keep a model server busy; those that personas delegate begin at once, and are few (spawn.ts). */
+const MOST_PROGRAMS = 8;
+const LEASE_MS = 60_000;
+/** For what was aborted to be stored, beyond the time that it takes to settle. */
+const REST_MS = 4_000;
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 60_000;
+
+export function createRunner(parts: RunnerParts): Runner {
+  const { store, owner, clock, log, followers } = parts;
+  const running = new Map<string, { run: Running; done: Promise<void> }>();
+  const stopped = new AbortController();
+  let looking: Promise<void> | null = null;
+  let isAgain = false;
+  let unwatch = () => {};
+  let stopRenewing = () => {};
+
+  /** One look after the other; whatever happens meanwhile leads to one more. */
+  function look(): void {
+    if (looking !== null) {
+      isAgain = true;
+      return;
+    }
+    looking = lookOnce().finally(() => {
+      looking = null;
+      if (isAgain && !stopped.signal.aborted) look();
+    });
+  }
+
+  async function lookOnce(): Promise<void> {
+    isAgain = false;
+    try {
+      await notice();
+      await endLeft();
+      if (parts.takesPrograms) await claim('programs', () => programs() < MOST_PROGRAMS);
+      await claim({ channels: parts.channels }, () => true);
+    } catch (error) {
+      log.warn({ err: error }, 'tasks could not be looked for; it is tried again');
+    }
+  }
+
+  const programs = () => [...running.values()].filter(({ run }) => run.task.parent === null).length;
+
+  /** Some of those that run here may be over, or there is something new to say to them. */
+  async function notice(): Promise<void> {
+    const held = [...running.values()];
+    if (held.length === 0) return;
+    const there = new Map((await store.runningTasks(owner)).map(({ id, isSteered }) => [id, isSteered]));
+    for (const { run } of held) {
+      const isSteered = there.get(run.task.id);
+      if (isSteered === undefined) run.end('over');
+      else if (isSteered) run.steer();
+      if (isSteered === undefined) followers.ended(run.task.id);
+    }
+  }
+
+  /** Nobody knows how far it came: it is told once, and not done again. */
+  async function endLeft(): Promise<void> {
+    for (const { task, owner: whose } of await store.leftTasks({ owner, now: clock.now() })) {
+      if (running.has(task.id)) continue;
+      const read = task.request.viap === null ? null : readViapTask(task.request.viap);
+      const viap = read?.ok ? read.task : null;
+      await endTask(parts, { task, viap, outcome: { kind: 'interrupted' }, tainted: true }, whose);
+    }
+  }
+
+  async function claim(of: TaskOrigin, isRoom: () => boolean): Promise<void> {
+    while (isRoom() && !stopped.signal.aborted) {
+      const task = await store.claimTask({ owner, leaseMs: LEASE_MS, now: clock.now(), of });
+      if (task === null) return;
+      begin(task);
+    }
+  }
+
+  function begin(task: Task): void {
+    const run = runningTask(task);
+    followers.saw(task.id, [{ at: task.startedAt ?? clock.now(), kind: 'status', status: 'running' }]);
+    const done = finished(run).then(() => {
+      running.delete(task.id);
+      look();
+    });
+    running.set(task.id, { run, done });
+  }
+
+  /** Never rejects. What fails here is a fault of our own, or of the disk: then it is ended as soon as that can be stored. */
+  async function finished(run: Running): Promise<void> {
+    try {
+      return await runTask(parts, run);
+    } catch (error) {
+      log.error({ err: error, task: run.task.id }, 'a task broke off; it ends as interrupted');
+    }
+    for (let wait = FIRST_RETRY_MS; run.why() !== 'over'; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
+      try {
+        const outcome = { kind: 'interrupted' } as const;
+        await endTask(parts, { task: run.task, viap: null, outcome, tainted: true }, owner);
+        return;
+      } catch (error) {
+        log.warn(
+          { err: error, task: run.task.id },
+          'the end of a task could not be stored; it is tried again',
+        );
+      }
+      // The next start ends it.
+      if (stopped.signal.aborted) return;
+      await clock.sleep(wait, stopped.signal);
+    }
+  }
+
+  async function renew(): Promise<void> {
+    await store
+      .renewTasks({ owner, leaseMs: LEASE_MS, now: clock.now() })
+      .catch((error) => log.warn({ err: error }, 'the leases of tasks could not be renewed; retrying'));
+    look();
+    if (!stopped.signal.aborted) stopRenewing = clock.after(LEASE_MS / 3, () => void renew());
+  }
+
+  return {
+    start() {
+      unwatch = store.watchTasks(look);
+      void renew();
+    },
+
+    async stop(withinMs) {
+      stopped.abort(OVER);
+      unwatch();
+      stopRenewing();
+      // It may just have claimed one.
+      await looking;
+      const all = [...running.values()];
+      const over = Promise.all(all.map(({ done }) => done));
+      await patiently(over, withinMs);
+      for (const { run } of running.values()) run.end('shutdown');
+      await patiently(over, REST_MS);
+    },
+  };
+
+  async function patiently(over: Promise<unknown>, ms: number): Promise<void> {
+    const patience = new AbortController();
+    await Promise.race([over, clock.sleep(ms, patience.signal)]);
+    patience.abort(OVER);
+  }
+}

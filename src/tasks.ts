@@ -1,0 +1,96 @@
+/**
+ * Wires what runs tasks, and what gives them: programs by the board, personas by `sessions_spawn`. All of it is loaded
+ * after the first messages, or when it is first used.
+ */
+import type { Config } from './config.js';
+import { type AccessRules, isOwner } from './conversation/access.js';
+import type { Conversation } from './conversation/conversation.js';
+import { channelOf } from './core/ids.js';
+import type { Store } from './core/store.js';
+import type { Delegation, Task, Tasks } from './core/task.js';
+import type { RunnerParts } from './delegation/runner.js';
+import { artifactsFolderOf, workFolderOf } from './places.js';
+
+interface Parts
+  extends Pick<
+    RunnerParts,
+    | 'owner'
+    | 'agents'
+    | 'workspace'
+    | 'artifacts'
+    | 'skills'
+    | 'toolsFor'
+    | 'personas'
+    | 'channels'
+    | 'takesPrograms'
+    | 'zone'
+    | 'clock'
+    | 'log'
+  > {
+  config: Config;
+  store: Store;
+  conversation: Pick<Conversation, 'work' | 'fired'>;
+  rulesFor(channel: string): AccessRules;
+  newId(): string;
+}
+
+export interface TaskWiring extends Delegation {
+  forPrograms(): Promise<Tasks>;
+  start(): Promise<void>;
+  stop(withinMs: number): Promise<void>;
+}
+
+export function createTaskParts(parts: Parts): TaskWiring {
+  const { config } = parts;
+  let loading: ReturnType<typeof load> | null = null;
+
+  async function load() {
+    const [{ createRunner }, { createTasks }, { createDelegation }, { createFollowers }] = await Promise.all([
+      import('./delegation/runner.js'),
+      import('./delegation/tasks.js'),
+      import('./delegation/spawn.js'),
+      import('./delegation/followers.js'),
+    ]);
+    const followers = createFollowers();
+    return {
+      runner: createRunner({
+        ...parts,
+        ...{ work: parts.conversation.work, rooms: parts.conversation, followers },
+        memoryChars: config.memory.longTermMaxChars,
+        folders: {
+          ...{ artifacts: artifactsFolderOf(config), work: workFolderOf(config) },
+          further: config.agents.roots,
+        },
+        isOwners: (task) => isOwnersTask(parts, task),
+      }),
+      programs: createTasks({ ...parts, followers, mostWaiting: config.limits.tasksWaiting }),
+      delegation: createDelegation(parts),
+    };
+  }
+
+  const loaded = () => (loading ??= load());
+
+  return {
+    async spawn(wish) {
+      return (await loaded()).delegation.spawn(wish);
+    },
+    async forPrograms() {
+      return (await loaded()).programs;
+    },
+    async start() {
+      (await loaded()).runner.start();
+    },
+    async stop(withinMs) {
+      await (await loading)?.runner.stop(withinMs);
+    },
+  };
+}
+
+/** Who has the token of the board is an owner; else an owner has to ask, where only owners hear of it. */
+async function isOwnersTask({ store, rulesFor }: Parts, { parent }: Task): Promise<boolean> {
+  if (parent === null) return true;
+  const { chatId, senderId } = parent;
+  const rules = rulesFor(channelOf(chatId));
+  if (senderId === '' || !rules.controlChats.includes(chatId)) return false;
+  return isOwner(rules, senderId, await store.standing({ chatId, senderId }));
+}
