@@ -11,7 +11,7 @@ const parts = [
   'run',
   'statements',
   'windows',
-  ...(own ? ['markdown', 'rooms', 'jobs', 'journal'] : []),
+  ...(own ? ['markdown', 'rooms', 'jobs', 'journal', 'tasks'] : []),
   'streaming',
   ...(quick ? [] : ['channels']),
   ...(quick || !own ? [] : ['recall-scale', 'queue']),

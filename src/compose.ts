@@ -11,7 +11,7 @@ import { createExports } from './chat-export/files.js';
 import { newCallCode, newPairingCode } from './codes.js';
 import { type Config, secretsOf } from './config.js';
 import { announceCommands } from './conversation/announce.js';
-import { type Conversation, createConversation } from './conversation/conversation.js';
+import { createConversation } from './conversation/conversation.js';
 import { createDeliver } from './conversation/deliver/deliver.js';
 import { createJobDoor } from './conversation/job-door.js';
 import type { Media } from './core/attachments.js';
@@ -71,7 +71,7 @@ import { settingsOf } from './settings.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
-import { createTaskParts } from './tasks.js';
+import { createTaskParts, delegationOf } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
@@ -209,9 +209,10 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
-    ...{ artifacts, skills, delegation: { spawn: (wish) => tasks.spawn(wish) } },
+    ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
+    ...{ artifacts, skills, delegation: delegationOf({ store, agents, newId, clock }) },
   });
-  const conversation: Conversation = createConversation({
+  const conversation = createConversation({
     store,
     owner,
     channels,

@@ -9,6 +9,7 @@ import { channelOf } from './core/ids.js';
 import type { Store } from './core/store.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
 import type { RunnerParts } from './delegation/runner.js';
+import type { DelegationParts } from './delegation/spawn.js';
 import { artifactsFolderOf, workFolderOf } from './places.js';
 
 interface Parts
@@ -34,10 +35,20 @@ interface Parts
   newId(): string;
 }
 
-export interface TaskWiring extends Delegation {
+export interface TaskWiring {
   forPrograms(): Promise<Tasks>;
   start(): Promise<void>;
   stop(withinMs: number): Promise<void>;
+}
+
+/** What `sessions_spawn` needs: a task is only stored; whoever runs tasks finds it there. */
+export function delegationOf(parts: DelegationParts): Delegation {
+  return {
+    async spawn(wish) {
+      const { createDelegation } = await import('./delegation/spawn.js');
+      return createDelegation(parts).spawn(wish);
+    },
+  };
 }
 
 export function createTaskParts(parts: Parts): TaskWiring {
@@ -45,10 +56,9 @@ export function createTaskParts(parts: Parts): TaskWiring {
   let loading: ReturnType<typeof load> | null = null;
 
   async function load() {
-    const [{ createRunner }, { createTasks }, { createDelegation }, { createFollowers }] = await Promise.all([
+    const [{ createRunner }, { createTasks }, { createFollowers }] = await Promise.all([
       import('./delegation/runner.js'),
       import('./delegation/tasks.js'),
-      import('./delegation/spawn.js'),
       import('./delegation/followers.js'),
     ]);
     const followers = createFollowers();
@@ -64,16 +74,12 @@ export function createTaskParts(parts: Parts): TaskWiring {
         isOwners: (task) => isOwnersTask(parts, task),
       }),
       programs: createTasks({ ...parts, followers, mostWaiting: config.limits.tasksWaiting }),
-      delegation: createDelegation(parts),
     };
   }
 
   const loaded = () => (loading ??= load());
 
   return {
-    async spawn(wish) {
-      return (await loaded()).delegation.spawn(wish);
-    },
     async forPrograms() {
       return (await loaded()).programs;
     },

@@ -6,12 +6,11 @@
 import { deltasIn } from '../core/artifact-deltas.js';
 import type { Artifacts } from '../core/artifacts.js';
 import type { Clock } from '../core/clock.js';
-import { channelOf, DEFAULT_PERSONA, type RoomId, roomParts } from '../core/ids.js';
-import { callEntryId, type JournalWrite, type Results } from '../core/journal.js';
+import { channelOf, type RoomId, roomParts } from '../core/ids.js';
+import { callEntryId } from '../core/journal.js';
 import type { Log } from '../core/log.js';
 import type { Personas } from '../core/persona.js';
 import {
-  BOARD_CHAT,
   TASK_COMPLETED,
   type Task,
   type TaskEnd,
@@ -21,6 +20,7 @@ import {
   taskEventId,
 } from '../core/task.js';
 import type { Followers } from './followers.js';
+import { endOfCall, endOfProgramsTask } from './journal.js';
 import type { ViapReport } from './viap/report.js';
 import type { ViapTask } from './viap/task.js';
 import { type OutcomeEnd, outcomeTold } from './viap/told.js';
@@ -79,11 +79,11 @@ async function endOf(parts: EndParts, ending: Ending): Promise<TaskEnd> {
   const status = statusOf(outcome);
   const error = errorOf(outcome);
   const common = { id: task.id, status, result, error, now };
-  if (task.parent === null) return { ...common, entries: [eventOf(task, common)], tell: null };
+  if (task.parent === null) return { ...common, entries: endOfProgramsTask(task, common), tell: null };
   const { text, content } = outcomeTold(ending.viap, task.agent, toldOf(outcome));
   return {
     ...common,
-    entries: [callOutcome(task.parent, outcome, content, now)],
+    entries: [endOfCall(task.parent, { report: content.report, error: callError(outcome), status, now })],
     tell: {
       ...{ kind: 'event', id: taskEventId(task.id), room: task.parent.room, about: TASK_COMPLETED },
       ...{ text, content, at: now, personaId: await listenerOf(parts, task.parent) },
@@ -151,40 +151,14 @@ function errorOf(outcome: Outcome): string | null {
   return outcome.kind === 'report' && outcome.hasFailed ? outcome.report.summary : null;
 }
 
+/** Of the call that gave the task: a report that says no is what came of it, too. */
+function callError(outcome: Outcome): string | null {
+  return outcome.kind === 'report' ? null : errorOf(outcome);
+}
+
 function toldOf(outcome: Outcome): OutcomeEnd {
   if (outcome.kind === 'answered') throw new Error('a delegated task ends with a report');
   return outcome;
-}
-
-/** Of the call that gave the task. */
-function callOutcome(
-  { turnId, callId }: TaskParent,
-  outcome: Outcome,
-  content: Record<string, unknown>,
-  at: number,
-): JournalWrite {
-  const reason = outcome.kind === 'report' ? null : errorOf(outcome);
-  const results: Results = reason === null ? { output: content.report } : { error: reason };
-  const status = outcome.kind === 'interrupted' ? 'interrupted' : 'completed';
-  return { kind: 'outcome', id: callEntryId(turnId, callId), status, results, at };
-}
-
-/** What the journal says of the end of a program's task; of a persona's, the event that its room gets says it. */
-function eventOf(
-  { id, agent }: Task,
-  { status, result, error, now }: Pick<TaskEnd, 'status' | 'result' | 'error' | 'now'>,
-): JournalWrite {
-  return {
-    ...{ kind: 'event', chatId: BOARD_CHAT, room: BOARD_CHAT, personaId: DEFAULT_PERSONA, turnId: id },
-    entry: {
-      ...{ id: `evt-task-${id}`, type: 'GUPPIEvent', agent, timestamp_event: new Date(now).toISOString() },
-      ...{ event_type: 'TaskCompleted', source: 'GUPPI' },
-      content: {
-        ...{ status: status === 'completed' ? 'success' : status, task_id: id },
-        ...(error === null ? { summary: result?.summary ?? '' } : { error }),
-      },
-    },
-  };
 }
 
 /** For a persona that was deleted meanwhile, the active one tells. */

@@ -17,6 +17,7 @@ import type { Workspace } from '../core/workspace.js';
 import { findArtifact } from './artifact-check.js';
 import { type EndParts, endTask, type Outcome } from './end.js';
 import type { Followers } from './followers.js';
+import { beginningOfProgramsTask } from './journal.js';
 import { nextMessages } from './messages.js';
 import { type Folders, placeOf } from './place.js';
 import { type RequestParts, requestOf } from './request.js';
@@ -66,6 +67,7 @@ interface Course {
 /** Rejects only where the store does not do as it is told. */
 export async function runTask(parts: TaskParts, running: Running): Promise<void> {
   const { task } = running;
+  if (!(await isOnRecord(parts, task))) return;
   const read = task.request.viap === null ? null : readViapTask(task.request.viap);
   const viap = read?.ok ? read.task : null;
   const fail = async (reason: string) => {
@@ -88,6 +90,12 @@ export async function runTask(parts: TaskParts, running: Running): Promise<void>
   } finally {
     budget.end();
   }
+}
+
+/** False: it is over already. */
+async function isOnRecord({ store, owner, clock }: TaskParts, task: Task): Promise<boolean> {
+  if (task.parent !== null) return true;
+  return store.noteTask({ id: task.id, owner }, { entries: [beginningOfProgramsTask(task, clock.now())] });
 }
 
 async function begin(

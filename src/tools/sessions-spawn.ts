@@ -35,8 +35,6 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
       const allowed = await authorise(context, {});
       if (!allowed.ok) return failed(allowed.reason);
       const { caller, target } = allowed;
-      if (caller.agent !== undefined)
-        return failed('Permission denied: an agent hands its task to no other agent.');
       const { room, callId, cause } = context;
       if (cause.kind !== 'turn' || cause.turnId === null)
         return failed('Tasks can only be given while somebody is being answered.');

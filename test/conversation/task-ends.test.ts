@@ -151,12 +151,11 @@ const NO_LIMITS = {
 
 it('a task that a model gives is stored, and its environment is not in the journal', async () => {
   const agent = { id: 'utility', model: null, prompt: '', tools: [], timeoutMinutes: null, maxRounds: null };
-  let woken = 0;
   const delegation: Delegation = {
     spawn: (wish) =>
       createDelegation({
         ...{ store: on.store, agents: { find: async () => ({ ok: true as const, agent }) } },
-        ...{ newId: () => 'task-1', clock: { now: Date.now }, wake: () => void woken++ },
+        ...{ newId: () => 'task-1', clock: { now: Date.now } },
       }).spawn(wish),
   };
   await open({ tools: [sessionsSpawn(delegation)] });
@@ -168,7 +167,6 @@ it('a task that a model gives is stored, and its environment is not in the journ
   );
   await on.say('tidy up, please');
   await on.settled();
-  expect(woken).toBe(1);
   expect(on.texts().at(-1)).toBe('It is being done.');
   expect(await on.store.task('task-1')).toMatchObject({
     request: { viap: task },

@@ -220,10 +220,11 @@ describe('a runner', () => {
 
     it('also where its work ignores the signal', async () => {
       await here.remove();
-      here = await stage({ work: { do: () => new Promise(() => {}) } });
+      let begun = 0;
+      here = await stage({ work: { do: () => new Promise(() => begun++) } });
       here.runner.start();
       const id = await here.submit('hang');
-      await until(async () => (await here.store.task(id))?.status === 'running');
+      await until(() => begun === 1);
       await here.clock.advance(31 * MINUTE);
       expect(await here.end(id)).toMatchObject({ status: 'error' });
     });

@@ -9,7 +9,7 @@ it('is a message, and a command with network; not one without, nor a page that i
   // None of them is called.
   const command = (network: boolean) =>
     shell({ settings: { ...TOOLS_CONFIG.shell, network } } as unknown as ShellParts);
-  expect(sendMessage({} as unknown as SendMessageParts).isExternal).toBe(true);
+  expect(sendMessage({ folders: {} } as unknown as SendMessageParts).isExternal).toBe(true);
   expect(command(true)).toMatchObject({ isExternal: true, risk: 'high' });
   expect(command(false).isExternal).toBeUndefined();
   expect(webFetch({ settings: TOOLS_CONFIG.web } as unknown as WebFetchParts).isExternal).toBeUndefined();

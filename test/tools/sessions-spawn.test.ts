@@ -85,7 +85,7 @@ test('says why a task was not taken', async () => {
 
 describe('is refused', () => {
   test.each([
-    ['to an agent', { authorisation: { ...caller, agent: place } }, /^Permission denied: an agent hands/],
+    ['to an agent', { authorisation: { ...caller, agent: place } }, /^Permission denied: an agent may not/],
     ['without an authorisation', { authorisation: undefined }, /^Permission denied: /],
     ['in a flush', { cause: { kind: 'flush', personaId: 'luna', turnId: null } as const }, /^Tasks can only/],
     ['at night', { cause: { kind: 'night', personaId: 'luna', turnId: 'n' } as const }, /^Tasks can only/],
