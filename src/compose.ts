@@ -207,6 +207,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   const toolsFor = createToolsFor({
     ...{ config, store, channels, personas, memory, clipboard, archives, recall, jobs, mcp },
     ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
+    ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ artifacts, skills, delegation: delegationOf({ store, agents, newId, clock }) },

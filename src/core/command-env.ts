@@ -30,15 +30,3 @@ export function commandEnv(given: Readonly<Record<string, string>>): {
   }
   return { env, refused };
 }
-
-/** Shorter values (`AUTH=on`) would cut up ordinary words. */
-const SHORTEST_SECRET = 6;
-
-/** The values that nobody may read in a journal, a log or a result, by their names. */
-export function secretEnvValues(env: Readonly<Record<string, string>>): string[] {
-  return Object.entries(env).flatMap(([name, value]) =>
-    value.length >= SHORTEST_SECRET && /auth|key|token|secret|cookie|pass|pwd|credential/i.test(name)
-      ? [value]
-      : [],
-  );
-}

@@ -8,6 +8,7 @@ import { type Clock, OVER } from '../core/clock.js';
 import { Fault, sentenceOf } from '../core/errors.js';
 import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
 import type { ModelMessage } from '../core/model.js';
+import { redactor } from '../core/secret-env.js';
 import { BOARD_CHAT, type Task, type TaskStore } from '../core/task.js';
 import type { AgentPlace, ToolsFor } from '../core/tool.js';
 import type { Step } from '../core/transcript.js';
@@ -24,7 +25,6 @@ import type { Running } from './running.js';
 import { startTimeBudget, type TimeBudget } from './time-budget.js';
 import { completeReport } from './viap/complete.js';
 import { failureReport, readReport, repairRequest } from './viap/report.js';
-import { redactor } from './viap/secrets.js';
 import { readViapTask, type ViapTask } from './viap/task.js';
 import { NO_TASK, timeIsUp } from './words.js';
 

@@ -1,8 +1,9 @@
 /** What an agent is told to do with a VIAP task: the protocol, in the system prompt, and the task itself. Pure. */
+
+import { looksSecret, redactor } from '../../core/secret-env.js';
 import { NEEDS_INSTRUCTION } from '../../core/work.js';
 import { isObject } from './objects.js';
 import { VIAP_REPORT } from './report.js';
-import { looksSecret, redactor } from './secrets.js';
 import type { ViapTask } from './task.js';
 
 const HIDDEN = '[set for your commands, and not shown here]';

@@ -3,8 +3,8 @@
  * the journal. Pure.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
+import { redactor } from '../../core/secret-env.js';
 import type { ReportArtifact, ReportError, ReportStep, ViapReport } from './report.js';
-import { redactor } from './secrets.js';
 import type { ViapTask } from './task.js';
 
 export type OutcomeEnd =

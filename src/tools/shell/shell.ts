@@ -7,13 +7,13 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 import type { Clock } from '../../core/clock.js';
-import { commandEnv, secretEnvValues } from '../../core/command-env.js';
+import { commandEnv } from '../../core/command-env.js';
+import { redactor } from '../../core/secret-env.js';
 import type { Tool, ToolContext, ToolResult } from '../../core/tool.js';
 import { findFolder, MEDIA, PathRefusal, usedBy } from '../files/paths.js';
 import { type Folders, isWithin, type Places, type Quota } from '../files/places.js';
 import { inPlaces } from '../files/run.js';
 import { failed } from '../results.js';
-import { secretIn } from '../secrets.js';
 import { bubblewrapArguments, bubblewrapFault, findBubblewrap, insideAs, PATH_INSIDE } from './bubblewrap.js';
 import { type CommandOutcome, runCommand } from './command.js';
 import { fillWorkspace } from './workspace.js';
@@ -173,11 +173,7 @@ async function whyNot({ stderr }: CommandOutcome): Promise<string> {
 
 /** A task's secrets (`inputs.env`) are for its commands, and stand in no result, journal or window. */
 function withoutSecrets(outcome: CommandOutcome, env: Record<string, string>): CommandOutcome {
-  const named = secretEnvValues(env);
-  const looking = Object.values(env).filter((value) => secretIn(value) !== null);
-  const secrets = [...new Set([...named, ...looking])].sort((one, other) => other.length - one.length);
-  const clean = (text: string) =>
-    secrets.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
+  const clean = redactor(env);
   return { ...outcome, stdout: clean(outcome.stdout), stderr: clean(outcome.stderr) };
 }
 

@@ -1,7 +1,7 @@
 /** What an agent is told: the protocol and its task, without secrets. */
 import { describe, expect, it } from 'vitest';
+import { looksSecret } from '../../../src/core/secret-env.js';
 import { viapInstructions } from '../../../src/delegation/viap/prompt.js';
-import { looksSecret } from '../../../src/delegation/viap/secrets.js';
 import { readViapTask } from '../../../src/delegation/viap/task.js';
 import { TASK_ID, TASK_TEXT, taskOf } from './fixtures.js';
 
@@ -52,6 +52,7 @@ describe('a value of the environment', () => {
   it.each([
     ['OPENCLAW_WORKSPACE', '/Users/veso/verso'],
     ['MEMORY_DIR', '/Users/veso/evolver-1.10.0/memory'],
+    ['OPENCLAW_WORKSPACE', '/tmp/coterie-files-EoL35q/data/workspace'],
     ['RUN', '2026-02-10_evolver_workspace_001'],
     ['COUNT', '12345678901234567890'],
     ['URL', 'https://example.com/a'],

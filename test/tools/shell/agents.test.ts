@@ -4,7 +4,7 @@ import { lstat, mkdir, readdir, readFile, readlink, rm, symlink, writeFile } fro
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { commandEnv, secretEnvValues } from '../../../src/core/command-env.js';
+import { commandEnv } from '../../../src/core/command-env.js';
 import type { AgentPlace } from '../../../src/core/tool.js';
 import { shell } from '../../../src/tools/shell/shell.js';
 import { askerWho } from '../../harness/asker.js';
@@ -234,11 +234,5 @@ describe('the environment of a task', () => {
   test('is bounded as a whole', () => {
     const given = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`V${n}`, 'x'.repeat(90_000)]));
     expect(Object.keys(commandEnv(given).env)).toHaveLength(11);
-  });
-
-  test('tells which values are secrets by their names, and no ordinary words', () => {
-    expect(
-      secretEnvValues({ API_KEY: 'abcdef', AUTH: 'on', MEMORY_DIR: '/a/b/c/d', DB_PASSWORD: 'hunter22' }),
-    ).toEqual(['abcdef', 'hunter22']);
   });
 });

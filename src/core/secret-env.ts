@@ -1,6 +1,6 @@
 /**
- * Values of `inputs.env` that look like secrets: they reach the commands of an agent, and neither a model's request, nor
- * the journal, nor what a person is told. Pure.
+ * Values of `inputs.env` that look like secrets: they reach the commands of an agent, and neither what these
+ * print, nor a model's request, nor the journal, nor what a person is told. Pure.
  */
 
 const NAMED_SO =
@@ -9,6 +9,8 @@ const LOGIN_IN_ADDRESS = /:\/\/[^\s/@]*:[^\s/@]+@/;
 /** Letters and digits in a run: a word has no digits, a number no letters, and a date or a version is shorter. */
 const RUN = /[A-Za-z0-9+=_-]{16,}/g;
 
+const PATH = /^~?(?:\/[\w.@ -]+){2,}\/?$/;
+
 /** Shorter ones would be found in every other word. */
 const LEAST_CHARS = 8;
 
@@ -16,6 +18,8 @@ export const REDACTED = '[redacted]';
 
 export function looksSecret(name: string, value: string): boolean {
   if (NAMED_SO.test(name) || LOGIN_IN_ADDRESS.test(value) || value.includes('PRIVATE KEY')) return true;
+  // Folders have names of all kinds (`/tmp/build-EoL35q`), and what a command prints is full of them.
+  if (PATH.test(value)) return false;
   return (value.match(RUN) ?? []).some((run) => /\d/.test(run) && /[A-Za-z]/.test(run) && !isDated(run));
 }
 
