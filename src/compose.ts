@@ -71,7 +71,7 @@ import { settingsOf } from './settings.js';
 import { systemHost } from './skills/host.js';
 import { createSkills } from './skills/skills.js';
 import { openSqliteStore } from './store/sqlite/open.js';
-import { createTaskParts, delegationOf } from './tasks.js';
+import { createDelegating, createTaskParts } from './tasks.js';
 import { createTerminalChannel, type TerminalWishes } from './terminal.js';
 import { allowedGroups, createToolsFor } from './turn-tools.js';
 import { createAgents } from './workspace/agents.js';
@@ -210,7 +210,7 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
-    ...{ artifacts, skills, delegation: delegationOf({ store, agents, newId, clock }) },
+    ...{ artifacts, skills, delegation: createDelegating({ store, agents, clock, newId }) },
   });
   const conversation: Conversation = createConversation({
     store,

@@ -35,6 +35,16 @@ interface Parts
   newId(): string;
 }
 
+/** How personas give tasks: they are stored, and whoever runs tasks finds them there. */
+export function createDelegating(parts: DelegationParts): Delegation {
+  return {
+    async spawn(wish) {
+      const { createDelegation } = await import('./delegation/spawn.js');
+      return createDelegation(parts).spawn(wish);
+    },
+  };
+}
+
 export interface TaskWiring {
   forPrograms(): Promise<Tasks>;
   start(): Promise<void>;
