@@ -209,7 +209,6 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     ...{ deliver, settings, zone, clock, newId, exports, mediaFolder, workFolder: workFolderOf(config) },
     ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ hidden: hiddenFrom(config, wishes.configFile), environment: process.env },
-    ...{ workspaceFolder: workspaceFolderOf(config), skillsFolder: skillsFolderOf(config), agents },
     ...{ artifacts, skills, delegation: createDelegating({ store, agents, clock, newId }) },
   });
   const conversation: Conversation = createConversation({
