@@ -70,7 +70,7 @@ async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<strin
       `Today is ${weekday(today)}, ${today} (${zone.name}).`,
     viap === null ? RESULT : '',
     whereYouWork(place),
-    section('Instructions of the program', wordsOf(task, 'system')),
+    section('Instructions of the program', wordsOfSystem(task)),
     section('Memory (this agent)', ownMemory(own)),
     surroundings === null ? '' : workspaceContext(surroundings),
     section('Memory given with this task', task.request.memory.map(fenced).join('\n\n')),
@@ -144,9 +144,9 @@ async function catalogue(skills: RequestParts['skills']): Promise<string> {
   return `Load one with activate_skill when the task needs it:\n\n${lines.join('\n')}`;
 }
 
-function wordsOf({ request }: Task, role: 'system'): string {
+function wordsOfSystem({ request }: Task): string {
   return request.messages
-    .flatMap((message) => (message.role === role ? [message.content.trim()] : []))
+    .flatMap((message) => (message.role === 'system' ? [message.content.trim()] : []))
     .filter((words) => words !== '')
     .join('\n\n');
 }

@@ -12,6 +12,7 @@ import {
   type TaskWish,
 } from '../core/task.js';
 import type { Follower, Followers } from './followers.js';
+import { canonical } from './viap/objects.js';
 
 export interface TasksParts {
   store: Pick<
@@ -115,12 +116,4 @@ async function somethingNew(clock: Clock, follower: Follower, signal: AbortSigna
 /** The same for two wishes that say the same, in whatever order their fields stand. */
 function hashOf({ goal, agent, request }: TaskWish): string {
   return createHash('sha256').update(canonical({ goal, agent, request })).digest('hex');
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, each: unknown) =>
-    typeof each === 'object' && each !== null && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : each,
-  );
 }

@@ -52,6 +52,15 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The same text for two values that say the same, in whatever order their fields stand. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) =>
+    isObject(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : each,
+  );
+}
+
 function ofType(value: unknown, type: string, depth = 0): Record<string, unknown>[] {
   if (typeof value !== 'object' || value === null || depth > DEEPEST) return [];
   if (isObject(value) && value.type === type) return [value];

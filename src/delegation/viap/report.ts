@@ -3,7 +3,7 @@
  * Where there is none, the agent is asked once more; then the gateway writes one itself. Pure.
  */
 import { cutAt, cutWithMarker } from '../../core/cut.js';
-import { isObject, typedIn } from './objects.js';
+import { canonical, isObject, typedIn } from './objects.js';
 import type { ViapTask } from './task.js';
 
 export interface ViapReport {
@@ -57,7 +57,7 @@ export function readReport(answer: string, taskId: string): ReadReport {
   const last = found.at(-1);
   if (last === undefined) return refused(isBegun(answer) ? CUT_OFF : `There is no ${VIAP_REPORT} in it.`);
   if (isBegun(answer.slice(last.to))) return refused(CUT_OFF);
-  if (new Set(found.map(({ value }) => sameFor(value))).size > 1) {
+  if (new Set(found.map(({ value }) => canonical(value))).size > 1) {
     return refused(`There are ${found.length} reports in it, and they differ: it must be exactly one.`);
   }
   const { value } = last;
@@ -207,15 +207,6 @@ function tailOf(given: unknown): string | null {
 /** The last so many characters, without half a character before them. */
 function endOf(text: string, most: number): string {
   return text.length <= most ? text : text.slice(-most).replace(/^[\udc00-\udfff]/, '');
-}
-
-/** The same for two objects that say the same. */
-function sameFor(value: unknown): string {
-  return JSON.stringify(value, (_, each: unknown) =>
-    isObject(each)
-      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : each,
-  );
 }
 
 function shown(id: string): string {
