@@ -8,6 +8,7 @@ import { weekday, type Zone } from '../core/dates.js';
 import { nameInPrompt } from '../core/elements.js';
 import { fenced } from '../core/fenced.js';
 import type { ModelMessage } from '../core/model.js';
+import { planText } from '../core/plan.js';
 import type { Skills } from '../core/skills.js';
 import type { Plan, Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
@@ -118,13 +119,8 @@ function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): stri
 }
 
 function planShown(plan: Plan): string {
-  if (typeof plan === 'string') return plan.trim() === '' ? '' : fenced(plan.trim());
-  const steps = plan.steps.map(({ id, title, status }) => {
-    const isDone = status === 'completed' || status === 'done';
-    const state = isDone || status === 'pending' ? '' : ` (${status})`;
-    return `- [${isDone ? 'x' : ' '}] ${title}${state} {${id}}`;
-  });
-  return fenced([plan.goal, ...(steps.length > 0 ? [''] : []), ...steps].join('\n').trim());
+  const text = planText(plan).trim();
+  return text === '' ? '' : fenced(text);
 }
 
 /** By reference: what they hold is read when it is needed. */
