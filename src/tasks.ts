@@ -8,6 +8,7 @@ import type { Conversation } from './conversation/conversation.js';
 import { channelOf } from './core/ids.js';
 import type { Store } from './core/store.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
+import type { TaskGiver } from './delegation/place.js';
 import type { RunnerParts } from './delegation/runner.js';
 import type { DelegationParts } from './delegation/spawn.js';
 import { artifactsFolderOf, workFolderOf } from './places.js';
@@ -71,7 +72,7 @@ export function createTaskParts(parts: Parts): TaskWiring {
           ...{ artifacts: artifactsFolderOf(config), work: workFolderOf(config) },
           further: config.agents.roots,
         },
-        isOwners: (task) => isOwnersTask(parts, task),
+        whoGave: (task) => whoGave(parts, task),
       }),
       programs: createTasks({ ...parts, followers, mostWaiting: config.limits.tasksWaiting }),
     };
@@ -92,11 +93,13 @@ export function createTaskParts(parts: Parts): TaskWiring {
   };
 }
 
-/** Who has the token of the board is an owner; else an owner has to ask, where only owners hear of it. */
-async function isOwnersTask({ store, rulesFor }: Parts, { parent }: Task): Promise<boolean> {
-  if (parent === null) return true;
-  const { chatId, senderId } = parent;
+/** Who has the token of the board is an owner. */
+async function whoGave({ store, rulesFor }: Parts, { parent }: Task): Promise<TaskGiver> {
+  if (parent === null) return { isOwner: true, isAmongOwners: true };
+  const { chatId, senderId, tainted } = parent;
   const rules = rulesFor(channelOf(chatId));
-  if (senderId === '' || !rules.controlChats.includes(chatId)) return false;
-  return isOwner(rules, senderId, await store.standing({ chatId, senderId }));
+  // What words from outside may have led to is nobody's.
+  if (senderId === '' || tainted) return { isOwner: false, isAmongOwners: false };
+  const owns = isOwner(rules, senderId, await store.standing({ chatId, senderId }));
+  return { isOwner: owns, isAmongOwners: owns && rules.controlChats.includes(chatId) };
 }

@@ -26,12 +26,19 @@ export const findArtifact: FindFile = async (path, place, isSummed) => {
 const MISSING: FoundFile = { kind: 'missing' };
 const OUTSIDE: FoundFile = { kind: 'outside' };
 
-/** A relative path starts at the working folder; one that begins with a root's own name (`artifacts/…`) may mean that root. */
+/**
+ * A relative path starts at the working folder; one that begins with a root's own name (`artifacts/…`, or `artifacts/ID/…`
+ * where that alone is reached) may mean that root.
+ */
 function candidatesOf(path: string, { cwd, roots }: AgentPlace): string[] {
   if (isAbsolute(path)) return [resolve(path)];
   const start = cwd ?? roots[0];
-  const [first] = path.split('/');
-  const named = roots.filter((root) => basename(root) === first).map((root) => resolve(dirname(root), path));
+  const [first, second] = path.split('/');
+  const named = roots.flatMap((root) => {
+    const above = dirname(root);
+    if (basename(root) === first) return [resolve(above, path)];
+    return basename(root) === second && basename(above) === first ? [resolve(dirname(above), path)] : [];
+  });
   return [...(start === undefined ? [] : [resolve(start, path)]), ...named];
 }
 

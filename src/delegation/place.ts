@@ -19,18 +19,28 @@ export interface Folders {
   further: readonly string[];
 }
 
-/** `viap`: of a delegated task. */
+/** On whose word a task is done, with the rights that they have now. */
+export interface TaskGiver {
+  isOwner: boolean;
+  /** And said it where only owners hear of it. */
+  isAmongOwners: boolean;
+}
+
+/**
+ * `viap`: of a delegated task. The workspace, and what was made on other tasks, is reached on an owner's word alone: other
+ * people's chats learn nothing of it.
+ */
 export async function placeOf(
   task: Pick<Task, 'id' | 'agent' | 'parent'>,
   viap: ViapTask | null,
-  { folders, space }: { folders: Folders; space: string },
+  { folders, space, isOwner }: { folders: Folders; space: string } & Pick<TaskGiver, 'isOwner'>,
 ): Promise<AgentPlace> {
   const { parent } = task;
   const own = parent === null ? null : await made(join(folders.work, parent.chatId, parent.personaId));
   const further = await Promise.all(folders.further.map(realFolder));
   const roots = [
-    folders.workspace,
-    await made(folders.artifacts),
+    ...(isOwner ? [folders.workspace] : []),
+    await made(isOwner ? folders.artifacts : join(folders.artifacts, task.id)),
     ...(own === null ? [] : [own]),
     ...further.filter((root) => root !== null),
   ];
@@ -39,12 +49,13 @@ export async function placeOf(
   const cwd = given === null ? (own ?? folders.workspace) : await within(resolve(own ?? '/', given), roots);
   return {
     ...{ id: task.agent, taskId: task.id, cwd, roots, space },
-    env: environmentOf(viap, folders.workspace),
+    env: environmentOf(viap, isOwner ? folders.workspace : null),
   };
 }
 
-function environmentOf(viap: ViapTask | null, workspace: string): Record<string, string> {
-  const usual = { OPENCLAW_WORKSPACE: workspace, MEMORY_DIR: join(workspace, 'memory') };
+function environmentOf(viap: ViapTask | null, workspace: string | null): Record<string, string> {
+  const usual: Record<string, string> =
+    workspace === null ? {} : { OPENCLAW_WORKSPACE: workspace, MEMORY_DIR: join(workspace, 'memory') };
   if (viap === null) return usual;
   const { env, args } = viap.inputs;
   return { ...usual, VIAP_ARGS: JSON.stringify(args), ...env };

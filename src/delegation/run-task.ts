@@ -19,7 +19,7 @@ import { type EndParts, endTask, type Outcome } from './end.js';
 import type { Followers } from './followers.js';
 import { beginningOfProgramsTask } from './journal.js';
 import { nextMessages } from './messages.js';
-import { type Folders, placeOf } from './place.js';
+import { type Folders, placeOf, type TaskGiver } from './place.js';
 import { type RequestParts, requestOf } from './request.js';
 import type { Running } from './running.js';
 import { startTimeBudget, type TimeBudget } from './time-budget.js';
@@ -37,8 +37,7 @@ export interface TaskParts extends EndParts, Omit<RequestParts, 'agents' | 'work
   toolsFor: ToolsFor;
   /** Where agents may work, but for the workspace. */
   folders: Omit<Folders, 'workspace'>;
-  /** Whether what a task is for may see the owner's workspace: a program's, and what an owner asks in a control chat. */
-  isOwners(task: Task): Promise<boolean>;
+  whoGave(task: Task): Promise<TaskGiver>;
   followers: Followers;
 }
 
@@ -106,13 +105,15 @@ async function begin(
 ): Promise<Course> {
   const { task } = running;
   const { workspace, agents, folders, clock } = parts;
+  const { isOwner, isAmongOwners } = await parts.whoGave(task);
   const place = await placeOf(task, viap, {
     folders: { ...folders, workspace: await workspace.folder() },
     space: await agents.space(agent.id),
+    isOwner,
   });
   const messages = await requestOf(parts, {
     ...{ task, agent, place, viap, now: clock.now() },
-    isOwners: await parts.isOwners(task),
+    isOwners: isAmongOwners,
     hasSkills: canLoadSkills(parts, task, agent),
   });
   return {

@@ -20,20 +20,20 @@ function folders() {
   };
 }
 
-async function placed(cwd: string | null, inputs: object = {}) {
+async function placed(cwd: string | null, inputs: object = {}, isOwner = true) {
   const read = readViapTask({
     ...{ viap_version: '3', type: 'VIAP_V3_TASK', task_id: 'x', title: 'x', goal: 'x', instructions: ['x'] },
     ...{ context: { cwd }, inputs },
   });
   if (!read.ok) throw new Error(read.reason);
   const task = { id: 'k1', agent: 'utility', parent: PARENT };
-  return placeOf(task, read.task, { folders: folders(), space: join(here, 'space') });
+  return placeOf(task, read.task, { folders: folders(), space: join(here, 'space'), isOwner });
 }
 
 describe('where an agent works', () => {
   it('is the workspace, for a program', async () => {
     const place = await placeOf({ id: 'k1', agent: 'utility', parent: null }, null, {
-      ...{ folders: folders(), space: 'space' },
+      ...{ folders: folders(), space: 'space', isOwner: true },
     });
     expect(place).toMatchObject({ id: 'utility', taskId: 'k1', cwd: join(here, 'workspace') });
     expect(place.roots).toEqual([join(here, 'workspace'), join(here, 'artifacts'), join(here, 'further')]);
@@ -52,6 +52,14 @@ describe('where an agent works', () => {
     expect(await placed(join(here, 'workspace'))).toMatchObject({ cwd: join(here, 'workspace') });
     expect(await placed(join(here, 'further/a/b'))).toMatchObject({ cwd: join(here, 'further/a/b') });
     expect(await placed('inside')).toMatchObject({ cwd: join(here, 'work/test_1/default/inside') });
+  });
+
+  it('is neither the workspace nor what others had made, on the word of somebody who is no owner', async () => {
+    const place = await placed(join(here, 'workspace'), {}, false);
+    const own = [join(here, 'artifacts/k1'), join(here, 'work/test_1/default'), join(here, 'further')];
+    expect(place).toMatchObject({ cwd: null, roots: own });
+    expect(Object.keys(place.env)).toEqual(['VIAP_ARGS']);
+    expect(await placed(join(here, 'artifacts'), {}, false)).toMatchObject({ cwd: null });
   });
 
   it('is nowhere for a folder outside the roots, whichever way it leads there', async () => {

@@ -96,7 +96,7 @@ export async function on(
     work: given.work ?? workByHand(asked),
     toolsFor: () => ({ tools: [], descriptions: [], tokens: 0 }),
     folders: { artifacts: join(given.folder, 'artifacts'), work: join(given.folder, 'work'), further: [] },
-    isOwners: async ({ parent }) => parent === null,
+    whoGave: async ({ parent }) => ({ isOwner: true, isAmongOwners: parent === null }),
     personas: { get: async () => ({ id: 'default' }) as never },
     rooms: { fired: async (rooms) => void fired.push(...rooms) },
     ...{ channels: ['test'], takesPrograms: true },

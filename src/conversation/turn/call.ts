@@ -4,6 +4,7 @@
  */
 import { describe, Fault } from '../../core/errors.js';
 import type { ToolCall } from '../../core/model.js';
+import { redactor } from '../../core/secret-env.js';
 import type { AnyTool, ToolContext, ToolResult, Wait } from '../../core/tool.js';
 import type { TurnAsk, TurnServices } from './ask.js';
 import { UNREADABLE } from './bounds.js';
@@ -82,7 +83,8 @@ export async function resultOf(
     execute(audit, tool, given, contextOf(services, ask, call, within)),
   );
   if (timed.kind !== 'done' && signal.aborted) return null;
-  const result = timed.kind === 'done' ? timed.result : failureOf(tool, Math.ceil(ms / 1000), timed);
+  const told = timed.kind === 'done' ? timed.result : failureOf(tool, Math.ceil(ms / 1000), timed);
+  const result = 'waitsFor' in told ? told : withoutSecrets(told, ask);
   if (timed.kind === 'left')
     log.warn({ tool: tool.name, turn: ask.turnId }, 'a tool call did not end in time');
   if (timed.kind === 'failed')
@@ -91,6 +93,11 @@ export async function resultOf(
   const failed = String(result.failed);
   metrics.count('tool_calls_total', { tool: tool.name, failed });
   return tool.isFromOutside ? { ...result, outside: true } : result;
+}
+
+/** A command of an agent's may have left a secret of its task anywhere; no tool shows it to the model. */
+function withoutSecrets(result: CallResult, { authorisation: { agent } }: TurnAsk): CallResult {
+  return agent ? { ...result, content: redactor(agent.env)(result.content) } : result;
 }
 
 function contextOf(

@@ -1,8 +1,7 @@
 /**
  * The report of VIAP v3 (seed 000): an agent's last answer holds exactly one, and whatever else stands in it is discarded.
  * Where there is none, the agent is asked once more; then the gateway writes one itself. Pure.
- */
-import { cutAt, cutWithMarker } from '../../core/cut.js';
+ */ import { cutWithMarker } from '../../core/cut.js';
 import { canonical, isObject, typedIn } from './objects.js';
 import type { ViapTask } from './task.js';
 
@@ -63,9 +62,8 @@ export function readReport(answer: string, taskId: string): ReadReport {
   const { value } = last;
   const lacks = lacking(value);
   if (lacks.length > 0) return refused(`The report needs ${lacks.join(', ')}.`);
-  if (value.task_id !== taskId) {
-    return refused(`The report's task_id is ${shown(String(value.task_id))}: it belongs to another task.`);
-  }
+  // Not quoted: what an answer holds is no word of whoever asks again, who would name a host with it.
+  if (value.task_id !== taskId) return refused("The report's task_id is not that of this task.");
   return { ok: true, report: reportOf(value, taskId) };
 }
 
@@ -207,8 +205,4 @@ function tailOf(given: unknown): string | null {
 /** The last so many characters, without half a character before them. */
 function endOf(text: string, most: number): string {
   return text.length <= most ? text : text.slice(-most).replace(/^[\udc00-\udfff]/, '');
-}
-
-function shown(id: string): string {
-  return JSON.stringify(id.length > 100 ? `${cutAt(id, 100)}…` : id);
 }

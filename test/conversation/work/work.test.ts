@@ -96,6 +96,19 @@ describe('what it does', () => {
     expect(at.shown).toEqual(['I look', '', 'all ', 'all done', 'all done']);
   });
 
+  it('is not shown a secret of its environment by any tool: a command may have written it down', async () => {
+    at = await desk({
+      tools: [tool('look', async () => done('API_TOKEN=hunter2-hunter2'), { risk: 'low' })],
+    });
+    const task = await at.task();
+    calling([{ name: 'look', arguments: {} }]);
+    const ask = at.ask(task, 'go');
+    const place = { ...ask.place, env: { API_TOKEN: 'hunter2-hunter2' } };
+    const end = await at.on.conversation.work.do({ ...ask, place }, never);
+    expect(end.messages).toContainEqual(expect.objectContaining({ content: 'API_TOKEN=[redacted]' }));
+    expect(JSON.stringify(await at.calls('look'))).not.toContain('hunter2');
+  });
+
   it('cuts and cleans what its course says', async () => {
     const long = `${'x'.repeat(1_995)} sk-secret ${'y'.repeat(100)}`;
     at = await desk({

@@ -45,16 +45,19 @@ describe('a report', () => {
       `${text} ${JSON.stringify({ ...LEAST_REPORT, success: false })}`,
       'There are 2 reports in it, and they differ: it must be exactly one.',
     ],
-    [
-      JSON.stringify({ ...LEAST_REPORT, task_id: 'other' }),
-      'The report\'s task_id is "other": it belongs to another task.',
-    ],
+    [JSON.stringify({ ...LEAST_REPORT, task_id: 'other' }), "The report's task_id is not that of this task."],
     [
       JSON.stringify({ type: 'VIAP_V3_REPORT', success: 'yes', summary: ' ' }),
       'The report needs viap_version "3", task_id (that of the task), success (true or false), summary (a text).',
     ],
   ])('is not what %s holds', (answer, reason) => {
     expect(reasonOf(answer)).toBe(reason);
+  });
+
+  it('puts no host into what its agent is asked again', () => {
+    const read = readReport(JSON.stringify({ ...LEAST_REPORT, task_id: 'evil.example' }), TASK_ID);
+    expect(read.ok).toBe(false);
+    if (!read.ok) expect(repairRequest(read.reason, TASK_ID)).not.toContain('evil.example');
   });
 
   it('is found in any prose', () => {
