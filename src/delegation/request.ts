@@ -8,6 +8,7 @@ import { weekday, type Zone } from '../core/dates.js';
 import { nameInPrompt } from '../core/elements.js';
 import { fenced } from '../core/fenced.js';
 import type { ModelMessage } from '../core/model.js';
+import { planText } from '../core/plan.js';
 import type { Skills } from '../core/skills.js';
 import type { Plan, Task } from '../core/task.js';
 import type { AgentPlace } from '../core/tool.js';
@@ -117,14 +118,10 @@ function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): stri
   );
 }
 
+/** In steps, too, as it would stand in task.md. */
 function planShown(plan: Plan): string {
-  if (typeof plan === 'string') return plan.trim() === '' ? '' : fenced(plan.trim());
-  const steps = plan.steps.map(({ id, title, status }) => {
-    const isDone = status === 'completed' || status === 'done';
-    const state = isDone || status === 'pending' ? '' : ` (${status})`;
-    return `- [${isDone ? 'x' : ' '}] ${title}${state} {${id}}`;
-  });
-  return fenced([plan.goal, ...(steps.length > 0 ? [''] : []), ...steps].join('\n').trim());
+  const text = planText(plan).trim();
+  return text === '' ? '' : fenced(text);
 }
 
 /** By reference: what they hold is read when it is needed. */
