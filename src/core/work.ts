@@ -20,8 +20,6 @@ export interface WorkAsk {
   round: number;
   /** Stores what it did, first. False: the task is over, and so is this. */
   note(what: { entries?: readonly JournalWrite[]; events?: readonly TaskEvent[] }): Promise<boolean>;
-  /** The text of the current answer so far; empty when it starts over. */
-  show(text: string): void;
   /** It waits for a person, or goes on: such time does not count against its budget. */
   waits(isWaiting: boolean): void;
 }

@@ -118,6 +118,7 @@ function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): stri
   );
 }
 
+/** In steps, too, as it would stand in task.md. */
 function planShown(plan: Plan): string {
   const text = planText(plan).trim();
   return text === '' ? '' : fenced(text);

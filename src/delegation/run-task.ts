@@ -192,7 +192,6 @@ async function request(
         if (isNoted && what.events) parts.followers.saw(task.id, what.events);
         return isNoted;
       },
-      show() {},
       waits: budget.waits,
     },
     signal,

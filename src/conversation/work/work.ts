@@ -109,7 +109,6 @@ async function answered(services: WorkServices, request: Request): Promise<WorkE
       if (shorten(request)) continue;
       return failed(request, new Fault('task_too_long', fault.message, fault));
     }
-    ask.show(outcome.text);
     return { kind: 'answered', text: outcome.text, ...doneIn(request, outcome.text) };
   }
 }
@@ -136,7 +135,6 @@ function turnOf(services: WorkServices, request: Request, most: number): TurnAsk
     run: word,
     approvalMs: word === 'nobody' ? null : services.settings.approvalMs,
     save: (step, more) => save(services, request, step, more),
-    show: (text) => ask.show(text),
     signal,
   };
 }

@@ -15,7 +15,7 @@ export function viapInstructions(task: ViapTask): { system: string; request: str
 function protocol({ taskId, context, inputs, constraints }: ViapTask): string {
   const { cwd } = context;
   const rules = [
-    'Do what the task asks, step by step, and nothing else. Nobody can be asked meanwhile: where something is missing, decide what is most sensible, or report what blocks you.',
+    'Do what the task asks, step by step, and nothing else. Where something is missing, decide what is most sensible, or report what blocks you.',
     `Relative paths and commands begin in your working folder${cwd === null ? '' : ` (${JSON.stringify(cwd)})`}.`,
     ...(Object.keys(inputs.env).length === 0
       ? []

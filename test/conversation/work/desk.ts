@@ -28,8 +28,6 @@ export function tool(
 export interface Desk {
   on: Workbench;
   clock: ReturnType<typeof manualClock>;
-  /** What was shown, in order. */
-  shown: string[];
   /** What it said of its waiting. */
   waits: boolean[];
   /** One request to the agent of a task. */
@@ -49,10 +47,9 @@ export async function desk(options: WorkbenchOptions = {}): Promise<Desk> {
   const set = toolSet(tools);
   const kinds: WorkbenchOptions = options.toolsFor ? {} : { toolsFor: () => set };
   const on = await workbench({ clock, rules: RULES, newCallCode, ...kinds, ...options });
-  const shown: string[] = [];
   const waits: boolean[] = [];
   return {
-    ...{ on, clock, shown, waits },
+    ...{ on, clock, waits },
     ask(task, words, more = {}) {
       const claim = { id: task.id, owner: 'test' };
       return {
@@ -71,7 +68,6 @@ export async function desk(options: WorkbenchOptions = {}): Promise<Desk> {
         ],
         round: 0,
         note: (what) => on.store.noteTask(claim, what),
-        show: (text) => void shown.push(text),
         waits: (isWaiting) => void waits.push(isWaiting),
         ...more,
       };

@@ -71,31 +71,6 @@ describe('what it does', () => {
     expect(await at.calls('look')).toHaveLength(2);
   });
 
-  it('is shown as it is written, and starts over after calls', async () => {
-    at = await desk({ tools: [tool('look', async () => done('a rose'))] });
-    const task = await at.task();
-    at.on.answer(() => 'never asked');
-    at = await replaced(at, {
-      async *stream({ messages }) {
-        const rest = { usage: null, truncated: false, model: 'm', notices: [] };
-        if (messages.at(-1)?.role === 'tool') {
-          yield { kind: 'text', delta: 'all ' };
-          yield { kind: 'text', delta: 'done' };
-          yield { kind: 'done', text: 'all done', calls: [], ...rest };
-          return;
-        }
-        yield { kind: 'text', delta: 'I look' };
-        const calls = [{ id: '1', name: 'look', arguments: '{}' }];
-        yield { kind: 'done', text: 'I look', calls, ...rest };
-      },
-      contextTokens: () => 100_000,
-      check: async () => ({ identity: 'm', warnings: [] }),
-    });
-    const again = await at.task(`${task.id}-b`);
-    await at.on.conversation.work.do(at.ask(again, 'go'), never);
-    expect(at.shown).toEqual(['I look', '', 'all ', 'all done', 'all done']);
-  });
-
   it('is not shown a secret of its environment by any tool: a command may have written it down', async () => {
     at = await desk({
       tools: [tool('look', async () => done('API_TOKEN=hunter2-hunter2'), { risk: 'low' })],
@@ -430,12 +405,3 @@ describe('a call that begins what outlives its turn', () => {
     expect(events.filter((each: GuppiEvent) => each.event_type === 'TaskCompleted')).toEqual([]);
   });
 });
-
-/** The same desk with another model. */
-async function replaced(
-  before: Desk,
-  model: NonNullable<Parameters<typeof desk>[0]>['model'],
-): Promise<Desk> {
-  await before.close();
-  return desk({ ...(model && { model }), tools: [tool('look', async () => done('a rose'))] });
-}
