@@ -1,6 +1,6 @@
 /** Brings in a folder that OpenClaw or MicroClaw laid out: finds what it is, then puts file after file in its place. */
 import { lstat, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { type Names, planOfGroups } from './microclaw.js';
 import { planOfSkills, planOfWorkspace } from './openclaw.js';
 import type { Step } from './plan.js';
@@ -52,6 +52,19 @@ async function take(source: Source, order: ImportOrder, step: Step): Promise<Put
     source.passedOver.push({ path: step.from.join('/'), why: 'it is the very file in its place' });
     return null;
   }
+  if (step.place === 'workspace' && (await leadsOut(order.workspace, step.to))) {
+    return { kind: 'impossible', path: target, why: 'a folder on the way is a link that leads out' };
+  }
   const whole = { ...content, bytes: Buffer.concat([before, content.bytes]) };
   return put(target, whole, step.isAlwaysBeside === true);
+}
+
+/** Agents work in the workspace, too, so a folder in it may be a link to anywhere. */
+async function leadsOut(folder: string, names: readonly string[]): Promise<boolean> {
+  const root = await realpath(folder).catch(() => folder);
+  for (let depth = 1; depth < names.length; depth++) {
+    const above = await realpath(join(root, ...names.slice(0, depth))).catch(() => root);
+    if (above !== root && !above.startsWith(root + sep)) return true;
+  }
+  return false;
 }

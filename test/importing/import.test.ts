@@ -333,3 +333,24 @@ test('two at once lose nothing: each file appears once, whole', async () => {
   expect(there).toHaveLength(40);
   for (const file of there) expect((await text(file)).split('\n')).toHaveLength(1001);
 });
+
+test('nothing leaves the workspace by a link that an agent has put there', async () => {
+  const here = await setUp({
+    'from/MEMORY.md': 'mine',
+    'from/memory/2026-01-01.md': 'a day',
+    'from/memory/sub/deep.md': 'deep',
+    'groups/telegram_1/memory/2026-01-02.md': 'another chat',
+  });
+  await mkdir(join(here.home, 'data/workspace'), { recursive: true });
+  await symlink(join(here.home, 'groups/telegram_1/memory'), join(here.home, 'data/workspace/memory'));
+  const { done } = await here.run();
+  expect(await readdir(join(here.home, 'groups/telegram_1/memory'))).toEqual(['2026-01-02.md']);
+  expect(done).toContainEqual(
+    expect.objectContaining({
+      kind: 'impossible',
+      from: 'memory/2026-01-01.md',
+      why: expect.stringContaining('link'),
+    }),
+  );
+  expect(await here.text('data/workspace/MEMORY.md')).toBe('mine');
+});
