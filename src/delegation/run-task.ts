@@ -9,7 +9,7 @@ import { Fault, sentenceOf } from '../core/errors.js';
 import { channelOf, DEFAULT_PERSONA } from '../core/ids.js';
 import type { ModelMessage } from '../core/model.js';
 import { redactor } from '../core/secret-env.js';
-import { BOARD_CHAT, type Task, type TaskStore } from '../core/task.js';
+import { BOARD_CHAT, type Task, type TaskMessage, type TaskStore } from '../core/task.js';
 import type { AgentPlace, ToolsFor } from '../core/tool.js';
 import type { Step } from '../core/transcript.js';
 import type { Work, WorkEnd } from '../core/work.js';
@@ -145,6 +145,8 @@ function canLoadSkills({ toolsFor }: TaskParts, { parent }: Task, agent: AgentDe
 async function goOn(parts: TaskParts, course: Course, budget: TimeBudget): Promise<void> {
   const { running } = course;
   let signal = running.request();
+  // While it waited to begin, there was no request that this could have ended.
+  if ((await hear(parts, course, ['steer'])) === 'lost') return;
   for (;;) {
     const done = await request(parts, course, budget, signal);
     const wasAborted = signal.aborted;
@@ -235,9 +237,13 @@ async function settled(
 }
 
 /** What somebody has said meanwhile comes next. */
-async function hear({ store, owner }: TaskParts, course: Course): Promise<'told' | 'nothing' | 'lost'> {
+async function hear(
+  { store, owner }: TaskParts,
+  course: Course,
+  modes: readonly TaskMessage['mode'][] = ['steer', 'followup', 'collect'],
+): Promise<'told' | 'nothing' | 'lost'> {
   const { id } = course.running.task;
-  const next = nextMessages(await store.taskMessages(id));
+  const next = nextMessages((await store.taskMessages(id)).filter(({ mode }) => modes.includes(mode)));
   if (next === null) return 'nothing';
   if (!(await store.takeTaskMessages({ id, owner }, next.ns))) return 'lost';
   course.messages.push({ role: 'user', content: next.text });

@@ -130,6 +130,16 @@ describe('a runner', () => {
       });
     });
 
+    it('what steers a task that waits with its first request, and the rest after it', async () => {
+      const id = await here.submit('begin');
+      await here.tasks.tell(id, 'next', 'followup');
+      await here.tasks.tell(id, 'now', 'steer');
+      here.runner.start();
+      for (let n = 0; n < 2; n++) (await here.requests(n + 1))[n]?.answers(`answer ${n}`);
+      expect((await here.end(id)).result?.text).toBe('answer 1');
+      expect(here.asked.map(({ ask }) => ask.messages.at(-1)?.content)).toEqual(['now', 'next']);
+    });
+
     it('nothing after the end', async () => {
       here.runner.start();
       const id = await here.submit('x');
