@@ -251,7 +251,19 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
   });
 
   const tasks = createTaskParts({
-    ...{ config, store, owner, agents, workspace, artifacts, skills, toolsFor, personas, rulesFor },
+    ...{
+      config,
+      store,
+      owner,
+      agents,
+      workspace,
+      artifacts,
+      skills,
+      clipboard,
+      toolsFor,
+      personas,
+      rulesFor,
+    },
     ...{ conversation, channels: [...channels.keys()], takesPrograms: platforms },
     ...{ zone, clock, log, newId },
   });

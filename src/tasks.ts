@@ -21,6 +21,7 @@ interface Parts
     | 'workspace'
     | 'artifacts'
     | 'skills'
+    | 'clipboard'
     | 'toolsFor'
     | 'personas'
     | 'channels'

@@ -2,15 +2,13 @@
  * One task as somebody follows it, over a stream or the socket: what has happened so far, what happens from now on, and
  * its end exactly once, also where it had ended before, or ends in the moment between a look and the next.
  */
-import { createHash } from 'node:crypto';
 import { OVER } from '../core/clock.js';
 import type { Task, TaskEvent, Tasks } from '../core/task.js';
 import { hasEnded } from './task-shown.js';
 
 export type Stage =
   | { kind: 'event'; event: TaskEvent }
-  /** `restarts`: it takes the place of all deltas before. */
-  | { kind: 'text-delta'; text: string; restarts: boolean }
+  | { kind: 'text-delta'; text: string }
   /** Comes last. The deltas joined are then the text of the result. */
   | { kind: 'end'; task: Task };
 
@@ -30,61 +28,26 @@ export async function* courseOf(tasks: Tasks, id: string, signal: AbortSignal): 
     if (found === null) return;
     const told = new Set(found.events.map((event) => JSON.stringify(event)));
     for (const event of found.events) yield { kind: 'event', event };
-    const said = createSaid();
+    let said = 0;
     let { task } = found;
     for (let next = first; !hasEnded(task); next = following.next()) {
       const { value: progress, done } = await next;
       if (done) break;
       if (progress.kind === 'end') task = progress.task;
-      if (progress.kind === 'restart') said.restart();
-      if (progress.kind === 'text-delta') yield said.add(progress.text);
+      if (progress.kind === 'text-delta') {
+        said += progress.text.length;
+        yield progress;
+      }
       if (progress.kind === 'event' && !told.has(JSON.stringify(progress.event))) yield progress;
     }
     if (!hasEnded(task)) task = (await tasks.find(id))?.task ?? task;
     if (!hasEnded(task) || signal.aborted) return;
-    const rest = said.rest(task.result?.text ?? null);
-    if (rest !== null) yield rest;
+    const rest = (task.result?.text ?? '').slice(said);
+    if (rest !== '') yield { kind: 'text-delta', text: rest };
     yield { kind: 'end', task };
   } finally {
     signal.removeEventListener('abort', stop);
     stop();
     await following.return?.();
   }
-}
-
-/** What was said so far, without keeping it: its length and its hash. */
-function createSaid() {
-  let hash = createHash('sha256');
-  let length = 0;
-  let isVoid = false;
-
-  function begin(): boolean {
-    const restarts = isVoid && length > 0;
-    if (isVoid) [hash, length] = [createHash('sha256'), 0];
-    isVoid = false;
-    return restarts;
-  }
-
-  function add(text: string): Stage {
-    const restarts = begin();
-    hash.update(text, 'utf16le');
-    length += text.length;
-    return { kind: 'text-delta', text, restarts };
-  }
-
-  return {
-    add,
-    restart() {
-      isVoid = true;
-    },
-    /** What is missing of the whole; null: nothing. */
-    rest(whole: string | null): Stage | null {
-      if (whole === null || whole === '') return null;
-      const beginning = createHash('sha256').update(whole.slice(0, length), 'utf16le').digest('hex');
-      const fits = !isVoid && length <= whole.length && beginning === hash.copy().digest('hex');
-      if (!fits) isVoid = true;
-      const rest = fits ? whole.slice(length) : whole;
-      return rest === '' ? null : add(rest);
-    },
-  };
 }

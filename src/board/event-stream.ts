@@ -54,9 +54,7 @@ function named(stage: Stage): [string, object] {
     const { kind, ...rest } = shownEvent(stage.event);
     return [kind, rest];
   }
-  if (stage.kind === 'text-delta') {
-    return [stage.kind, { text: stage.text, ...(stage.restarts && { restart: true }) }];
-  }
+  if (stage.kind === 'text-delta') return [stage.kind, { text: stage.text }];
   const { id, status, result } = stage.task;
   if (status === 'completed') return [status, { id, status, result }];
   return [status, { id, status, error: reasonOf(stage.task) }];

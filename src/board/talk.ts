@@ -112,14 +112,9 @@ export function createTalk(line: WebSocket, tasks: Tasks, unreadBytes: number, l
         if (over.signal.aborted) return;
         if (stage.kind === 'end') tellEnd(stage.task);
         if (stage.kind === 'text-delta' && deltas) {
-          const { text, restarts } = stage;
+          const { text } = stage;
           // No more is made of it than is taken.
-          await new Promise<void>((resolve) =>
-            say(
-              { type: 'task:text-delta', taskId: id, text, ...(restarts && { restart: true as const }) },
-              resolve,
-            ),
-          );
+          await new Promise<void>((resolve) => say({ type: 'task:text-delta', taskId: id, text }, resolve));
         }
       }
     } catch (error) {

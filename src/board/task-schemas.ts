@@ -117,13 +117,7 @@ export const TaskState = z.strictObject({ id: z.string(), status: Status });
 const of = { taskId: z.string() };
 export const SOCKET_ANSWERS = [
   z.strictObject({ type: z.literal('task:started'), ...of }),
-  z.strictObject({
-    ...{ type: z.literal('task:text-delta'), ...of, text: z.string() },
-    restart: z
-      .literal(true)
-      .optional()
-      .meta({ description: 'What came before is void; the text begins here.' }),
-  }),
+  z.strictObject({ type: z.literal('task:text-delta'), ...of, text: z.string() }),
   z.strictObject({ type: z.literal('task:completed'), ...of, result: Result }),
   z.strictObject({
     type: z.literal('task:error'),

@@ -194,8 +194,7 @@ export interface Tasks {
   tell(id: string, text: string, mode: TaskMessageMode): Promise<'added' | 'ended' | 'unknown'>;
   /**
    * What happens to a task from now on, until it is over or the signal aborts. A follower that does not read misses
-   * deltas, never the end. `text-delta`s joined are the text of the result: words of an answer that was not the last
-   * are taken back by `restart`.
+   * deltas, never the end. `text-delta`s joined are the beginning of the result's text, or all of it.
    */
   follow(id: string, signal: AbortSignal): AsyncIterable<TaskProgress>;
 }
@@ -203,7 +202,6 @@ export interface Tasks {
 export type TaskProgress =
   | { kind: 'event'; event: TaskEvent }
   | { kind: 'text-delta'; text: string }
-  | { kind: 'restart' }
   /** Comes last; `task` as it ended. */
   | { kind: 'end'; task: Task };
 

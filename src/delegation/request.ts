@@ -4,6 +4,7 @@
  */
 import type { AgentDefinition, Agents } from '../core/agents.js';
 import type { ArtifactRef } from '../core/artifacts.js';
+import type { Clipboard } from '../core/clipboard.js';
 import { weekday, type Zone } from '../core/dates.js';
 import { nameInPrompt } from '../core/elements.js';
 import { fenced } from '../core/fenced.js';
@@ -20,6 +21,7 @@ export interface RequestParts {
   agents: Pick<Agents, 'memory'>;
   workspace: Pick<Workspace, 'shown'>;
   skills: Pick<Skills, 'list'>;
+  clipboard: Pick<Clipboard, 'shown'>;
   zone: Zone;
   /** How much of MEMORY.md a prompt shows. */
   memoryChars: number;
@@ -33,8 +35,8 @@ export interface RequestAsk {
   viap: ViapTask | null;
   /** The workspace is the owner's: whether an owner asked, where only owners hear of it, or a program did. */
   isOwners: boolean;
-  /** Its tools can load skills. */
-  hasSkills: boolean;
+  /** The names of its tools. */
+  tools: ReadonlySet<string>;
   now: number;
 }
 
@@ -57,8 +59,8 @@ export async function requestOf(parts: RequestParts, ask: RequestAsk): Promise<M
 }
 
 async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<string> {
-  const { task, agent, place, viap, isOwners, hasSkills, now } = ask;
-  const { agents, workspace, skills, zone } = parts;
+  const { task, agent, place, viap, isOwners, tools, now } = ask;
+  const { agents, workspace, skills, clipboard, zone } = parts;
   const today = zone.date(now);
   const own = await agents.memory(agent.id, today);
   const left = Math.max(0, parts.memoryChars - own.longTerm.length);
@@ -77,7 +79,10 @@ async function systemPrompt(parts: RequestParts, ask: RequestAsk): Promise<strin
     section('Memory given with this task', task.request.memory.map(fenced).join('\n\n')),
     section('Plan', planShown(task.request.plan ?? shown?.plan ?? '')),
     section('Artifacts', artifactList(task.request.artifacts)),
-    hasSkills ? section('Skills', await catalogue(skills)) : '',
+    tools.has('manage_clipboard')
+      ? section('Clipboard', atHand(await clipboard.shown({ agent: agent.id })))
+      : '',
+    tools.has('activate_skill') ? section('Skills', await catalogue(skills)) : '',
     viap === null ? '' : viapInstructions(viap).system,
   ]
     .filter((part) => part !== '')
@@ -122,6 +127,10 @@ function workspaceContext({ bootstrap, memory, dailyLog }: WorkspaceShown): stri
 function planShown(plan: Plan): string {
   const text = planText(plan).trim();
   return text === '' ? '' : fenced(text);
+}
+
+function atHand(clipboard: string): string {
+  return clipboard === '' ? '' : `What you keep at hand (manage_clipboard):\n\n${fenced(clipboard)}`;
 }
 
 /** By reference: what they hold is read when it is needed. */

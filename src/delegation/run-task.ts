@@ -114,7 +114,7 @@ async function begin(
   const messages = await requestOf(parts, {
     ...{ task, agent, place, viap, now: clock.now() },
     isOwners: isAmongOwners,
-    hasSkills: canLoadSkills(parts, task, agent),
+    tools: toolsOf(parts, task, agent),
   });
   return {
     ...{ running, agent, place, viap, messages, minutes: minutesFor(agent, viap) },
@@ -131,14 +131,14 @@ function minutesFor({ timeoutMinutes }: AgentDefinition, viap: ViapTask | null):
   return Math.min(asked, timeoutMinutes ?? asked);
 }
 
-function canLoadSkills({ toolsFor }: TaskParts, { parent }: Task, agent: AgentDefinition): boolean {
+function toolsOf({ toolsFor }: TaskParts, { parent }: Task, agent: AgentDefinition): ReadonlySet<string> {
   const chatId = parent?.chatId ?? BOARD_CHAT;
   const { tools } = toolsFor({
     ...{ kind: 'agent', chatId, personaId: parent?.personaId ?? DEFAULT_PERSONA },
     ...{ senderId: parent?.senderId ?? '', allowed: agent.tools },
     ...{ channel: channelOf(chatId), chatKind: 'direct' },
   });
-  return tools.some(({ name }) => name === 'activate_skill');
+  return new Set(tools.map(({ name }) => name));
 }
 
 /** One request after the other, until there is an end. */

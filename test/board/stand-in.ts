@@ -142,7 +142,6 @@ export function createTasks({ most = Number.POSITIVE_INFINITY } = {}) {
     wishOf: (id: string) => entryOf(id).wish,
     run: (id: string) => become(id, { status: 'running', startedAt: AT }),
     delta: (id: string, text: string) => spread(id, { kind: 'text-delta', text }),
-    restart: (id: string) => spread(id, { kind: 'restart' }),
     complete: (id: string, result: TaskResult) =>
       become(id, { status: 'completed', completedAt: AT, result }),
     fail: (id: string, error: string) => become(id, { status: 'error', completedAt: AT, error }),

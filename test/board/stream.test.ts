@@ -42,10 +42,7 @@ function eventsIn(text: string): [string, Record<string, unknown>][] {
 
 const namesIn = (text: string) => eventsIn(text).map(([name]) => name);
 const textIn = (text: string) =>
-  eventsIn(text).reduce(
-    (all, [name, { text: more, restart }]) => (name === 'text-delta' ? (restart ? '' : all) + more : all),
-    '',
-  );
+  eventsIn(text).reduce((all, [name, { text: more }]) => (name === 'text-delta' ? all + more : all), '');
 
 describe('the stream of a task', () => {
   it('says what happens, in order, and ends with the task', async () => {
@@ -62,29 +59,17 @@ describe('the stream of a task', () => {
       failed: false,
       content: 'a\nb',
     });
-    stage.delta('task-1', 'Two\n');
-    stage.restart('task-1');
     stage.delta('task-1', 'Two ');
     stage.delta('task-1', 'sheep.');
     stage.complete('task-1', RESULT);
     const text = await answer.text();
     expect(namesIn(text)).toEqual([
-      ...[
-        'status',
-        'tool-call',
-        'tool-result',
-        'text-delta',
-        'text-delta',
-        'text-delta',
-        'status',
-        'completed',
-      ],
+      ...['status', 'tool-call', 'tool-result', 'text-delta', 'text-delta', 'status', 'completed'],
     ]);
     const at = '1970-01-01T00:00:00.000Z';
     expect(eventsIn(text).slice(2)).toEqual([
       ['tool-result', { at, call_id: 'c', tool: 'glob', failed: false, content: 'a\nb' }],
-      ['text-delta', { text: 'Two\n' }],
-      ['text-delta', { text: 'Two ', restart: true }],
+      ['text-delta', { text: 'Two ' }],
       ['text-delta', { text: 'sheep.' }],
       ['status', { at: '2026-01-31T08:20:00.000Z', status: 'completed' }],
       ['completed', { id: 'task-1', status: 'completed', result: RESULT }],
@@ -95,7 +80,6 @@ describe('the stream of a task', () => {
   it.each([
     ['nothing', []],
     ['its beginning', ['Two']],
-    ['something else', ['Three goats, ', 'and more than the whole text']],
   ])('makes the text whole where %s of it was said', async (_, said) => {
     const answer = await fetch(address());
     await isFollowed();

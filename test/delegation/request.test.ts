@@ -5,27 +5,39 @@ import { planText } from '../../src/core/plan.js';
 import type { Task } from '../../src/core/task.js';
 import { requestOf } from '../../src/delegation/request.js';
 
-it('a plan in steps stands there as it would in task.md', async () => {
-  const plan = { goal: 'Move', steps: [{ id: 's1', title: 'Pack\n- [x] Go', status: 'blocked' }] };
+const NO_PLAN = { goal: 'go', request: { messages: [], plan: null, artifacts: [], memory: [], viap: null } };
+
+async function promptOf(task: object, tools: string[] = []): Promise<string> {
   const [system] = await requestOf(
     {
       agents: { memory: async () => ({ longTerm: '', daily: '' }) },
       workspace: { shown: async () => ({ bootstrap: [], memory: '', dailyLog: '', plan: 'another' }) },
       skills: { list: async () => ({ skills: [], problems: [] }) },
+      clipboard: { shown: async (owner) => ('agent' in owner ? `1. of ${owner.agent}` : '') },
       ...{ zone: createZone('UTC'), memoryChars: 12_000 },
     },
     {
-      task: {
-        goal: 'go',
-        request: { messages: [], plan, artifacts: [], memory: [], viap: null },
-      } as never as Task,
+      task: task as Task,
       agent: {
         ...{ id: 'utility', model: null, prompt: 'Work.', tools: [] },
         ...{ timeoutMinutes: null, maxRounds: null },
       },
       place: { id: 'utility', taskId: 't', cwd: '/w', roots: ['/w'], space: '/s', env: {} },
-      ...{ viap: null, isOwners: true, hasSkills: false, now: 0 },
+      ...{ viap: null, isOwners: true, tools: new Set(tools), now: 0 },
     },
   );
-  expect(system?.content).toContain(`# Plan\n\n\`\`\`text\n${planText(plan).trim()}\n\`\`\``);
+  return system?.content ?? '';
+}
+
+it('a plan in steps stands there as it would in task.md', async () => {
+  const plan = { goal: 'Move', steps: [{ id: 's1', title: 'Pack\n- [x] Go', status: 'blocked' }] };
+  const prompt = await promptOf({ ...NO_PLAN, request: { ...NO_PLAN.request, plan } });
+  expect(prompt).toContain(`# Plan\n\n\`\`\`text\n${planText(plan).trim()}\n\`\`\``);
+});
+
+it('its own clipboard stands there if it has one', async () => {
+  expect(await promptOf(NO_PLAN)).not.toContain('# Clipboard');
+  expect(await promptOf(NO_PLAN, ['manage_clipboard'])).toMatch(
+    /# Clipboard\n\n.*\n\n```text\n1\. of utility\n/,
+  );
 });

@@ -90,6 +90,7 @@ export async function on(
     ...{
       workspace: workspaceIn(given.folder),
       skills: noSkills,
+      clipboard: { shown: async () => '' },
       zone: createZone('UTC'),
       memoryChars: 12_000,
     },
