@@ -62,9 +62,10 @@ export function createGateway(parts: GatewayParts): Gateway {
     const idle = Promise.all(names.map(conversation.idle));
     await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);
     patience.abort(OVER);
-    await tasks.start();
     for (const begin of parts.background) ending.push(await begin());
     log.info({ channels: names }, 'coterie is up');
+    // Their code is loaded now: nobody waits for it.
+    await tasks.start();
   }
 
   /** Takes up what another process has stored or left, and what could not be finished before. */

@@ -1,5 +1,5 @@
 /** Artifacts over HTTP: what agents wrote, which nobody's browser is to run. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Artifacts, FoundArtifact } from '../core/artifacts.js';
 import { type Operation, operation, refusal, refused } from './operation.js';
 import { ArtifactId } from './task-schemas.js';

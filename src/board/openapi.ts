@@ -1,5 +1,5 @@
 /** The description of the interface, made from the operations and their schemas: OpenAPI 3.1. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { type AnswerKind, answersOf, type Operation, operation, refusal } from './operation.js';
 import { SOCKET_ANSWERS, StopMessage, SubmitMessage, TellMessage } from './task-schemas.js';
 

@@ -2,7 +2,7 @@
  * What the interface for programs consists of: operations, each with its schemas. From a list of them come the routes
  * (routes.ts), what is refused before anything is done, and the description (openapi.ts).
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Pieces } from './stream.js';
 
 export interface Operation {

@@ -1,5 +1,5 @@
 /** How the gateway is: for probes, and for who collects metrics. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChannelStatus } from '../core/channel.js';
 import { type Operation, operation } from './operation.js';
 

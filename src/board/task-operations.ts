@@ -1,5 +1,5 @@
 /** Tasks over HTTP: to give one, to look at it, to follow it, to tell it something and to stop it. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Tasks } from '../core/task.js';
 import { eventStream } from './event-stream.js';
 import { type Answer, type Operation, operation, refusal, refused } from './operation.js';

@@ -1,5 +1,5 @@
 /** What programs send of tasks and get of them: the names and bounds of the interface (docs/tasks.md). */
-import { z } from 'zod';
+import * as z from 'zod';
 import { MOST_EVENTS } from '../core/task.js';
 
 /** A safe name of a file. */

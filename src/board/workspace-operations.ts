@@ -1,5 +1,5 @@
 /** The plan and the memory of the workspace over HTTP. A tag says which content an edit began from (docs/tasks.md). */
-import { z } from 'zod';
+import * as z from 'zod';
 import { planText } from '../core/plan.js';
 import type { Workspace, WorkspaceFile } from '../core/workspace.js';
 import { type Answer, type Operation, operation, refusal, refused } from './operation.js';

@@ -56,7 +56,7 @@ function taskIn(text: string): Record<string, unknown> | string {
 
 const NO_TASK = `There is no task in it: give exactly one ${VIAP_TASK}, as a JSON object or as a text that holds one.`;
 const BROKEN = `A ${VIAP_TASK} in it is no valid JSON, or is cut off: give exactly one, whole.`;
-const TOO_LARGE = `The task is too large: at most ${MOST_CHARS.toLocaleString('en')} characters. Put what is long into files and name them in inputs.files.`;
+const TOO_LARGE = `The task is too large: at most ${MOST_CHARS} characters. Put what is long into files and name them in inputs.files.`;
 
 function fits(given: Record<string, unknown>): boolean {
   try {

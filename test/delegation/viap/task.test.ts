@@ -86,7 +86,7 @@ describe('a task', () => {
 
   it('is refused when it has a megabyte, as an object and as a text', () => {
     const large = { ...LEAST_TASK, goal: 'x'.repeat(1_000_000) };
-    expect(reasonOf(large)).toContain('The task is too large: at most 200,000 characters.');
+    expect(reasonOf(large)).toContain('The task is too large: at most 200000 characters.');
     expect(reasonOf(JSON.stringify(large))).toContain('too large');
     let deep: unknown = 1;
     for (let n = 0; n < 90_000; n++) deep = [deep];
