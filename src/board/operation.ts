@@ -120,7 +120,7 @@ export function answersOf({
       ? {}
       : {
           413: refusal('The body has more than 2 MB.'),
-          415: refusal('The body is no JSON by its `Content-Type`, or compressed.'),
+          415: refusal('The body is compressed.'),
         }),
     500: refusal('A fault of the gateway; its log says which.'),
     503: refusal('The disk or the database cannot be reached just now.'),

@@ -181,7 +181,7 @@ function common(name: string): Record<number, () => Promise<Response>> {
     401: () => ask(method, path, body, { authorization: 'Bearer wrong' }),
     403: () => ask(method, path, body, { origin: 'https://evil.example' }),
     413: () => ask(method, path, 'x'.repeat(2_000_001)),
-    415: () => ask(method, path, body ?? '{}', { 'content-type': 'text/plain' }),
+    415: () => ask(method, path, body ?? '{}', { 'content-encoding': 'gzip' }),
     500: () => broken(method, path, body, new Error('the inside')),
     503: () => broken(method, path, body, new Fault('memory_unavailable', 'the inside')),
   };

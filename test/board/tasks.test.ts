@@ -181,7 +181,7 @@ describe('what is wrong with a task is said with the place', () => {
 });
 
 describe('a request', () => {
-  it('with a body that is no JSON, no UTF-8, or of another type is refused', async () => {
+  it('with a body that is no JSON, no UTF-8, or compressed is refused', async () => {
     expect((await submit('{"goal":')).json).toEqual({ error: 'The body is not JSON.' });
     expect((await submit('')).status).toBe(400);
     const bytes = Buffer.concat([Buffer.from('{"goal":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
@@ -191,8 +191,20 @@ describe('a request', () => {
     expect((await post({ 'content-type': 'application/json; charset=utf-8' }, '{"goal":"x"}')).status).toBe(
       202,
     );
-    expect((await post({ 'content-type': 'application/x-www-form-urlencoded' }, 'goal=x')).status).toBe(415);
-    expect((await post({ 'content-type': 'text/plain' }, '{"goal":"x"}')).status).toBe(415);
+    expect((await post({ 'content-type': 'application/x-www-form-urlencoded' }, 'goal=x')).status).toBe(400);
+    expect(
+      (await post({ 'content-type': 'application/json', 'content-encoding': 'gzip' }, '{}')).status,
+    ).toBe(415);
+  });
+
+  it('is read as JSON whatever its type is called, as fetch and curl call it when nobody says', async () => {
+    for (const type of ['text/plain;charset=UTF-8', 'application/x-www-form-urlencoded']) {
+      const headers = { 'content-type': type };
+      const init = { method: 'POST', body: '{"goal":"x"}' };
+      expect((await fetch(`${board.url}/api/tasks`, { ...init, headers })).status).toBe(202);
+      const foreign = { ...headers, origin: 'https://evil.example' };
+      expect((await fetch(`${board.url}/api/tasks`, { ...init, headers: foreign })).status).toBe(403);
+    }
   });
 
   it('over two megabytes is refused, and one of a megabyte is not', async () => {

@@ -12,8 +12,9 @@ export interface Heard {
   hosts: Set<string>;
 }
 
-/** `https://example.com/path`, `example.com:8080`, `münchen.de`. */
-const ADDRESS = /https?:\/\/[^\s<>"'`)\]}]+|[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+|\[[0-9a-f:.]+\]|localhost/giu;
+/** `https://example.com/path`, `example.com:8080`, `münchen.de`. A name begins where a word does: words may be very long. */
+const ADDRESS =
+  /https?:\/\/[^\s<>"'`)\]}]+|(?<![\p{L}\p{N}-])[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+|\[[0-9a-f:.]+\]|localhost/giu;
 
 export function noteHeard(heard: Heard, message: StoredMessage): void {
   if (message.tainted) {
