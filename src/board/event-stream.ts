@@ -57,5 +57,5 @@ function named(stage: Stage): [string, object] {
   if (stage.kind === 'text-delta') return [stage.kind, { text: stage.text }];
   const { id, status, result } = stage.task;
   if (status === 'completed') return [status, { id, status, result }];
-  return [status, { id, status, error: reasonOf(stage.task) }];
+  return [status === 'stopped' ? status : 'error', { id, status, error: reasonOf(stage.task) }];
 }

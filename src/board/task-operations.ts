@@ -119,7 +119,7 @@ export function taskOperations(tasks: Tasks, limits: StreamLimits, closing: Abor
       ...{ method: 'GET', path: '/api/tasks/{id}/stream' },
       says:
         'What happens in a task, as server-sent events: status, text-delta, tool-call, tool-result, and at the end ' +
-        'completed, error, stopped or interrupted.',
+        'completed, error (also where the gateway ended while it ran) or stopped.',
       parameters: ById,
       answers: {
         200: {

@@ -98,15 +98,15 @@ describe('the stream of a task', () => {
   });
 
   it.each([
-    ['error', () => stage.fail('task-1', 'No model.'), 'No model.'],
-    ['stopped', () => stage.tasks.stop('task-1'), 'The task was stopped.'],
-    ['interrupted', () => stage.interrupt('task-1'), 'The gateway ended.'],
-  ] as const)('ends with %s', async (status, end, error) => {
+    ['error', 'error', () => stage.fail('task-1', 'No model.'), 'No model.'],
+    ['stopped', 'stopped', () => stage.tasks.stop('task-1'), 'The task was stopped.'],
+    ['interrupted', 'error', () => stage.interrupt('task-1'), 'The gateway ended.'],
+  ] as const)('says that it is %s by the event %s', async (status, name, end, error) => {
     const live = await fetch(address());
     await isFollowed();
     await end();
     for (const answer of [live, await fetch(address())]) {
-      expect(eventsIn(await answer.text()).at(-1)).toEqual([status, { id: 'task-1', status, error }]);
+      expect(eventsIn(await answer.text()).at(-1)).toEqual([name, { id: 'task-1', status, error }]);
     }
   });
 
