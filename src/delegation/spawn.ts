@@ -30,7 +30,7 @@ export function createDelegation({ store, agents, newId, clock }: DelegationPart
       const { task } = read;
       const agent = found.agent.id;
       const id = newId();
-      // The same call comes again if a process ended before its step was stored: then its task is there.
+      // One call gives one task, however often it is carried out.
       const key = `sessions_spawn ${parent.turnId} ${parent.callId}`;
       const hash = createHash('sha256')
         .update(JSON.stringify([agent, task.raw]))
