@@ -4,8 +4,7 @@
  * a file of which nothing is known is an artifact all the same, by its name.
  */
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import {
@@ -17,7 +16,7 @@ import {
   type NewArtifact,
   type WrittenArtifact,
 } from '../core/artifacts.js';
-import { entryOf, type OpenFolder, openFile, openWithin, within } from '../core/beneath.js';
+import { entryOf, madeWithin, type OpenFolder, openFile, within, writeNew } from '../core/beneath.js';
 import { sizeInWords } from '../core/bytes.js';
 import { describe, Fault } from '../core/errors.js';
 import type { ChatId } from '../core/ids.js';
@@ -40,7 +39,6 @@ const MOST_ARTIFACTS = 200;
 const MOST_TITLE = 200;
 /** What is kept beside an artifact is far smaller. */
 const MOST_NOTE_BYTES = 10_000;
-const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
 const note = z.object({ file: z.string(), type: z.string(), title: z.string().nullable() });
 type Note = z.infer<typeof note>;
@@ -123,7 +121,7 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
     const name = `sent-${key.slice(0, 24)}.${extension}`;
     await mkdir(mediaFolder, { recursive: true, mode: 0o700 });
     const root = await realpath(mediaFolder);
-    await within(root, [chatId], (chat) => writeWhole(chat, name, Buffer.from(content), newId), made);
+    await within(root, [chatId], (chat) => writeWhole(chat, name, Buffer.from(content), newId), madeWithin);
     return join(root, chatId, name);
   }
 
@@ -140,7 +138,12 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
       return exclusive(path, async () => {
         try {
           await mkdir(folder, { recursive: true, mode: 0o700 });
-          return await within(await realpath(folder), [taskId], (task) => put(task, artifact, signal), made);
+          return await within(
+            await realpath(folder),
+            [taskId],
+            (task) => put(task, artifact, signal),
+            madeWithin,
+          );
         } catch (error) {
           if (LEADS_ELSEWHERE.has(codeOf(error))) return refused('its folder is no folder.');
           throw unavailable('write', path, error);
@@ -251,27 +254,13 @@ async function openPlainly(task: OpenFolder, name: string): Promise<FileHandle |
 
 /** All of it or nothing, and for nobody else to read. */
 async function writeWhole(task: OpenFolder, name: string, bytes: Buffer, newId: () => string): Promise<void> {
-  const temporary = entryOf(task, `.${newId()}.tmp`);
+  const temporary = `.${newId()}.tmp`;
   try {
-    const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-    try {
-      await handle.writeFile(bytes);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, entryOf(task, name));
+    await writeNew(task, temporary, bytes);
+    await rename(entryOf(task, temporary), entryOf(task, name));
   } finally {
-    await rm(temporary, { force: true });
+    await rm(entryOf(task, temporary), { force: true });
   }
-}
-
-/** As `openWithin`, with a folder made that is not there. */
-async function made(folder: OpenFolder, name: string): Promise<OpenFolder> {
-  await mkdir(entryOf(folder, name), { mode: 0o700 }).catch((error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  });
-  return openWithin(folder, name);
 }
 
 const LEADS_ELSEWHERE = new Set(['ENOTDIR', 'ELOOP']);

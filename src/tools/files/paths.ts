@@ -5,17 +5,17 @@
  * reading alone.
  */
 import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { chmod, type FileHandle, lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises';
+import { chmod, type FileHandle, lstat, realpath, rename, rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import {
   DEEPEST,
   entriesBelow,
   entryOf,
+  madeWithin,
   type OpenFolder,
   openFile,
-  openWithin,
   within,
+  writeNew,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/bytes.js';
 import { isWithin, type Places, type Quota, type Root, rootOf } from './places.js';
@@ -29,7 +29,6 @@ export const AGENTS_MEDIA_INSIDE = '/coterie/media';
 
 const LONGEST_PATH = 4096;
 const LONGEST_NAME = 255;
-const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
 /** A path that leads nowhere, or where nothing may be: a sentence for the model. */
 export class PathRefusal extends Error {
@@ -183,15 +182,10 @@ export async function writeWhole(
       if (codeOf(error) === 'ENOENT') return null;
       throw error;
     });
-    const temporary = entryOf(folder, `.${randomUUID()}.tmp`);
+    const newName = `.${randomUUID()}.tmp`;
+    const temporary = entryOf(folder, newName);
     try {
-      const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-      try {
-        await handle.writeFile(bytes);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
+      await writeNew(folder, newName, bytes);
       if (before !== null) await chmod(temporary, before.mode & 0o777);
       if (expected !== undefined && !(await holds(folder, name, expected))) return 'changed';
       if (signal.aborted) throw new PathRefusal('Stopped: nothing was written.');
@@ -292,14 +286,6 @@ async function reallyAt(
   const inside = at(places, join(above.root.folder, ...above.names, name));
   if (inside === null) throw outside(places);
   return { ...inside, shown };
-}
-
-/** As `openWithin`, with a folder made that is not there. */
-async function madeWithin(folder: OpenFolder, name: string): Promise<OpenFolder> {
-  await mkdir(entryOf(folder, name), { mode: 0o700 }).catch((error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  });
-  return openWithin(folder, name);
 }
 
 /** Before it is opened: opening a device may have effects of its own. */
