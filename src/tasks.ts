@@ -6,10 +6,11 @@ import type { Config } from './config.js';
 import { type AccessRules, isOwner } from './conversation/access.js';
 import type { Conversation } from './conversation/conversation.js';
 import { channelOf } from './core/ids.js';
+import { once } from './core/once.js';
 import type { Store } from './core/store.js';
 import type { Delegation, Task, Tasks } from './core/task.js';
 import type { TaskGiver } from './delegation/place.js';
-import type { RunnerParts } from './delegation/runner.js';
+import type { Runner, RunnerParts } from './delegation/runner.js';
 import type { DelegationParts } from './delegation/spawn.js';
 import { artifactsFolderOf, workFolderOf } from './places.js';
 
@@ -55,41 +56,35 @@ export interface TaskWiring {
 
 export function createTaskParts(parts: Parts): TaskWiring {
   const { config } = parts;
-  let loading: ReturnType<typeof load> | null = null;
+  let runner: Promise<Runner> | null = null;
+  const followers = once(async () => (await import('./delegation/followers.js')).createFollowers());
 
-  async function load() {
-    const [{ createRunner }, { createTasks }, { createFollowers }] = await Promise.all([
-      import('./delegation/runner.js'),
-      import('./delegation/tasks.js'),
-      import('./delegation/followers.js'),
-    ]);
-    const followers = createFollowers();
-    return {
-      runner: createRunner({
-        ...parts,
-        ...{ work: parts.conversation.work, rooms: parts.conversation, followers },
-        memoryChars: config.memory.longTermMaxChars,
-        folders: {
-          ...{ artifacts: artifactsFolderOf(config), work: workFolderOf(config) },
-          further: config.agents.roots,
-        },
-        whoGave: (task) => whoGave(parts, task),
-      }),
-      programs: createTasks({ ...parts, followers, mostWaiting: config.limits.tasksWaiting }),
-    };
+  async function loadRunner(): Promise<Runner> {
+    const { createRunner } = await import('./delegation/runner.js');
+    return createRunner({
+      ...parts,
+      ...{ work: parts.conversation.work, rooms: parts.conversation, followers: await followers() },
+      memoryChars: config.memory.longTermMaxChars,
+      folders: {
+        ...{ artifacts: artifactsFolderOf(config), work: workFolderOf(config) },
+        further: config.agents.roots,
+      },
+      whoGave: (task) => whoGave(parts, task),
+    });
   }
-
-  const loaded = () => (loading ??= load());
 
   return {
     async forPrograms() {
-      return (await loaded()).programs;
+      const { createTasks } = await import('./delegation/tasks.js');
+      const { tasksWaiting: mostWaiting } = config.limits;
+      return createTasks({ ...parts, followers: await followers(), mostWaiting });
     },
     async start() {
-      (await loaded()).runner.start();
+      runner ??= loadRunner();
+      (await runner).start();
     },
     async stop(withinMs) {
-      await (await loading)?.runner.stop(withinMs);
+      await (await runner)?.stop(withinMs);
     },
   };
 }
