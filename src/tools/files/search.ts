@@ -1,7 +1,7 @@
 /** Looks through folders, for `glob` and `grep`: which files there are, and which of their lines fit. */
 import { join } from 'node:path';
 import picomatch from 'picomatch';
-import { type Entry, entriesBelow, openFile, within } from '../../core/beneath.js';
+import { type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
 import { readUpTo } from './paths.js';
 import { MOST_BYTES } from './read-file.js';
@@ -43,6 +43,7 @@ export interface Found {
 /** What other programs keep beside what people work on. */
 const PASSED_OVER = new Set(['node_modules', '.git']);
 const LONGEST_LINE = 300;
+const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
 export async function searchIn({ places, closed, file, glob, lines, most }: SearchOrder): Promise<Found> {
   const fits = picomatch(glob ?? '**/*');
@@ -50,7 +51,7 @@ export async function searchIn({ places, closed, file, glob, lines, most }: Sear
   const found: Found = { found: [], more: 0, isPartial: false };
   let looked = 0;
   for (const { root, names, before, matched } of places) {
-    await within(root, names, async (folder) => {
+    const look = async (folder: OpenFolder) => {
       const isClosed = ({ path }: Entry) => closed.includes(join(root, ...names, path));
       const enter = (entry: Entry) =>
         file === null &&
@@ -79,6 +80,10 @@ export async function searchIn({ places, closed, file, glob, lines, most }: Sear
         if (found.found.length < most.found) found.found.push(line);
         else found.more++;
       }
+    };
+    await within(root, names, look).catch((error: NodeJS.ErrnoException) => {
+      // What has gone since its path was looked up, or is a link by now, holds nothing.
+      if (!GONE.has(error.code ?? '')) throw error;
     });
   }
   return found;
