@@ -45,18 +45,18 @@ export function createImageDecoder(
     const running = child;
     return new Promise((resolve) => {
       const stopWaiting = clock.after(limits.ms, () => {
-        end(running);
         settle({ prepared: unreadable(`it takes longer than ${limits.ms / 1000} seconds to decode`) });
       });
       const onMessage = (answer: Answer) =>
         settle({ ...answer, prepared: completed(answer.prepared, question) });
       const onEnd = () => {
-        if (child === running) child = null;
         settle({ prepared: unreadable(`it needs more than ${limits.megabytes} MB, or breaks its decoder`) });
       };
       function settle(answer: Awaited<ReturnType<ImageDecoder['decode']>>): void {
         stopWaiting();
         running.off('message', onMessage).off('exit', onEnd).off('error', onEnd);
+        // A decoder that ran out of memory may have come back without it: the next picture is not to pay for that.
+        if (answer.prepared.kind === 'unreadable') end(running);
         if (child === running) rest(running);
         resolve(answer);
       }
