@@ -8,15 +8,7 @@ import { build } from 'esbuild';
 rmSync('dist/compile-cache', { recursive: true, force: true });
 for (const name of readdirSync('dist')) if (/\.js(\.map)?$/.test(name)) rmSync(`dist/${name}`);
 
-await build({
-  // The others are threads and a process of the first, which looks for them beside itself.
-  entryPoints: {
-    main: 'dist/modules/main.js',
-    'recall-worker': 'dist/modules/recall/recall-worker.js',
-    'search-worker': 'dist/modules/tools/files/search-worker.js',
-    'image-process': 'dist/modules/media/image-process.js',
-    'page-worker': 'dist/modules/tools/web/page-worker.js',
-  },
+const options = {
   outdir: 'dist',
   bundle: true,
   splitting: true,
@@ -38,5 +30,19 @@ await build({
   lineLimit: 200,
   sourcemap: true,
   logLevel: 'warning',
+};
+
+await build({ ...options, entryPoints: { main: 'dist/modules/main.js' } });
+// Threads and a process of the first, which looks for them beside itself. By themselves: what they shared with it would be
+// files more that every start opens.
+await build({
+  ...options,
+  splitting: false,
+  entryPoints: {
+    'recall-worker': 'dist/modules/recall/recall-worker.js',
+    'search-worker': 'dist/modules/tools/files/search-worker.js',
+    'image-process': 'dist/modules/media/image-process.js',
+    'page-worker': 'dist/modules/tools/web/page-worker.js',
+  },
 });
 chmodSync('dist/main.js', 0o755);

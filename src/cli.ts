@@ -22,6 +22,7 @@ const program = new Command('coterie')
   .enablePositionalOptions()
   .showHelpAfterError('(--help shows what there is)');
 const pair = new Command('pair');
+const otherCommands = () => import('./other-commands.js');
 
 withOptions(program, 'A self-hosted gateway through which people chat with personas');
 withOptions(
@@ -37,27 +38,25 @@ withOptions(program.command('worker'), 'make vectors beside a GPU, for the queue
 withOptions(program.command('doctor'), 'check the configuration and everything it names')
   .option('--message <chat-id/message-id>', 'say where one message went')
   .option('--security', 'say only what the configuration leaves open')
-  .action(async (wishes: DoctorWishes, ...given) =>
-    (await import('./doctor.js')).doctor(configOf(given), wishes),
-  );
+  .action(async (wishes: DoctorWishes, ...given) => (await otherCommands()).doctor(configOf(given), wishes));
 program.addCommand(withOptions(pair, 'let people and groups in'));
 withOptions(pair.command('list'), 'list who waits to be let in').action(async (...given) =>
-  (await import('./pair.js')).list(configOf(given)),
+  (await otherCommands()).list(configOf(given)),
 );
 withOptions(pair.command('approve'), 'let somebody in by code, or a person or a group by id')
   .argument('<code-or-chat-id>')
   .option('--owner', 'as an owner, who may change everything and let others in')
   .action(async (codeOrId: string, options: { owner?: true }, ...given) => {
-    const { approve, terminalAsk } = await import('./pair.js');
+    const { approve, terminalAsk } = await otherCommands();
     await approve(configOf(given), codeOrId, options.owner === true, terminalAsk());
   });
 withOptions(pair.command('remove'), 'take an approval or a request back')
   .argument('<id>')
-  .action(async (id: string, ...given) => (await import('./pair.js')).remove(configOf(given), id));
+  .action(async (id: string, ...given) => (await otherCommands()).remove(configOf(given), id));
 withOptions(pair.command('whatsapp'), 'link WhatsApp by a code instead of a QR; the gateway must not run')
   .requiredOption('--phone <number>', 'the number of the account, with its country code')
   .action(async (options: { phone: string }, ...given) =>
-    (await import('./pair.js')).linkWhatsApp(configOf(given), options.phone),
+    (await otherCommands()).linkWhatsApp(configOf(given), options.phone),
   );
 withOptions(program.command('backup'), 'write database and groups into one file; the gateway may run')
   .argument('<file>')
@@ -65,13 +64,11 @@ withOptions(program.command('backup'), 'write database and groups into one file;
   .option('--with-media', 'also the files that people sent, and those of personas')
   .option('--encrypt', 'with a passphrase, in the format of age (asked for, or COTERIE_PASSPHRASE)')
   .action(async (file: string, wishes: BackupWishes, ...given) =>
-    (await import('./archive.js')).backUp(configOf(given), file, wishes, version),
+    (await otherCommands()).backUp(configOf(given), file, wishes, version),
   );
 withOptions(program.command('restore'), 'put a backup back; the gateway must not run')
   .argument('<file>')
-  .action(async (file: string, ...given) =>
-    (await import('./archive.js')).restoreFrom(configOf(given), file),
-  );
+  .action(async (file: string, ...given) => (await otherCommands()).restoreFrom(configOf(given), file));
 withOptions(program.command('export'), 'write a chat as people saw it, as Markdown or JSON')
   .argument('<chat-id>')
   .option('--format <format>', 'markdown (the default) or json')
@@ -79,22 +76,20 @@ withOptions(program.command('export'), 'write a chat as people saw it, as Markdo
   .option('--until <time>', 'the same; a date counts to its end')
   .option('--output <file>', 'into this file (default: stdout)')
   .action(async (chatId: string, wishes: ExportWishes, ...given) =>
-    (await import('./export.js')).exportChat(configOf(given), chatId, wishes),
+    (await otherCommands()).exportChat(configOf(given), chatId, wishes),
   );
 withOptions(
   program.command('import'),
   'bring in a folder that OpenClaw or MicroClaw laid out; it stays as it is',
 )
   .argument('<folder>')
-  .action(async (folder: string, ...given) =>
-    (await import('./import.js')).importFolder(configOf(given), folder),
-  );
+  .action(async (folder: string, ...given) => (await otherCommands()).importFolder(configOf(given), folder));
 withOptions(program.command('replay'), 'show everything that a turn saw and did')
   .argument('<turn-id>', 'its id, or that of any entry of it in the journal')
   .option('--again', 'ask the model once more, and show what it answers differently; nothing is done or sent')
   .option('--json', 'as JSON')
   .action(async (turnId: string, wishes: ReplayWishes, ...given) =>
-    (await import('./replay.js')).replay(configOf(given), turnId, wishes),
+    (await otherCommands()).replay(configOf(given), turnId, wishes),
   );
 withOptions(
   program.command('audit'),
@@ -108,9 +103,7 @@ withOptions(
   .option('--limit <number>', 'how many of the newest (default: 50, at most 10000)')
   .option('--json', 'one JSON object a line')
   .option('--verify', 'check the whole chain, over all its files; exit code 1 where it is broken')
-  .action(async (wishes: ShowWishes, ...given) =>
-    (await import('./audit.js')).audit(configOf(given), wishes),
-  );
+  .action(async (wishes: ShowWishes, ...given) => (await otherCommands()).audit(configOf(given), wishes));
 
 /** Every command takes `--config`, `--version` and `--help`. */
 function withOptions(command: Command, description: string): Command {

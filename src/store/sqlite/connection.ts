@@ -208,20 +208,55 @@ function changeCopy(file: string, change: (copy: Database.Database) => void): vo
 }
 
 /**
- * Prepares each statement once and keeps it: Node 24 aborts the process when the garbage collector finalises a native
- * object of this binding while no JavaScript is running. (`exec` creates none, `pragma` creates one each time.)
+ * Prepares each statement once, when it runs first, and keeps it. A start prepares but the few that it runs itself; and
+ * Node 24 aborts the process when the garbage collector finalises a native object of this binding while no JavaScript is
+ * running. (`exec` creates none, `pragma` creates one each time.)
  */
 function keepStatements(raw: Database.Database): void {
   const prepare = raw.prepare.bind(raw);
-  const kept = new Map<string, Database.Statement>();
+  const kept = new Map<string, LazyStatement>();
   raw.prepare = ((source: string) => {
     let statement = kept.get(source);
     if (!statement) {
-      statement = prepare(source);
+      statement = new LazyStatement(() => prepare(source));
       kept.set(source, statement);
     }
     return statement;
-  }) as typeof raw.prepare;
+  }) as unknown as typeof raw.prepare;
+}
+
+/** As much of a statement as the store uses. What is wrong with its source is thrown when it first runs. */
+class LazyStatement implements Pick<Database.Statement<unknown[]>, 'run' | 'get' | 'all' | 'pluck'> {
+  #prepare: () => Database.Statement<unknown[]>;
+  #prepared: Database.Statement<unknown[]> | null = null;
+
+  constructor(prepare: () => Database.Statement<unknown[]>) {
+    this.#prepare = prepare;
+  }
+
+  run(...given: unknown[]) {
+    return this.#statement().run(...given);
+  }
+
+  get(...given: unknown[]) {
+    return this.#statement().get(...given);
+  }
+
+  all(...given: unknown[]) {
+    return this.#statement().all(...given);
+  }
+
+  pluck(isOn = true): never {
+    const prepare = this.#prepare;
+    this.#prepare = () => prepare().pluck(isOn);
+    this.#prepared?.pluck(isOn);
+    return this as never;
+  }
+
+  #statement(): Database.Statement<unknown[]> {
+    this.#prepared ??= this.#prepare();
+    return this.#prepared;
+  }
 }
 
 function openFile(file: string, onStatement?: (sql: string) => void): Database.Database {
