@@ -11,11 +11,11 @@ import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
 
 export interface GatewayParts {
-  store: Store;
+  store: Pick<Store, 'recover' | 'pending' | 'watch' | 'close'>;
   /** The lease owner name in the store. */
   owner: string;
   channels: ReadonlyMap<string, Channel>;
-  conversation: Conversation;
+  conversation: Pick<Conversation, 'takeUp' | 'receive' | 'idle' | 'stop'>;
   /** Whoever runs tasks; started after the first messages, too. */
   tasks: { start(): Promise<void>; stop(withinMs: number): Promise<void> };
   /** What may start after the first messages: the HTTP listener, the platforms' command menus. */
@@ -62,7 +62,14 @@ export function createGateway(parts: GatewayParts): Gateway {
     const idle = Promise.all(names.map(conversation.idle));
     await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);
     patience.abort(OVER);
-    for (const begin of parts.background) ending.push(await begin());
+    // Nothing more of it begins once the gateway is being stopped.
+    for (const begin of parts.background) {
+      if (intake.signal.aborted) return;
+      const end = await begin();
+      if (intake.signal.aborted) return end();
+      ending.push(end);
+    }
+    if (intake.signal.aborted) return;
     log.info({ channels: names }, 'coterie is up');
     // Their code is loaded now: nobody waits for it.
     await tasks.start();
