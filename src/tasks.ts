@@ -40,11 +40,10 @@ interface Parts
 
 /** How personas give tasks: they are stored, and whoever runs tasks finds them there. */
 export function createDelegating(parts: DelegationParts): Delegation {
+  const load = once(async () => (await import('./delegation/spawn.js')).createDelegation(parts));
   return {
-    async spawn(wish) {
-      const { createDelegation } = await import('./delegation/spawn.js');
-      return createDelegation(parts).spawn(wish);
-    },
+    spawn: async (wish) => (await load()).spawn(wish),
+    given: async (call) => (await load()).given(call),
   };
 }
 

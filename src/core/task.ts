@@ -140,6 +140,8 @@ export interface TaskStore {
   /** Counts and adds in one transaction. */
   addTask(task: NewTask, bounds: TaskBounds): Promise<TaskAdded>;
   task(id: string): Promise<Task | null>;
+  /** The newest that was added with this idempotency key, whatever became of it. */
+  taskOfKey(key: string): Promise<Task | null>;
   /** Newest first. Left out: of all. */
   tasks(ask: { most: number; agent?: string }): Promise<Omit<Task, 'request'>[]>;
   /** In their order. */
@@ -224,6 +226,8 @@ export interface Delegation {
   spawn(
     wish: { agentId: string; task: unknown } & TaskParent,
   ): Promise<{ ok: true; taskId: string; said: string } | { ok: false; reason: string }>;
+  /** What was said of the task that this call has given; null: it has given none. */
+  given(call: Pick<TaskParent, 'turnId' | 'callId'>): Promise<string | null>;
 }
 
 /** The chat that programs' tasks belong to, in budgets, in the journal and in the rules for tools. */

@@ -188,7 +188,7 @@ export interface Tool<Parameters> {
   parameters: ZodType<Parameters> | JsonSchema;
   /**
    * low: only reads, so that calls in a row run side by side; medium: writes or sends; high: runs foreign code and needs
-   * a person's approval. None is run again where a crash left its outcome unknown.
+   * a person's approval. None is run again where a crash left its outcome unknown (but see `whatCame`).
    */
   risk: 'low' | 'medium' | 'high';
   /** Each call is seen by people at once, so a turn may make only a few (`limits.sends_per_turn`). */
@@ -207,6 +207,8 @@ export interface Tool<Parameters> {
    */
   reachesOut?(parameters: Parameters, context: ToolContext): Promise<Reach | null> | Reach | null;
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult | Wait>;
+  /** What came of this very call, which a crash cut off, where that stands in the store; null: nobody knows. */
+  whatCame?(context: ToolContext): Promise<ToolResult | null>;
 }
 
 /** Where a call reaches: to another chat, or to a host (which asks no one if a person named it in the conversation). */

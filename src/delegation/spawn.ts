@@ -5,11 +5,11 @@
 import { createHash } from 'node:crypto';
 import type { Agents } from '../core/agents.js';
 import type { Clock } from '../core/clock.js';
-import type { Delegation, TaskBounds, TaskStore } from '../core/task.js';
+import type { Delegation, TaskBounds, TaskParent, TaskStore } from '../core/task.js';
 import { readViapTask } from './viap/task.js';
 
 export interface DelegationParts {
-  store: Pick<TaskStore, 'addTask'>;
+  store: Pick<TaskStore, 'addTask' | 'taskOfKey'>;
   agents: Pick<Agents, 'find'>;
   newId: () => string;
   clock: Pick<Clock, 'now'>;
@@ -30,14 +30,19 @@ export function createDelegation({ store, agents, newId, clock }: DelegationPart
       const { task } = read;
       const agent = found.agent.id;
       const id = newId();
-      // One call gives one task, however often it is carried out.
-      const key = `sessions_spawn ${parent.turnId} ${parent.callId}`;
       const hash = createHash('sha256')
         .update(JSON.stringify([agent, task.raw]))
         .digest('hex');
       const added = await store.addTask(
         {
-          ...{ id, agent, goal: task.goal, parent, idempotency: { key, hash }, now: clock.now() },
+          ...{
+            id,
+            agent,
+            goal: task.goal,
+            parent,
+            idempotency: { key: keyOf(parent), hash },
+            now: clock.now(),
+          },
           request: { messages: [], plan: null, artifacts: [], memory: [], viap: task.raw },
         },
         BOUNDS,
@@ -46,7 +51,17 @@ export function createDelegation({ store, agents, newId, clock }: DelegationPart
       if (added.kind === 'conflict') return { ok: false, reason: CONFLICT };
       return { ok: true, taskId: added.kind === 'there' ? added.task.id : id, said: saidOf(agent) };
     },
+
+    async given(call) {
+      const task = await store.taskOfKey(keyOf(call));
+      return task === null ? null : saidOf(task.agent);
+    },
   };
+}
+
+/** One call gives one task. */
+function keyOf({ turnId, callId }: Pick<TaskParent, 'turnId' | 'callId'>): string {
+  return `sessions_spawn ${turnId} ${callId}`;
 }
 
 const FULL: Record<keyof TaskBounds, string> = {

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import type { Delegation } from '../core/task.js';
-import type { Asker, Tool } from '../core/tool.js';
+import type { Asker, Tool, ToolResult } from '../core/tool.js';
 import { authorise } from './authorise.js';
 import { failed } from './results.js';
 
@@ -46,9 +46,18 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
         tainted: context.isTainted === true,
       });
       if (!begun.ok) return failed(begun.reason);
-      return { content: begun.said, failed: false, isBeginning: true };
+      return begins(begun.said);
+    },
+    async whatCame({ turnId, callId }) {
+      const said = turnId === null ? null : await delegation.given({ turnId, callId });
+      return said === null ? null : begins(said);
     },
   };
+}
+
+/** Its outcome ends the entry of the call. */
+function begins(said: string): ToolResult {
+  return { content: said, failed: false, isBeginning: true };
 }
 
 /** Empty: nobody, or several. */

@@ -151,12 +151,14 @@ const NO_LIMITS = {
 
 it('a task that a model gives is stored, and its environment is not in the journal', async () => {
   const agent = { id: 'utility', model: null, prompt: '', tools: [], timeoutMinutes: null, maxRounds: null };
+  const made = () =>
+    createDelegation({
+      ...{ store: on.store, agents: { find: async () => ({ ok: true as const, agent }) } },
+      ...{ newId: () => 'task-1', clock: { now: Date.now } },
+    });
   const delegation: Delegation = {
-    spawn: (wish) =>
-      createDelegation({
-        ...{ store: on.store, agents: { find: async () => ({ ok: true as const, agent }) } },
-        ...{ newId: () => 'task-1', clock: { now: Date.now } },
-      }).spawn(wish),
+    spawn: (wish) => made().spawn(wish),
+    given: (call) => made().given(call),
   };
   await open({ tools: [sessionsSpawn(delegation)] });
   const task = { ...LEAST_TASK, inputs: { env: { PASSPHRASE: 'swordfish' } } };

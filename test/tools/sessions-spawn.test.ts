@@ -22,6 +22,7 @@ function setUp(
       wishes.push(wish);
       return answer;
     },
+    given: async ({ turnId, callId }) => (`${turnId} ${callId}` === 't7 c1' ? 'Accepted before.' : null),
   });
   const { parameters } = tool;
   if (!(parameters instanceof ZodType)) throw new Error('the tool has no zod schema');
@@ -32,7 +33,7 @@ function setUp(
   };
   const call = (given: object, changes: Partial<ToolContext> = {}) =>
     tool.execute(parameters.parse(given), { ...context, ...changes });
-  return { tool, parameters, wishes, call };
+  return { tool, parameters, wishes, call, context };
 }
 const given = { agentId: ' utility ', task: { goal: 'g' } };
 
@@ -52,6 +53,16 @@ test('takes an agent and a task, a text or an object, and both must be there', (
   ]) {
     expect(parameters.safeParse(wrong).success).toBe(false);
   }
+});
+
+test('a call that was cut off is answered as before where its task is there; it says nothing where there is none', async () => {
+  const { tool, context } = setUp();
+  expect(await tool.whatCame?.(context)).toEqual({
+    content: 'Accepted before.',
+    failed: false,
+    isBeginning: true,
+  });
+  expect(await tool.whatCame?.({ ...context, callId: 'c2' })).toBeNull();
 });
 
 test('hands it on with where it comes from, and its result is a beginning', async () => {

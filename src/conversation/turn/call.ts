@@ -95,6 +95,16 @@ export async function resultOf(
   return tool.isFromOutside ? { ...result, outside: true } : result;
 }
 
+/** What came of a call that a crash cut off, if its tool can tell; null: nobody knows. */
+export async function whatCame(
+  services: TurnServices,
+  ask: TurnAsk,
+  call: ToolCall,
+): Promise<CallResult | null> {
+  const tool = ask.tools.tools.find((candidate) => candidate.name === call.name);
+  return (await tool?.whatCame?.(contextOf(services, ask, call, ask.signal))) ?? null;
+}
+
 /** A command of an agent's may have left a secret of its task anywhere; no tool shows it to the model. */
 function withoutSecrets(result: CallResult, { authorisation: { agent } }: TurnAsk): CallResult {
   return agent ? { ...result, content: redactor(agent.env)(result.content) } : result;

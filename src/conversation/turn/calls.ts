@@ -1,7 +1,7 @@
 /**
  * Step 5 of the route: runs the calls of an answer. Each is stored with its intent before it runs, and with its outcome
- * after it, so that none runs twice: one that had begun when the process ended is told to the model as interrupted. Calls
- * that only read and stand side by side run side by side; the others run in order. One that needs a person's yes suspends
+ * after it, so that none runs twice: one that had begun when the process ended is told to the model as interrupted, unless
+ * its tool knows what came of it. Calls that only read and stand side by side run side by side; the others run in order. One that needs a person's yes suspends
  * the turn.
  */
 import { WHOLE_RUN, waitsForCall } from '../../core/approval.js';
@@ -10,7 +10,7 @@ import type { ToolCall } from '../../core/model.js';
 import type { Step } from '../../core/transcript.js';
 import { type CallsEnd, keep, type TurnAsk, type TurnServices } from './ask.js';
 import { isSameCall, refusalOf } from './bounds.js';
-import { type CallResult, prepared, type Ready, whyAsked } from './call.js';
+import { type CallResult, prepared, type Ready, whatCame, whyAsked } from './call.js';
 import { intentOf, interruptionOf, outcomesOf } from './entries.js';
 import { leaveOf, needsInstruction } from './leave.js';
 import { sideBySide } from './side-by-side.js';
@@ -91,6 +91,8 @@ async function begin(
 
   const approved = steps.find((step) => step.kind === 'approved' && step.callId === asked.id);
   if (isCutOff(steps, asked.id)) {
+    const came = await whatCame(services, ask, asked);
+    if (came !== null) return settle(came);
     return settle({ content: INTERRUPTED, failed: true }, [interruptionOf(ask, asked, now)]);
   }
   const waits = steps.find((step) => step.kind === 'waiting' && step.callId === asked.id);

@@ -70,6 +70,9 @@ export function taskStore(
     select ${columns(OPEN_TASK)} from task where id = ? and status in ('pending', 'running')`);
 
   const one = raw.prepare<[string], TaskRow>(`select ${columns(TASK)} from task where id = ?`);
+  const oneOfKey = raw.prepare<[string], TaskRow>(
+    `select ${columns(TASK)} from task where idempotency_key = ?`,
+  );
   const isThere = raw.prepare<[string], number>('select 1 from task where id = ?').pluck();
   const newest = raw.prepare<[object], ListedRow>(`
     select ${columns(LISTED)} from task where n > 0 and agent = coalesce(@agent, agent)
@@ -171,6 +174,12 @@ export function taskStore(
     task: (id) =>
       patiently(() => {
         const row = one.get(id);
+        return row === undefined ? null : toTask(row);
+      }),
+
+    taskOfKey: (key) =>
+      patiently(() => {
+        const row = oneOfKey.get(key);
         return row === undefined ? null : toTask(row);
       }),
     tasks: ({ most, agent }) => patiently(() => newest.all({ most, agent: agent ?? null }).map(toListed)),

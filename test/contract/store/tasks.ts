@@ -307,6 +307,19 @@ export function taskContract(under: StoreUnderTest): void {
   describe('a key of a task', () => {
     const key = (hash = 'h1', now = NOW) => ({ idempotency: { key: 'key', hash }, now });
 
+    it('leads to it, however it ended, until another has it', async () => {
+      const [store, other] = [under.store, await under.another()];
+      expect(await store.taskOfKey('key')).toBeNull();
+      await added(store, 'k1', key());
+      expect(await other.taskOfKey('key')).toMatchObject({ id: 'k1', status: 'pending' });
+      const { id } = await claimedTask(store);
+      await store.finishTask(ending(id, { status: 'interrupted' }), 'me');
+      expect(await other.taskOfKey('key')).toMatchObject({ id: 'k1', status: 'interrupted' });
+      await added(store, 'k2', key());
+      expect(await other.taskOfKey('key')).toMatchObject({ id: 'k2' });
+      expect(await other.taskOfKey('another')).toBeNull();
+    });
+
     it('gives the same task again, also when it is over, also after a restart, and no other body', async () => {
       const { store } = under;
       await added(store, 'k1', key());
