@@ -1,8 +1,8 @@
 /**
  * Step 5 of the route: runs the calls of an answer. Each is stored with its intent before it runs, and with its outcome
  * after it, so that none runs twice: one that had begun when the process ended is told to the model as interrupted, unless
- * its tool knows what came of it. Calls that only read and stand side by side run side by side; the others run in order. One that needs a person's yes suspends
- * the turn.
+ * its tool knows what came of it. Calls that only read and stand side by side run side by side; the others run in order.
+ * One that needs a person's yes suspends the turn.
  */
 import { WHOLE_RUN, waitsForCall } from '../../core/approval.js';
 import { Fault } from '../../core/errors.js';
