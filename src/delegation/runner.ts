@@ -38,15 +38,16 @@ export function createRunner(parts: RunnerParts): Runner {
   let unwatch = () => {};
   let stopRenewing = () => {};
 
-  /** One look after the other; whatever happens meanwhile leads to one more. */
+  /** One look after the other; whatever happens meanwhile leads to one more. After the end there is none. */
   function look(): void {
+    if (stopped.signal.aborted) return;
     if (looking !== null) {
       isAgain = true;
       return;
     }
     looking = lookOnce().finally(() => {
       looking = null;
-      if (isAgain && !stopped.signal.aborted) look();
+      if (isAgain) look();
     });
   }
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
 import type { Work } from '../../src/core/work.js';
+import { createRunner } from '../../src/delegation/runner.js';
 import { AGENT, all, BOUNDS, delegated, OWNER, reportOf, type Stage, stage, until } from './support.js';
 
 const MINUTE = 60_000;
@@ -331,6 +332,26 @@ describe('a runner', () => {
     expect(statuses.filter((status) => status === 'interrupted')).toHaveLength(8);
     expect(statuses.filter((status) => status === 'pending')).toHaveLength(1);
     expect(here.fired).toEqual(['test_1']);
+  });
+
+  it('that is stopped while it begins looks for nothing any more', async () => {
+    let renewed = () => {};
+    const renewing = new Promise<void>((resolve) => {
+      renewed = resolve;
+    });
+    const looks: unknown[] = [];
+    const leftTasks: typeof here.store.leftTasks = (ask) => {
+      looks.push(ask);
+      return here.store.leftTasks(ask);
+    };
+    const store = { ...here.store, renewTasks: () => renewing, leftTasks };
+    const runner = createRunner({ ...here.parts, store });
+    runner.start();
+    await runner.stop(0);
+    renewed();
+    await renewing;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(looks).toEqual([]);
   });
 });
 
