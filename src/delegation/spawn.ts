@@ -35,14 +35,12 @@ export function createDelegation({ store, agents, newId, clock }: DelegationPart
         .digest('hex');
       const added = await store.addTask(
         {
-          ...{
-            id,
-            agent,
-            goal: task.goal,
-            parent,
-            idempotency: { key: keyOf(parent), hash },
-            now: clock.now(),
-          },
+          id,
+          agent,
+          goal: task.goal,
+          parent,
+          idempotency: { key: keyOf(parent), hash },
+          now: clock.now(),
           request: { messages: [], plan: null, artifacts: [], memory: [], viap: task.raw },
         },
         BOUNDS,

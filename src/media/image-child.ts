@@ -57,7 +57,7 @@ export function createImageDecoder(
         running.off('message', onMessage).off('exit', onEnd).off('error', onEnd);
         // A decoder that ran out of memory may have come back without it: the next picture is not to pay for that.
         if (answer.prepared.kind === 'unreadable') end(running);
-        if (child === running) rest(running);
+        else rest(running);
         resolve(answer);
       }
       running.on('message', onMessage).on('exit', onEnd).on('error', onEnd);

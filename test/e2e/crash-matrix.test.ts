@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
 import type { JournalEntry, MattTurn } from '../../src/core/journal.js';
 import { eventually, type Running } from '../harness/gateway.js';
+import { journalOf } from '../harness/journal-shapes.js';
 import { type Stage, stage } from '../harness/telegram.js';
 
 const OWNER = 700;
@@ -166,14 +167,7 @@ function say(text: string): void {
   on.telegram.say({ chat: { id: OWNER, type: 'private' }, from: { id: OWNER, first_name: 'Owner' }, text });
 }
 
-function journal(): JournalEntry[] {
-  const file = join(on.home.folder, 'data/working.log');
-  if (!existsSync(file)) return [];
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-}
+const journal = () => journalOf(on.home);
 
 function isOfCall(entry: JournalEntry): entry is MattTurn {
   return entry.type === 'MattTurn' && entry.action.tool === 'shell';

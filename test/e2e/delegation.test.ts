@@ -5,11 +5,12 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
-import type { GuppiEvent, JournalEntry, MattTurn } from '../../src/core/journal.js';
+import type { GuppiEvent, MattTurn } from '../../src/core/journal.js';
 import type { ChatBody } from '../fakes/model.js';
 import type { ModelScript } from '../fakes/model-script.js';
 import { ANNA } from '../fakes/telegram-chats.js';
 import { eventually } from '../harness/gateway.js';
+import { journalOf } from '../harness/journal-shapes.js';
 import { type Stage, stage } from '../harness/telegram.js';
 
 const MEMORY = fileURLToPath(new URL('../fixtures/viap-memory.md', import.meta.url));
@@ -70,13 +71,7 @@ async function delegating(agent: (body: ChatBody) => ModelScript | string | Prom
   return told;
 }
 
-async function journal(): Promise<JournalEntry[]> {
-  const text = (await on.home.read('data/working.log')) ?? '';
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-}
+const journal = () => journalOf(on.home);
 
 it('seed 000, as it stands in MEMORY.md, leads to a run, a report, and prose in the chat', async () => {
   const told = await delegating((body) => {
@@ -103,9 +98,9 @@ it('seed 000, as it stands in MEMORY.md, leads to a run, a report, and prose in 
   expect(told[0]).toContain('Tidy them up');
 
   const isWritten = async () =>
-    (await journal()).some((entry) => 'event_type' in entry && entry.event_type === 'TaskCompleted');
+    journal().some((entry) => 'event_type' in entry && entry.event_type === 'TaskCompleted');
   await eventually(isWritten, 'the journal has it');
-  const entries = await journal();
+  const entries = journal();
   const spawn = entries.find(
     (entry): entry is MattTurn => entry.type === 'MattTurn' && entry.action.tool === 'sessions_spawn',
   );

@@ -12,6 +12,7 @@ import type { ChatBody } from '../fakes/model.js';
 import type { ModelScript } from '../fakes/model-script.js';
 import { ANNA } from '../fakes/telegram-chats.js';
 import { eventually, type Running } from '../harness/gateway.js';
+import { journalOf } from '../harness/journal-shapes.js';
 import { type Stage, stage } from '../harness/telegram.js';
 
 const CHAT = `telegram_${ANNA.id}`;
@@ -222,14 +223,7 @@ async function submit(gateway: Running, key: string): Promise<{ id: string; stat
   return (await response.json()) as { id: string; status: string };
 }
 
-function journal(): JournalEntry[] {
-  const file = join(on.home.folder, 'data/working.log');
-  if (!existsSync(file)) return [];
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-}
+const journal = () => journalOf(on.home);
 
 function called(tool: string): MattTurn['status'][] {
   return journal().flatMap((entry) =>

@@ -1,7 +1,9 @@
 /** The two shapes of seed 002, strictly: what may stand in `working.log`, in its archive and in the stream. */
+import { existsSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { JournalEntry } from '../../src/core/journal.js';
 
 const instant = z.string().regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/);
 const action = z.looseObject({ tool: z.string().min(1) });
@@ -88,6 +90,16 @@ export async function linesOf(file: string): Promise<Line[]> {
   const ids = lines.map(({ id }) => id);
   if (new Set(ids).size < ids.length) throw new Error(`${file} has an entry twice`);
   return lines;
+}
+
+/** What `working.log` of a home holds just now, unchecked; nothing where there is none. */
+export function journalOf({ folder }: { folder: string }): JournalEntry[] {
+  const file = join(folder, 'data/working.log');
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
 }
 
 /** All that the journal's files below a folder hold: `working.log` and the archive of every `data_dir` in it. */

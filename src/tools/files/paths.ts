@@ -18,6 +18,7 @@ import {
   writeNew,
 } from '../../core/beneath.js';
 import { sizeInWords } from '../../core/bytes.js';
+import { codeOf } from '../../core/file-access.js';
 import { isWithin, type Places, type Quota, type Root, rootOf } from './places.js';
 
 /** The name under which what people sent is read. */
@@ -102,7 +103,7 @@ export function shownAs({ start, media }: Places, full: string): string {
 /** What is not there yet has no links: of the rest they are followed. */
 async function realAsFarAsThere(path: string): Promise<string> {
   const found = await realpath(path).catch((error: unknown) => codeOf(error));
-  if (found !== 'ENOENT') return found?.startsWith('/') ? found : path;
+  if (found !== 'ENOENT') return found.startsWith('/') ? found : path;
   return join(await realAsFarAsThere(dirname(path)), basename(path));
 }
 
@@ -330,8 +331,4 @@ function refuse({ shown }: Pick<Located, 'shown'>): (error: unknown) => never {
         throw error;
     }
   };
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }

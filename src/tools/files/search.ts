@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import picomatch from 'picomatch';
 import { type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
+import { codeOf } from '../../core/file-access.js';
 import { readUpTo } from './paths.js';
 import { MOST_BYTES } from './read-file.js';
 import { linesOf, textOf } from './text.js';
@@ -81,9 +82,9 @@ export async function searchIn({ places, closed, file, glob, lines, most }: Sear
         else found.more++;
       }
     };
-    await within(root, names, look).catch((error: NodeJS.ErrnoException) => {
+    await within(root, names, look).catch((error: unknown) => {
       // What has gone since its path was looked up, or is a link by now, holds nothing.
-      if (!GONE.has(error.code ?? '')) throw error;
+      if (!GONE.has(codeOf(error))) throw error;
     });
   }
   return found;
