@@ -257,7 +257,7 @@ describeWithRedis('a worker', () => {
       new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
 
     it('by kill -9 with jobs in hand: another does them within 15 s, in their order', async () => {
-      // Every request of its: it may ask for `next` before it is killed, and must not be answered.
+      // To every request: the child may ask for `next` before it is killed, and must not be answered.
       server.reply({ stall: 'hang' });
       const child = startProcess();
       await push(...jobs(5));
