@@ -254,7 +254,7 @@ export interface RouteStore {
    * unknown.
    */
   recordedIn(chatId: ChatId): Promise<{ ids: Set<string>; uncertain: number }>;
-  /** Later parts of the same text that are shown and not final yet. */
+  /** Later parts of the same text that are shown, or may be (their id is null then), and not final yet. */
   shownAfter(part: Pick<NewDelivery, 'origin' | 'personaId' | 'part'>): Promise<Delivery[]>;
   /** The shown messages of these entries were deleted: resets the entries as if never sent. */
   retract(ids: number[], now: number): Promise<void>;

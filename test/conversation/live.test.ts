@@ -146,6 +146,29 @@ describe('what goes wrong with it', () => {
     expect(seen?.waiting.map((said) => said.replyTo?.personaId)).toEqual(['default']);
   });
 
+  it.each([
+    ['resends are recognised', {}],
+    ['it can be asked what has arrived', { askable: true as const }],
+  ])(
+    'that one too whose id is not known, where %s: what comes later does not stand above it',
+    async (_how, platform) => {
+      await start(platform);
+      const turn = await on.begin('t1');
+      turn.tell('x'.repeat(PART));
+      await on.clock.advance(1_000);
+      on.screen.trouble.send.push({ result: broken('unknown'), taken: true });
+      turn.tell(`${'x'.repeat(PART)}tail`);
+      await on.clock.advance(2_000);
+      expect(on.screen.texts()).toEqual(['x'.repeat(PART), 'tail']);
+      on.screen.trouble.edit.push({ result: { kind: 'refused', reason: 'too old' } });
+      on.screen.silence = 2;
+      await turn.finish(`${'y'.repeat(PART)}tail`);
+      await on.settle();
+      expect(on.screen.texts()).toEqual(['y'.repeat(PART), 'tail']);
+      expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+    },
+  );
+
   it('a message that somebody deleted is sent anew', async () => {
     await start();
     const turn = await on.begin('t1');

@@ -12,9 +12,10 @@ import type { Delivery } from '../../core/delivery.js';
 import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
 import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
-import { type Budget, createBudget } from './budget.js';
+import { createBudget } from './budget.js';
 import { createNews } from './news.js';
-import { attemptOf, canBeFound, isBlank, noteShown, recipientOf, type Sender, sendOne } from './send-one.js';
+import { noteShown, recipientOf, type Sender, waitForRoom } from './outcome.js';
+import { attemptOf, canBeFound, isBlank, sendOne } from './send-one.js';
 import { createShowing, type Showing } from './showing.js';
 import { type Looked, lookFor } from './uncertain.js';
 import { discardVoiceNote, withVoiceNote } from './voice-note.js';
@@ -75,6 +76,7 @@ const HOUR_MS = 3_600_000;
 export function createDeliver(services: DeliverServices): Deliver {
   const { store, owner, channels, clock, log } = services;
   const budgets = new Map([...channels.values()].map(({ name, limits }) => [name, createBudget(limits)]));
+  const budgetOf = (channel: string) => budgets.get(channel);
   /** The chats whose lane is taken, and whether they were woken meanwhile. */
   const lanes = new Map<ChatId, { woken: boolean }>();
   const stopping = new AbortController();
@@ -87,14 +89,21 @@ export function createDeliver(services: DeliverServices): Deliver {
     store,
     clock,
     log,
-    budgetOf: (channel) => budgets.get(channel),
+    budgetOf,
     takeLane,
     stopping: stopping.signal,
     cuttingOff: cuttingOff.signal,
     ended: idle.changed,
   });
   const tellOwners = createNews({ ...services, deliver: { wake } });
-  const sender: Sender = { ...services, showing, tellOwners, cuttingOff: cuttingOff.signal };
+  const sender: Sender = {
+    ...services,
+    showing,
+    tellOwners,
+    budgetOf,
+    stopping: stopping.signal,
+    cuttingOff: cuttingOff.signal,
+  };
 
   /** One lane per chat keeps its messages in order. */
   function takeLane(chatId: ChatId): (() => void) | null {
@@ -121,8 +130,7 @@ export function createDeliver(services: DeliverServices): Deliver {
     taken?: () => void,
   ): Promise<void> {
     const channel = channels.get(channelOf(chatId));
-    const budget = budgets.get(channelOf(chatId));
-    if (!channel || !budget || stopping.signal.aborted) return taken?.();
+    if (!channel || stopping.signal.aborted) return taken?.();
     const leave = taken ?? takeLane(chatId);
     if (leave === null) return;
     const lane = lanes.get(chatId);
@@ -132,7 +140,7 @@ export function createDeliver(services: DeliverServices): Deliver {
       for (let more = !isAll; more && !stopping.signal.aborted; ) {
         // A wake from here on means an entry that has not been seen yet.
         if (lane) lane.woken = false;
-        more = (await attempt(() => deliverNext(chatId, channel, budget), chatId)) ?? true;
+        more = (await attempt(() => deliverNext(chatId, channel), chatId)) ?? true;
       }
     } finally {
       leave();
@@ -151,7 +159,7 @@ export function createDeliver(services: DeliverServices): Deliver {
   }
 
   /** Sends the chat's oldest undelivered entry. False when there is none, or none that may go now. */
-  async function deliverNext(chatId: ChatId, channel: Channel, budget: Budget): Promise<boolean> {
+  async function deliverNext(chatId: ChatId, channel: Channel): Promise<boolean> {
     const delivery = await store.next(chatId, owner, clock.now());
     if (!delivery) return false;
     if (delivery.notBefore > clock.now()) {
@@ -162,7 +170,7 @@ export function createDeliver(services: DeliverServices): Deliver {
     await showing.rest(delivery.origin);
     const { id } = delivery;
     const isSeen = delivery.shown !== undefined && delivery.shown.platformMessageId !== null;
-    const looked = isSeen ? 'untold' : await lookFor(sender, delivery, channel, budget, stopping.signal);
+    const looked = isSeen ? 'untold' : await lookFor(sender, delivery, channel);
     if (looked === 'arrived') await discardVoiceNote(services, delivery);
     if (looked === 'arrived' || looked === 'stored') return true;
     if (isBlank(delivery.body) && !isSeen && !canBeFound(delivery, channel)) {
@@ -185,8 +193,7 @@ export function createDeliver(services: DeliverServices): Deliver {
     if (await saysItIsLate(delivery, channel)) return true;
     const ready = await withVoiceNote(services, delivery, draining.signal);
     if (ready === null) return !draining.signal.aborted;
-    await clock.sleep(budget.reserveChat(chatId, delivery.kind, clock.now()), stopping.signal);
-    await clock.sleep(budget.reserveAccount(clock.now()), stopping.signal);
+    await waitForRoom(sender, delivery, channel);
     // The inbox must be on the disk before an answer leaves: after a power cut, a lost message would be answered again.
     await store.durable();
     const begun = isSeen ? leaseOf(services) : attemptOf(services, channel, recipientOf(delivery));

@@ -1,27 +1,16 @@
 /**
- * Within step 7 of the route: sends one claimed entry of the outbox, or edits what is already shown of it, and stores
- * the outcome.
+ * Within step 7 of the route: sends one claimed entry of the outbox, or edits what is already shown of it.
  */
-import type { Channel, Part, Recipient, SendOptions, SendResult } from '../../core/channel.js';
+import type { Channel, Part, Recipient, SendResult } from '../../core/channel.js';
 import type { Delivery } from '../../core/delivery.js';
-import { platformId } from '../../core/ids.js';
 import type { Attempt } from '../../core/route-store.js';
-import { linkChat } from '../identity.js';
 import { leaseOf, type Services } from '../services.js';
-import type { News } from './news.js';
-import { type Showing, toldOf } from './showing.js';
-
-export interface Sender extends Pick<Services, 'store' | 'chatFiles' | 'clock' | 'log' | 'metrics'> {
-  showing: Pick<Showing, 'forget'>;
-  tellOwners: News;
-  /** Aborted at shutdown, to cut off sends in flight. */
-  cuttingOff: AbortSignal;
-}
+import { note, optionsOf, recipientOf, type Sender, settle, waitForRoom } from './outcome.js';
+import { look } from './uncertain.js';
 
 /** Sent where something may be shown that is to go: the platform says what it has, and then that is removed. */
 const IN_ITS_PLACE: Part = { text: '…', marks: [] };
-const FIRST_BACKOFF_MS = 1_000;
-const LONGEST_BACKOFF_MS = 60_000;
+const RETRY_MS = 5_000;
 
 /** What an attempt begins with that sends something new. */
 export function attemptOf(
@@ -73,18 +62,6 @@ async function reactTo(
   return note(sender, () => settle(sender, delivery, noted));
 }
 
-/** The final text is already shown: only records it as sent. */
-export async function noteShown(sender: Sender, delivery: Delivery): Promise<boolean> {
-  sender.showing.forget(delivery);
-  const platformMessageId = delivery.shown?.platformMessageId ?? '';
-  return note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
-}
-
-/** It arrived with an earlier attempt: only records it as sent. */
-export function noteFound(sender: Sender, delivery: Delivery, platformMessageId: string): Promise<boolean> {
-  return note(sender, () => settle(sender, delivery, { kind: 'sent', platformMessageId }));
-}
-
 /** Edits what is already shown to the final text. */
 async function complete(
   sender: Sender,
@@ -120,91 +97,53 @@ async function complete(
 }
 
 /**
- * Deletes this part and the shown parts after it, to send them again: otherwise the later ones would come before it.
+ * Deletes this part and the shown parts after it, to send them again: otherwise the later ones would come before it. One
+ * of which it is unknown whether it arrived is found first; while that is not possible, all of it waits.
  */
 async function sendAnew(sender: Sender, delivery: Delivery, channel: Channel): Promise<void> {
   const { store, clock, showing } = sender;
-  const shown = [delivery, ...(await store.shownAfter(delivery))];
-  for (const entry of shown) {
-    const platformMessageId = entry.shown?.platformMessageId;
-    if (platformMessageId)
-      await channel.remove?.(recipientOf(entry), platformMessageId, optionsOf(sender, entry));
+  const entries = [delivery, ...(await store.shownAfter(delivery))];
+  for (const entry of entries) {
+    const there = await whatIsShown(sender, entry, channel);
+    if (there === 'later') {
+      const notBefore = clock.now() + RETRY_MS;
+      const error = 'what is shown of it has to be found first';
+      await note(sender, async () => {
+        await store.retry(delivery.id, { notBefore, uncertain: false, error });
+        return true;
+      });
+      return;
+    }
+    if (there !== null) await channel.remove?.(recipientOf(entry), there, optionsOf(sender, entry));
     showing.forget(entry);
   }
   await note(sender, async () => {
     await store.retract(
-      shown.map(({ id }) => id),
+      entries.map(({ id }) => id),
       clock.now(),
     );
     return true;
   });
 }
 
-export function optionsOf({ cuttingOff }: Sender, entry: Delivery): SendOptions {
-  return {
-    ...toldOf(entry),
-    key: entry.shown?.key ?? String(entry.id),
-    earlierTries: entry.attempts,
-    createdAt: entry.createdAt,
-    replyTo: entry.replyTo,
-    signal: cuttingOff,
-  };
-}
-
-/** The outcome of a send is known: if storing it fails, only storing is repeated, never the send. */
-async function note({ clock, log, cuttingOff }: Sender, what: () => Promise<boolean>): Promise<boolean> {
-  for (;;) {
-    try {
-      return await what();
-    } catch (error) {
-      log.error({ err: error }, 'the outcome of a send could not be stored; retrying');
-      if (cuttingOff.aborted) return false;
-      await clock.sleep(FIRST_BACKOFF_MS, cuttingOff);
-    }
+/** The id of the message that shows this entry; null if there is none, or nobody can tell. */
+async function whatIsShown(
+  sender: Sender,
+  entry: Delivery,
+  channel: Channel,
+): Promise<string | null | 'later'> {
+  const known = entry.shown?.platformMessageId ?? null;
+  if (known !== null) return known;
+  if (!canBeFound(entry, channel)) {
+    const looked = await look(sender, entry, channel);
+    if (looked.kind === 'later') return 'later';
+    return looked.kind === 'found' ? looked.platformMessageId : null;
   }
-}
-
-/** Stores the outcome. Returns whether the entry is finished. */
-async function settle(sender: Sender, delivery: Delivery, result: SendResult): Promise<boolean> {
-  const { store, clock, log, metrics, cuttingOff } = sender;
-  const { id, chatId, channel } = delivery;
-  const now = clock.now();
-  metrics.count('deliveries_total', { channel, outcome: result.kind });
-  switch (result.kind) {
-    case 'sent':
-      metrics.observe('delivery_wait_seconds', (now - delivery.createdAt) / 1000);
-      await store.sent(id, result.platformMessageId, now);
-      return true;
-    case 'refused':
-      log.warn(
-        { chat: chatId, delivery: id, reason: result.reason },
-        'the platform refused a message for good; it is not sent again',
-      );
-      await store.giveUp(id, 'refused', result.reason, now);
-      return true;
-    case 'moved':
-      await store.moveChat(chatId, result.address);
-      await linkChat(sender, chatId, platformId(channel, result.address));
-      await store.retry(id, { notBefore: now, uncertain: false, error: 'the chat moved' });
-      return false;
-    case 'unreachable': {
-      // Cut off by our own shutdown: the entry stays marked as being sent, and the next start counts it as uncertain.
-      if (cuttingOff.aborted && result.taken === 'unknown') return false;
-      const backoff = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(delivery.attempts, 10));
-      const notBefore = now + (result.retryAfterMs ?? backoff);
-      log.warn(
-        { chat: chatId, delivery: id, reason: result.reason, inMs: notBefore - now },
-        'a message could not be sent; it will be retried',
-      );
-      await store.retry(id, { notBefore, uncertain: result.taken === 'unknown', error: result.reason });
-      if (result.notice) await sender.tellOwners(result.notice);
-      return false;
-    }
-  }
-}
-
-export function recipientOf({ address, threadId, kind }: Delivery): Recipient {
-  return { address, threadId, kind };
+  await waitForRoom(sender, entry, channel);
+  if (sender.stopping.aborted) return 'later';
+  const result = await channel.send(recipientOf(entry), IN_ITS_PLACE, optionsOf(sender, entry));
+  if (result.kind === 'sent') return result.platformMessageId;
+  return result.kind === 'refused' ? null : 'later';
 }
 
 /** An empty part: what was shown of it has to be removed. */

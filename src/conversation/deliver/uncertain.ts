@@ -5,38 +5,57 @@
  */
 import type { Channel } from '../../core/channel.js';
 import type { Delivery } from '../../core/delivery.js';
-import type { Budget } from './budget.js';
-import { noteFound, optionsOf, recipientOf, type Sender } from './send-one.js';
+import { noteFound, optionsOf, recipientOf, type Sender, waitForRoom } from './outcome.js';
 
-export type Looked =
-  /** It has arrived, and this is stored. */
-  | 'arrived'
-  /** The outcome is stored: nothing is to be sent now. */
-  | 'stored'
+/** What the platform says of a message whose outcome is unknown. */
+export type Found =
+  | { kind: 'found'; platformMessageId: string }
   /** It has not arrived. */
-  | 'absent'
+  | { kind: 'absent' }
   /** Nobody can tell. */
-  | 'untold';
+  | { kind: 'untold' }
+  /** It cannot be told now; what is needed to ask again is stored. */
+  | { kind: 'later' };
+
+/** What this means for the entry. `stored`: nothing is to be sent now. */
+export type Looked = 'arrived' | 'stored' | 'absent' | 'untold';
 
 const RETRY_MS = 5_000;
 
-export async function lookFor(
-  sender: Sender,
-  delivery: Delivery,
-  channel: Channel,
-  budget: Budget,
-  stopping: AbortSignal,
-): Promise<Looked> {
-  const { store, clock, log, metrics } = sender;
-  const { id, chatId, kind, body } = delivery;
+/** Looks for the entry's message, and stores what follows from it. */
+export async function lookFor(sender: Sender, delivery: Delivery, channel: Channel): Promise<Looked> {
+  const { store, clock } = sender;
+  const looked = await look(sender, delivery, channel);
+  switch (looked.kind) {
+    case 'later':
+      return 'stored';
+    case 'untold':
+      return 'untold';
+    case 'found':
+      // If its text was not final, the next look at the entry edits it.
+      if (delivery.shown) await store.found(delivery.id, looked.platformMessageId);
+      else await noteFound(sender, delivery, looked.platformMessageId);
+      return 'arrived';
+    case 'absent':
+      if (!delivery.shown) return 'absent';
+      await store.retract([delivery.id], clock.now());
+      return 'stored';
+  }
+}
+
+/** Looks for the entry's message. */
+export async function look(sender: Sender, delivery: Delivery, channel: Channel): Promise<Found> {
+  const { store, clock, log, metrics, stopping } = sender;
+  const { id, chatId, body } = delivery;
   // A reaction that is repeated changes nothing.
-  if (!channel.findSent || delivery.mark === undefined || body.reaction !== undefined) return 'untold';
+  if (!channel.findSent || delivery.mark === undefined || body.reaction !== undefined) {
+    return { kind: 'untold' };
+  }
   const { ids: recorded, uncertain } = await store.recordedIn(chatId);
   const options = optionsOf(sender, delivery);
   for (let { mark } = delivery; ; ) {
-    await clock.sleep(budget.reserveChat(chatId, kind, clock.now()), stopping);
-    await clock.sleep(budget.reserveAccount(clock.now()), stopping);
-    if (stopping.aborted) return 'stored';
+    await waitForRoom(sender, delivery, channel);
+    if (stopping.aborted) return { kind: 'later' };
     const found = await channel.findSent(recipientOf(delivery), body, { ...options, mark, recorded });
     if (found.kind === 'more') {
       mark = found.mark;
@@ -48,25 +67,13 @@ export async function lookFor(
       log.info({ ...fields, reason, inMs: retryAfterMs }, 'it cannot be told yet whether a message arrived');
       const notBefore = clock.now() + retryAfterMs;
       await store.retry(id, { notBefore, uncertain: false, error: reason, mark: found.mark });
-      return 'stored';
+      return { kind: 'later' };
     }
     // Where another one is uncertain in this chat, it may be that one.
-    const outcome = found.kind === 'found' && uncertain > 1 && !delivery.shown ? 'untold' : found.kind;
-    metrics.count('uncertain_sends_total', { channel: channel.name, outcome });
-    log.info({ ...fields, outcome }, 'a message was looked for that may have arrived');
-    if (outcome === 'untold') return 'untold';
-    if (found.kind === 'found') return arrived(sender, delivery, found.platformMessageId);
-    if (delivery.shown) {
-      await store.retract([id], clock.now());
-      return 'stored';
-    }
-    return 'absent';
+    const isAnybodys = found.kind === 'found' && uncertain > 1 && !delivery.shown;
+    const answer: Found = isAnybodys ? { kind: 'untold' } : found;
+    metrics.count('uncertain_sends_total', { channel: channel.name, outcome: answer.kind });
+    log.info({ ...fields, outcome: answer.kind }, 'a message was looked for that may have arrived');
+    return answer;
   }
-}
-
-async function arrived(sender: Sender, delivery: Delivery, platformMessageId: string): Promise<Looked> {
-  // Its text was not final: the next look at the entry edits it.
-  if (delivery.shown) await sender.store.found(delivery.id, platformMessageId);
-  else await noteFound(sender, delivery, platformMessageId);
-  return 'arrived';
 }

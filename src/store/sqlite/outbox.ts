@@ -279,7 +279,8 @@ export function outboxStore(
   const shownAfter = raw.prepare<[object], OutboxRow>(`
     select ${COLUMNS} from outbox
     where origin = @origin and persona_id = @personaId and part > @part
-      and finished_at is null and platform_message_id <> '${UNKNOWN}'`);
+      and finished_at is null and platform_message_id is not null
+    order by part`);
   const retract = raw.prepare<[object]>(`
     update outbox set created_at = @now, ${AS_NEVER_SENT}
     where id in (select value from json_each(@ids)) and finished_at is null`);

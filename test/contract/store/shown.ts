@@ -127,12 +127,20 @@ export function shownContract(under: StoreUnderTest): void {
 
     it('that does not stand there any more is as if it had never been sent', async () => {
       const turn = await start();
-      await show(part('He'), part('tail', '901'));
+      await show(part('He'), part('tail', '901'), part('more', null));
       await finish(under.store, turn, 't1', {
-        deliveries: [delivery(ORIGIN, 'Hello'), delivery(ORIGIN, 'world', { part: 1 })],
+        deliveries: [
+          delivery(ORIGIN, 'Hello'),
+          delivery(ORIGIN, 'world', { part: 1 }),
+          delivery(ORIGIN, 'again', { part: 2 }),
+          delivery(ORIGIN, 'never shown', { part: 3 }),
+        ],
       });
       const after = await under.store.shownAfter(delivery(ORIGIN, ''));
-      expect(after.map(({ part, shown }) => [part, shown?.platformMessageId])).toEqual([[1, '901']]);
+      expect(after.map(({ part, shown }) => [part, shown?.platformMessageId])).toEqual([
+        [1, '901'],
+        [2, null],
+      ]);
       const first = (await next())?.id ?? 0;
       await under.store.sending(first, lease());
       await under.store.retract([first, ...after.map(({ id }) => id)], NOW + 1);
