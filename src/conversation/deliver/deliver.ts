@@ -13,6 +13,7 @@ import { type ChatId, channelOf, type PersonaId } from '../../core/ids.js';
 import { createIdle } from '../idle.js';
 import { leaseOf, type Services } from '../services.js';
 import { createBudget } from './budget.js';
+import { saysItIsLate } from './late.js';
 import { createNews } from './news.js';
 import { noteShown, recipientOf, type Sender, waitForRoom } from './outcome.js';
 import { attemptOf, canBeFound, isBlank, sendOne } from './send-one.js';
@@ -71,7 +72,6 @@ const RETRY_MS = 1_000;
 /** An immediate reply needs no typing indicator; platforms show one for about five seconds. */
 const TYPING_AFTER_MS = 300;
 const TYPING_EVERY_MS = 4_000;
-const HOUR_MS = 3_600_000;
 
 export function createDeliver(services: DeliverServices): Deliver {
   const { store, owner, channels, clock, log } = services;
@@ -190,7 +190,7 @@ export function createDeliver(services: DeliverServices): Deliver {
       await noteShown(sender, delivery);
       return true;
     }
-    if (await saysItIsLate(delivery, channel)) return true;
+    if (await saysItIsLate(services, delivery)) return true;
     const ready = await withVoiceNote(services, delivery, draining.signal);
     if (ready === null) return !draining.signal.aborted;
     await waitForRoom(sender, delivery, channel);
@@ -204,35 +204,6 @@ export function createDeliver(services: DeliverServices): Deliver {
     const isOver = !isClaimed || (await sendOne(sender, ready, channel));
     if (isOver) await discardVoiceNote(services, delivery);
     return true;
-  }
-
-  /** Posts a notice before an entry that has waited too long, once. True when the notice goes first. */
-  async function saysItIsLate(delivery: Delivery, channel: Channel): Promise<boolean> {
-    const { id, chatId, address, threadId, kind, part, shown, speaker, body } = delivery;
-    // What follows a text, which said so itself.
-    if (body.speech !== undefined || body.reaction !== undefined) return false;
-    const waited = clock.now() - delivery.createdAt;
-    if (waited <= services.settings.maxAgeMs || part !== 0 || shown || delivery.origin.startsWith('late:')) {
-      return false;
-    }
-    const text = `(What follows is late by ${Math.floor(waited / HOUR_MS)} hours.)`;
-    return store.post({
-      chatId,
-      channel: channel.name,
-      address,
-      threadId,
-      kind,
-      precedes: id,
-      now: clock.now(),
-      delivery: {
-        origin: `late:${id}`,
-        personaId: null,
-        speaker,
-        part: 0,
-        body: { text, marks: [] },
-        replyTo: null,
-      },
-    });
   }
 
   async function sendClaimed(delivery: Delivery, channel: Channel): Promise<boolean> {
