@@ -163,6 +163,20 @@ describe('an end of the process', () => {
     expect(on.screen.texts()).toEqual(['short']);
   });
 
+  it.each(['stop', 'reset'] as const)('and /%s: what was never seen ends what was', async (name) => {
+    on = await scene({ askable: true });
+    const turn = await on.begin('t1');
+    turn.tell('x'.repeat(20));
+    await on.clock.advance(1_000);
+    on.screen.trouble.send.push({ result: cut });
+    turn.tell(`${'x'.repeat(20)}tail`);
+    await on.clock.advance(1_500);
+    await turn.command(name);
+    await on.settle();
+    expect(on.screen.texts()).toEqual(['x'.repeat(20), 'tail …\n(stopped)']);
+    expect(await on.store.census()).toMatchObject({ undelivered: 0 });
+  });
+
   it('and a stop: what was never seen is not said', async () => {
     on = await scene({ askable: true });
     const turn = await on.begin('t1');

@@ -193,9 +193,11 @@ type OutboxVerbs = Pick<
 > &
   Pick<ChannelStore, 'delivery' | 'newestSent'>;
 
-/** Nothing was visible of a stopped turn's reply, so there is nothing to complete. */
+/** Nothing was visible of a stopped turn's reply, neither this part nor one before it, so there is nothing to complete. */
 const NOBODY_SAW_IT = `platform_message_id = '${UNKNOWN}' and exists (
-  select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted')`;
+  select 1 from turn where turn.id = substr(outbox.origin, 6) and turn.state = 'aborted') and not exists (
+  select 1 from outbox as before where before.origin = outbox.origin and before.persona_id = outbox.persona_id
+    and before.part < outbox.part and before.state in ('waiting', 'sending', 'sent'))`;
 /** Resets entries to their state before anything of them was sent. */
 export const AS_NEVER_SENT = `platform_message_id = null, shown_key = null, attempts = 0, uncertain_cuts = 0,
   uncertain_crashes = 0, lease_owner = null, mark = null,
