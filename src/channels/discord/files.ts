@@ -6,7 +6,7 @@ import type { FetchResult } from '../../core/channel.js';
 import type { Clock } from '../../core/clock.js';
 import type { Attachment } from '../../core/message.js';
 import { download } from '../kit/download.js';
-import { reader, record, text } from '../kit/payload.js';
+import { record, text } from '../kit/payload.js';
 import type { Base } from './api.js';
 import { failureOf, isRefusal } from './failure.js';
 import { id, type Message, read } from './payload.js';
@@ -57,7 +57,7 @@ interface Source {
   url: string;
 }
 
-const readSource = reader(record({ channel: id, message: id, attachment: id, url: text }, {}));
+const readSource = record({ channel: id, message: id, attachment: id, url: text }, {});
 
 /** null for what no attachment of ours says. */
 function sourceOf(attachment: Attachment): Source | null {

@@ -2,17 +2,27 @@
  * What we read of Discord's payloads, and nothing else of them. They come from outside: a field of another form than
  * expected counts as absent, and where an essential one is missing the payload is nothing to us.
  */
-import * as z from 'zod';
-import { flag, list, reader, record, text, whole } from '../kit/payload.js';
+import {
+  anything,
+  decimal,
+  flag,
+  list,
+  matching,
+  type Read,
+  type Reader,
+  record,
+  text,
+  whole,
+} from '../kit/payload.js';
 
 /** A snowflake: an id that grows with time. */
-export const id = z.string().regex(/^\d{1,20}$/);
-const number = z.number();
+export const id = matching(/^\d{1,20}$/);
 /** A set of permissions: a number too large for JSON, as text. */
-const bits = z
-  .string()
-  .regex(/^\d{1,40}$/)
-  .transform(BigInt);
+const digits = matching(/^\d{1,40}$/);
+const bits: Reader<bigint> = (value) => {
+  const found = digits(value);
+  return found === undefined ? undefined : BigInt(found);
+};
 
 const userFields = { username: text, global_name: text, bot: flag };
 const user = record({ id }, userFields);
@@ -20,7 +30,7 @@ const memberFields = { nick: text, roles: list(id), permissions: bits };
 const member = record({}, { ...memberFields, user });
 const attachment = record(
   { id, url: text },
-  { filename: text, content_type: text, size: whole, duration_secs: number },
+  { filename: text, content_type: text, size: whole, duration_secs: decimal },
 );
 /** What a message shows. */
 const content = {
@@ -39,7 +49,7 @@ const content = {
   mention_roles: list(id),
   flags: whole,
   /** Of any depth: read where they are shown. */
-  components: list(z.unknown()),
+  components: list(anything),
 };
 const forwarded = {
   message_reference: record({}, { message_id: id, type: whole }),
@@ -79,7 +89,7 @@ const sent = record(
 const answer = record({ id }, { content: text, channel_id: id });
 
 /** `/persona switch NAME` is an option of type 1 with one of type 3 in it. */
-const value = z.union([text, number, flag]);
+const value: Reader<string | number | boolean> = (given) => text(given) ?? decimal(given) ?? flag(given);
 const option = record({ name: text }, { value, focused: flag });
 const options = list(record({ name: text }, { value, focused: flag, options: list(option) }));
 const channelFields = { type: whole, name: text, guild_id: id, parent_id: id, last_message_id: id };
@@ -117,7 +127,8 @@ const guild = record(
 const application = record({ id }, { flags: whole });
 const sessionLimit = record({}, { remaining: whole });
 
-const schemas = {
+/** Each by its name. */
+export const read = {
   user,
   member,
   message,
@@ -149,17 +160,13 @@ const schemas = {
   gateway: record({}, { url: text, session_start_limit: sessionLimit }),
 };
 
-export const read = Object.fromEntries(
-  Object.entries(schemas).map(([name, schema]) => [name, reader(schema)]),
-) as { [Name in keyof typeof schemas]: (value: unknown) => z.output<(typeof schemas)[Name]> | undefined };
-
-export type Message = z.output<typeof message>;
+export type Message = Read<typeof message>;
 export type Content = Pick<Message, keyof typeof content>;
 /** A message, or one that is answered: perhaps it only passes on another one. */
 export type Shown = Content & Pick<Message, keyof typeof forwarded>;
-export type Interaction = z.output<typeof interaction>;
-export type Press = z.output<typeof press>;
-export type User = z.output<typeof user>;
-export type ChannelPayload = z.output<typeof channel>;
-export type GuildPayload = z.output<typeof guild>;
-export type Sent = z.output<typeof sent>;
+export type Interaction = Read<typeof interaction>;
+export type Press = Read<typeof press>;
+export type User = Read<typeof user>;
+export type ChannelPayload = Read<typeof channel>;
+export type GuildPayload = Read<typeof guild>;
+export type Sent = Read<typeof sent>;

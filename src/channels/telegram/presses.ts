@@ -57,7 +57,8 @@ export function createPresses(log: Log) {
     /** Answers every press among the updates, which are stored. Returns at once. */
     answer(bot: Bot, updates: readonly unknown[], { choices }: Pick<Reception, 'choices'>): void {
       for (const update of updates) {
-        const press = readUpdate(update)?.callback_query;
+        // Most updates are messages: these are not read a second time.
+        const press = isPress(update) ? readUpdate(update)?.callback_query : undefined;
         if (press === undefined) continue;
         const answering = answer(bot, press, choices?.get(pressIdOf(bot.our(), press)));
         underWay.add(answering);
@@ -69,4 +70,8 @@ export function createPresses(log: Log) {
       await Promise.all(underWay);
     },
   };
+}
+
+function isPress(update: unknown): boolean {
+  return typeof update === 'object' && update !== null && 'callback_query' in update;
 }

@@ -2,14 +2,24 @@
  * What we read of an update. A field of another form than expected counts as absent, and where an essential one is
  * missing the update is nothing to us.
  */
-import * as z from 'zod';
-import { decimal, flag, list, naming, nested, reader, record, text, whole } from '../kit/payload.js';
+import {
+  decimal,
+  flag,
+  list,
+  naming,
+  nested,
+  oneOf,
+  type Read,
+  record,
+  text,
+  whole,
+} from '../kit/payload.js';
 
 const user = record({ id: whole }, { is_bot: flag, first_name: text, last_name: text, username: text });
 const chat = record(
   { id: whole },
   {
-    type: z.enum(['private', 'group', 'supergroup', 'channel']),
+    type: oneOf('private', 'group', 'supergroup', 'channel'),
     title: text,
     username: text,
     first_name: text,
@@ -129,31 +139,29 @@ const press = record(
 );
 
 /** Updates of unknown kinds have none of these fields. */
-export const readUpdate = reader(
-  record(
-    {},
-    {
-      update_id: whole,
-      message,
-      edited_message: message,
-      message_reaction: reaction,
-      stopped_message_generation: stopped,
-      callback_query: press,
-    },
-  ),
+export const readUpdate = record(
+  {},
+  {
+    update_id: whole,
+    message,
+    edited_message: message,
+    message_reaction: reaction,
+    stopped_message_generation: stopped,
+    callback_query: press,
+  },
 );
 
 /** A block of a rich message, as far as it has a file. */
-export const readBlockFiles = reader(record({}, { ...files, voice_note: timed }));
+export const readBlockFiles = record({}, { ...files, voice_note: timed });
 
-export type Message = z.output<typeof message>;
+export type Message = Read<typeof message>;
 export type Author = Pick<Message, keyof typeof author>;
 export type Content = Pick<Message, keyof typeof content>;
 export type Files = Pick<Message, keyof typeof files>;
-export type Origin = z.output<typeof origin>;
-export type Stopped = z.output<typeof stopped>;
-export type Press = z.output<typeof press>;
-export type Reaction = z.output<typeof reaction>;
+export type Origin = Read<typeof origin>;
+export type Stopped = Read<typeof stopped>;
+export type Press = Read<typeof press>;
+export type Reaction = Read<typeof reaction>;
 
 /** The kinds of updates we ask Telegram for. */
 export const ALLOWED_UPDATES = [

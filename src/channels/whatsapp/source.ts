@@ -3,8 +3,7 @@
  * it can be asked for again when it is gone. Opaque to everybody else.
  */
 import type { MediaType } from '@whiskeysockets/baileys';
-import * as z from 'zod';
-import { flag, reader, record, text } from '../kit/payload.js';
+import { flag, oneOf, type Read, record, text } from '../kit/payload.js';
 import type { File } from './content.js';
 import type { Envelope, Media } from './payload.js';
 
@@ -17,18 +16,16 @@ const MEDIA_TYPES = {
   document: 'document',
 } as const satisfies Record<File['kind'], MediaType>;
 
-const source = record(
+const readFields = record(
   {
-    type: z.enum(['image', 'audio', 'video', 'document']),
+    type: oneOf('image', 'audio', 'video', 'document'),
     key: text,
     message: record({ remoteJid: text, id: text }, { fromMe: flag, participant: text }),
   },
   { path: text, url: text, sha256: text },
 );
 
-const readFields = reader(source);
-
-export type Source = z.output<typeof source>;
+export type Source = Read<typeof readFields>;
 
 export function sourceOf(
   kind: File['kind'],
