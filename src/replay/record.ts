@@ -111,7 +111,14 @@ function alike(one: readonly ModelMessage[], other: readonly ModelMessage[]): nu
 function isSame(a: ModelMessage, b: ModelMessage | undefined): boolean {
   if (a === b) return true;
   if (b === undefined || a.role !== b.role || a.content !== b.content) return false;
-  return JSON.stringify(recorded(a)) === JSON.stringify(recorded(b));
+  return isPlain(a) && isPlain(b) ? true : JSON.stringify(recorded(a)) === JSON.stringify(recorded(b));
+}
+
+/** Its content is all that is recorded of it. */
+function isPlain(message: ModelMessage): boolean {
+  if (message.role === 'user') return message.images === undefined;
+  if (message.role === 'assistant') return message.calls.length === 0;
+  return message.role === 'system';
 }
 
 function recorded(message: ModelMessage): RecordedMessage {

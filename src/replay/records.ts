@@ -1,10 +1,10 @@
 /**
- * Records what turns saw and did, for `coterie replay`: beside the route, written one after the other in the background.
- * Where the disk does not keep up or is full, records are left out, never turns.
+ * Records what turns saw and did, for `coterie replay`: beside the route, written together once a second. Where the disk
+ * does not keep up or is full, records are left out, never turns.
  */
 import { rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { gzip, gzipSync } from 'node:zlib';
 import { type Clock, OVER } from '../core/clock.js';
 import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
@@ -33,8 +33,12 @@ export interface KeptRecords extends TurnRecords {
   idle(): Promise<void>;
 }
 
+/** So long is gathered what is then written at once: a message by itself costs the processor as much as ten together. */
+const GATHER_MS = 1_000;
 /** More than these wait only for a disk that is stuck. */
-const MOST_WAITING = 200;
+const MOST_WAITING = 1_000;
+/** What is longer is compressed beside the event loop; for anything else, going there and back takes seven times as long. */
+const SHORT_CHARS = 65_536;
 /** A file is read from its first line on, so none grows for ever. */
 const BYTES_A_FILE = 1_000_000;
 const TURNS_A_FILE = 300;
@@ -55,7 +59,7 @@ interface OpenFile {
   chars: number;
 }
 
-interface Waiting {
+interface Recording {
   chatId: ChatId;
   personaId: PersonaId;
   /** Null once it is not to be written any more. */
@@ -69,9 +73,10 @@ export function createRecords(parts: RecordsParts): KeptRecords {
   /** By chat and persona, in order of last use. */
   const files = new Map<string, OpenFile>();
   /** Runs that are under way or wait to be written. */
-  const pending = new Set<Waiting>();
+  const pending = new Set<Recording>();
+  let waiting: Recording[] = [];
+  let stopGathering: (() => void) | null = null;
   let chars = 0;
-  let waiting = 0;
   let writtenSinceTrim = 0;
   let toldAt = Number.NEGATIVE_INFINITY;
   let queue: Promise<unknown> = Promise.resolve();
@@ -88,45 +93,71 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     return done;
   }
 
-  async function write(each: Waiting): Promise<void> {
-    waiting--;
-    try {
-      if (each.run !== null) await append(each, each.run);
-      if (writtenSinceTrim > bytes / 10) await trim(new AbortController().signal);
-    } catch (error) {
-      drop(keyOf(each));
-      tell({ err: error }, 'what turns saw cannot be recorded for coterie replay; they go on without');
-    } finally {
-      pending.delete(each);
+  function writeSoon(): void {
+    stopGathering ??= clock.after(GATHER_MS, writeNow);
+  }
+
+  function writeNow(): void {
+    stopGathering?.();
+    stopGathering = null;
+    if (waiting.length > 0) void inTurn(writeWaiting);
+  }
+
+  async function writeWaiting(): Promise<void> {
+    const due = new Map<string, Recording[]>();
+    for (const each of waiting) due.set(keyOf(each), [...(due.get(keyOf(each)) ?? []), each]);
+    waiting = [];
+    for (const [key, some] of due) {
+      try {
+        await append(key, some);
+        if (writtenSinceTrim > bytes / 10) await trim(new AbortController().signal);
+      } catch (error) {
+        drop(key);
+        tell({ err: error }, NOT_RECORDED);
+      } finally {
+        for (const each of some) pending.delete(each);
+      }
     }
   }
 
-  async function append(of: Waiting, run: RunOfTurn): Promise<void> {
-    const key = keyOf(of);
+  /** All of them are of one file. */
+  async function append(key: string, some: Recording[]): Promise<void> {
+    const runs = some.flatMap(({ run }) => run ?? []);
+    const [first] = some;
+    if (first === undefined || runs.length === 0) return;
     const open = files.get(key);
     if (open !== undefined && isOpen(open)) {
-      const { line, after } = lineOf(run, open.before);
-      const packed = await packedLine(line);
+      const { packed, after } = await packedLines(runs, open.before);
       if (await goOnWith(open.path, packed)) {
-        keep(key, { ...open, bytes: open.bytes + packed.length, turns: open.turns + 1, ...size(after) });
+        const turns = open.turns + runs.length;
+        keep(key, { ...open, bytes: open.bytes + packed.length, turns, ...size(after) });
         writtenSinceTrim += packed.length;
         return;
       }
     }
-    const { line, after } = lineOf(run, NOTHING_BEFORE);
-    const packed = await packedLine(line);
-    const place = folderOf(folder, of.chatId, of.personaId);
+    const { packed, after } = await packedLines(runs, NOTHING_BEFORE);
+    const place = folderOf(folder, first.chatId, first.personaId);
     const begun = clock.now();
     const path = await beginFile(place, { at: begun, id: newId(), bytes: packed });
-    keep(key, { path, begun, bytes: packed.length, turns: 1, ...size(after) });
+    keep(key, { path, begun, bytes: packed.length, turns: runs.length, ...size(after) });
     writtenSinceTrim += packed.length;
   }
 
-  async function packedLine(line: string): Promise<Buffer> {
-    const text = clean(line);
-    // Nothing behind a line that cannot be read could be read either.
-    if (text !== line) JSON.parse(text);
-    return compressed(`${text}\n`);
+  async function packedLines(runs: RunOfTurn[], before: Before): Promise<{ packed: Buffer; after: Before }> {
+    let after = before;
+    let text = '';
+    for (const run of runs) {
+      const made = lineOf(run, after);
+      const line = clean(made.line);
+      // Nothing behind a line that cannot be read could be read either.
+      if (line !== made.line && !isJson(line)) {
+        tell({ turn: run.turnId, err: 'it is no JSON without the secrets in it' }, NOT_RECORDED);
+        continue;
+      }
+      text += `${line}\n`;
+      ({ after } = made);
+    }
+    return { packed: text.length <= SHORT_CHARS ? gzipSync(text) : await compressed(text), after };
   }
 
   function isOpen({ begun, bytes: written, turns }: OpenFile): boolean {
@@ -167,7 +198,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
 
   function open({ chatId, ...turn }: RecordedTurn, signal: AbortSignal) {
     const run: RunOfTurn = { ...turn, startedAt: clock.now(), endedAt: 0, sight: null, requests: [] };
-    const each: Waiting = { chatId, personaId: turn.personaId, run };
+    const each: Recording = { chatId, personaId: turn.personaId, run };
     pending.add(each);
     return {
       saw(sight: TurnSight) {
@@ -177,15 +208,15 @@ export function createRecords(parts: RecordsParts): KeptRecords {
       end() {
         run.endedAt = clock.now();
         if (signal.aborted || run.requests.length === 0) return void pending.delete(each);
-        if (waiting >= MOST_WAITING) {
+        if (waiting.length >= MOST_WAITING) {
           pending.delete(each);
           return tell(
-            { waiting },
+            { waiting: waiting.length },
             'the disk does not keep up; some turns are not recorded for coterie replay',
           );
         }
-        waiting++;
-        void inTurn(() => write(each));
+        waiting.push(each);
+        writeSoon();
       },
     };
   }
@@ -205,6 +236,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     },
     trim: (signal) => inTurn(() => trim(signal)),
     async idle() {
+      writeNow();
       const patience = new AbortController();
       await Promise.race([queue, clock.sleep(LAST_WRITES_MS, patience.signal)]);
       patience.abort(OVER);
@@ -212,10 +244,21 @@ export function createRecords(parts: RecordsParts): KeptRecords {
   };
 }
 
+const NOT_RECORDED = 'what turns saw cannot be recorded for coterie replay; they go on without';
+
 const NO_RECORDER = { saw: () => {}, watch: (model: ModelClient) => model, end: () => {} };
 
 function keyOf({ chatId, personaId }: { chatId: ChatId; personaId: PersonaId }): string {
   return `${chatId}/${personaId}/`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isEnd(event: ModelEvent): event is Asked['end'] {

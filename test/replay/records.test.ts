@@ -206,6 +206,50 @@ describe('a file that is not as it was written', () => {
   });
 });
 
+describe('what ends at about the same time', () => {
+  it('is written at once, a second later, each to its persona, and read as it was sent', async () => {
+    const { records, clock, filesOf, read } = await setUp();
+    for (const [n, personaId] of ['luna', 'sol', 'luna', 'luna'].entries()) {
+      const run = records.open({ turnId: `t${n}`, chatId: CHAT, room: CHAT, personaId }, going);
+      for await (const _ of run.watch(answering()).stream(asked(user('a'), user(`b${n}`)), going));
+      run.end();
+    }
+    await clock.advance(999);
+    expect(await filesOf()).toEqual([]);
+    await clock.advance(1);
+    // Whatever was begun then.
+    await records.trim(going);
+    const [file = '', ...others] = await filesOf();
+    expect([others, (await filesOf(CHAT, 'sol')).length]).toEqual([[], 1]);
+    expect(
+      gunzipSync(await readFile(file))
+        .toString()
+        .split('\n'),
+    ).toHaveLength(4);
+    for (const n of [0, 2, 3]) {
+      const { records: found, torn } = await read(`t${n}`);
+      expect([torn, found.length]).toEqual([0, 1]);
+      expect(found[0]?.requests[0]?.messages).toEqual([user('a'), user(`b${n}`)]);
+    }
+  });
+
+  it('one whose line the secrets in it have spoilt takes no other along', async () => {
+    const spoil = (line: string) => (line.includes('spoilt') ? line.replace('"v":1', '"v":') : line);
+    const { records, read, warned, written } = await setUp({ clean: spoil });
+    for (const words of ['first', 'spoilt', 'last']) {
+      const run = records.open({ turnId: words, chatId: CHAT, room: CHAT, personaId: 'luna' }, going);
+      for await (const _ of run.watch(answering()).stream(asked(user('a'), user(words)), going));
+      run.end();
+    }
+    await written();
+    for (const words of ['first', 'last']) {
+      expect((await read(words)).records[0]?.requests[0]?.messages).toEqual([user('a'), user(words)]);
+    }
+    expect(await read('spoilt')).toEqual({ torn: 0, records: [] });
+    expect(warned).toEqual([expect.stringContaining('cannot be recorded')]);
+  });
+});
+
 describe('what is forgotten', () => {
   it('goes with its persona, and with its chat', async () => {
     const { records, turn, filesOf } = await setUp();
@@ -284,7 +328,7 @@ it('never fails a turn: a disk that takes nothing is told once', async () => {
 
 it('does not pile up what a stuck disk does not take', async () => {
   const { records, warned, filesOf, written, read } = await setUp();
-  for (let n = 0; n < 300; n++) {
+  for (let n = 0; n < 1_100; n++) {
     const run = records.open(
       { turnId: n === 0 ? 'first' : `t${n}`, chatId: CHAT, room: CHAT, personaId: 'luna' },
       going,
