@@ -20,7 +20,7 @@ import {
   requestWords,
   taskResult,
 } from './erasers.js';
-import type { Journal } from './journal.js';
+import { type Journal, NEWEST_CHANGE } from './journal.js';
 import { type Path, strideEnd } from './strides.js';
 
 type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;
@@ -83,7 +83,7 @@ const ALL: Words[] = [
 const JOURNAL: Words = {
   table: 'journal',
   columns: { entry: entryWords, results: foreign },
-  also: `filed = case filed when 'log' then 'log' else 'stale' end, changed = (select max(changed) + 1 from journal)`,
+  also: `filed = case filed when 'log' then 'log' else 'stale' end, changed = ${NEWEST_CHANGE} + 1`,
 };
 /** The command that requested the erasure contains the phrase, and needs it until everything else is done. */
 const OPEN_COMMANDS: Words = { table: 'command', columns: { argument: plain }, which: 'finished_at is null' };

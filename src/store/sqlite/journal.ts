@@ -24,14 +24,17 @@ export interface EntryRow {
 }
 
 const ENTRY = 'changed, entry, status, results, finished_at as finishedAt';
-const NEXT = '(select coalesce(max(changed), 0) + 1 from journal)';
+/** The newest number: of an entry that was added, or of one that changed later. Only the latter are in an index of their own. */
+export const NEWEST_CHANGE = `max(coalesce((select max(n) from journal), 0),
+  coalesce((select max(changed) from journal where changed <> n), 0))`;
+const NEXT = `(${NEWEST_CHANGE} + 1)`;
 /** What a file shows of it is out of date; `working.log` follows every change. */
 const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;
 
 /** Changes several entries, each of which gets a number of its own. */
 function changing(set: string, which: string): string {
   return `
-    update journal set ${set}, changed = (select max(changed) from journal) + chosen.place
+    update journal set ${set}, changed = ${NEWEST_CHANGE} + chosen.place
     from (select n, row_number() over (order by n) as place from journal where ${which}) as chosen
     where journal.n = chosen.n`;
 }
@@ -59,6 +62,17 @@ const HAS_WORDS = `(entry->>'$.content' <> '' or entry->>'$.reasoning' <> ''
 
 type UnfiledRow = Omit<EntryRow, 'entry'> & { n: number; isStale: number; entry: string | null };
 
+/** What a turn or a task did; no index leads from it, but the ids begin with it: `turn-<turn>-<call>`, `turn-<task>`. */
+const doneBy = (turn: string) => idsFrom(`'turn-' || ${turn}`);
+/** That, and the events that came of it. */
+export const entriesOfTurn = (turn: string) =>
+  `(${doneBy(turn)} or ${idsFrom(`'evt-turn-' || ${turn}`)} or id = 'evt-task-' || ${turn})`;
+
+/** `.` comes after `-`. */
+function idsFrom(beginning: string): string {
+  return `(id >= ${beginning} and id < ${beginning} || '.')`;
+}
+
 /** The turn whose message an entry of the outbox is. */
 const turnOf = (origin: string) => `case when ${origin} like 'turn:%' then substr(${origin}, 6)
   else substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1) end`;
@@ -78,7 +92,7 @@ const SEND_ENDS = `
         when 'sent' then json_object('output', json_object('message_id', new.platform_message_id))
         else json_object('error', coalesce(new.error, new.state)) end,
       finished_at = new.finished_at,
-      changed = (select max(changed) + 1 from journal)
+      changed = ${NEXT}
     where status = 'pending' and id = 'turn-' || ${turnOf('new.origin')} || '-send-' || new.id;
   end`;
 
@@ -111,7 +125,7 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
     raw.prepare<[object]>(
       changing(`status = 'interrupted', results = @results, finished_at = @at`, `${IS_LEFT} and ${which}`),
     );
-  const interruptOfTurn = interrupt('turn_id = @turnId');
+  const interruptOfTurn = interrupt(doneBy('@turnId'));
   // What a person has allowed and nobody has begun will still run.
   const interruptOfOwner = interrupt(`owner = @owner and (turn_id is null or exists (
     select 1 from step where step.turn_id = journal.turn_id and body->>'kind' = 'call'
@@ -135,7 +149,7 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
   const interruptTask = raw.prepare<[object]>(
     changing(
       `status = 'interrupted', results = @results, finished_at = @at`,
-      `status = 'pending' and turn_id = @taskId`,
+      `status = 'pending' and ${doneBy('@taskId')}`,
     ),
   );
   const forgetRoom = raw.prepare<[object]>(
@@ -306,7 +320,13 @@ interface Result {
 
 export function journalStore({ raw, read, write, patiently }: Connection, journal: Journal): JournalStore {
   const since = raw.prepare<[object], EntryRow>(`
-    select ${ENTRY} from journal where changed > @after order by changed limit (select @most)`);
+    select * from (
+      select * from (
+        select ${ENTRY} from journal where n > @after and changed = n order by n limit (select @most))
+      union all
+      select * from (
+        select ${ENTRY} from journal where changed > @after and changed <> n order by changed limit (select @most)))
+    order by changed limit (select @most)`);
   const phases = raw.prepare<[object], EntryRow & { mark: number; isFirst: number }>(`
     select * from (
       select * from (

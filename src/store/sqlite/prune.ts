@@ -2,7 +2,7 @@
 import type { UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { endedJobs } from './jobs.js';
-import type { Journal } from './journal.js';
+import { type Journal, NEWEST_CHANGE } from './journal.js';
 import { forgottenWalks } from './prune-forgotten.js';
 import { endedTasks } from './prune-tasks.js';
 import { type Path, type Walk, walkOf } from './strides.js';
@@ -41,12 +41,7 @@ const AGEING: Ageing[] = [
   ),
   growing('command', 'received_at', 'finished_at < @before'),
   growing('version', 'at', 'at < @before', 'n'),
-  growing(
-    'journal',
-    'at',
-    `at < @before and status is not 'pending' and changed < (select max(changed) from journal)`,
-    'n',
-  ),
+  growing('journal', 'at', `at < @before and status is not 'pending' and changed < ${NEWEST_CHANGE}`, 'n'),
   {
     path: { table: 'step', key: 'turn_id', first: '' },
     row: 'turn_id, n',

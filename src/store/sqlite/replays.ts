@@ -4,7 +4,7 @@ import type { ReplayStore, SentByTurn, TurnInStore } from '../../core/replay.js'
 import type { Step } from '../../core/transcript.js';
 import { columns } from './columns.js';
 import type { Connection } from './connection.js';
-import { type EntryRow, entryOf } from './journal.js';
+import { type EntryRow, entriesOfTurn, entryOf } from './journal.js';
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './transcript.js';
 
 interface TurnRow extends Omit<TurnInStore, 'batch' | 'reply' | 'steps' | 'sends'> {
@@ -35,8 +35,8 @@ export function replayStore({ raw, read }: Pick<Connection, 'raw' | 'read'>): Re
     .prepare<[number], string | null>('select turn_id from message where id = ?')
     .pluck();
   const entry = raw.prepare<[string], EntryOfTurn>(`select ${ENTRY} from journal where id = ?`);
-  const entriesOf = raw.prepare<[string], EntryOfTurn>(`
-    select ${ENTRY} from journal where turn_id = ? order by n`);
+  const entriesOf = raw.prepare<[object], EntryOfTurn>(`
+    select ${ENTRY} from journal where ${entriesOfTurn('@turnId')} order by n`);
   const messages = (which: string) =>
     raw.prepare<[object], MessageRow>(`select ${MESSAGE_COLUMNS} from message where ${which}`);
   const inBatch = messages('id in (select value from json_each(@batch)) order by id');
@@ -70,9 +70,9 @@ export function replayStore({ raw, read }: Pick<Connection, 'raw' | 'read'>): Re
         if (row !== undefined) {
           const [first = 0] = JSON.parse(row.batch) as number[];
           if (first <= row.resetAt) return { kind: 'forgotten' };
-          return { kind: 'turn', turn: toldOf(row), entries: entriesOf.all(turnId).map(entryOf) };
+          return { kind: 'turn', turn: toldOf(row), entries: entriesOf.all({ turnId }).map(entryOf) };
         }
-        const entries = entriesOf.all(turnId);
+        const entries = entriesOf.all({ turnId });
         if (entries.length > 0) return { kind: 'entries', entries: entries.map(entryOf) };
         return found ? { kind: 'entries', entries: [entryOf(found)] } : null;
       }),

@@ -37,9 +37,8 @@ export const journal = sqliteTable(
   },
   (t) => [
     uniqueIndex('journal_by_id').on(t.id),
-    uniqueIndex('journal_changed').on(t.changed),
-    index('journal_pending').on(t.owner).where(sql`${t.status} = 'pending'`),
-    index('journal_of_turn').on(t.turnId).where(sql`${t.turnId} is not null`),
+    uniqueIndex('journal_changed').on(t.changed).where(sql`${t.changed} <> ${t.n}`),
+    index('journal_pending').on(t.owner).where(sql`${t.status} = 'pending' and ${t.owner} is not null`),
     index('journal_of_room').on(t.roomId),
     index('journal_unfiled').on(t.n).where(sql`${t.filed} <> 'archive'`),
   ],

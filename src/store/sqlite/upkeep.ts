@@ -2,6 +2,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Store } from '../../core/store.js';
 import type { Connection } from './connection.js';
+import { NEWEST_CHANGE } from './journal.js';
 
 type Upkeep = Pick<Store, 'quieten' | 'census'>;
 
@@ -23,7 +24,7 @@ const QUIETEN = [
   `update command set state = 'done', finished_at = @now where finished_at is null`,
   'update room set lease_owner = null where lease_owner is not null',
   `update journal set status = 'interrupted', results = json_object('error', 'restored from a backup'), finished_at = @now,
-    changed = (select max(changed) from journal) + chosen.place
+    changed = ${NEWEST_CHANGE} + chosen.place
     from (select n, row_number() over (order by n) as place from journal where status = 'pending') as chosen
     where journal.n = chosen.n`,
   // The files may be another machine's, or another time's: they are made anew.
