@@ -22,6 +22,7 @@ import { Fault } from './core/errors.js';
 import { locks } from './core/locks.js';
 import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
+import { uniqueId } from './core/unique-id.js';
 import { createGateway, type Gateway } from './gateway.js';
 import { createArchives } from './groups/archive-files.js';
 import { createChatFiles } from './groups/chat-files.js';
@@ -118,7 +119,7 @@ export function openStore(
 export async function compose(wishes: Wishes): Promise<Gateway> {
   const { config, audit, log, version, terminal, platforms, show, owner, onDisplaced } = wishes;
   const clock = systemClock;
-  const newId = randomUUID;
+  const newId = () => uniqueId(clock.now());
   const metrics = createMetrics();
   const { groupsDir } = config;
   const mediaFolder = mediaFolderOf(config);
