@@ -25,6 +25,7 @@ export interface Persona {
 
 /** A persona text with `{{char}}` and `{{user}}`, as in character cards, replaced by names. Other macros stay. */
 export function filledIn(text: string, { char, user }: { char: string; user: string }): string {
+  if (!text.includes('{{')) return text;
   return text.replaceAll(/\{\{(char|user)\}\}/gi, (_, macro: string) =>
     macro.toLowerCase() === 'char' ? char : user,
   );

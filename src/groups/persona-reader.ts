@@ -38,6 +38,7 @@ export function personaReader(groupsDir: string, log: Log) {
 
   /** Whoever makes the files by hand may call two personas alike; people and models will mistake them. */
   function warnOfLookalikes(chatId: ChatId, personas: Persona[]): void {
+    if (personas.length < 2) return void compared.delete(chatId);
     const called = JSON.stringify(personas.map(({ id, name, aliases }) => [id, name, ...aliases]));
     if (compared.get(chatId) === called) return;
     compared.set(chatId, called);

@@ -26,7 +26,10 @@ export function isReserved(id: string): boolean {
   return RESERVED.includes(id);
 }
 
+/** Most ids; what they are is seen at once. */
+const PLAIN_ID = /^(?=.{1,60}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
 /** An id is its own slug; nothing else may become a folder. */
 export function isPersonaId(id: string): boolean {
-  return id !== '' && slug(id) === id && !isReserved(id);
+  return (PLAIN_ID.test(id) || (id !== '' && slug(id) === id)) && !isReserved(id);
 }

@@ -65,6 +65,11 @@ const HISTOGRAMS: Record<HistogramName, { help: string; buckets: number[] }> = {
   },
 };
 
+interface Counted {
+  labels: Record<string, string>;
+  value: number;
+}
+
 interface Histogram {
   /** One more than there are limits: the last is for what is above all of them. */
   counts: number[];
@@ -72,8 +77,8 @@ interface Histogram {
 }
 
 export function createMetrics(): RenderedMetrics {
-  /** For each counter: its values, by their labels as they are written. */
-  const counters = new Map(names(COUNTERS).map((name) => [name, new Map<string, number>()]));
+  /** For each counter: its values, by what their labels say. */
+  const counters = new Map(names(COUNTERS).map((name) => [name, new Map<string, Counted>()]));
   const histograms = new Map<HistogramName, Histogram>(
     names(HISTOGRAMS).map((name) => [
       name,
@@ -89,8 +94,10 @@ export function createMetrics(): RenderedMetrics {
       // Prometheus's counters only grow.
       if (!(by >= 0 && by < Number.POSITIVE_INFINITY)) return;
       const values = counters.get(name);
-      const key = labelText(labels, COUNTERS[name].labels);
-      values?.set(key, (values.get(key) ?? 0) + by);
+      const key = COUNTERS[name].labels.map((label) => labels[label]).join('\n');
+      const counted = values?.get(key);
+      if (counted === undefined) values?.set(key, { labels, value: by });
+      else counted.value += by;
     },
 
     observe(name, value) {
@@ -124,9 +131,12 @@ async function processMetrics(): Promise<Registry> {
   return registry;
 }
 
-function counterText(name: CounterName, values: Map<string, number>): string {
-  const lines = [...values].map(([labels, value]) => `coterie_${name}${labels} ${value}`);
-  return [...headText(name, COUNTERS[name].help, 'counter'), ...lines].join('\n');
+function counterText(name: CounterName, values: Map<string, Counted>): string {
+  const { help, labels: allowed } = COUNTERS[name];
+  const lines = [...values.values()].map(
+    ({ labels, value }) => `coterie_${name}${labelText(labels, allowed)} ${value}`,
+  );
+  return [...headText(name, help, 'counter'), ...lines].join('\n');
 }
 
 function histogramText(name: HistogramName, { counts, sum }: Histogram): string {

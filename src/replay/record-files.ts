@@ -2,7 +2,7 @@
  * The files of records: `data/replay/<chat_id>/<persona_id>/<when it was begun>-<id>.jsonl.gz`, each line compressed for
  * itself, so that a line that was torn off takes no other with it. A file holds up to a day, or some hundred turns.
  */
-import { createReadStream } from 'node:fs';
+import { closeSync, constants, createReadStream, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
@@ -22,23 +22,30 @@ export function folderOf(folder: string, chatId: ChatId, personaId: PersonaId | 
   return join(folder, ...names);
 }
 
-/** Begins a new file; returns its path. */
-export async function beginFile(
+/**
+ * Begins a new file; returns its path. Nothing waits here for the disk, so it is done at once: with the threads that wait for
+ * disks, opening, writing and closing would cost the processor ten times as much.
+ */
+export function beginFile(
   folder: string,
   { at, id, bytes }: { at: number; id: string; bytes: Buffer },
-): Promise<string> {
-  await fs.mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
+): string {
+  mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER });
   const time = new Date(at).toISOString().replaceAll(/[-:]|\..*$/g, '');
   const path = join(folder, `${time}-${id}${ENDING}`);
-  await fs.writeFile(path, bytes, { flag: 'wx', mode: PRIVATE_FILE });
+  writeFileSync(path, bytes, { flag: 'wx', mode: PRIVATE_FILE });
   return path;
 }
 
 /** False where the file has gone meanwhile: what would follow could not be read without what it begins with. */
-export async function goOnWith(path: string, bytes: Buffer): Promise<boolean> {
-  const { O_WRONLY, O_APPEND } = fs.constants;
+export function goOnWith(path: string, bytes: Buffer): boolean {
   try {
-    await fs.writeFile(path, bytes, { flag: O_WRONLY | O_APPEND });
+    const file = openSync(path, constants.O_WRONLY | constants.O_APPEND);
+    try {
+      writeFileSync(file, bytes);
+    } finally {
+      closeSync(file);
+    }
     return true;
   } catch (error) {
     if (isMissing(error)) return false;

@@ -3,6 +3,7 @@
  * does not keep up or is full, records are left out, never turns.
  */
 import { rm } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip, gzipSync } from 'node:zlib';
 import { type Clock, OVER } from '../core/clock.js';
@@ -117,6 +118,8 @@ export function createRecords(parts: RecordsParts): KeptRecords {
       } finally {
         for (const each of some) pending.delete(each);
       }
+      // Messages that have come meanwhile go first.
+      await setImmediate();
     }
   }
 
@@ -128,7 +131,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     const open = files.get(key);
     if (open !== undefined && isOpen(open)) {
       const { packed, after } = await packedLines(runs, open.before);
-      if (await goOnWith(open.path, packed)) {
+      if (goOnWith(open.path, packed)) {
         const turns = open.turns + runs.length;
         keep(key, { ...open, bytes: open.bytes + packed.length, turns, ...size(after) });
         writtenSinceTrim += packed.length;
@@ -138,7 +141,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     const { packed, after } = await packedLines(runs, NOTHING_BEFORE);
     const place = folderOf(folder, first.chatId, first.personaId);
     const begun = clock.now();
-    const path = await beginFile(place, { at: begun, id: newId(), bytes: packed });
+    const path = beginFile(place, { at: begun, id: newId(), bytes: packed });
     keep(key, { path, begun, bytes: packed.length, turns: runs.length, ...size(after) });
     writtenSinceTrim += packed.length;
   }

@@ -28,12 +28,12 @@ export function saidIn(message: Message, replied: Attachment[], receiver: Receiv
   const { bot, direct } = receiver;
   const own = filesIn(message);
   const words = wordsOf(message);
-  const label = own.length > 0 ? '' : (direct ? labelOf : tellingLabelOf)(message);
-  if (words === '' && label === null) return null;
+  const said = words || (own.length > 0 ? '' : (direct ? labelOf : tellingLabelOf)(message));
+  if (said === null) return null;
   // Only the bot that received a file may fetch it.
   const files = [...own, ...replied].map((file) => ({ ...file, source: messageIdOf(bot, file.source) }));
   return {
-    ...spoken(words || (label ?? ''), message, receiver),
+    ...spoken(said, message, receiver),
     ...(files.length === 0 ? {} : { attachments: files }),
   };
 }
