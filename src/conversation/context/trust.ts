@@ -26,8 +26,12 @@ export function noteHeard(heard: Heard, message: StoredMessage): void {
   for (const host of hostsIn(words ?? text)) heard.hosts.add(host);
 }
 
+/** Hardly any text names a host, and most of those that do not are told at once. */
+const MAY_NAME = /[^\s.]\.[^\s.]|\[|localhost|\/\//i;
+
 /** The hosts that a text names. */
 export function hostsIn(text: string): string[] {
+  if (!MAY_NAME.test(text)) return [];
   return [...text.matchAll(ADDRESS)].flatMap(([address]) => hostOf(address) ?? []);
 }
 

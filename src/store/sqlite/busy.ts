@@ -1,8 +1,10 @@
 /**
  * What happens while another process holds the database, or when it fails. Reads are tried again; writes wait in a
- * queue, and those requested within one pass of the event loop run in one transaction. If one of them fails, the
- * transaction is rolled back and each is run again separately. SQLite's errors become faults that an operator can act on.
+ * queue, and those requested in passes of the event loop that follow each other run in one transaction. If one of them
+ * fails, the transaction is rolled back and each is run again separately. SQLite's errors become faults that an operator
+ * can act on.
  */
+import { setImmediate as nextPass } from 'node:timers/promises';
 import type { Clock } from '../../core/clock.js';
 import { Fault } from '../../core/errors.js';
 
@@ -26,6 +28,8 @@ interface Write {
   reject(error: unknown): void;
 }
 
+/** What waits for others costs a little time where much is going on, and halves what is written there. */
+const MOST_PASSES = 4;
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 100;
 
@@ -77,7 +81,16 @@ export function createPatience(options: {
     return [];
   }
 
+  /** Resolves when a pass of the event loop has brought no further write. */
+  async function gathered(): Promise<void> {
+    for (let seen = 0, pass = 0; waiting.length > seen && pass < MOST_PASSES; pass++) {
+      seen = waiting.length;
+      await nextPass();
+    }
+  }
+
   async function drainAll(): Promise<void> {
+    await gathered();
     for (let pause = FIRST_PAUSE_MS; ; pause = longer(pause)) {
       const end = ended();
       if (end !== null) giveUp(() => true, end);
@@ -116,7 +129,7 @@ export function createPatience(options: {
         waiting.push({ work, single: single !== undefined, giveUpAt, resolve, reject });
         if (draining) return;
         draining = true;
-        setImmediate(drainAll);
+        void drainAll();
       }),
     drain,
   };

@@ -1,7 +1,7 @@
 /**
  * A process's only connection to its database file; every verb of the store uses it. Each verb runs synchronously to
- * its end; only waiting for another process is asynchronous. Writes requested within one pass of the event loop share
- * one transaction, so rooms that are busy at the same time commit together.
+ * its end; only waiting for another process is asynchronous. Writes that are requested closely after each other share
+ * one transaction (`busy.ts`), so rooms that are busy at the same time commit together.
  */
 import { rename, rm } from 'node:fs/promises';
 import Database from 'better-sqlite3';
