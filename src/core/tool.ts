@@ -182,8 +182,8 @@ export type ToolsReady = (turn: TurnKind, wanted: readonly string[], signal: Abo
 export interface Tool<Parameters> {
   name: string;
   description: string;
-  /** A few words for "what you can do" in the prompt; default: the description. */
-  hint?: string;
+  /** A few words for "what you can do" in the prompt; default: the description. null: those of another tool say it, too. */
+  hint?: string | null;
   /** A zod schema, or a JSON schema whose tool validates its own input (MCP). */
   parameters: ZodType<Parameters> | JsonSchema;
   /**

@@ -21,7 +21,7 @@ const parameters = z.object({
   format: z.enum(EXPORT_FORMATS).optional().describe('Left out: markdown.'),
   since: time.describe('Only what was said from then on: YYYY-MM-DD, or with a time, YYYY-MM-DDTHH:MM.'),
   until: time.describe('Only what was said up to then; a day counts to its end.'),
-  chat_id: z.string().optional().describe('Left out: this chat.'),
+  chat_id: z.string().optional(),
 });
 
 export function exportChat({ exports, post, zone }: ExportChatParts): Tool<z.infer<typeof parameters>> {

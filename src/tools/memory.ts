@@ -25,7 +25,7 @@ export function draftTools(draft: Memory, tier1By: Tier1By): AnyTool[] {
 }
 
 const date = z.string().optional().describe('YYYY-MM-DD. Left out: today.');
-const chatId = z.string().optional().describe('Left out: this chat.');
+const chatId = z.string().optional();
 
 const readParameters = z.object({
   scope: z
@@ -33,7 +33,7 @@ const readParameters = z.object({
     .describe('global: the principles. chat: your whole MEMORY.md. chat_daily: the daily log of the chat.'),
   date,
   chat_id: chatId,
-  persona_id: z.string().optional().describe('Left out: you.'),
+  persona_id: z.string().optional(),
 });
 
 function readMemory(memory: Memory): Tool<z.infer<typeof readParameters>> {

@@ -17,10 +17,13 @@ export interface ScheduleParts {
   chat(chatId: string): Promise<{ id: string } | null>;
 }
 
-const chat_id = z.string().optional().describe('Left out: this chat.');
-const task_id = z
-  .union([z.number().int().positive(), z.string().regex(/^#?\d{1,9}$/)])
-  .describe('The number of the task in this chat, as list_scheduled_tasks shows it.');
+const chat_id = z.string().optional();
+/** Models also write it as people do: "#3". */
+const task_id = z.preprocess(
+  (given) =>
+    typeof given === 'string' && /^#?\d{1,9}$/.test(given) ? Number(given.replace('#', '')) : given,
+  z.number().min(1).describe('As list_scheduled_tasks shows it.'),
+);
 
 const newTask = z.object({
   prompt: z
@@ -124,16 +127,16 @@ function change(
   words: string,
   jobs: Jobs,
   act: (job: Job) => Promise<JobAnswer>,
-): Tool<{ task_id: number | string }> {
+): Tool<{ task_id: number }> {
   return {
     name: `${verb}_scheduled_task`,
     description,
+    hint: null,
     parameters: z.object({ task_id }),
     risk: 'medium',
-    async execute({ task_id: named }, context) {
+    async execute({ task_id: n }, context) {
       const allowed = await authorise(context, {});
       if (!allowed.ok) return failed(allowed.reason);
-      const n = Number(String(named).replace('#', ''));
       const job = await jobs.find(allowed.target.chatId, n);
       if (job === null) return failed(`There is no scheduled task ${n} in this chat.`);
       const refusal = await refusalFor(allowed.caller, job);

@@ -35,7 +35,7 @@ const parameters = z.object({
       "A file of your working folder (report.pdf), of yours in the chat's folder (default/MEMORY.md), of its log (memory/2026-01-31.md), or one that came " +
         'with a message, by its name in the media folder.',
     ),
-  chat_id: z.string().optional().describe('Left out: this chat.'),
+  chat_id: z.string().optional(),
 });
 
 type Parameters = z.infer<typeof parameters>;

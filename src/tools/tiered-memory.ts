@@ -18,8 +18,8 @@ const LINE_CHARS = 160;
 // Models write the number as text, too.
 const tier = z.coerce.number().pipe(z.literal([1, 2, 3]));
 const whose = {
-  chat_id: z.string().optional().describe('Left out: this chat.'),
-  persona_id: z.string().optional().describe('Left out: you.'),
+  chat_id: z.string().optional(),
+  persona_id: z.string().optional(),
 };
 
 const readParameters = z.object({

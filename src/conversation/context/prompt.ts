@@ -155,8 +155,10 @@ function others(company: string[]): string {
 }
 
 function capabilities({ tools }: PromptFacts): string {
-  if (tools.length === 0) return '';
-  const lines = tools.map(({ name, hint, description }) => `- ${name}: ${nameInPrompt(hint ?? description)}`);
+  const lines = tools.flatMap(({ name, hint, description }) =>
+    hint === null ? [] : [`- ${name}: ${nameInPrompt(hint ?? description)}`],
+  );
+  if (lines.length === 0) return '';
   return ['What you can do beside talking:', ...lines].join('\n');
 }
 

@@ -13,7 +13,8 @@ export function toolSet(tools: readonly AnyTool[]): ToolSet {
 
 function describeTool({ name, description, parameters }: AnyTool): ToolDescription {
   if (!(parameters instanceof ZodType)) return { name, description, parameters };
-  const { $schema: _, ...schema } = toJSONSchema(parameters);
+  // That nothing else may be given goes without saying, in every request.
+  const { $schema: _, additionalProperties: __, ...schema } = toJSONSchema(parameters);
   return { name, description, parameters: schema };
 }
 
