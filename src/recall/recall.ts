@@ -62,6 +62,8 @@ export function createRecall(options: {
   log: Log;
   /** The compiled `recall-worker.js`, if it is not beside this module. */
   worker?: URL;
+  searchMs?: number;
+  refreshMs?: number;
   laterMs?: number;
   gatherMs?: number;
   threadIdleMs?: number;
@@ -73,6 +75,8 @@ export function createRecall(options: {
     clock,
     zone,
     log,
+    searchMs = SEARCH_MS,
+    refreshMs = REFRESH_MS,
     laterMs = LATER_MS,
     gatherMs = GATHER_MS,
     threadIdleMs = THREAD_IDLE_MS,
@@ -154,7 +158,7 @@ export function createRecall(options: {
     const asked = query.around === undefined ? query.text : `${query.around}\n${query.text}`;
     const [vectors] = await Promise.all([
       embedder === null ? [] : questionVectors(embedder, asked, counts.former, clock, log, signal),
-      Promise.race([refreshed(scope, query), clock.sleep(REFRESH_MS, signal)]),
+      Promise.race([refreshed(scope, query), clock.sleep(refreshMs, signal)]),
     ]);
     if (signal.aborted) return { hits: [], by: 'keywords' };
     const { ranked, byVectors } = await index
@@ -163,7 +167,7 @@ export function createRecall(options: {
         // What was heard while the thread was starting need not wait: it runs now.
         if (stopWaiting !== null) indexLater();
       });
-    const hits = (await shown(scope, query, ranked)).slice(0, limit);
+    const hits = await shown(scope, query, ranked, limit);
     return { hits: await withQuestions(scope, query, ranked, hits), by: byVectors ? 'both' : 'keywords' };
   }
 
@@ -181,21 +185,35 @@ export function createRecall(options: {
     else if (stopWaiting !== null) indexLater();
   }
 
-  async function shown(scope: Scope, query: RecallQuery, ranked: Ranked[]): Promise<Recalled[]> {
-    const ids = ranked.flatMap((hit) => (hit.kind === 'message' ? [hit.messageId] : []));
+  /** The best of what may be seen, at most `limit`. The store is asked about as many at once, and mostly only once. */
+  async function shown(
+    scope: Scope,
+    query: RecallQuery,
+    ranked: Ranked[],
+    limit: number,
+  ): Promise<Recalled[]> {
+    /** Same text, same minute: a message that is also in an archive, or was heard twice. */
+    const hits = new Map<string, Recalled>();
+    for (let n = 0; n < ranked.length && hits.size < limit; n += limit) {
+      const next = ranked.slice(n, n + limit);
+      const byId = await visibleById(
+        scope,
+        next.flatMap((hit) => (hit.kind === 'message' ? hit.messageId : [])),
+      );
+      for (const hit of next) {
+        const recalled =
+          hit.kind === 'line' ? hit.recalled : fromMessage(hit, byId.get(hit.messageId), scope, query);
+        if (recalled === null || recalled.text.trim() === '') continue;
+        const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
+        if (!hits.has(key)) hits.set(key, recalled);
+      }
+    }
+    return [...hits.values()].slice(0, limit);
+  }
+
+  async function visibleById(scope: Scope, ids: number[]): Promise<Map<number, HeardMessage>> {
     const visible = ids.length === 0 ? [] : await feed.visible(scope, ids);
-    const byId = new Map(visible.map((message) => [message.id, message]));
-    const shownAlready = new Set<string>();
-    return ranked.flatMap((hit) => {
-      const recalled =
-        hit.kind === 'line' ? hit.recalled : fromMessage(hit, byId.get(hit.messageId), scope, query);
-      if (recalled === null || recalled.text.trim() === '') return [];
-      // Same text, same minute: a message that is also in an archive, or was heard twice.
-      const key = `${recalled.at === null ? '' : zone.time(recalled.at)} ${recalled.text.trim()}`;
-      if (shownAlready.has(key)) return [];
-      shownAlready.add(key);
-      return [recalled];
-    });
+    return new Map(visible.map((message) => [message.id, message]));
   }
 
   /** To a hit that may be an answer, what was asked just before it. */
@@ -212,7 +230,7 @@ export function createRecall(options: {
       (source.kind === 'message' ? before.get(source.messageId) : null) ?? null;
     const ids = hits.flatMap((hit) => beforeOf(hit) ?? []);
     if (ids.length === 0) return hits;
-    const byId = new Map((await feed.visible(scope, ids)).map((message) => [message.id, message]));
+    const byId = await visibleById(scope, ids);
     return hits.map((hit) => {
       const asked = fromMessage(hit, byId.get(beforeOf(hit) ?? -1), scope, query);
       return asked !== null && isQuestionOf(asked, hit) ? { ...hit, answers: asked } : hit;
@@ -225,7 +243,7 @@ export function createRecall(options: {
       const both = AbortSignal.any([stopped.signal, over.signal, ...(signal ? [signal] : [])]);
       const nothing: RecallResult = { hits: [], by: 'keywords' };
       try {
-        const late = clock.sleep(SEARCH_MS, both).then(() => null);
+        const late = clock.sleep(searchMs, both).then(() => null);
         const result = await Promise.race([found(scope, query, both), late]);
         if (result === null && !both.aborted)
           log.warn({ ...scope }, 'a search of memory timed out and returned nothing');

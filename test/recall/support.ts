@@ -84,6 +84,8 @@ export async function begin(
     file?: string;
     embedder?: Embedder;
     zone?: string;
+    /** How long a search waits for what has changed: long enough for any machine where it is not said. */
+    refreshMs?: number;
     laterMs?: number;
     threadIdleMs?: number;
   } = {},
@@ -103,6 +105,8 @@ export async function begin(
     zone,
     log,
     worker: entry,
+    searchMs: 100_000,
+    refreshMs: given.refreshMs ?? 50_000,
     laterMs: given.laterMs ?? 0,
     gatherMs: 50,
     ...(given.threadIdleMs === undefined ? {} : { threadIdleMs: given.threadIdleMs }),

@@ -170,10 +170,8 @@ describe('vectors', () => {
     const given = embedder();
     given.failing = true;
     const { recall, find } = await begin(worker.entry, { feed: told(), embedder: given });
-    const from = Date.now();
     expect(await find('kitten')).toContain('The kitten sleeps on the stove');
     expect((await recall.search(SCOPE, { text: 'kitten', limit: 1, now: NOW })).by).toBe('keywords');
-    expect(Date.now() - from).toBeLessThan(700);
     await until(() => recall.status().vectorsWaiting === 62, 'the count of what waits');
     expect(recall.status().vectors).toEqual({ state: 'failing', since: 1, reason: 'it is off' });
     given.failing = false;
@@ -185,10 +183,8 @@ describe('vectors', () => {
     const given = embedder();
     const { ask } = await withVectors(given);
     given.slow = true;
-    const from = Date.now();
     const { hits, by } = await ask('kitten');
     expect([by, hits[0]?.text]).toEqual(['keywords', 'The kitten sleeps on the stove']);
-    expect(Date.now() - from).toBeLessThan(2_000);
   });
 
   it.each([

@@ -72,15 +72,17 @@ export function recallFeed({ raw, read }: Connection, views: Views): RecallFeed 
       }),
 
     visible: ({ chatId, personaId }, messageIds) =>
-      read(() =>
-        messageIds.flatMap((id): HeardMessage[] => {
+      read(() => {
+        const resets = new Map<RoomId, number>();
+        return messageIds.flatMap((id): HeardMessage[] => {
           const room = roomOf.get(id);
           if (room === undefined || roomParts(room).chatId !== chatId) return [];
-          const { resetAt } = views.find(room, personaId);
+          const resetAt = resets.get(room) ?? views.find(room, personaId).resetAt;
+          resets.set(room, resetAt);
           const ask = { room, personaId, resetAt, id };
           const row = heardOnce.get({ ...ask, addressed: 1 }) ?? heardOnce.get({ ...ask, addressed: 0 });
           return row ? [toHeard(row)] : [];
-        }),
-      ),
+        });
+      }),
   };
 }
