@@ -5,8 +5,9 @@ import { isMap, isNode, isScalar, parseDocument, stringify } from 'yaml';
 export function withKey(source: string, key: string, value: string | boolean): string | null {
   const document = parseDocument(source);
   if (document.errors.length > 0) return null;
-  const scalar = stringify(value, { lineWidth: 0 }).replace(/\n$/, '');
-  if (scalar.includes('\n')) return null;
+  const plain = stringify(value, { lineWidth: 0 }).replace(/\n$/, '');
+  // What has line breaks stands on one line as JSON, which YAML takes, too.
+  const scalar = plain.includes('\n') ? JSON.stringify(value) : plain;
 
   const map = document.contents;
   if (map !== null && !isMap(map)) return null;

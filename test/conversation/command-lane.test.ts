@@ -1,5 +1,5 @@
 /** The lane of commands: what fails in one of them, however often, holds up nothing behind it and loses nothing. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/core/store.js';
@@ -176,5 +176,27 @@ describe('who may change a group, where the platform', () => {
     await on.say('/reset', { chat: group, mentionsBot: true });
     await settled();
     expect(on.texts().at(-1)).toBe(answer);
+  });
+});
+
+describe('where an operator removed the active persona’s PERSONA.md', () => {
+  it('commands mean whoever answers now', async () => {
+    clock = manualClock();
+    on = await workbench({ clock });
+    await on.say('/persona new Luna');
+    await settled();
+    await rm(join(on.folder, 'groups/test_1/luna/PERSONA.md'));
+    await on.say('my word is swordfish');
+    await settled();
+    for (const command of ['/reset', 'what is my word?', '/persona', '/persona show', '/status']) {
+      await on.say(command);
+      await settled();
+    }
+    const [, , cleared, , list, shown, status] = on.texts();
+    expect(cleared).toBe(CLEARED);
+    expect(JSON.stringify(on.asked.at(-1))).not.toContain('swordfish');
+    expect(list).toContain('default (active)');
+    expect(shown).toContain('(`default`)');
+    expect(status).toContain('\nPersona: default\n');
   });
 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { COMMAND_NAMES } from '../../src/conversation/commands/list.js';
-import { parseCommand, words } from '../../src/conversation/commands/parse.js';
+import { type Addressed, parseCommand, words } from '../../src/conversation/commands/parse.js';
 
-const parse = (text: string, mentionsBot = false) => parseCommand(text, COMMAND_NAMES, mentionsBot);
+const parse = (text: string, more: Partial<Addressed> = {}) =>
+  parseCommand(text, COMMAND_NAMES, { mentionsBot: false, isDirect: false, names: [], ...more });
 
 describe('recognising commands', () => {
   it.each([
@@ -31,8 +32,28 @@ describe('recognising commands', () => {
 });
 
 it('our own name may stand before a command, and only ours', () => {
-  expect(parse('@coterie_bot /reset', true)).toEqual({ name: 'reset', argument: '' });
+  expect(parse('@coterie_bot /reset', { mentionsBot: true })).toEqual({ name: 'reset', argument: '' });
   expect(parse('@somebody /reset')).toBeNull();
+});
+
+describe('behind a command', () => {
+  const names = ['Old Bear', 'old'];
+  it.each([
+    ['/persona@Old Bear list', 'list'],
+    ['/persona@@old bear', ''],
+    ['/persona@OLD\nlist', 'list'],
+    ['/persona@Coterie list', 'list'],
+  ])('may stand a name of ours: %j', (text, argument) => {
+    expect(parse(text, { names })).toEqual({ name: 'persona', argument });
+  });
+
+  it('stands in a direct chat nobody else’s', () => {
+    expect(parse('/reset@anything', { isDirect: true })).toEqual({ name: 'reset', argument: '' });
+  });
+
+  it.each(['/reset@Older', '/reset@', '/resets@old'])('another is conversation: %j', (text) => {
+    expect(parse(text, { names })).toBeNull();
+  });
 });
 
 describe('splitting an argument', () => {

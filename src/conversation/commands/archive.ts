@@ -12,8 +12,8 @@ export const archive: Command = {
   description: 'Copy this conversation into the archive folder',
   // It writes a file to the operator's disk each time.
   changes: changesAlways,
-  async run({ command }, { archives, personas, windows }) {
-    const { chatId, personaId } = await activeHere(command.chat, personas);
+  async run({ command }, { archives, windows }) {
+    const { chatId, personaId } = activeHere(command);
     const copy = await windows.copy(command.room, personaId);
     if (!copy) return { text: 'There is no conversation here yet to archive.' };
     const path = code(archives.shownPath(chatId, copy.file));

@@ -8,9 +8,9 @@ const MOST_FILES = 30;
 
 export async function exportFiles(
   { command }: CommandCall,
-  { personas, memory, archives }: CommandServices,
+  { memory, archives }: CommandServices,
 ): Promise<CommandAnswer> {
-  const owner = await activeHere(command.chat, personas);
+  const owner = activeHere(command);
   const reset = (await archives.list(owner.chatId, owner.personaId)).filter(({ reset }) => reset);
   // What somebody had forgotten is nobody's any more, also where an operator still keeps the file.
   const forgotten = new Set(reset.map(({ file }) => `archive/${file}`));

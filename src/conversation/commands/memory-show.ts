@@ -14,8 +14,8 @@ const MOST_VERSIONS = 1_000;
 const TIERS: readonly Tier[] = [1, 2, 3];
 
 export async function show({ command }: CommandCall, services: CommandServices): Promise<CommandAnswer> {
-  const { personas, memory, zone, clock } = services;
-  const owner = await activeHere(command.chat, personas);
+  const { memory, zone, clock } = services;
+  const owner = activeHere(command);
   const today = zone.date(clock.now());
   // In a prompt, unreadable files count as empty; a person who asks must be told instead. Both of these throw.
   await Promise.all([memory.readAll(owner), memory.readDaily(owner.chatId, today)]);

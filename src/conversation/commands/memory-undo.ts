@@ -20,8 +20,8 @@ export async function undo(
   services: CommandServices,
   turnId: string,
 ): Promise<CommandAnswer> {
-  const { personas, memory, store, zone } = services;
-  const owner = await activeHere(command.chat, personas);
+  const { memory, store, zone } = services;
+  const owner = activeHere(command);
   const isForbidden = (change: Version[]) =>
     services.settings.tier1By === 'owners' && !isOwner && change.some(({ tier }) => tier === 1);
   if (turnId !== '') return undoTurn(command, services, turnId, isForbidden);

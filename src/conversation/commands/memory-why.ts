@@ -38,7 +38,7 @@ export async function why(
   services: CommandServices,
   words: string,
 ): Promise<CommandAnswer> {
-  const owner = await activeHere(call.command.chat, services.personas);
+  const owner = activeHere(call.command);
   if (words !== '') return whereWords(owner, words, services);
   const { room } = call.command;
   const given = await services.store.promptMemory(room, owner.personaId);

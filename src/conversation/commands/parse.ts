@@ -5,23 +5,40 @@ import type { NewCommand } from '../../core/receipt.js';
 const INVISIBLE = /[\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]/g;
 /** In an argument they belong to its words: many scripts and emoji are written with them. */
 const JOINERS = /[\u200c\u200d]/g;
-const COMMAND =
-  /^[\u200c\u200d]*[/\uff0f][\u200c\u200d]*([A-Za-z_]+)(?:@coterie)?[\u200c\u200d]*(?:\s+([\s\S]*))?$/i;
+const COMMAND = /^[\u200c\u200d]*[/\uff0f][\u200c\u200d]*([A-Za-z_]+)([\s\S]*)$/;
+const ARGUMENT = /^[\u200c\u200d]*(?:$|\s+([\s\S]*)$)/;
 
-/**
- * null for anything that is not a known command: unknown slash text is conversation. The channel removes the bot's name
- * after the command, so any that is left is ours. If our account was mentioned, its name may precede the command.
- */
+/** How a command was sent. */
+export interface Addressed {
+  /** Our account was mentioned: its name may precede the command. */
+  mentionsBot: boolean;
+  isDirect: boolean;
+  /** The names of our account, each of which may follow the command: `/reset@Name`. Some channels remove it themselves. */
+  names: readonly string[];
+}
+
+/** null for anything that is not a known command: unknown slash text is conversation. */
 export function parseCommand(
   text: string,
   known: ReadonlySet<string>,
-  mentionsBot = false,
+  { mentionsBot, ...addressed }: Addressed,
 ): NewCommand | null {
   const said = mentionsBot ? visible(text).replace(/^@\S+\s+/u, '') : visible(text);
-  const match = COMMAND.exec(said);
-  const name = match?.[1]?.toLowerCase();
+  const [, word, rest = ''] = COMMAND.exec(said) ?? [];
+  const name = word?.toLowerCase();
   if (!name || !known.has(name)) return null;
-  return { name, argument: (match?.[2] ?? '').trim() };
+  const argument = ARGUMENT.exec(rest.startsWith('@') ? withoutName(rest, addressed) : rest);
+  return argument === null ? null : { name, argument: (argument[1] ?? '').trim() };
+}
+
+/** What follows `@Name` if the name is ours; in a direct chat it can be nobody else's. */
+function withoutName(text: string, { isDirect, names }: Omit<Addressed, 'mentionsBot'>): string {
+  const named = text.replace(/^@+/, '');
+  for (const name of [...names, 'coterie']) {
+    const rest = named.slice(name.length);
+    if (named.toLowerCase().startsWith(name.toLowerCase()) && ARGUMENT.test(rest)) return rest;
+  }
+  return isDirect ? named.replace(/^\S+/, '') : text;
 }
 
 /** Whether a person said just yes; if our account was mentioned, its name may surround it. */

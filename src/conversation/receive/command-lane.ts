@@ -6,7 +6,7 @@
 import type { Offer } from '../../core/access.js';
 import type { Channel } from '../../core/channel.js';
 import { sentenceOf } from '../../core/errors.js';
-import { type RoomId, roomParts } from '../../core/ids.js';
+import { DEFAULT_PERSONA, type PersonaId, type RoomId, roomParts } from '../../core/ids.js';
 import { personaName } from '../../core/persona.js';
 import type { PendingCommand, StoredCommand } from '../../core/receipt.js';
 import type { CommandEffect } from '../../core/route-store.js';
@@ -150,17 +150,23 @@ async function answerTo(services: LaneServices, command: StoredCommand): Promise
   }
 }
 
-/** A command sent to a persona's own account means that persona, if it exists. */
+/**
+ * With the persona that it means where it names none: the one whose own account it was sent to, else the active one; as far
+ * as they exist, for an operator may have removed PERSONA.md, and then `default` answers.
+ */
 async function asAddressed(
   { personas }: LaneServices,
   found: Command,
   command: StoredCommand,
 ): Promise<StoredCommand> {
   const { chat, persona } = command;
-  if (persona === undefined || found.ofChat) return command;
-  await personas.meet(chat.id, persona);
-  if ((await personas.get(chat.id, persona)) === null) return command;
-  return { ...command, chat: { ...chat, activePersona: persona } };
+  const exists = async (id: PersonaId) => (await personas.get(chat.id, id)) !== null;
+  const meaning = (id: PersonaId) => ({ ...command, chat: { ...chat, activePersona: id } });
+  if (persona !== undefined && !found.ofChat) {
+    await personas.meet(chat.id, persona);
+    if (await exists(persona)) return meaning(persona);
+  }
+  return (await exists(chat.activePersona)) ? command : meaning(DEFAULT_PERSONA);
 }
 
 async function runCommand(

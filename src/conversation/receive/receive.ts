@@ -193,7 +193,9 @@ async function messageReceipt(
   }
   const [persona] = addresses ?? [];
   const asCommand = { kind: 'command' as const, ...origin, ...(persona === undefined ? {} : { persona }) };
-  const command = parseCommand(message.text, COMMAND_NAMES, mentionsBot);
+  const names = services.channels.get(channel)?.names?.() ?? [];
+  const sent = { mentionsBot, isDirect: message.chat.kind === 'direct', names };
+  const command = parseCommand(message.text, COMMAND_NAMES, sent);
   if (command) return { ...asCommand, command, ...ends };
   if (question && isYes(message.text, mentionsBot)) {
     return { ...asCommand, ...ends, command: question.ifYes, answers: question.id };
