@@ -186,15 +186,21 @@ describe('where an operator removed the active persona’s PERSONA.md', () => {
     await on.say('/persona new Luna');
     await settled();
     await rm(join(on.folder, 'groups/test_1/luna/PERSONA.md'));
+    await mkdir(join(on.folder, 'groups/test_1/default'), { recursive: true });
+    await writeFile(
+      join(on.folder, 'groups/test_1/default/MEMORY.md'),
+      '## Tier 1 — Long term\n\n- likes roses\n',
+    );
     await on.say('my word is swordfish');
     await settled();
-    for (const command of ['/reset', 'what is my word?', '/persona', '/persona show', '/status']) {
+    for (const command of ['/reset', 'what is my word?', '/memory', '/persona', '/persona show', '/status']) {
       await on.say(command);
       await settled();
     }
-    const [, , cleared, , list, shown, status] = on.texts();
+    const [, , cleared, , memory, list, shown, status] = on.texts();
     expect(cleared).toBe(CLEARED);
     expect(JSON.stringify(on.asked.at(-1))).not.toContain('swordfish');
+    expect(memory).toContain('- likes roses');
     expect(list).toContain('default (active)');
     expect(shown).toContain('(`default`)');
     expect(status).toContain('\nPersona: default\n');

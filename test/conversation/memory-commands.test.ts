@@ -45,20 +45,6 @@ describe('/memory', () => {
     await expect(on.run('/memory')).rejects.toThrow('MEMORY.md is a folder');
   });
 
-  it('speaks of the default persona when the active one has lost its file', async () => {
-    const on = standIn();
-    on.tiers.set('default', { 1: 'mine', 2: '', 3: '' });
-    const chat = {
-      id: CHAT,
-      channel: 'test',
-      account: 'b',
-      address: '1',
-      kind: 'direct',
-      title: '',
-    } as const;
-    expect((await on.run('/memory', { chat: { ...chat, activePersona: 'gone' } })).text).toContain('mine');
-  });
-
   it('changes something only where it changes something', async () => {
     const { services } = standIn();
     const memory = services.commands.find(({ name }) => name === 'memory');
