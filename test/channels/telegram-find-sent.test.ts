@@ -49,23 +49,25 @@ async function certain(to: Recipient, options: Partial<SendOptions> = {}): Promi
   return sent.platformMessageId;
 }
 
-/** Asks until there is an answer, as often as one search may. */
-async function find(
+type Asked = Record<string, unknown> & { recorded?: string[]; part?: Part };
+
+/** Asks once. */
+async function findOnce(
   to: Recipient,
   mark: string,
-  {
-    recorded = [] as string[],
-    part = ANSWER,
-    ...options
-  }: Record<string, unknown> & { recorded?: string[]; part?: Part } = {},
+  { recorded = [], part = ANSWER, ...options }: Asked = {},
 ): Promise<FoundSent> {
+  const before = probes().length;
+  const given = { ...sendOptions(options), mark, recorded: new Set(recorded) };
+  const found = await on.channel.findSent(to, part, given);
+  expect(probes().length - before, 'questions at once').toBeLessThanOrEqual(1);
+  return found;
+}
+
+/** Asks until there is an answer, as often as one search may. */
+async function find(to: Recipient, mark: string, options?: Asked): Promise<FoundSent> {
   for (let asked = 0, at = mark; asked < 500; asked++) {
-    const before = probes().length;
-    const found = await on.channel.findSent(to, part, {
-      ...sendOptions(options),
-      ...{ mark: at, recorded: new Set(recorded) },
-    });
-    expect(probes().length - before, 'questions at once').toBeLessThanOrEqual(1);
+    const found = await findOnce(to, at, options);
     if (found.kind !== 'more') return found;
     at = found.mark;
   }
@@ -159,6 +161,23 @@ describe('an uncertain message', () => {
     await over();
     expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toMatchObject({
       kind: 'found',
+    });
+  });
+
+  test('that Telegram sent between the questions is found: whoever was asked too early is asked again', async () => {
+    await hear();
+    const mark = await uncertain(TO_ANNA, false);
+    await on.clock.advance(KEPT_MS - 1);
+    let asked = await findOnce(TO_ANNA, mark);
+    while (probes().length === 0 && asked.kind === 'more') asked = await findOnce(TO_ANNA, asked.mark);
+    expect(numbers()).toEqual([2]);
+    await uncertain(TO_ANNA);
+    await on.clock.advance(1);
+    const early = await find(TO_ANNA, asked.kind === 'more' ? asked.mark : '');
+    expect(early).toMatchObject({ kind: 'unreachable', retryAfterMs: 0 });
+    expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toEqual({
+      kind: 'found',
+      platformMessageId: '2',
     });
   });
 
@@ -322,6 +341,83 @@ describe('an uncertain message', () => {
     const part = { ...ANSWER, choices: [{ label: 'Yes', value: 'y' }] };
     expect(await find(TO_ANNA, mark, { part })).toMatchObject({ kind: 'found' });
     expect(message.markup).toEqual(markup);
+  });
+});
+
+describe('a process that has not heard yet what was said since the last one', () => {
+  const FIRST = { address: String(BEN.id), platformMessageId: '1' };
+
+  /** It knows one number from the store. That many messages wait for it, and it has sent one above them. */
+  async function behind(untold: number): Promise<string> {
+    on.fake.fail('getUpdates', { stall: 'before' }, { times: Number.POSITIVE_INFINITY });
+    await on.restart([FIRST]);
+    for (let n = 0; n <= untold; n++) on.fake.say({ text: 'a crowd', from: BEN });
+    const mark = await uncertain(TO_ANNA);
+    await over();
+    return mark;
+  }
+
+  /** It hears them: what it asked for comes again, and is answered. */
+  async function hearAll(untold: number): Promise<string[]> {
+    on.fake.heal();
+    on.fake.hangUp();
+    await on.clock.advance(10_000);
+    await on.heard(untold + 1);
+    return Array.from({ length: untold + 1 }, (_, n) => String(n + 1));
+  }
+
+  // More than are looked at beyond the newest one known; more than there are questions.
+  test.each([30, 70])('looks for no message below which %d are that it will be told of', async (untold) => {
+    const mark = await behind(untold);
+    const early = await find(TO_ANNA, mark);
+    expect(early).toMatchObject({ kind: 'unreachable', reason: expect.stringContaining('still to tell') });
+    expect(probes()).toEqual([]);
+    const recorded = await hearAll(untold);
+    const again = early.kind === 'unreachable' ? early.mark : '';
+    expect(await find(TO_ANNA, again, { recorded })).toEqual({
+      kind: 'found',
+      platformMessageId: String(untold + 2),
+    });
+    expect(numbers()).toEqual([untold + 2]);
+  });
+
+  test('waits for no few of them: these are asked about, too', async () => {
+    const mark = await behind(19);
+    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'found', platformMessageId: '21' });
+  });
+
+  test('does not wait for ever: somebody else may be given what is ours', async () => {
+    const first = await behind(70);
+    let early = await find(TO_ANNA, first);
+    for (let n = 0; n < 5; n++) {
+      expect(early).toMatchObject({ kind: 'unreachable' });
+      await on.clock.advance(10_000);
+      early = await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '');
+    }
+    expect(early).toMatchObject({ kind: 'unreachable' });
+    expect(probes()).toEqual([]);
+    await on.clock.advance(10_000);
+    expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toEqual({ kind: 'untold' });
+  });
+
+  test('waits as long as any, however long the one before it has waited', async () => {
+    const early = await find(TO_ANNA, await behind(70));
+    await on.clock.advance(3_600_000);
+    await on.restart([FIRST]);
+    expect(await find(TO_ANNA, early.kind === 'unreachable' ? early.mark : '')).toMatchObject({
+      kind: 'unreachable',
+      reason: expect.stringContaining('still to tell'),
+    });
+  });
+
+  test('asks later where Telegram does not say how much it has to tell, and does not need to know', async () => {
+    await on.start();
+    await hear();
+    const mark = await uncertain(TO_ANNA);
+    on.fake.fail('getWebhookInfo', { drop: 'before' });
+    expect(await find(TO_ANNA, mark)).toMatchObject({ kind: 'unreachable' });
+    on.fake.fail('getWebhookInfo', { status: 404, description: 'Not Found: method not found' });
+    expect(await find(TO_ANNA, mark)).toEqual({ kind: 'found', platformMessageId: '2' });
   });
 });
 

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SendResult } from '../../src/core/channel.js';
 import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
-import { CHAT } from '../contract/store/words.js';
+import { CHAT, message, receive } from '../contract/store/words.js';
 import { type Scene, type ScreenOptions, scene } from './screen.js';
 
 let on: Scene;
@@ -54,6 +54,25 @@ describe('a message whose send was cut off', () => {
     await on.settle();
     expect(on.screen.texts()).toEqual(['one', 'two']);
     expect(calls('send')).toBe(2);
+  });
+
+  it('is looked for with what is known at each question, not only at the first', async () => {
+    on = await scene({ askable: true });
+    const { channel } = on.screen;
+    const look = channel.findSent?.bind(channel);
+    const known: string[][] = [];
+    channel.findSent = async (to, part, options) => {
+      known.push([...options.recorded]);
+      await receive(on.store, [message(`said-${known.length}`, 'meanwhile')]);
+      return look?.(to, part, options) ?? { kind: 'untold' };
+    };
+    on.screen.trouble.send.push({ result: cut, taken: true });
+    await on.post('one');
+    await on.clock.advance(100);
+    // Somebody takes it away: the first question says no more than that it is not the one.
+    on.screen.messages = [];
+    await on.settle();
+    expect(known).toEqual([[], ['said-1']]);
   });
 
   it('is told apart from others in the same chat, several times in a row', async () => {

@@ -1,8 +1,10 @@
 /** The gateway is killed while Telegram has a reply and has not answered yet: the next process finds that it stands there. */
 import { afterEach, expect, it } from 'vitest';
-import { ANNA, group } from '../fakes/telegram-chats.js';
+import { ANNA, group, type Person } from '../fakes/telegram-chats.js';
 import { eventually } from '../harness/gateway.js';
 import { type Stage, stage } from '../harness/telegram.js';
+
+const BEN: Person = { id: 100_002, first_name: 'Ben' };
 
 let on: Stage;
 afterEach(() => on.close());
@@ -43,3 +45,30 @@ it('a reply that Telegram never had is sent after a kill, when it cannot come la
   expect(await on.replies(ANNA.id, 1)).toEqual(['echo: one']);
   expect(await counted()).toEqual(['coterie_uncertain_sends_total{channel="telegram",outcome="absent"} 1']);
 }, 40_000);
+
+it('a reply stands once above what no process has heard yet, however much that is', async () => {
+  on = await stage({ config: { board: { port } } });
+  const first = await on.start();
+  on.telegram.fail('sendMessage', { status: 500 });
+  on.telegram.say({ text: 'one' });
+  await eventually(() => on.telegram.callsOf('sendMessage').length === 1, 'it is to be sent again');
+  await first.stop();
+  // Neither the process that sends it nor the next one is told of these.
+  on.telegram.fail('getUpdates', { stall: 'before' }, { times: Number.POSITIVE_INFINITY });
+  for (let n = 0; n < 70; n++) on.telegram.say({ from: BEN, text: `a crowd ${n}` });
+  on.telegram.fail('sendMessage', { stall: 'after' });
+  const second = await on.start();
+  await on.replies(ANNA.id, 1);
+  await second.stop('SIGKILL');
+  const third = await on.start();
+  await eventually(
+    () => on.telegram.callsOf('getWebhookInfo').length > 0 || on.sentTo(ANNA.id).length > 1,
+    'it is looked for',
+  );
+  on.telegram.heal();
+  on.telegram.hangUp();
+  await third.saw('a message was looked for that may have arrived');
+  await on.replies(BEN.id, 1);
+  expect(on.sentTo(ANNA.id)).toEqual(['echo: one']);
+  expect(await counted()).toEqual(['coterie_uncertain_sends_total{channel="telegram",outcome="found"} 1']);
+});

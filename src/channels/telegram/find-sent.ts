@@ -29,9 +29,17 @@ const MOST_QUESTIONS = 60;
 const MOST_NUMBERS = 2_000;
 /**
  * And none further beyond the newest one known: what we were not told of are other uncertain sends, one in a chat at most,
- * and in basic groups what bots do not get.
+ * and in basic groups what bots do not get. What Telegram has still to tell us comes on top.
  */
 const BEYOND_NEWEST = 20;
+/**
+ * While it has more to tell, it is waited for: those messages stand below the one in question, so there would be a
+ * question for each of them, or there would be more of them than there are questions.
+ */
+const MOST_UNTOLD = 20;
+const UNTOLD_RETRY_MS = 1_000;
+/** Not for ever: somebody else may be given what is ours. */
+const UNTOLD_MS = 60_000;
 /** Where it is flooded, Telegram keeps a send for up to 8 s before it does it, also when nobody waits any longer. */
 const KEPT_MS = 10_000;
 
@@ -42,8 +50,12 @@ interface Mark {
   chat: Address;
   /** The newest number known, by the bot's id. */
   newest: [bot: number, number: number][];
-  /** While it is looked for: who is to be asked about which number next, and the last one to ask about. */
-  next?: [bot: number, number: number, last: number][];
+  /** Since when Telegram has more to tell than is asked about. */
+  untoldSince?: number;
+  /** While it is looked for: when that began. */
+  since?: number;
+  /** Who is to be asked about which number next, and about which last: null until Telegram has told enough. */
+  asking?: [bot: number, number: number, last: number | null][];
   /** How many questions were asked. */
   asked?: number;
   /** What was asked leaves it open. */
@@ -62,6 +74,8 @@ type Answer =
   | 'impossible'
   | { failure: Failure };
 
+type Unreachable = Extract<FoundSent, { kind: 'unreachable' }>;
+
 export function createFinding({
   bots,
   newest,
@@ -71,30 +85,60 @@ export function createFinding({
   newest: Newest;
   clock: Clock;
 }): Required<Pick<Channel, 'mark' | 'findSent'>> {
-  /** Who may have sent it, and the numbers that it may have. */
+  const startedAt = clock.now();
+
+  /** Who may have sent it, and from which number on. */
   function begun(mark: Mark, to: Recipient, { speaker, appearance }: FindOptions) {
     const known = new Map(mark.newest);
     const senders = bots.senders(to, speaker ?? appearance?.personaId).map((bot) => bot.our().id);
-    const next = senders.flatMap((id): [number, number, number][] => {
+    const asking = senders.flatMap((id): [number, number, null][] => {
       const number = known.get(id);
-      return number === undefined ? [] : [[id, number + 1, number + MOST_NUMBERS]];
+      return number === undefined ? [] : [[id, number + 1, null]];
     });
     // One of whose messages nothing is known cannot be asked. That leaves it open, unless another goes before it.
-    return { next, open: next[0]?.[0] !== senders[0] };
+    return { asking, open: asking[0]?.[0] !== senders[0] };
+  }
+
+  /** The newest number of a bot's that was known before the send. */
+  function knownBefore(bot: Bot, { newest: known }: Mark): number {
+    return new Map(known).get(bot.our().id) ?? 0;
   }
 
   /**
    * The last number that it can have: numbers only grow, so it has none above that of a message of ours whose send began
    * when this one was over.
    */
-  function lastFor(bot: Bot, { at, chat }: Mark, last: number): { number: number; isSure: boolean } {
-    const later = newest.lastSent(bot.our(), chat);
-    if (later !== undefined && later.begunAt >= at + KEPT_MS && later.number <= last) {
+  function lastFor(bot: Bot, mark: Mark, last: number): { number: number; isSure: boolean } {
+    const later = newest.lastSent(bot.our(), mark.chat);
+    if (later !== undefined && later.begunAt >= mark.at + KEPT_MS && later.number <= last) {
       return { number: later.number - 1, isSure: true };
     }
-    const known = Math.max(last - MOST_NUMBERS, newest.number(bot.our(), chat) ?? 0);
-    const beyond = known + BEYOND_NEWEST;
-    return { number: Math.min(last, beyond), isSure: beyond <= last };
+    return { number: last, isSure: last < knownBefore(bot, mark) + MOST_NUMBERS };
+  }
+
+  /** The last number to ask a bot about, as soon as Telegram has told nearly all that was said, or does not in time. */
+  async function lastToAsk(
+    bot: Bot,
+    mark: Mark,
+    signal: AbortSignal,
+  ): Promise<{ last: number; isEnough: boolean } | Unreachable> {
+    const untold = await untoldTo(bot, signal);
+    if (typeof untold !== 'number') return later(untold.failure, mark);
+    const now = clock.now();
+    // A process before this one may have had no time to hear it.
+    const untoldSince = Math.max(mark.untoldSince ?? now, startedAt);
+    const isEnough = untold <= MOST_UNTOLD;
+    if (!isEnough && now < untoldSince + UNTOLD_MS) {
+      return {
+        kind: 'unreachable',
+        ...{ reason: 'Telegram has still to tell what was said meanwhile', retryAfterMs: UNTOLD_RETRY_MS },
+        mark: JSON.stringify({ ...mark, untoldSince } satisfies Mark),
+      };
+    }
+    const before = knownBefore(bot, mark);
+    const known = Math.max(before, newest.number(bot.our(), mark.chat) ?? 0);
+    const beyond = known + BEYOND_NEWEST + Math.min(untold, MOST_UNTOLD);
+    return { last: Math.min(beyond, before + MOST_NUMBERS), isEnough };
   }
 
   return {
@@ -113,63 +157,81 @@ export function createFinding({
       // The longest text that it can have gone out with: another bot than the speaker's puts the name before it.
       const isTwo = part.file !== undefined && named(part, options).text.length > MAX_CAPTION;
       if (mark.chat !== to.address || isTwo) return { kind: 'untold' };
-      let { next = [], open = false } = mark.next === undefined ? begun(mark, to, options) : mark;
+      const { since = clock.now() } = mark;
+      let { asking = [], open = false } = mark.asking === undefined ? begun(mark, to, options) : mark;
       let { asked = 0 } = mark;
+      const asFar = (): Mark => ({ ...mark, asking, asked, ...(open && { open }) });
+      const more = (): FoundSent => ({ kind: 'more', mark: JSON.stringify({ ...asFar(), since }) });
 
-      for (let [first, ...others] = next; first !== undefined; [first, ...others] = next) {
+      for (let [first, ...others] = asking; first !== undefined; [first, ...others] = asking) {
         const [id, number, most] = first;
         const bot = bots.all.find((each) => each.our().id === id);
-        const last = bot && lastFor(bot, mark, most);
+        if (bot !== undefined && most === null) {
+          const told = await lastToAsk(bot, asFar(), options.signal);
+          if ('kind' in told) return told;
+          open ||= !told.isEnough;
+          asking = [[id, number, told.last], ...others];
+          return more();
+        }
+        const last = bot && most !== null ? lastFor(bot, mark, most) : undefined;
         if (bot === undefined || last === undefined || number > last.number) {
           open ||= last?.isSure !== true;
-          next = others;
+          asking = others;
           continue;
         }
         const platformMessageId = messageIdOf(bot.our(), number);
-        const goOn: Mark['next'] = [...others, [id, number + 1, most]];
+        const goOn: Mark['asking'] = [...others, [id, number + 1, most]];
         if (options.recorded.has(platformMessageId)) {
-          next = goOn;
+          asking = goOn;
           continue;
         }
         if (asked >= MOST_QUESTIONS) return { kind: 'untold' };
         const answer = await ask(bot, to, number, part, options.signal);
-        if (typeof answer !== 'object') asked++;
+        if (typeof answer === 'object') return later(answer.failure, asFar());
+        asked++;
         if (answer === 'ours') return { kind: 'found', platformMessageId };
         if (answer === 'impossible') return { kind: 'untold' };
-        if (typeof answer === 'object')
-          return later(answer.failure, { ...mark, next, asked, ...(open && { open }) });
         open ||= answer === 'elsewhere' && mark.newest.length < bots.all.length;
-        next = answer === 'elsewhere' ? others : goOn;
+        asking = answer === 'elsewhere' ? others : goOn;
         // Where all bots have the same numbers, the others need not be asked about this one.
         if (answer === 'nobodys' && isShared(to.address)) {
-          next = next.map(([other, at, end]) => [other, at === number ? at + 1 : at, end]);
+          asking = asking.map(([other, at, end]) => [other, at === number ? at + 1 : at, end]);
         }
-        if (next.length > 0) {
-          return {
-            kind: 'more',
-            mark: JSON.stringify({ ...mark, next, asked, ...(open && { open }) } satisfies Mark),
-          };
-        }
+        if (asking.length > 0) return more();
       }
 
       if (open) return { kind: 'untold' };
-      const stillKept = mark.at + KEPT_MS - clock.now();
-      if (stillKept <= 0) return { kind: 'absent' };
+      // Whoever was asked before that may have been asked too early.
+      if (since >= mark.at + KEPT_MS) return { kind: 'absent' };
       // Then everything is asked once more.
-      const { next: _next, asked: _asked, ...again } = mark;
+      const { at, chat, newest: known } = mark;
       return {
         kind: 'unreachable',
-        ...{ reason: 'Telegram may still be about to send it', retryAfterMs: stillKept },
-        mark: JSON.stringify(again satisfies Mark),
+        reason: 'Telegram may still be about to send it',
+        retryAfterMs: Math.max(0, at + KEPT_MS - clock.now()),
+        mark: JSON.stringify({ at, chat, newest: known } satisfies Mark),
       };
     },
   };
 }
 
-function later(failure: Failure, mark: Mark): FoundSent {
+function later(failure: Failure, mark: Mark): Unreachable {
   const { reason, retryAfterMs } = failure;
   const wait = retryAfterMs === null ? {} : { retryAfterMs };
   return { kind: 'unreachable', reason, mark: JSON.stringify(mark), ...wait };
+}
+
+/** How much Telegram has still to tell a bot; also where it waits for a webhook to be called. */
+async function untoldTo(bot: Bot, signal: AbortSignal): Promise<number | { failure: Failure }> {
+  try {
+    const info = await bot.api.call((raw, ended) => raw.getWebhookInfo(ended), { signal });
+    return Number.isInteger(info.pending_update_count) ? info.pending_update_count : 0;
+  } catch (error) {
+    const failure = bot.api.failure(error);
+    // A server that does not know the question tells of nothing else either; whether this bot may ask is seen below.
+    if (isMethodUnknown(failure) || isLockedOut(failure)) return 0;
+    return sendResult(failure).kind === 'unreachable' ? { failure } : 0;
+  }
 }
 
 /** Asks a bot whose message a number is, by giving it the buttons that the one in question has. */

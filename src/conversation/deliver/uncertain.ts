@@ -51,11 +51,12 @@ export async function look(sender: Sender, delivery: Delivery, channel: Channel)
   if (!channel.findSent || delivery.mark === undefined || body.reaction !== undefined) {
     return { kind: 'untold' };
   }
-  const { ids: recorded, uncertain } = await store.recordedIn(chatId);
   const options = optionsOf(sender, delivery);
   for (let { mark } = delivery; ; ) {
     await waitForRoom(sender, delivery, channel);
     if (stopping.aborted) return { kind: 'later' };
+    // Anew for each question: what was heard meanwhile need not be asked about.
+    const { ids: recorded, uncertain } = await store.recordedIn(chatId);
     const found = await channel.findSent(recipientOf(delivery), body, { ...options, mark, recorded });
     if (found.kind === 'more') {
       mark = found.mark;
