@@ -358,13 +358,13 @@ interface Rule<Section> {
   holds(section: Section): boolean;
 }
 
-/** Rules are checked whenever their own keys are right, also where another one is at fault. */
+/** Rules are checked whenever their own keys are right, also where another one is at fault; not where there are no keys. */
 function section<Shape extends z.ZodRawShape>(shape: Shape, ...rules: Rule<z.output<z.ZodObject<Shape>>>[]) {
   const schema = rules.reduce(
     (ruled, { keys, what, holds }) =>
       ruled.refine(holds as (section: object) => boolean, {
         path: [keys[0]],
-        when: ({ issues }) => !issues.some(({ path }) => keys.includes(String(path?.[0]))),
+        when: ({ issues }) => !issues.some(({ path }) => !path?.length || keys.includes(String(path[0]))),
         ...expected(what),
       }),
     z.strictObject(shape, expected('keys and values')),

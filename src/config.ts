@@ -10,7 +10,7 @@ import { CHANNELS } from './channels/list.js';
 import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
-import { hintFor, ONCE, parseKnown } from './core/known-keys.js';
+import { hintFor, knownPart, ONCE, parseKnown } from './core/known-keys.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { isSecretName, secretsIn } from './models/redact.js';
 import { readSecretFile } from './operating/secret-file.js';
@@ -82,7 +82,10 @@ export async function loadConfig(from: From): Promise<LoadedConfig> {
 
   const unread = new Set(yaml.faults.map(({ path }) => path.join('.')));
   const faults = [
-    ...yaml.faults.map(({ path, message, line }) => say(path, message, line)),
+    ...yaml.faults.map(({ path, message, line, guessed }) =>
+      // What stands where a key should may be anything, also a secret.
+      say(guessed ? knownPart(configKeys, path) : path, message, line),
+    ),
     ...unknown.filter(isUnderAccess).map(sayUnknown),
     ...(parsed.error?.issues ?? [])
       .filter(({ path }) => !unread.has(path.join('.')))

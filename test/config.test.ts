@@ -545,13 +545,98 @@ access:
     for (const line of lines as string[]) expect(line).toContain(`${join(folder, 'config.yaml')}, line `);
   });
 
-  it('is told where it is no YAML, without quoting it', async () => {
-    expect(await faultsOf('log:\n  level: "open\n')).toEqual(['line 3: Missing closing "quote']);
-    expect(await faultsOf(`a: 1\na: ${BOT}\n`)).toEqual(['line 2: Map keys must be unique']);
-    expect(await faultsOf('- a\n- b\n')).toEqual([
-      'line 1: expected keys and values, like `timezone: Europe/Berlin`',
-    ]);
-    expect((await faultsOf(`b: &b\n  token: ${BOT}\na: [*b, *c]\n`)).join()).not.toContain(BOT);
+  const TAG =
+    'a tag (!) is not known, or does not fit its value; text that begins with such a sign must stand in quotes';
+  const NO_ANCHOR =
+    'an alias (*) stands for no anchor (&) above it; text that begins with such a sign must stand in quotes';
+  const MISSING =
+    'something is missing: a closing quote, a bracket, a comma, a space, or the colon behind a key';
+  const NOT_HERE =
+    'something stands where it cannot; text with brackets, commas or quotes in it must stand in quotes';
+  const NOT_ONE_LINE =
+    'a key is not on one line with its colon; a value of several lines must stand in quotes';
+
+  it.each([
+    ['board: { token: *S3CRET }', [`line 1: board.token: ${NO_ANCHOR}`]],
+    ['model:\n  api_key: !S3CRET\n', [`line 2: model.api_key: ${TAG}`]],
+    [
+      'model:\n  fallbacks:\n    - base_url: http://x\n      api_key: !S3CRET x',
+      [`line 4: model.fallbacks.0.api_key: ${TAG}`],
+    ],
+    ['board:\n  token: !<S3CRET', [`line 2: board.token: ${TAG}`]],
+    ['board:\n  token: "S3CRET\naccess:\n  direct: open\n', [`line 2: board.token: ${MISSING}`]],
+    [
+      'board:\n  token: "\\S3CRET"',
+      [expect.stringMatching(/^line 2: board\.token: a backslash in double quotes/)],
+    ],
+    [
+      'board:\n  token: @S3CRET',
+      [expect.stringMatching(/^line 2: board\.token: a value cannot begin with @/)],
+    ],
+    [
+      'board:\n  token: S3CRET: x',
+      [expect.stringMatching(/^line 2: board\.token: a second key stands on one line/)],
+    ],
+    [
+      'board:\n  token: a\n  token: S3CRET',
+      ['line 3: board.token: the key stands there twice; take one of them away'],
+    ],
+    ['board:\n  token: a\n  S3CRET\n  port: 3', [`line 3: board: ${NOT_ONE_LINE}`]],
+    ['board:\n  token: "a"S3CRET', [`line 2: board.token: ${NOT_HERE}`]],
+    [`board: { port: \${S3CRET} }`, [`line 1: board.port: ${NOT_HERE}`]],
+    ['board:\n\ttoken: S3CRET', ['line 2: a tab stands in the indentation; expected spaces']],
+    ['model:\n  name: x\n S3CRET: x', [expect.stringMatching(/^line 3: the indentation does not fit/)]],
+    ['%S3CRET x\n---\n', [expect.stringMatching(/^line 1: a line that begins with % is no directive/)]],
+    [
+      'board:\n  token: &S3CRET &S3CRET x',
+      [expect.stringMatching(/^line 2: board\.token: a value has two anchors/)],
+    ],
+    [
+      'board:\n  token: !S3CRET *S3CRET',
+      [expect.stringMatching(/^line 2: board\.token: an alias \(\*\) can have no tag/)],
+    ],
+    [
+      'board:\n  token: *S3CRET:\n',
+      [expect.stringMatching(/^line 2: board\.token: an anchor \(&\) or an alias \(\*\) has no name/)],
+    ],
+    ['board:\n  token: a\n---\ntoken: S3CRET', [expect.stringMatching(/^line 3: a second document begins/)]],
+    [
+      '? { token: S3CRET }\n: x\n',
+      ['line 1: a key must be a text, and no alias (*), list or keys of its own'],
+    ],
+    [
+      'board: { <<: S3CRET }',
+      [expect.stringMatching(/^line 1: board: what is merged with << must be keys and values/)],
+    ],
+    [
+      'S3CRET: &S3CRET\n  x: *S3CRET',
+      ['line 2: an alias (*) stands within what it stands for; write the value out'],
+    ],
+    [
+      `a: &a [${'S3CRET,'.repeat(10)}]\nb: &b [${'*a,'.repeat(10)}]\nc: &c [${'*b,'.repeat(10)}]\nd: [${'*c,'.repeat(10)}]`,
+      [
+        expect.stringMatching(
+          /: its anchors \(&\) and aliases \(\*\) cannot be resolved; write the values out$/,
+        ),
+      ],
+    ],
+    ['- S3CRET\n- b\n', ['line 1: expected keys and values, like `timezone: Europe/Berlin`']],
+    [
+      'board: S3CRET\nmodel: S3CRET',
+      ['line 1: board: expected keys and values', 'line 2: model: expected keys and values'],
+    ],
+  ])('is told where it is no YAML, with line and key, without quoting it: %j', async (yaml, told) => {
+    const faults = await faultsOf(yaml);
+    expect(faults.join()).not.toContain('S3CRET');
+    expect(faults.sort()).toEqual(told);
+  });
+
+  it('may have keys that are numbers, and values that stand there by an alias', async () => {
+    const { config, warnings } = await load(
+      'tools: { chats: { 7: { allow: &some [memory] }, telegram_1: { allow: *some } } }\nboard: { <<: { port: 3 } }',
+    );
+    expect(config.tools.chats).toEqual({ 7: { allow: ['memory'] }, telegram_1: { allow: ['memory'] } });
+    expect([config.board.port, warnings]).toEqual([3, []]);
   });
 
   it('is a token that is missing for other machines only', async () => {

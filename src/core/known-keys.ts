@@ -33,6 +33,17 @@ export function hintFor(schema: z.ZodType, path: string[]): string {
   return known.length === 0 ? 'it has no effect' : `known here: ${known.join(', ')}`;
 }
 
+/** How much of a path are keys that the schema names: what is behind may be anything. */
+export function knownPart(schema: z.ZodType, path: string[]): string[] {
+  let keys: Keys = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const unnamed = path.findIndex((key) => {
+    const isNamed = keys.properties?.[key] !== undefined || (keys.items !== undefined && /^\d+$/.test(key));
+    keys = below(keys, key);
+    return !isNamed;
+  });
+  return unnamed === -1 ? path : path.slice(0, unnamed);
+}
+
 type Keys = z.core.JSONSchema.BaseSchema;
 
 function below(keys: Keys, key: string): Keys {

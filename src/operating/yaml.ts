@@ -2,16 +2,25 @@
  * A YAML file as plain data for the configuration: `${NAME}` is taken from the environment, `${file:PATH}` from another
  * file, empty values count as left out, and every fault is told with its line. The text of the file is never quoted: secrets stand in it.
  */
-import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
+import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { describe } from '../core/errors.js';
+import { ALIASES, placesIn, strangeAliases, wordsOf } from './yaml-problems.js';
 
 export interface YamlFile {
   /** Empty where the file is not YAML at all; a variable that is not set counts as an empty text. */
   data: Record<string, unknown>;
   /** `path`: the keys down to the value; empty for the file itself. */
-  faults: { line: number | null; path: string[]; message: string }[];
+  faults: Fault[];
   /** Where the value of a key begins, or that of the nearest key above it. */
   positionOf(path: readonly PropertyKey[]): { offset: number; line: number } | null;
+}
+
+interface Fault {
+  line: number | null;
+  path: string[];
+  message: string;
+  /** The file is not YAML as it stands, so that anything may have been taken for a key. */
+  guessed?: true;
 }
 
 /** Where values come from that do not stand in the file itself. */
@@ -23,13 +32,15 @@ export interface Sources {
 
 export function readYaml(source: string, sources: Sources): YamlFile {
   const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, merge: true });
+  // Keys that are no text would be told of with what they hold.
+  const document = parseDocument(source, {
+    lineCounter: lines,
+    prettyErrors: false,
+    merge: true,
+    stringKeys: true,
+  });
   const lineAt = (offset: number) => lines.linePos(offset).line;
-  const faults: YamlFile['faults'] = [...document.errors, ...document.warnings].map((problem) => ({
-    line: lineAt(problem.pos[0]),
-    path: [],
-    message: problem.message,
-  }));
+  const faults = problemsIn(document, source, lineAt);
   const { contents } = document;
   const isEmpty = contents === null || (isScalar(contents) && contents.value === null);
   if (!isEmpty && !isMap(contents) && faults.length === 0) {
@@ -59,11 +70,38 @@ export function readYaml(source: string, sources: Sources): YamlFile {
   let data: Record<string, unknown> = {};
   try {
     if (!isEmpty && faults.length === 0) data = resolved(document.toJS(), []) as Record<string, unknown>;
-  } catch (error) {
-    const message = `the anchors in it cannot be resolved: ${describe(error)}`;
-    faults.push({ line: null, path: [], message });
+  } catch {
+    // What has been found on the way may have been found many times.
+    faults.splice(0, faults.length, ...aliasesIn(document, lineAt));
   }
   return { data, faults, positionOf };
+}
+
+function problemsIn(document: Document.Parsed, source: string, lineAt: (offset: number) => number): Fault[] {
+  const problems = [...document.errors, ...document.warnings];
+  const places = problems.length > 0 ? placesIn(document) : [];
+  const faults = problems.map((problem): Fault => {
+    const isAtEnd = problem.pos[0] >= source.length;
+    const offset = isAtEnd ? source.length - 1 : problem.pos[0];
+    const place = places.findLast(
+      ({ begins, ends }) => begins <= offset && (offset < ends || lineAt(begins) === lineAt(offset)),
+    );
+    // What is not closed ends with the file, and is better told where it begins.
+    const line = lineAt(isAtEnd && place ? place.begins : offset);
+    return { line, path: place?.path ?? [], message: wordsOf(problem), guessed: true };
+  });
+  // One sign at the wrong place makes several of what is behind it.
+  return faults.filter(
+    ({ line, message }, n) =>
+      faults.findIndex((fault) => fault.line === line && fault.message === message) === n,
+  );
+}
+
+function aliasesIn(document: Document.Parsed, lineAt: (offset: number) => number): Fault[] {
+  const faults = strangeAliases(document).map(
+    ({ begins, path, message }): Fault => ({ line: lineAt(begins), path, message, guessed: true }),
+  );
+  return faults.length > 0 ? faults : [{ line: null, path: [], message: ALIASES, guessed: true }];
 }
 
 /** Replaces `${NAME}` and `${file:PATH}`; `$${` stands for a literal `${`. What is put in is not looked at again. */
