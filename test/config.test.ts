@@ -396,6 +396,51 @@ board:
   });
 });
 
+describe('a variable that is set to nothing', () => {
+  const NOTHING = { NONE: '', NEITHER: '' };
+
+  it('leaves its key out, as docker compose hands on what nobody set', async () => {
+    const { config, warnings } = await load(
+      `timezone: \${NONE}
+model: { base_url: "http://m/v1", name: m, api_key: "\${NONE}", max_tool_rounds: "\${NONE}\${NEITHER}", headers: { X-A: "\${NONE}" } }
+tools: { allow: "\${NONE}" }
+channels: { discord: "\${NONE}", telegram: { token: "1:a", webhook_secret: "\${NONE}", access: { direct: "\${NONE}" } } }
+mcp: { servers: { s: { command: x, args: [-a, "\${NONE}", "x\${NONE}"] } } }
+access: { direct: closed, require_mention: "\${NONE}" }
+`,
+      NOTHING,
+    );
+    expect(warnings).toEqual([]);
+    expect(config.timezone).toBeNull();
+    expect(config.model).toMatchObject({ server: { apiKey: null, headers: {} }, maxToolRounds: 25 });
+    expect(config.tools.allow).toContain('memory');
+    expect(config.channels).toMatchObject({
+      discord: null,
+      telegram: { webhookSecret: null, access: { direct: 'closed', requireMention: true } },
+    });
+    // An item of a list has its place.
+    expect(config.mcp.servers).toMatchObject([{ args: ['-a', '', 'x'] }]);
+  });
+
+  it('is a fault where there must be a value, and where the text is written empty', async () => {
+    expect(
+      await faultsOf(
+        `channels: { telegram: { token: "\${NONE}" } }
+model: { name: m, base_url: "\${NONE}", api_key: "" }
+access: { owners: ["\${NONE}"] }
+board: { host: 0.0.0.0, token: "\${NONE}" }`,
+        NOTHING,
+      ),
+    ).toEqual([
+      'line 2: model.api_key: expected a key',
+      'line 2: model.base_url: expected the address of the server that has model.name, like https://api.openai.com/v1',
+      "line 1: channels.telegram.token: expected a bot's token, as @BotFather gave it, but it is missing",
+      'line 4: board.token: expected a token, because board.host can be reached from other machines',
+      'line 3: access.owners.0: expected ids like telegram_-1001234567890',
+    ]);
+  });
+});
+
 describe('values from files', () => {
   const KEY = 'sk-from-a-file-0123456789';
 
@@ -703,6 +748,38 @@ channels: { telegram: { token: "1:a", access: { owner: [telegram_1] } } }`),
     ).toEqual([
       'line 1: access.direkt: unknown key; did you mean access.direct?',
       'line 2: channels.telegram.access.owner: unknown key; did you mean channels.telegram.access.owners?',
+    ]);
+  });
+
+  it('are unknown without a value, too', async () => {
+    const { warnings } = await load(
+      `foo:
+model: { fallbacks: [{ base_url: "http://b", name: n, apikey: }], colour: "\${NONE}" }
+channels: { slack: , telegram: { token: "1:a", tokn: } }
+`,
+      { NONE: '' },
+    );
+    const keys = warnings.map((warning) => /line \d+: \S+: unknown key/.exec(warning)?.[0]);
+    expect(keys).toEqual([
+      'line 1: foo: unknown key',
+      'line 2: model.fallbacks.0.apikey: unknown key',
+      'line 2: model.colour: unknown key',
+      'line 3: channels.slack: unknown key',
+      'line 3: channels.telegram.tokn: unknown key',
+    ]);
+    expect(
+      await faultsOf(`access:
+  ownrs:
+  direct: open
+channels:
+  telegram:
+    token: "1:a"
+    access:
+      drect:
+`),
+    ).toEqual([
+      'line 2: access.ownrs: unknown key; did you mean access.owners?',
+      'line 8: channels.telegram.access.drect: unknown key; did you mean channels.telegram.access.direct?',
     ]);
   });
 

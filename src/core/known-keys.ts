@@ -4,14 +4,29 @@ import * as z from 'zod';
 /** To compile a parser of its own for each object, as zod would, takes longer than to do without where there is one thing to parse. */
 export const ONCE = { jitless: true } as const;
 
-/** Parses data with a schema of strict objects. Keys that they do not have are removed from the data, and listed. */
+/**
+ * Parses data with a schema of strict objects. Keys that they do not have are removed from the data, and listed; those
+ * that they have count as left out where they have no value (null).
+ */
 export function parseKnown<Schema extends z.ZodType>(schema: Schema, data: Record<string, unknown>) {
   const first = schema.safeParse(data, ONCE);
   const unknown = (first.error?.issues ?? []).flatMap((issue) =>
     issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path.map(String), key]) : [],
   );
   for (const path of unknown) remove(data, path);
-  return { parsed: unknown.length === 0 ? first : schema.safeParse(data, ONCE), unknown };
+  const isAsGiven = unknown.length === 0 && !holdsEmpty(data);
+  return { parsed: isAsGiven ? first : schema.safeParse(withoutEmpty(data), ONCE), unknown };
+}
+
+function holdsEmpty(value: unknown): boolean {
+  return value === null || (typeof value === 'object' && Object.values(value).some(holdsEmpty));
+}
+
+function withoutEmpty(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutEmpty);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, inner]) => inner !== null);
+  return Object.fromEntries(entries.map(([key, inner]) => [key, withoutEmpty(inner)]));
 }
 
 function remove(data: object, path: string[]): void {

@@ -1,13 +1,13 @@
 /**
  * A YAML file as plain data for the configuration: `${NAME}` is taken from the environment, `${file:PATH}` from another
- * file, empty values count as left out, and every fault is told with its line. The text of the file is never quoted: secrets stand in it.
+ * file, and every fault is told with its line. The text of the file is never quoted: secrets stand in it.
  */
 import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { describe } from '../core/errors.js';
 import { ALIASES, placesIn, strangeAliases, wordsOf } from './yaml-problems.js';
 
 export interface YamlFile {
-  /** Empty where the file is not YAML at all; a variable that is not set counts as an empty text. */
+  /** Empty where the file is not YAML at all. null: a key without a value, also where that is a variable that is set to nothing. */
   data: Record<string, unknown>;
   /** `path`: the keys down to the value; empty for the file itself. */
   faults: Fault[];
@@ -63,8 +63,15 @@ export function readYaml(source: string, sources: Sources): YamlFile {
     }
     if (Array.isArray(value)) return value.map((item, index) => resolved(item, [...path, String(index)]));
     if (typeof value !== 'object' || value === null) return value;
-    const entries = Object.entries(value).filter(([, inner]) => inner !== null);
-    return Object.fromEntries(entries.map(([key, inner]) => [key, resolved(inner, [...path, key])]));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [key, valueGiven(inner, [...path, key])]),
+    );
+  }
+
+  function valueGiven(given: unknown, path: string[]): unknown {
+    const known = faults.length;
+    const value = resolved(given, path);
+    return value === '' && given !== '' && faults.length === known ? null : value;
   }
 
   let data: Record<string, unknown> = {};

@@ -73,9 +73,7 @@ export function parseAgent(id: string, file: string, source: string): ParsedAgen
   }
   if (data !== null && (typeof data !== 'object' || Array.isArray(data)))
     return wrong(null, 'expected keys and values, like `prompt: …`');
-  // A key without a value counts as left out.
-  const entries = Object.entries(data ?? {}).filter(([, value]) => value !== null);
-  const { parsed, unknown } = parseKnown(KEYS, Object.fromEntries(entries));
+  const { parsed, unknown } = parseKnown(KEYS, { ...data });
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     return wrong(issue?.path.join('.') ?? null, issue?.message ?? 'it cannot be read');

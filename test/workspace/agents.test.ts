@@ -100,7 +100,10 @@ describe('an agent’s file', () => {
     await mkdir(join(data, 'agents/folder.yaml'), { recursive: true });
     await symlink('loop.yaml', join(data, 'agents/loop.yaml'));
     await put('agents/two words.yaml', 'model: m');
-    await put('agents/fine.yaml', 'modle: m\ntools: [files, send, agents, schedules, reactions, export]\n');
+    await put(
+      'agents/fine.yaml',
+      'modle: m\nmax_round:\nmodel:\ntools: [files, send, agents, schedules, reactions, export]\n',
+    );
     await put('agents/fine.yml', 'model: m');
     const { ids, findings } = await agentFindings(join(data, 'agents'));
     expect(ids).toEqual(['fine', 'folder', 'loop', 'utility']);
@@ -108,6 +111,7 @@ describe('an agent’s file', () => {
       'fine.yml: it has no effect, for fine.yaml says what fine is.',
       expect.stringMatching(/^two words\.yaml: no agent can be called so/),
       'fine.yaml: modle: unknown key; did you mean model?',
+      'fine.yaml: max_round: unknown key; did you mean max_rounds?',
       ...['send', 'agents', 'schedules', 'reactions', 'export'].map(
         (group) => `fine.yaml: tools: an agent never has ${group}; it is left out`,
       ),
@@ -116,7 +120,7 @@ describe('an agent’s file', () => {
     ]);
     const agents = agentsOf(data);
     expect(await agents.find('fine')).toMatchObject({ ok: true, agent: { model: null, tools: ['files'] } });
-    expect(agents.warnings.map(({ message }) => message)).toHaveLength(6);
+    expect(agents.warnings.map(({ message }) => message)).toHaveLength(7);
   });
 });
 
