@@ -734,7 +734,7 @@ model: { fallbacks: [{ base_url: "http://b", name: n, apikey: k }] }
       'line 1: tmezone: unknown key; did you mean timezone?',
       'line 2: debounce_ms: unknown key; did you mean conversation.debounce_ms?',
       'line 3: conversation.debounce-ms: unknown key; did you mean conversation.debounce_ms?',
-      'line 3: conversation.colour: unknown key; known here: compact_after_messages, keep_recent_messages, overheard_messages, debounce_ms',
+      'line 3: conversation.colour: unknown key; the nearest known key is conversation.debounce_ms; known here: compact_after_messages, keep_recent_messages, overheard_messages, debounce_ms',
       'line 4: channels.telegramm: unknown key; did you mean channels.telegram?',
       'line 4: channels.telegram.acess: unknown key; did you mean channels.telegram.access?',
       'line 5: model.fallbacks.0.apikey: unknown key; did you mean model.fallbacks.0.api_key?',
@@ -749,6 +749,28 @@ channels: { telegram: { token: "1:a", access: { owner: [telegram_1] } } }`),
       'line 1: access.direkt: unknown key; did you mean access.direct?',
       'line 2: channels.telegram.access.owner: unknown key; did you mean channels.telegram.access.owners?',
     ]);
+  });
+
+  it.each([
+    ['embeddings: { url: x }', 'did you mean embeddings.base_url?'],
+    ['owners: []', 'did you mean access.owners?'],
+    ['require-mention: false', 'did you mean access.require_mention?'],
+    ['token: x', 'did you mean board.token?'],
+    ['telegram: { token: x }', 'did you mean channels.telegram?'],
+    ['model: { model: x }', 'did you mean transcription.model?'],
+    ['model: { modelName: x }', 'did you mean model.name?'],
+    ['model: { apiKey: x }', 'did you mean model.api_key?'],
+    ['conversation: { keep_messages: 5 }', 'did you mean conversation.keep_recent_messages?'],
+    ['limits: { max_bytes: 5 }', 'did you mean media.max_bytes?'],
+    ['persona_token: x', 'did you mean channels.telegram.persona_tokens?'],
+    [
+      'channels: { slack: { token: x } }',
+      'the nearest known key is channels.discord; known here: telegram, discord, whatsapp, terminal',
+    ],
+    ['foo: 1', expect.stringMatching(/^the nearest known key is log; known here: data_dir, .*, access$/)],
+  ])('%s: the nearest is a sibling first, then what is nested least', async (yaml, hint) => {
+    const { warnings } = await load(yaml);
+    expect(warnings.map((warning) => warning.replace(/^.*: unknown key; /, ''))).toEqual([hint]);
   });
 
   it('are unknown without a value, too', async () => {

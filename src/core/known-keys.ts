@@ -1,5 +1,6 @@
 /** Keys of a configuration that its schema does not have: found, left out, and with the key that was probably meant. */
 import * as z from 'zod';
+import { closest, isNear } from './nearest.js';
 
 /** To compile a parser of its own for each object, as zod would, takes longer than to do without where there is one thing to parse. */
 export const ONCE = { jitless: true } as const;
@@ -36,16 +37,58 @@ function remove(data: object, path: string[]): void {
   else if (typeof inner === 'object' && inner !== null) remove(inner, rest);
 }
 
-/** What could stand there instead: a sibling that is spelt nearly so, else the same key in another place. */
+/**
+ * The nearest known key: a sibling that is spelt nearly so or says as much, else one in another place that is spelt so,
+ * else whichever sibling is least unlike it, with all others.
+ */
 export function hintFor(schema: z.ZodType, path: string[]): string {
-  const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const root: Keys = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const parents = path.slice(0, -1);
-  const key = path.at(-1) ?? '';
-  const known = Object.keys(parents.reduce(below, root).properties ?? {});
-  const near = nearest(key, known);
-  const meant = near === null ? pathTo(key, root) : [...parents, near];
+  const key = spelt(path.at(-1) ?? '');
+  const siblings = Object.keys(parents.reduce(below, root).properties ?? {});
+  const sibling = (among: string[]) => {
+    const best = closest(key, among);
+    return best === null ? null : [...parents, best];
+  };
+  const meant =
+    sibling(siblings.filter((each) => isNear(key, each))) ??
+    sibling(siblings.filter((each) => saysAsMuch(key, each))) ??
+    elsewhere(key, path, root);
   if (meant !== null) return `did you mean ${meant.join('.')}?`;
-  return known.length === 0 ? 'it has no effect' : `known here: ${known.join(', ')}`;
+  const nearest = sibling(siblings);
+  if (nearest === null) return 'it has no effect';
+  return `the nearest known key is ${nearest.join('.')}; known here: ${siblings.join(', ')}`;
+}
+
+/** As keys are spelt here: `apiKey` and `API-key` as `api_key`. */
+function spelt(key: string): string {
+  return key
+    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
+    .replaceAll('-', '_')
+    .toLowerCase();
+}
+
+/** Whether all words of one are in the other: `url` and `base_url`, `model_name` and `name`. */
+function saysAsMuch(key: string, known: string): boolean {
+  const [few = [], many = []] = [key.split('_'), known.split('_')].sort((a, b) => a.length - b.length);
+  return few.every((word) => many.includes(word));
+}
+
+/** Of keys that are spelt so, the one that is nested least; else of those that are spelt nearly so. */
+function elsewhere(key: string, path: string[], root: Keys): string[] | null {
+  const isAbove = (known: string[]) => known.every((each, n) => each === path[n]);
+  const [best] = pathsIn(root)
+    .filter((known) => isNear(key, known.at(-1) ?? '') && !isAbove(known))
+    .map((known) => ({ known, isOther: known.at(-1) === key ? 0 : 1 }))
+    .sort((a, b) => a.isOther - b.isOther || a.known.length - b.known.length);
+  return best?.known ?? null;
+}
+
+function pathsIn(keys: Keys): string[][] {
+  return Object.keys(keys.properties ?? {}).flatMap((key) => [
+    [key],
+    ...pathsIn(below(keys, key)).map((path) => [key, ...path]),
+  ]);
 }
 
 /** How much of a path are keys that the schema names: what is behind may be anything. */
@@ -64,41 +107,4 @@ type Keys = z.core.JSONSchema.BaseSchema;
 function below(keys: Keys, key: string): Keys {
   const inner = keys.properties?.[key] ?? keys.items ?? keys.additionalProperties;
   return typeof inner === 'object' && !Array.isArray(inner) ? inner : {};
-}
-
-function pathTo(key: string, keys: Keys): string[] | null {
-  for (const inner of Object.keys(keys.properties ?? {})) {
-    const path = inner === key ? [] : pathTo(key, below(keys, inner));
-    if (path !== null) return [inner, ...path];
-  }
-  return null;
-}
-
-/** The candidate with the fewest edits, if these are few for so short a word. */
-function nearest(word: string, candidates: string[]): string | null {
-  const most = Math.max(1, Math.floor(word.length / 3));
-  const spelt = word.toLowerCase().replaceAll('-', '_');
-  const [best] = candidates
-    .map((candidate) => ({ candidate, edits: editsBetween(spelt, candidate) }))
-    .filter(({ edits }) => edits <= most)
-    .sort((a, b) => a.edits - b.edits);
-  return best?.candidate ?? null;
-}
-
-/** Insertions, deletions, replacements, and swaps of neighbours. */
-function editsBetween(a: string, b: string): number {
-  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
-  const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    rows.push(row);
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row.push(
-        Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, isSwap ? at(i - 2, j - 2) + 1 : replaced),
-      );
-    }
-  }
-  return at(a.length, b.length);
 }
