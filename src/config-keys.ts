@@ -126,7 +126,7 @@ export const configKeys = z.strictObject({
       api_key: text('a key').nullable().default(null),
       name: text('the name of a model').nullable().default(null),
       context_tokens: whole(1000).nullable().default(null),
-      max_output_tokens: whole(1).default(4096),
+      max_output_tokens: whole(1).optional(),
       timeout_seconds: amount('a number of seconds above 0', 0.001).default(120),
       max_tool_rounds: whole(1).default(25),
       images: choice('auto', 'yes', 'no').default('auto'),
@@ -144,7 +144,7 @@ export const configKeys = z.strictObject({
       keys: ['max_output_tokens', 'context_tokens'],
       what: 'fewer tokens than model.context_tokens',
       holds: ({ max_output_tokens, context_tokens }) =>
-        context_tokens === null || max_output_tokens < context_tokens,
+        context_tokens === null || max_output_tokens === undefined || max_output_tokens < context_tokens,
     },
   ),
   transcription: section(
@@ -244,16 +244,16 @@ export const configKeys = z.strictObject({
   media: section({ max_bytes: whole(0).default(20_000_000) }),
   conversation: section(
     {
-      compact_after_messages: whole(2).default(200),
-      keep_recent_messages: whole(0).default(80),
+      compact_after_messages: whole(2).optional(),
+      keep_recent_messages: whole(0).optional(),
       overheard_messages: whole(0).default(50),
       debounce_ms: whole(0).default(400),
     },
     {
       keys: ['keep_recent_messages', 'compact_after_messages'],
       what: 'fewer messages than conversation.compact_after_messages',
-      holds: ({ keep_recent_messages, compact_after_messages }) =>
-        keep_recent_messages < compact_after_messages,
+      holds: ({ keep_recent_messages: keep, compact_after_messages: most }) =>
+        keep === undefined || most === undefined || keep < most,
     },
   ),
   personas: section({
@@ -351,7 +351,10 @@ export const configKeys = z.strictObject({
 /** Documented for the product as a whole, but not built yet: said so, instead of being called unknown. */
 export const laterKeys: readonly string[] = ['store'];
 
-/** What keys of a section demand of each other. The first of `keys` is the one at fault. */
+/**
+ * What keys of a section demand of each other, where they are written: a default gives way (`config.ts`). The first of
+ * `keys` is the one at fault.
+ */
 interface Rule<Section> {
   keys: [string, ...string[]];
   what: string;

@@ -201,6 +201,8 @@ function resolveConfig(
     log: { level: keys.log.level, format: keys.log.format ?? (terminal ? 'pretty' : 'json') },
     model: {
       ...camel(model),
+      // Of a small window an answer takes no more than its share, anyway.
+      maxOutputTokens: model.max_output_tokens ?? MOST_OUTPUT_TOKENS,
       /** null: no model is named, and the offline model answers. */
       server:
         name !== null && base_url !== null ? { baseUrl: base_url, apiKey: api_key, name, ...wishes } : null,
@@ -240,7 +242,7 @@ function resolveConfig(
     media: camel(keys.media),
     retention: camel(keys.retention),
     limits: camel(keys.limits),
-    conversation: camel(keys.conversation),
+    conversation: { ...camel(keys.conversation), ...windowOf(keys.conversation) },
     personas: camel(keys.personas),
     delivery: camel(keys.delivery),
     memory: camel(keys.memory),
@@ -260,6 +262,21 @@ function resolveConfig(
     board: keys.board,
     secretFiles,
   };
+}
+
+const MOST_OUTPUT_TOKENS = 4096;
+const COMPACT_AFTER = 200;
+const KEEP_RECENT = 80;
+
+/** Of which one is written, the other's default gives way: at most two fifths of a window stay. */
+function windowOf({ compact_after_messages, keep_recent_messages }: Keys['conversation']) {
+  const compactAfterMessages =
+    compact_after_messages ??
+    Math.max(COMPACT_AFTER, Math.ceil(((keep_recent_messages ?? 0) * COMPACT_AFTER) / KEEP_RECENT));
+  const keepRecentMessages =
+    keep_recent_messages ??
+    Math.min(KEEP_RECENT, Math.floor((compactAfterMessages * KEEP_RECENT) / COMPACT_AFTER));
+  return { compactAfterMessages, keepRecentMessages };
 }
 
 /** In the order in which they are written. What is relative in a command is so to the configuration file. */

@@ -339,6 +339,28 @@ model:
     expect(secretsOf(keyed)).toEqual(['key-of-the-source']);
   });
 
+  it.each([
+    ['{ compact_after_messages: 20 }', 20, 8],
+    ['{ compact_after_messages: 2 }', 2, 0],
+    ['{ compact_after_messages: 1000 }', 1000, 80],
+    ['{ keep_recent_messages: 300 }', 750, 300],
+    ['{ keep_recent_messages: 79 }', 200, 79],
+    ['{ keep_recent_messages: 30, compact_after_messages: 40 }', 40, 30],
+  ])('has a window of which one default gives way to what is written: %s', async (yaml, most, keep) => {
+    const { config } = await load(`conversation: ${yaml}`);
+    expect(config.conversation).toMatchObject({ compactAfterMessages: most, keepRecentMessages: keep });
+  });
+
+  it('takes a small context window without a word of how long an answer may be', async () => {
+    const { config } = await load('model: { base_url: "http://m/v1", name: m, context_tokens: 4000 }');
+    expect(config.model).toMatchObject({ contextTokens: 4000, maxOutputTokens: 4096 });
+    const written =
+      'model: { base_url: "http://m/v1", name: m, context_tokens: 4000, max_output_tokens: 4000 }';
+    expect(await faultsOf(written)).toEqual([
+      'line 1: model.max_output_tokens: expected fewer tokens than model.context_tokens',
+    ]);
+  });
+
   it('logs for people where people read', async () => {
     const loaded = await loadConfig({ environment: {}, workingDirectory: folder, terminal: true });
     expect(loaded.config.log.format).toBe('pretty');
@@ -508,8 +530,8 @@ model:
   timeout_seconds: 0
   fallbacks: [{ name: x }]
 conversation:
-  debounce_ms: -1
-  keep_recent_messages: 500
+  { debounce_ms: -1,
+  keep_recent_messages: 500, compact_after_messages: 200 }
 memory: nothing
 channels:
   telegram: { mode: secret-in-the-wrong-place }
