@@ -30,7 +30,7 @@ const access = {
   chats: ids().optional(),
   owners: ids().optional(),
   control_chats: ids().optional(),
-  require_mention: z.boolean(expected('true or false')).optional(),
+  require_mention: truth().optional(),
 };
 
 const TEMPERATURE = 'a number from 0 to 2';
@@ -257,7 +257,7 @@ export const configKeys = z.strictObject({
     },
   ),
   personas: section({
-    natural: z.boolean(expected('true or false')).default(false),
+    natural: truth().default(false),
     max_rounds: whole(1).default(3),
     max_replies: whole(1).default(8),
   }),
@@ -296,7 +296,7 @@ export const configKeys = z.strictObject({
     daily_max_chars: whole(1).default(8000),
     announce: choice('off', 'quiet', 'full').optional(),
     tier1_by: choice('anyone', 'administrators', 'owners').optional(),
-    consolidate: z.boolean(expected('true or false')).default(false),
+    consolidate: truth().default(false),
     consolidate_tokens: whole(1).default(200_000),
   }),
   embeddings: section(

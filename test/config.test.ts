@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { isSecretOption, loadConfig, secretsOf } from '../src/config.js';
 import { configKeys } from '../src/config-keys.js';
@@ -937,19 +937,39 @@ describe('config.example.yaml', () => {
     expect(copied.config).toEqual(none.config);
   });
 
-  it('is valid with every line taken in, and names every key there is', async () => {
+  /** With every line taken in, and what its variables hold. */
+  const wholly = async (): Promise<[yaml: string, environment: Record<string, string>]> => {
     const yaml = await uncommented();
     const names = [...yaml.matchAll(/\$\{(\w+)\}/g)].map((found) => found[1] ?? '');
-    const { warnings } = await load(
-      yaml,
-      Object.fromEntries(
-        names.map((name, at) => [name, name.endsWith('_TOKEN') ? `${at + 1}:secret` : 'secret']),
-      ),
-    );
+    const given = names.map((name, at) => [name, name.endsWith('_TOKEN') ? `${at + 1}:secret` : 'secret']);
+    return [yaml, Object.fromEntries(given)];
+  };
+
+  it('is valid with every line taken in, and names every key there is', async () => {
+    const [yaml, environment] = await wholly();
+    const { warnings } = await load(yaml, environment);
     expect(warnings).toEqual([]);
     const given = parse(yaml.replaceAll('${', '$').replaceAll('}', ''));
     const left = keysOf(configKeys).filter((path) => !has(given, path.split('.')));
     expect(left.filter((path) => !/^channels\.\w+\.access\./.test(path))).toEqual([]);
+  });
+
+  it('has no truth, number or word that cannot come from the environment', async () => {
+    const { keys } = await load(...(await wholly()));
+    const environment: Record<string, string> = {};
+    const moved = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(moved);
+      if (typeof value === 'object' && value !== null) {
+        return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, moved(inner)]));
+      }
+      if (value === null || value === undefined) return value;
+      const name = `V${Object.keys(environment).length}`;
+      environment[name] = String(value);
+      return `\${${name}}`;
+    };
+    const yaml = stringify(moved(keys));
+    expect(Object.keys(environment).length).toBeGreaterThan(150);
+    expect((await load(yaml, environment)).keys).toEqual(keys);
   });
 
   it('shows the defaults as they are', async () => {
