@@ -1,5 +1,5 @@
 /** The audit log of a configuration, and `coterie audit`, which shows it, filtered, and verifies it. */
-import { type Config, processConfig, secretsOf } from './config.js';
+import { type Config, commandConfig, secretsOf } from './config.js';
 import type { Audit } from './core/audit.js';
 import { systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
@@ -30,7 +30,7 @@ export async function audit(
   configFile: string | undefined,
   { json = false, verify = false, ...wishes }: ShowWishes,
 ): Promise<void> {
-  const { config } = await processConfig(configFile);
+  const { config } = await commandConfig(configFile);
   // Whoever reads only the beginning (`head`) has read enough.
   process.stdout.on('error', () => process.exit(0));
   const zone = createZone(config.timezone);

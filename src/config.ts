@@ -11,6 +11,7 @@ import { ACCESS, configKeys, laterKeys } from './config-keys.js';
 import type { AccessRules } from './conversation/access.js';
 import { describe, Fault } from './core/errors.js';
 import { hintFor, knownPart, ONCE, parseKnown } from './core/known-keys.js';
+import { printableLine } from './core/printable.js';
 import type { ServerSettings } from './mcp/settings.js';
 import { isSecretName, secretsIn } from './models/redact.js';
 import { readSecretFile } from './operating/secret-file.js';
@@ -163,6 +164,13 @@ function secretNamed(values: Record<string, string>): string[] {
 /** As `loadConfig`, for the process that runs. */
 export function processConfig(argumentPath: string | undefined, terminal = false): Promise<LoadedConfig> {
   return loadConfig({ argumentPath, environment: process.env, workingDirectory: process.cwd(), terminal });
+}
+
+/** The same for a command that answers and ends, and keeps no log of its own that its warnings could stand in. */
+export async function commandConfig(argumentPath: string | undefined): Promise<LoadedConfig> {
+  const loaded = await processConfig(argumentPath);
+  for (const warning of loaded.warnings) process.stderr.write(`coterie: ${printableLine(warning)}\n`);
+  return loaded;
 }
 
 /** --config, else COTERIE_CONFIG, else ./config.yaml; a file that was named must be there. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { type Export, exportOf } from './chat-export/export.js';
 import { writeWhole } from './chat-export/files.js';
-import { processConfig, secretsOf } from './config.js';
+import { commandConfig, secretsOf } from './config.js';
 import { EXPORT_FORMATS, type ExportFormat } from './core/chat-export.js';
 import { systemClock } from './core/clock.js';
 import { createZone, type Zone } from './core/dates.js';
@@ -28,7 +28,7 @@ export async function exportChat(
   chatId: string,
   wishes: ExportWishes,
 ): Promise<void> {
-  const { config } = await processConfig(configFile);
+  const { config } = await commandConfig(configFile);
   const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
   const zone = createZone(config.timezone);
   const asked = askedFor(wishes, zone);

@@ -4,7 +4,7 @@
  */
 import { stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
-import { processConfig, secretsOf } from './config.js';
+import { commandConfig, secretsOf } from './config.js';
 import { Fault } from './core/errors.js';
 import { printableLine } from './core/printable.js';
 import { enterData } from './data-folder.js';
@@ -15,7 +15,7 @@ import { createLog } from './operating/log.js';
 import { skillsFolderOf, workspaceFolderOf } from './places.js';
 
 export async function importFolder(configFile: string | undefined, given: string): Promise<void> {
-  const { config } = await processConfig(configFile);
+  const { config } = await commandConfig(configFile);
   const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
   const folder = resolve(given);
   const found = await stat(folder).catch(() => null);

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises';
 import { openAudit } from './audit.js';
 import { CHANNELS } from './channels/list.js';
 import { openStore } from './compose.js';
-import { type Config, processConfig, secretsOf } from './config.js';
+import { type Config, commandConfig, secretsOf } from './config.js';
 import { NAME_CHARS, WELCOME } from './conversation/commands/pairing.js';
 import { oneLine } from './conversation/quoting.js';
 import type { Applicant, ApprovedKind, PairingRequest } from './core/access.js';
@@ -87,7 +87,7 @@ export async function remove(configFile: string | undefined, given: string): Pro
 
 /** Links WhatsApp without a QR code: a code is typed on the phone. The gateway must not run: it has the same link. */
 export async function linkWhatsApp(configFile: string | undefined, phone: string): Promise<void> {
-  const { config } = await processConfig(configFile);
+  const { config } = await commandConfig(configFile);
   const options = config.channels.whatsapp;
   if (!options) {
     throw new Fault('configuration', 'WhatsApp is not configured: set channels.whatsapp.enabled to true.');
@@ -136,7 +136,7 @@ async function withStore(
   configFile: string | undefined,
   work: (store: Store, config: Config, audit: Audit) => Promise<void>,
 ): Promise<void> {
-  const { config } = await processConfig(configFile);
+  const { config } = await commandConfig(configFile);
   const log = createLog({ ...config.log, level: 'warn', secrets: secretsOf(config) });
   const data = await enterData(config, log);
   const store = await openStore(config, log);
