@@ -8,6 +8,7 @@ import { refusalKey } from './conversation/announce.js';
 import { sizeInWords } from './core/bytes.js';
 import { systemClock } from './core/clock.js';
 import { describe } from './core/errors.js';
+import { printableLine } from './core/printable.js';
 import type { Store } from './core/store.js';
 import { securityFacts } from './doctor-facts.js';
 import { whereItWent } from './doctor-message.js';
@@ -55,7 +56,8 @@ export async function doctor(configFile: string | undefined, wishes: DoctorWishe
   let failed = false;
   const report = (what: string, { state, text }: Finding) => {
     failed ||= state === 'failed';
-    process.stdout.write(clean(`${state.padEnd(7)} ${what}: ${text}\n`));
+    // What servers say may have lines of its own, that look like those of other checks.
+    process.stdout.write(`${printableLine(clean(`${state.padEnd(7)} ${what}: ${text}`))}\n`);
   };
   const check = async (what: string, look: () => Promise<Finding[]>) => {
     const findings = await look().catch((error): Finding[] => [{ state: 'failed', text: describe(error) }]);

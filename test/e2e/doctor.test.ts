@@ -1,0 +1,27 @@
+/** `coterie doctor`: a line for each check, whatever servers say. */
+import { createServer } from 'node:http';
+import { expect, test } from 'vitest';
+import { listen } from '../fakes/http-server.js';
+import { makeHome, run } from '../harness/gateway.js';
+
+test('what a server answers with stays on the line of its check', async () => {
+  const words = 'line one\nline two\r\nok      fake: x\u2028\u001b[31mred\u001b[0m';
+  const server = createServer((_, response) => {
+    response.writeHead(400, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ error: { message: words } }));
+  });
+  const { url, close } = await listen(server);
+  const home = await makeHome({ model: { base_url: `${url}/v1`, name: 'm' } });
+  try {
+    const checked = run(home, ['doctor']);
+    expect(await checked.exited).toBe(1);
+    const lines = checked.out().trimEnd().split('\n');
+    expect(lines.filter((line) => !/^(ok|warning|failed) +[a-z]+: /.test(line))).toEqual([]);
+    expect(lines.filter((line) => line.includes('line two'))).toEqual([
+      expect.stringMatching(/^failed +model: .*line one line two ok {6}fake: x\\u\{2028\}\\u\{1b\}\[31mred/),
+    ]);
+  } finally {
+    await close();
+    await home.remove();
+  }
+});
