@@ -120,8 +120,24 @@ function configOf(given: unknown[]): string | undefined {
   return command.optsWithGlobals<{ config?: string }>().config;
 }
 
+/** The default command would take such a word for an argument of its own, and --help would be the help of all. */
+async function refuseUnknown(command: Command, given: string[], before: string[] = []): Promise<void> {
+  if (command.commands.length === 0) return;
+  const { operands, unknown } = command.parseOptions(given);
+  const words = [...operands, ...unknown];
+  const at = words.findIndex((word) => !['-h', '--help', 'help'].includes(word));
+  const word = words[at];
+  if (word === undefined || word.startsWith('-')) return;
+  const found = command.commands.find((each) => each.name() === word);
+  if (found) return refuseUnknown(found, words.slice(at + 1), [...before, word]);
+  const { unknownCommand } = await otherCommands();
+  const known = command.commands.map((each) => each.name());
+  program.error(`error: ${unknownCommand(word, before, known)}`);
+}
+
 async function main(): Promise<void> {
   try {
+    await refuseUnknown(program, process.argv.slice(2));
     await program.parseAsync();
   } catch (error) {
     if (error instanceof CommanderError) {

@@ -9,3 +9,4 @@ export { exportChat } from './export.js';
 export { importFolder } from './import.js';
 export { approve, linkWhatsApp, list, remove, terminalAsk } from './pair.js';
 export { replay } from './replay.js';
+export { unknownCommand } from './unknown-command.js';

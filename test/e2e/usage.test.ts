@@ -43,3 +43,44 @@ describe('a key that nobody knows', () => {
     }
   });
 });
+
+describe('a word that is no command', () => {
+  it.each([
+    ['setup', "unknown command 'setup'"],
+    ['setup --help', "unknown command 'setup'"],
+    ['--help setup', "unknown command 'setup'"],
+    ['help setup', "unknown command 'setup'"],
+    ['--config nowhere.yaml setup --version', "unknown command 'setup'"],
+    ['stat', "unknown command 'stat'; did you mean 'start'?"],
+    ['pair lst', "unknown command 'pair lst'; did you mean 'pair list'?"],
+    ['pair aprove --help', "unknown command 'pair aprove'; did you mean 'pair approve'?"],
+    ['pair -h everybody', "unknown command 'pair everybody'"],
+    ['a\u001bb', "unknown command 'a\\u{1b}b'"],
+  ])('is named as such, with the nearest one if it is near: %j', async (line, words) => {
+    home = await makeHome({});
+    const ended = await coterie(...line.split(' '));
+    expect([ended.code, ended.out(), ended.err()]).toEqual([
+      2,
+      '',
+      `error: ${words}\n(--help shows what there is)\n`,
+    ]);
+  });
+
+  it.each([
+    ['--help', 0, /^Usage: coterie/],
+    ['help', 0, /^Usage: coterie/],
+    ['help pair', 0, /^Usage: coterie pair/],
+    ['pair list --help', 0, /^Usage: coterie pair list/],
+    ['pair help list', 0, /^Usage: coterie pair list/],
+    ['-c nowhere.yaml doctor --help', 0, /^Usage: coterie doctor/],
+    ['--version', 0, /^\d+\.\d+\.\d+\n$/],
+    ['pair --version', 0, /^\d+\.\d+\.\d+\n$/],
+    ['pair', 2, /^$/],
+    ['export help', 1, /^$/],
+  ])('is not what is one: %j', async (line, code, out) => {
+    home = await makeHome({});
+    const ended = await coterie(...line.split(' '));
+    expect([ended.code, ended.out()]).toEqual([code, expect.stringMatching(out)]);
+    expect(ended.err()).not.toContain('unknown command');
+  });
+});
