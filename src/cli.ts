@@ -24,16 +24,32 @@ const program = new Command('coterie')
 const pair = new Command('pair');
 const otherCommands = () => import('./other-commands.js');
 
+/** What runs until it is stopped hears of that from its first moment on: to load its code takes longer than some wait. */
+function stopAsked(): AbortSignal {
+  const asked = new AbortController();
+  // `on`, not `once`: a second signal (npm forwards one, too) must not interrupt an orderly shutdown.
+  process.on('SIGTERM', () => asked.abort());
+  process.on('SIGINT', () => asked.abort());
+  return asked.signal;
+}
+
 withOptions(program, 'A self-hosted gateway through which people chat with personas');
 withOptions(
   program.command('start', { isDefault: true }),
   'run every configured channel (the default)',
-).action(async (...given) => (await import('./run.js')).start(configOf(given), version));
-withOptions(program.command('chat'), 'chat in the terminal only').action(async (...given) =>
-  (await import('./run.js')).chat(configOf(given), version),
-);
+).action(async (...given) => {
+  const stop = stopAsked();
+  await (await import('./run.js')).start(configOf(given), version, stop);
+});
+withOptions(program.command('chat'), 'chat in the terminal only').action(async (...given) => {
+  const stop = stopAsked();
+  await (await import('./run.js')).chat(configOf(given), version, stop);
+});
 withOptions(program.command('worker'), 'make vectors beside a GPU, for the queue in Redis').action(
-  async (...given) => (await import('./worker.js')).worker(configOf(given)),
+  async (...given) => {
+    const stop = stopAsked();
+    await (await import('./worker.js')).worker(configOf(given), stop);
+  },
 );
 withOptions(program.command('doctor'), 'check the configuration and everything it names')
   .option('--message <chat-id/message-id>', 'say where one message went')

@@ -13,8 +13,13 @@ import { createLog, standardError } from './operating/log.js';
 import { hasPlatforms } from './platforms.js';
 import type { TerminalWishes } from './terminal.js';
 
-export async function start(configFile: string | undefined, version: string): Promise<void> {
+export async function start(
+  configFile: string | undefined,
+  version: string,
+  stop: AbortSignal,
+): Promise<void> {
   const { loaded, config, log, lendTo, show } = await open(configFile);
+  if (stop.aborted) return log.info({}, 'stopped before it took anything in');
   const lock = await takeLock(join(config.dataDir, 'gateway.lock'));
   if (!lock) {
     throw new Fault(
@@ -32,6 +37,7 @@ export async function start(configFile: string | undefined, version: string): Pr
     config,
     log,
     version,
+    stop,
     show,
     locks: [lock, terminalLock, data],
     owner: 'gateway',
@@ -42,8 +48,13 @@ export async function start(configFile: string | undefined, version: string): Pr
   });
 }
 
-export async function chat(configFile: string | undefined, version: string): Promise<void> {
+export async function chat(
+  configFile: string | undefined,
+  version: string,
+  stop: AbortSignal,
+): Promise<void> {
   const { loaded, config, log, lendTo, show } = await open(configFile);
+  if (stop.aborted) return log.info({}, 'stopped before it took anything in');
   const lock = await takeLock(join(config.dataDir, 'terminal.lock'));
   if (!lock) {
     throw new Fault(
@@ -57,6 +68,7 @@ export async function chat(configFile: string | undefined, version: string): Pro
     config,
     log,
     version,
+    stop,
     show,
     locks: [lock, await enterData(config, log)],
     owner: 'terminal',
@@ -91,6 +103,8 @@ async function run(order: {
   config: Config;
   log: Log;
   version: string;
+  /** Somebody wants it to end. */
+  stop: AbortSignal;
   show(picture: string): void;
   locks: (DataLock | null)[];
   /** The lease owner name in the store; it belongs to the locks that this process holds. */
@@ -99,7 +113,7 @@ async function run(order: {
   terminal: Omit<TerminalWishes, 'onEnd'> | null;
   endsWithTerminal: boolean;
 }): Promise<void> {
-  const { config, log, version, platforms, show, owner } = order;
+  const { config, log, version, stop, platforms, show, owner } = order;
   // An error that a platform's library throws in a listener of its own must not end the process. After an uncaught
   // error of our own the state is unknown, so the process exits; the next start takes up everything that was accepted.
   let survives: (error: unknown) => boolean = () => false;
@@ -118,9 +132,7 @@ async function run(order: {
   const ended = new Promise<number>((resolve) => {
     end = resolve;
   });
-  // `on`, not `once`: a second signal (npm forwards one, too) must not interrupt an orderly shutdown.
-  process.on('SIGTERM', () => end(0));
-  process.on('SIGINT', () => end(0));
+  stop.addEventListener('abort', () => end(0));
   const terminal = order.terminal && {
     ...order.terminal,
     onEnd: (failure: unknown) => order.endsWithTerminal && end(failure === null ? 0 : 1),
@@ -149,7 +161,9 @@ async function run(order: {
   const unwatchLocks = watchLocks(locks, { clock: systemClock, log, lost });
   survives = gateway.survives;
   try {
-    await gateway.start();
+    // Nothing was taken in yet.
+    if (stop.aborted) end(0);
+    else await gateway.start();
   } catch (error) {
     end(1);
     await gateway.stop();

@@ -8,7 +8,7 @@ import { runWorker } from './embedding/worker.js';
 import { createLog } from './operating/log.js';
 import { createMetrics } from './operating/metrics.js';
 
-export async function worker(configFile: string | undefined): Promise<void> {
+export async function worker(configFile: string | undefined, stop: AbortSignal): Promise<void> {
   const { config, warnings, file } = await processConfig(configFile, process.stderr.isTTY === true);
   const log = createLog({ ...config.log, secrets: secretsOf(config) });
   for (const warning of warnings) log.warn({}, warning);
@@ -23,10 +23,6 @@ export async function worker(configFile: string | undefined): Promise<void> {
       `${file ?? 'The configuration'}: a worker needs ${missing.join(', ')}; config.example.yaml explains them.`,
     );
   }
-  const stop = new AbortController();
-  process.on('SIGTERM', () => stop.abort());
-  process.on('SIGINT', () => stop.abort());
-
   const metrics = createMetrics();
   const board = await startBoard({
     ...config.board,
@@ -50,7 +46,7 @@ export async function worker(configFile: string | undefined): Promise<void> {
       log,
       metrics,
     },
-    stop.signal,
+    stop,
   );
   await board?.close();
   process.exit(0);

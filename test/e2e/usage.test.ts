@@ -1,4 +1,8 @@
-/** The command line as it is called: what every command says of its configuration, and of what is no command. */
+/** The command line as it is called: what every command says of its configuration and of what is no command, and a stop at once. */
+import { execFile } from 'node:child_process';
+import { open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, type Running, run } from '../harness/gateway.js';
 
@@ -82,5 +86,28 @@ describe('a word that is no command', () => {
     const ended = await coterie(...line.split(' '));
     expect([ended.code, ended.out()]).toEqual([code, expect.stringMatching(out)]);
     expect(ended.err()).not.toContain('unknown command');
+  });
+});
+
+describe('an end that is asked for while the configuration is still read', () => {
+  it.each([
+    ['start', 'SIGTERM'],
+    ['start', 'SIGINT'],
+    ['chat', 'SIGTERM'],
+    ['worker', 'SIGTERM'],
+  ] as const)('of %s by %s is a success', async (command, signal) => {
+    home = await makeHome({});
+    const config = join(home.folder, 'config.yaml');
+    await rm(config);
+    await promisify(execFile)('mkfifo', [config]);
+    const running = run(home, [command]);
+    // Opens as soon as the other side reads.
+    const writer = await open(config, 'w');
+    const exited = running.stop(signal);
+    await writer.writeFile(
+      'board: { port: 0 }\nembeddings: { redis_url: "redis://127.0.0.1:1", base_url: "http://127.0.0.1:1", model: m }\n',
+    );
+    await writer.close();
+    expect([await exited, running.err()]).toEqual([0, expect.not.stringContaining('coterie is up')]);
   });
 });
