@@ -112,7 +112,11 @@ export function createToolsFor(parts: Parts): ToolsFor {
     const allowed = allowedGroups(config.tools, turn);
     if (turn.kind === 'agent') {
       const setOfAgent = turn.chatId === BOARD_CHAT ? setOfProgram : setOfSubAgent;
-      return setOfAgent(['memory', ...allowed.filter((group) => !NOT_FOR_AGENTS.has(group))]);
+      const set = setOfAgent(['memory', ...allowed.filter((group) => !NOT_FOR_AGENTS.has(group))]);
+      const withheld = TOOL_GROUPS.flatMap((group) => groups[group]?.() ?? []).filter(
+        (tool) => tool.isExternal && !set.tools.includes(tool),
+      );
+      return { ...set, withheld };
     }
     return setOf(mayReact(turn) ? allowed : allowed.filter((group) => group !== 'reactions'));
   };

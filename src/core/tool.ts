@@ -168,6 +168,8 @@ export interface ToolSet {
   descriptions: ToolDescription[];
   /** Roughly what the descriptions take of the model's context window, in tokens. */
   tokens: number;
+  /** Of an agent: the external tools that there are and it does not have. Calling one is refused as leaving the machine is. */
+  withheld?: readonly AnyTool[];
 }
 
 /** Selects the tools of a turn. Called in every turn, so sets should be prepared once. */

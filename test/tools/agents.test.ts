@@ -71,11 +71,15 @@ async function setUp() {
 }
 
 describe('the tools of an agent', () => {
-  const namesFor = async (turn: Partial<TurnKind>, changes: Partial<Config['tools']> = {}) => {
+  const setFor = async (
+    turn: Partial<TurnKind>,
+    changes: Partial<Config['tools']> = {},
+    mcp: object | null = null,
+  ) => {
     const { folder, agents, memory, clipboard } = await setUp();
-    const tools = createToolsFor({
+    return createToolsFor({
       config: { groupsDir: folder, tools: { ...TOOLS_CONFIG, reactions: 'everywhere', ...changes } },
-      ...{ memory, clipboard, agents, settings: { tier1By: 'anyone' }, mcp: null, skills: {} },
+      ...{ memory, clipboard, agents, settings: { tier1By: 'anyone' }, mcp, skills: {} },
       ...{ ...foldersIn(folder), environment: {}, newId: () => 'id', artifacts: {} },
       ...{
         channels: new Map([['telegram', { react: async () => {} }]]),
@@ -93,8 +97,9 @@ describe('the tools of an agent', () => {
       },
       ...{ chatKind: 'group', allowed: [...TOOL_GROUPS], ...turn },
     });
-    return tools.tools.map(({ name }) => name).sort();
   };
+  const namesFor = async (turn: Partial<TurnKind>, changes: Partial<Config['tools']> = {}) =>
+    (await setFor(turn, changes)).tools.map(({ name }) => name).sort();
   const ALWAYS = ['read_memory', 'read_tiered_memory', 'write_memory'];
   const FILES = ['edit_file', 'glob', 'grep', 'read_file', 'write_file'];
   const REST = [
@@ -115,6 +120,19 @@ describe('the tools of an agent', () => {
       [...ALWAYS, 'shell'].sort(),
     );
     expect(await namesFor({ allowed: [] })).toEqual(ALWAYS);
+  });
+
+  test('leave out what leaves the machine by name, so that a call of it is refused as such', async () => {
+    const mail = { name: 'mcp_post_mail', parameters: { type: 'object' }, isExternal: true };
+    const read = { name: 'mcp_post_read', parameters: { type: 'object' } };
+    const mcp = { tools: () => [mail, read] };
+    const withheldFor = async (allowed: string[], network = false) => {
+      const shell = { ...TOOLS_CONFIG.shell, network };
+      return (await setFor({ allowed }, { shell }, mcp)).withheld?.map(({ name }) => name);
+    };
+    expect(await withheldFor(['files'])).toEqual(['send_message', 'mcp_post_mail']);
+    expect(await withheldFor(['mcp', 'send'])).toEqual(['send_message']);
+    expect(await withheldFor(['mcp'], true)).toEqual(['send_message', 'shell']);
   });
 
   test("on a program's task follow the rules of its chat and channel, without anybody's tiers", async () => {

@@ -9,6 +9,7 @@ import type { AnyTool, ToolContext, ToolResult, Wait } from '../../core/tool.js'
 import type { TurnAsk, TurnServices } from './ask.js';
 import { UNREADABLE } from './bounds.js';
 import { type Timed, withinTime } from './deadline.js';
+import { wordsOfWithheld } from './leave.js';
 import { isTainted, whyToAsk } from './taint.js';
 import { checkArguments, execute } from './tools.js';
 
@@ -39,6 +40,8 @@ export function prepared(ask: TurnAsk, call: ToolCall): Prepared {
     ...{ kind: 'unfit', tool: tool?.name ?? 'unknown' },
     result: { content, failed: true },
   });
+  const withheld = tool ? undefined : ask.tools.withheld?.find(({ name }) => name === call.name);
+  if (withheld) return unfit(wordsOfWithheld(withheld));
   if (!tool) {
     const names = ask.tools.tools.map((known) => known.name).join(', ');
     const exists = ask.tools.descriptions.some((known) => known.name === call.name);

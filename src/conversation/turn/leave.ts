@@ -34,5 +34,14 @@ export function needsInstruction(
     run === 'nobody'
       ? 'no owner can be asked about this task'
       : 'owners were asked about this task and have not allowed it';
+  return refusal(name, what, whose);
+}
+
+/** What it is told of an external tool that no agent on this task has, whatever owners say. */
+export function wordsOfWithheld({ name }: Pick<AnyTool, 'name'>): string {
+  return refusal(name, 'it leaves this machine', 'you do not have it on this task');
+}
+
+function refusal(name: string, what: string, whose: string): string {
   return `${NEEDS_INSTRUCTION}: ${name} was not run, for ${what}, and ${whose}. Do without it, and say so in your report.`;
 }

@@ -244,7 +244,8 @@ async function dropped(services: WorkServices, request: Request): Promise<WorkEn
 }
 
 function doneIn({ ask, messages, steps, tools }: Request, answer: string | null): WorkDone {
-  const external = new Set(tools.tools.filter(({ isExternal }) => isExternal).map(({ name }) => name));
+  const known = [...tools.tools, ...(tools.withheld ?? [])];
+  const external = new Set(known.filter(({ isExternal }) => isExternal).map(({ name }) => name));
   const calls = steps.flatMap((step) => (step.kind === 'answer' ? step.calls : []));
   const wasRefused = (step: Step) =>
     step.kind === 'result' &&

@@ -182,6 +182,20 @@ describe('what it does', () => {
     expect(end.wasExternalRefused).toBe(false);
   });
 
+  it('is refused, in the words of the contract, an external tool that agents do not have', async () => {
+    const post = tool('send_message', async () => done('sent'), { isExternal: true });
+    const look = tool('look', async () => done('a rose'));
+    at = await desk({ toolsFor: () => ({ ...toolSet([look]), withheld: [post] }) });
+    const task = await at.task();
+    calling([{ name: 'send_message', arguments: { text: 'x' } }]);
+    const end = await at.on.conversation.work.do(at.ask(task, 'go'), never);
+    expect(results(end.messages)).toEqual([
+      'requires explicit owner instruction: send_message was not run, for it leaves this machine, and you do not have it on this task. Do without it, and say so in your report.',
+    ]);
+    expect(end.wasExternalRefused).toBe(true);
+    expect(await at.calls('send_message')).toMatchObject([{ status: 'completed', action: { text: 'x' } }]);
+  });
+
   it('is tainted by words from outside, also in the next request', async () => {
     at = await desk({ tools: [tool('look', async () => done('a rose'), { isFromOutside: true })] });
     const task = await at.task();
