@@ -18,7 +18,8 @@ import {
 export const SHOW_EVERY_MS = 2_000;
 const ALIVE_MS = 8_000;
 const LOOKING_MS = 5_000;
-const MOST_DEATHS = 3;
+/** Many: whoever restarts workers, or their machine, ends them with jobs in hand that are not at fault. */
+const MOST_DEATHS = 10;
 const DEATHS_KEPT_SECONDS = 3_600;
 const MOST_DEAD = 1_000;
 

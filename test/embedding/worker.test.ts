@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { digest } from '../../src/embedding/worker-presence.js';
 import { type FakeEmbeddings, startFakeEmbeddings, vectorFor } from '../fakes/embeddings.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
 import { startOldRedis } from '../fakes/redis-old.js';
@@ -293,6 +294,7 @@ describeWithRedis('a worker', () => {
       // `bad` was answered, so its deaths are forgotten; from here on it is never answered.
       await redis.rpush(`${queue}:proc:gone`, bad);
       await redis.sadd(`${queue}:workers`, 'gone');
+      await redis.hset(`${queue}:deaths`, digest(bad), 7);
       for (let deaths = 0; deaths < 2; deaths++) {
         server.reply({ stall: 'hang' });
         const child = startProcess();
@@ -308,7 +310,7 @@ describeWithRedis('a worker', () => {
       const last = start();
       const found = await collect(1);
       expect(found[0]).toMatchObject({ task_id: 'bad', status: 'error' });
-      expect(found[0]?.content.error).toMatch(/3 workers died/);
+      expect(found[0]?.content.error).toMatch(/10 workers died/);
       await expect.poll(() => last.counts.of('given_up')).toBe(1);
       expect(await redis.lrange(`${queue}:dead`, 0, -1)).toEqual([bad]);
       await push(job('next'));
