@@ -65,12 +65,15 @@ export type Answer =
   | { kind: 'refused'; words: string; tooLong: boolean; transient: boolean }
   /** It has too much to do. */
   | { kind: 'busy'; words: string; waitMs: number | null }
-  /** It does not work, whatever the texts. */
-  | { kind: 'broken'; words: string };
+  /** It does not work, whatever the texts. `lasting`: nor will it, asked the same way. */
+  | { kind: 'broken'; words: string; lasting?: true };
 
 /** What servers say of a text that is longer than their model reads, some of them with status 400. */
 const TOO_LONG =
   /context.?length|batch size|too (?:long|large|many)|maximum.{0,40}(?:token|length)|exceed|longer than/i;
+
+/** A key that is missing or wrong; an address or a model that there is not. */
+const LASTING = [401, 403, 404];
 
 export function readAnswer(posted: Posted, count: number, now: number): Answer {
   const { status, text } = posted;
@@ -87,7 +90,7 @@ export function readAnswer(posted: Posted, count: number, now: number): Answer {
   if (status === 500 || status === 424) {
     return { kind: 'refused', words, tooLong: TOO_LONG.test(text), transient: true };
   }
-  return { kind: 'broken', words };
+  return { kind: 'broken', words, ...(LASTING.includes(status) && { lasting: true }) };
 }
 
 function readVectors(text: string, count: number): Answer {

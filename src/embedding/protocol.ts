@@ -16,7 +16,8 @@ export interface Job {
 
 export type Reply =
   | { kind: 'vector'; taskId: string; vector: number[]; model: string | null }
-  | { kind: 'error'; taskId: string; words: string };
+  /** `isServers`: of all texts just then, not of this one. Workers of others do not say so. */
+  | { kind: 'error'; taskId: string; words: string; isServers: boolean };
 
 /** Who replies. */
 export interface Replier {
@@ -24,14 +25,17 @@ export interface Replier {
   model: string;
 }
 
+/** Begins the error of a job whose text is not at fault. */
+export const SERVER_FAILS = 'Not embedded just now';
+
 /** The worker lets a list of replies expire. */
 export const REPLIES_EXPIRE_SECONDS = 300;
 
 /** What both ends of the queue count, for `/metrics`. The gateway's own Metrics fit, once they know these names. */
 export interface EmbeddingMetrics {
   /**
-   * `embedding_jobs_total` (worker), `outcome`: done, refused, invalid (blank, unknown type), malformed, unaddressed,
-   * taken_back (from a worker that died), given_up. `embedding_replies_total` (gateway), `outcome`: vector, error,
+   * `embedding_jobs_total` (worker), `outcome`: done, refused, failed (the server does not work), invalid (blank,
+   * unknown type), malformed, unaddressed, taken_back (from a worker that died), given_up. `embedding_replies_total` (gateway), `outcome`: vector, error,
    * late (also doubled, or somebody else's), malformed.
    */
   count(
@@ -45,12 +49,9 @@ export interface EmbeddingMetrics {
 
 /** The keys of a queue in Redis. Only the queue itself belongs to the protocol; the others are the workers' own. */
 export function queueKeys(queue: string) {
-  return {
-    queue,
-    /** The jobs that a worker has taken and not yet answered. */
-    taken: (worker: string) => `${queue}:proc:${worker}`,
-    /** There as long as the worker lives. */
-    alive: (worker: string) => `${queue}:alive:${worker}`,
+  const taken = (worker: string) => `${queue}:proc:${worker}`;
+  const alive = (worker: string) => `${queue}:alive:${worker}`;
+  const others = {
     /** Every worker that may have taken jobs. */
     workers: `${queue}:workers`,
     /** How often a worker died that had taken the job. */
@@ -59,8 +60,17 @@ export function queueKeys(queue: string) {
     dead: `${queue}:dead`,
     /** Held by the one worker that looks after those that died. */
     looking: `${queue}:looking`,
-    /** A reply there would end up among the jobs. */
-    isOwn: (key: string) => key === queue || key.startsWith(`${queue}:`),
+  };
+  const single = new Set([queue, ...Object.values(others)]);
+  return {
+    queue,
+    /** The jobs that a worker has taken and not yet answered. */
+    taken,
+    /** There as long as the worker lives. */
+    alive,
+    ...others,
+    /** A reply there would end up among the jobs, or break what workers keep. */
+    isOwn: (key: string) => single.has(key) || [taken(''), alive('')].some((start) => key.startsWith(start)),
   };
 }
 
@@ -122,10 +132,12 @@ export function readReply(text: string): Reply | null {
   const meta = isRecord(reply.meta) ? reply.meta : {};
   if (status !== 'success') {
     const words = typeof content.error === 'string' ? content.error : 'no reason given';
-    return { kind: 'error', taskId, words: words.slice(0, 300) };
+    return { kind: 'error', taskId, words: words.slice(0, 300), isServers: words.startsWith(SERVER_FAILS) };
   }
   const vector = asVector(content.vector);
-  if (vector === null) return { kind: 'error', taskId, words: 'a vector that cannot be used' };
+  if (vector === null) {
+    return { kind: 'error', taskId, words: 'a vector that cannot be used', isServers: false };
+  }
   return { kind: 'vector', taskId, vector, model: isName(meta.model) ? meta.model : null };
 }
 

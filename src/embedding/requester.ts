@@ -234,6 +234,8 @@ function createRequester(options: RequesterOptions): VectorSource {
     const otherModel = reply.kind === 'vector' ? checkModel(reply.model) : null;
     if (otherModel !== null) request.reject(otherModel);
     else if (reply.kind === 'vector') request.resolve({ vector: reply.vector });
+    // Of one worker's server: another worker may well answer a harmless text, and this one is not at fault.
+    else if (reply.isServers) request.reject(serverFails(reply.words));
     else request.resolve({ refused: reply.words });
   }
 
@@ -255,6 +257,10 @@ function createRequester(options: RequesterOptions): VectorSource {
       );
     }
     return null;
+  }
+
+  function serverFails(words: string): Fault {
+    return fault(`A worker behind ${place} answers with an error: ${words}`);
   }
 
   function unanswered(): Fault {

@@ -10,7 +10,15 @@ import type { Log } from '../core/log.js';
 import { createEmbedder } from './embedder.js';
 import { type Answer, createHttpClient, readAnswer } from './http.js';
 import { type GivenRecipe, recipeOf } from './recipe.js';
-import { fitting, HARMLESS, inBatches, type Outcome, type VectorAsk, type VectorSource } from './vectors.js';
+import {
+  fitting,
+  HARMLESS,
+  inBatches,
+  LastingFault,
+  type Outcome,
+  type VectorAsk,
+  type VectorSource,
+} from './vectors.js';
 
 export interface EmbeddingServerOptions {
   /** `http://gpu:8080/v1`: what stands before `/embeddings`. */
@@ -124,7 +132,7 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
       if (answer.kind === 'vectors' && call.model !== model && answer.model !== call.model) {
         throw down(`answers with another model than "${call.model}"`);
       }
-      if (answer.kind === 'broken') throw down(`answered with ${answer.words}`);
+      if (answer.kind === 'broken') throw down(`answered with ${answer.words}`, undefined, answer.lasting);
       if (answer.kind !== 'busy') {
         if (answer.kind === 'vectors' && answer.vectors.some((vector) => vector)) call.gotVector = true;
         return answer;
@@ -160,9 +168,12 @@ export function createEmbeddingServer(options: EmbeddingServerOptions): VectorSo
     }
   }
 
-  function down(what: string, cause?: unknown): Fault {
-    const advice = ' Check embeddings.base_url, embeddings.model and that the server runs.';
-    return new Fault('embedding_unavailable', `${title} ${what.replace(/[.\s]+$/, '')}.${advice}`, cause);
+  function down(what: string, cause?: unknown, isLasting = false): Fault {
+    const advice = isLasting
+      ? ' Check embeddings.base_url, embeddings.api_key and embeddings.model.'
+      : ' Check embeddings.base_url, embeddings.model and that the server runs.';
+    const message = `${title} ${what.replace(/[.\s]+$/, '')}.${advice}`;
+    return new (isLasting ? LastingFault : Fault)('embedding_unavailable', message, cause);
   }
 
   function stopped(): Fault {

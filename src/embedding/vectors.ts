@@ -3,6 +3,7 @@
  * they come back. Pure.
  */
 import { cutAt } from '../core/cut.js';
+import { Fault } from '../core/errors.js';
 import { estimateTokens } from '../core/model.js';
 
 /** The vector as it was made, or why there is none: then it is the text's own fault, not the server's. */
@@ -14,6 +15,9 @@ export interface VectorAsk {
   /** Another model than the usual one, or another length: refused where that cannot be had for certain. */
   as?: { model: string; dimensions: number | null };
 }
+
+/** Trying again does not help: an operator has to change something first. */
+export class LastingFault extends Fault {}
 
 /** Makes vectors: an embedding server, or workers behind a queue. */
 export interface VectorSource {

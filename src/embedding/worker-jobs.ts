@@ -12,11 +12,12 @@ import {
   REPLIES_EXPIRE_SECONDS,
   type Replier,
   readJob,
+  SERVER_FAILS,
   writeError,
   writeVector,
 } from './protocol.js';
 import type { RedisConnection } from './redis-connection.js';
-import { HARMLESS, inBatches, type Outcome, type VectorSource } from './vectors.js';
+import { HARMLESS, inBatches, LastingFault, type Outcome, type VectorSource } from './vectors.js';
 import { digest, jobsWithDeaths } from './worker-presence.js';
 
 export interface WorkerJobsOptions {
@@ -29,6 +30,8 @@ export interface WorkerJobsOptions {
   stopping: AbortSignal;
   /** What is under way is cut off, too. */
   cutOff: AbortSignal;
+  /** A job for which the server has no answer by then, from when it was taken, is answered with why. */
+  timeoutSeconds: number;
   clock: Clock;
   log: Log;
   metrics: EmbeddingMetrics;
@@ -45,20 +48,29 @@ interface Wanted {
 /** A job that needs nothing more but its reply. */
 interface Done {
   text: string;
-  outcome: 'done' | 'refused' | 'invalid' | 'malformed' | 'unaddressed';
+  outcome: 'done' | 'refused' | 'failed' | 'invalid' | 'malformed' | 'unaddressed';
   reply: { to: string; body: string } | null;
 }
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 
+function pauseAfter(failures: number): number {
+  return Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
+}
+
 export function createWorkerJobs(options: WorkerJobsOptions) {
   const { connection, keys, server, replier, batchSize, stopping, cutOff, clock, log, metrics } = options;
   const { redis } = connection;
-  let serverFails = false;
+  const timeoutMs = options.timeoutSeconds * 1000;
+  /** Why the server fails; null: it works. */
+  let failing: string | null = null;
+  /** How many times all that was taken has been answered with that. */
+  let inVain = 0;
 
   /** Resolves when all is answered, or when the worker stops. */
   async function work(texts: string[]): Promise<void> {
+    const until = clock.now() + timeoutMs;
     const sorted = texts.map(sortJob);
     const wanted = sorted.filter((job) => 'content' in job);
     const done = sorted.filter((job) => 'outcome' in job);
@@ -69,46 +81,67 @@ export function createWorkerJobs(options: WorkerJobsOptions) {
     // One that may have killed a worker is embedded alone.
     const suspects = await whenRedisWorks(() => jobsWithDeaths(redis, keys, wanted));
     const others = wanted.filter((job) => !suspects?.has(job));
-    for (const batch of inBatches(others, ({ content }) => content, batchSize)) await embed(batch, 0);
-    for (const job of suspects ?? []) await embed([job], 0);
+    for (const batch of inBatches(others, ({ content }) => content, batchSize)) await embed(batch, 0, until);
+    for (const job of suspects ?? []) await embed([job], 0, until);
+    inVain = failing === null ? 0 : inVain + 1;
+    // Jobs are left to workers whose server works; but whoever waits for this one's answer hears it in time.
+    if (inVain > 0) await clock.sleep(Math.min(pauseAfter(inVain), timeoutMs / 3), stopping);
   }
 
   function sortJob(text: string): Wanted | Done {
     const job = readJob(text);
     if (job === null) return { text, outcome: 'malformed', reply: null };
     const { taskId, type, content, replyTo } = job;
-    if (replyTo === null || keys.isOwn(replyTo)) return { text, outcome: 'unaddressed', reply: null };
+    if (replyTo === null || keys.isOwn(replyTo)) {
+      log.warn(
+        { queue: keys.queue, task_id: taskId, reply_to: replyTo },
+        'a job was dropped: it names no list for its reply, or one of the workers themselves',
+      );
+      return { text, outcome: 'unaddressed', reply: null };
+    }
     if (type === 'embed' && content !== null) return { text, content, taskId, replyTo };
     const words = type === 'embed' ? 'No valid content provided for embed' : `Unknown task type: ${type}`;
     return { text, outcome: 'invalid', reply: { to: replyTo, body: writeError(taskId, words, replier) } };
   }
 
-  /** Waits while the server is down. If it works, but fails on these, they are tried in halves. */
-  async function embed(batch: Wanted[], failuresBefore: number): Promise<void> {
+  /**
+   * Tries again while the server is down, as long as there is time. If it works, but fails on these, they are tried in
+   * halves.
+   */
+  async function embed(batch: Wanted[], failuresBefore: number, until: number): Promise<void> {
     for (let failures = failuresBefore + 1; !stopping.aborted; failures++) {
+      if (failing !== null && clock.now() >= until) return await answer(failed(batch, failing));
       const begun = clock.now();
       try {
         const texts = batch.map(({ content }) => content);
         const outcomes = await server.embed(texts, { purpose: 'document', signal: cutOff });
-        if (serverFails) log.info({ place: server.place }, 'the embedding server works again');
-        serverFails = false;
+        works();
         metrics.observe('embedding_seconds', (clock.now() - begun) / 1000);
         return await answer(batch.map((job, n) => doneWith(job, outcomes[n] ?? { refused: 'no answer' })));
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
         if (stopping.aborted) return;
         const reason = describe(error);
-        if (failures >= 2 && (await serverWorks())) {
-          if (batch.length === 1) return await answer(batch.map((job) => doneWith(job, { refused: reason })));
-          const middle = batch.length >> 1;
-          await embed(batch.slice(0, middle), 1);
-          return await embed(batch.slice(middle), 1);
+        const isLasting = error instanceof LastingFault;
+        const isOver = clock.now() >= until;
+        if (!isLasting && (failures >= 2 || isOver) && (await serverWorks())) {
+          if (batch.length > 1) {
+            const middle = batch.length >> 1;
+            await embed(batch.slice(0, middle), 1, until);
+            return await embed(batch.slice(middle), 1, until);
+          }
+          if (failures >= 2) return await answer(batch.map((job) => doneWith(job, { refused: reason })));
+          continue;
         }
-        if (!serverFails) {
-          log.warn({ place: server.place, reason }, 'the embedding server fails; the jobs wait');
+        if (failing === null) {
+          log.warn(
+            { place: server.place, reason },
+            'the embedding server fails; jobs are answered with an error',
+          );
         }
-        serverFails = true;
-        await clock.sleep(Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS), stopping);
+        failing = reason;
+        if (isLasting || isOver) return await answer(failed(batch, reason));
+        await clock.sleep(Math.min(pauseAfter(failures), until - clock.now()), stopping);
       }
     }
   }
@@ -116,11 +149,25 @@ export function createWorkerJobs(options: WorkerJobsOptions) {
   async function serverWorks(): Promise<boolean> {
     try {
       const [outcome] = await server.embed([HARMLESS], { purpose: 'query', signal: cutOff });
-      return outcome !== undefined && 'vector' in outcome;
+      const does = outcome !== undefined && 'vector' in outcome;
+      if (does) works();
+      return does;
     } catch {
       // That it fails is the answer; why, the caller knows already.
       return false;
     }
+  }
+
+  function works(): void {
+    if (failing !== null) log.info({ place: server.place }, 'the embedding server works again');
+    failing = null;
+  }
+
+  function failed(batch: Wanted[], reason: string): Done[] {
+    return batch.map(({ text, taskId, replyTo }) => ({
+      ...{ text, outcome: 'failed' },
+      reply: { to: replyTo, body: writeError(taskId, `${SERVER_FAILS}: ${reason}`, replier) },
+    }));
   }
 
   function doneWith({ text, taskId, replyTo }: Wanted, outcome: Outcome): Done {

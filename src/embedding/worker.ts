@@ -71,6 +71,7 @@ export async function runWorker(options: WorkerOptions, signal: AbortSignal): Pr
     batchSize,
     stopping,
     cutOff: cut.signal,
+    timeoutSeconds: options.timeoutSeconds,
     clock,
     log,
     metrics,

@@ -4,7 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { cutAt } from '../../src/core/cut.js';
 import { estimateTokens } from '../../src/core/model.js';
 import { readAnswer } from '../../src/embedding/http.js';
-import { readJob, readReply, writeError, writeJob, writeVector } from '../../src/embedding/protocol.js';
+import {
+  readJob,
+  readReply,
+  SERVER_FAILS,
+  writeError,
+  writeJob,
+  writeVector,
+} from '../../src/embedding/protocol.js';
 import { createQueueLimit } from '../../src/embedding/queue-limit.js';
 import { placeOf } from '../../src/embedding/server.js';
 import { asVector, fitting, inBatches, MOST_TOKENS, toUnit } from '../../src/embedding/vectors.js';
@@ -100,6 +107,7 @@ describe('an answer', () => {
     ],
     [400, '{"detail":"no"}', null, { kind: 'refused', tooLong: false, transient: false, words: '400: no' }],
     [500, 'json: unsupported value: NaN', null, { kind: 'refused', transient: true }],
+    [401, '{"error":"no key"}', null, { kind: 'broken', words: '401: no key', lasting: true }],
     [404, '<html><body>Not <b>here</b></body></html>', null, { kind: 'broken', words: '404: Not here' }],
     [200, '{"data":[{"embedding":[1,NaN]}]}', null, { kind: 'vectors', vectors: [null] }],
     [200, '{"data":[{"embedding":[1,2]}]}', null, { kind: 'vectors', vectors: [[1, 2]] }],
@@ -136,7 +144,11 @@ describe('the protocol', () => {
       vector: [1, 2],
       model: 'm',
     });
-    expect(readReply(writeError('t', 'no', replier))).toEqual({ kind: 'error', taskId: 't', words: 'no' });
+    expect(readReply(writeError('t', 'no', replier))).toEqual({
+      ...{ kind: 'error', taskId: 't', words: 'no', isServers: false },
+    });
+    const failing = writeError('t', `${SERVER_FAILS}: 401`, replier);
+    expect(readReply(failing)).toMatchObject({ words: 'Not embedded just now: 401', isServers: true });
   });
 
   it.each([

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { SERVER_FAILS } from '../../src/embedding/protocol.js';
 import { expectUnavailable, expectVector } from '../contract/embedder.js';
 import { startFakeEmbeddings, vectorFor } from '../fakes/embeddings.js';
 import { type RedisServer, startRedis } from '../fakes/redis.js';
@@ -183,6 +184,23 @@ describeWithRedis('a requester', () => {
     const error = await thrownBy(open().embedder.embed(['one', 'two'], asking('document')));
     expectUnavailable(error);
     expect(String(error)).toContain('backend is down');
+  });
+
+  it('takes it for no fault of the text that the server of one worker fails, as after a time-out', async () => {
+    const worker = peer({
+      answer: (job, usual) =>
+        job.content === 'one'
+          ? [text({ task_id: job.task_id, status: 'error', content: { error: `${SERVER_FAILS}: 401` } })]
+          : [usual],
+    });
+    const { embedder } = open();
+    const error = await thrownBy(embedder.embed(['one', 'two'], asking('document')));
+    expectUnavailable(error);
+    expect(String(error)).toMatch(
+      /A worker behind queue:.* answers with an error: Not embedded just now: 401/,
+    );
+    expect(worker.taken.filter(({ content }) => content === 'one')).toHaveLength(1);
+    expectVector((await embedder.embed(['two'], asking('document')))[0], 'two');
   });
 
   it('does not mix the vectors of two models', async () => {

@@ -139,6 +139,13 @@ describeWithRedis('a worker', () => {
       await expect.poll(() => worker.counts.of('done')).toBe(4);
     });
 
+    it('in a list whose name begins with that of the queue', async () => {
+      start();
+      const list = `${queue}:replies:1`;
+      await push(job('req-1', 'x', { reply_to: list }));
+      expect(await redis.blpop(list, 10)).not.toBeNull();
+    });
+
     it('a requester that speaks the protocol in its own way', async () => {
       start();
       const reply = await askAsPeer(redisServer.url, queue, { taskId: 'uuid-9', content: 'hello' });
@@ -150,12 +157,20 @@ describeWithRedis('a worker', () => {
     await redis.set(`text:${queue}`, 'not a list');
     await push('{"task_id":', '42', 'null', '"x"', '[]', '', JSON.stringify({ task_id: 'a', content: 'x' }));
     await push(job('own', 'x', { reply_to: queue }), job('own2', 'x', { reply_to: `${queue}:workers` }));
+    await push(job('own3', 'x', { reply_to: `${queue}:proc:w` }));
     await push(job('no list', 'x', { reply_to: `text:${queue}` }), job('good'));
     const worker = start();
     expect(await collect(1)).toMatchObject([{ task_id: 'good' }]);
     expect(worker.counts.of('malformed')).toBe(6);
-    expect(worker.counts.of('unaddressed')).toBe(3);
+    expect(worker.counts.of('unaddressed')).toBe(4);
     expect(worker.log.lines.filter((line) => line.includes('not JSON')).length).toBe(6);
+    const unaddressed = worker.log.lines.filter((line) => line.includes('names no list'));
+    expect(unaddressed.map((line) => /"task_id":"(\w+)"/.exec(line)?.[1])).toEqual([
+      'a',
+      'own',
+      'own2',
+      'own3',
+    ]);
     expect(worker.log.lines.filter((line) => line.includes('could not be pushed')).length).toBe(1);
     await expect.poll(leftOver).toEqual([]);
   });
@@ -209,11 +224,57 @@ describeWithRedis('a worker', () => {
     await expect.poll(leftOver).toEqual([]);
   });
 
+  describe('whose server fails', () => {
+    it.each([500, 400, 503])('with %i to everything tries for its time, and says why', async (status) => {
+      server.reply({ status });
+      start({ timeoutSeconds: 1 });
+      const begun = performance.now();
+      await push(job('a'), job('b'));
+      const found = await collect(2);
+      expect(performance.now() - begun).toBeGreaterThan(1_000);
+      expect(found.map((reply) => [reply.task_id, reply.status])).toEqual([
+        ['a', 'error'],
+        ['b', 'error'],
+      ]);
+      expect(found[0]?.content.error).toMatch(
+        new RegExp(
+          `^Not embedded just now: The embedding server at http://.*\\(model "test-embed"\\).*${status}`,
+        ),
+      );
+      expect(await redis.ttl(replies)).toBeGreaterThan(290);
+      await expect.poll(leftOver).toEqual([]);
+    });
+
+    it.each([401, 403, 404])('with %i says so at once, for trying again would not help', async (status) => {
+      server.reply({ status, body: { error: 'not like this' } });
+      const worker = start({ timeoutSeconds: 600 });
+      await push(job('a'), job('b'));
+      const [reply] = await collect(2);
+      expect(reply?.content.error).toContain(
+        `answered with ${status}: not like this. Check embeddings.base_url`,
+      );
+      expect(server.requests.length).toBe(1);
+      expect(worker.counts.of('failed')).toBe(2);
+      server.reply({});
+      await push(job('c'));
+      expect((await collect(3))[2]).toMatchObject({ task_id: 'c', status: 'success' });
+    });
+
+    it('leaves jobs to others meanwhile', async () => {
+      server.reply({ status: 401 });
+      start({ batchSize: 1, timeoutSeconds: 600 });
+      const begun = performance.now();
+      await push(...jobs(3));
+      await collect(3);
+      expect(performance.now() - begun).toBeGreaterThan(500);
+    });
+  });
+
   it('keeps the jobs while its server is down, says so once, and does them after', async () => {
-    server.reply({ status: 503 });
-    const worker = start({ timeoutSeconds: 0.2 });
+    server.reply({ status: 500 });
+    const worker = start({ timeoutSeconds: 60 });
     await push(...jobs(10));
-    await server.received(4);
+    await server.received(12);
     expect(await redis.llen(replies)).toBe(0);
     server.reply({});
     expect((await collect(10)).every((reply) => reply.status === 'success')).toBe(true);
