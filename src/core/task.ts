@@ -41,6 +41,8 @@ export interface TaskRequest {
   memory: string[];
   /** The `VIAP_V3_TASK` as it was given; null: a program's task. */
   viap: Record<string, unknown> | null;
+  /** Of the message that led a persona to give it: the event in the journal. Left out: of none. */
+  eventId?: string;
 }
 
 export interface TaskWords {
@@ -210,7 +212,7 @@ export type TaskProgress =
 export interface TaskWish {
   goal: string;
   agent: string | null;
-  request: Omit<TaskRequest, 'viap'>;
+  request: Omit<TaskRequest, 'viap' | 'eventId'>;
   idempotencyKey: string | null;
 }
 
@@ -224,7 +226,7 @@ export type TaskAnswer =
 export interface Delegation {
   /** `ok: false`: a sentence for the model; nothing was begun. */
   spawn(
-    wish: { agentId: string; task: unknown } & TaskParent,
+    wish: { agentId: string; task: unknown } & TaskParent & Pick<TaskRequest, 'eventId'>,
   ): Promise<{ ok: true; taskId: string; said: string } | { ok: false; reason: string }>;
   /** What was said of the task that this call has given; null: it has given none. */
   given(call: Pick<TaskParent, 'turnId' | 'callId'>): Promise<string | null>;

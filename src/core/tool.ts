@@ -71,6 +71,8 @@ export interface ToolContext {
   seen: Map<string, SeenTier>;
   /** Whether words from outside stand in what the model has seen. Left out: they do not. */
   isTainted?: boolean;
+  /** The event in the journal that led to the turn. Left out: none. */
+  eventId?: string;
 }
 
 /** A message that a persona sends in addition to its answer, through a tool. */

@@ -22,7 +22,7 @@ const BOUNDS: TaskBounds = { waiting: Number.MAX_SAFE_INTEGER, perRoom: PER_ROOM
 
 export function createDelegation({ store, agents, newId, clock }: DelegationParts): Delegation {
   return {
-    async spawn({ agentId, task: given, ...parent }) {
+    async spawn({ agentId, task: given, eventId, ...parent }) {
       const read = readViapTask(given);
       if (!read.ok) return read;
       const found = await agents.find(agentId);
@@ -41,7 +41,14 @@ export function createDelegation({ store, agents, newId, clock }: DelegationPart
           parent,
           idempotency: { key: keyOf(parent), hash },
           now: clock.now(),
-          request: { messages: [], plan: null, artifacts: [], memory: [], viap: task.raw },
+          request: {
+            messages: [],
+            plan: null,
+            artifacts: [],
+            memory: [],
+            viap: task.raw,
+            ...(eventId && { eventId }),
+          },
         },
         BOUNDS,
       );

@@ -44,6 +44,7 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
         ...{ chatId: target.chatId, personaId: target.personaId },
         senderId: await onlySender(caller.asker),
         tainted: context.isTainted === true,
+        ...(context.eventId !== undefined && { eventId: context.eventId }),
       });
       if (!begun.ok) return failed(begun.reason);
       return begins(begun.said);

@@ -39,7 +39,10 @@ const stored = () => on.store.tasks({ most: 100 });
 
 describe('a task that is given', () => {
   it('is stored before it begins, with where it comes from, and is accepted at once', async () => {
-    const answer = await delegation.spawn(wish('c1', { room: 'test_1/7', tainted: true }));
+    const answer = await delegation.spawn({
+      ...wish('c1', { room: 'test_1/7', tainted: true }),
+      eventId: 'evt-7',
+    });
     expect(answer).toEqual({
       ok: true,
       taskId: 'task-1',
@@ -47,7 +50,7 @@ describe('a task that is given', () => {
     });
     expect(await on.store.task('task-1')).toMatchObject({
       ...{ id: 'task-1', agent: 'utility', goal: 'All is tidy', status: 'pending', createdAt: 7_000 },
-      request: { messages: [], plan: null, artifacts: [], memory: [], viap: LEAST_TASK },
+      request: { messages: [], plan: null, artifacts: [], memory: [], viap: LEAST_TASK, eventId: 'evt-7' },
       parent: {
         ...{ chatId: 'test_1', room: 'test_1/7', personaId: 'default', senderId: 'test_1', tainted: true },
         ...{ turnId: 'turn-1', callId: 'c1' },

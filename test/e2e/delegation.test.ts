@@ -111,8 +111,10 @@ it('seed 000, as it stands in MEMORY.md, leads to a run, a report, and prose in 
   expect(command).toMatchObject({
     agent: 'utility',
     status: 'completed',
+    parent_event_id: expect.stringMatching(/^evt-\d+$/),
     results: { stdout: '3\n', code: 0 },
   });
+  expect(command?.parent_event_id).toBe(spawn?.parent_event_id);
   const completed = entries.filter(
     (entry): entry is GuppiEvent => entry.type === 'GUPPIEvent' && entry.event_type === 'TaskCompleted',
   );

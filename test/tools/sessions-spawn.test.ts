@@ -67,7 +67,7 @@ test('a call that was cut off is answered as before where its task is there; it 
 
 test('hands it on with where it comes from, and its result is a beginning', async () => {
   const { call, wishes } = setUp();
-  expect(await call(given, { isTainted: true })).toEqual({
+  expect(await call(given, { isTainted: true, eventId: 'evt-7' })).toEqual({
     content: 'Accepted.',
     failed: false,
     isBeginning: true,
@@ -76,6 +76,7 @@ test('hands it on with where it comes from, and its result is a beginning', asyn
     {
       ...{ agentId: 'utility', task: { goal: 'g' }, chatId: 'test_1', room: 'test_1/45', personaId: 'luna' },
       ...{ turnId: 't7', callId: 'c1', senderId: 'test_7', tainted: true },
+      eventId: 'evt-7',
     },
   ]);
 });

@@ -132,6 +132,7 @@ function contextOf(
     cause: tainted ? { ...ask.cause, tainted } : ask.cause,
     seen: ask.seen,
     isTainted: tainted,
+    ...(ask.record.parentEventId !== null && { eventId: ask.record.parentEventId }),
   };
 }
 

@@ -140,8 +140,8 @@ function turnOf(services: WorkServices, request: Request, most: number): TurnAsk
 }
 
 function actingIn({ ask, whose, steps, tools }: Request) {
-  const { id: turnId } = ask.task;
-  const record = { room: whose.room, turnId, parentEventId: null };
+  const { id: turnId, request } = ask.task;
+  const record = { room: whose.room, turnId, parentEventId: request.eventId ?? null };
   return { turnId, record, authorisation: authorisationFor(whose, ask), steps, tools };
 }
 

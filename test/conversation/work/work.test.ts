@@ -38,11 +38,12 @@ describe('what it does', () => {
     await at.on.say('hello');
     await at.on.settled();
     calling([{ name: 'look', arguments: { at: 'it' } }]);
-    const end = await at.on.conversation.work.do(at.ask(task, 'go'), never);
+    const caused = { ...task, request: { ...task.request, eventId: 'evt-7' } };
+    const end = await at.on.conversation.work.do(at.ask(caused, 'go'), never);
     expect(end).toMatchObject({ kind: 'answered', text: 'done', tainted: false, wasExternalRefused: false });
     expect(during).toMatchObject([
       {
-        ...{ agent: 'utility', status: 'pending', parent_event_id: null, reasoning: 'step 1' },
+        ...{ agent: 'utility', status: 'pending', parent_event_id: 'evt-7', reasoning: 'step 1' },
         action: { tool: 'look', at: 'it' },
       },
     ]);
