@@ -206,10 +206,12 @@ export interface Tool<Parameters> {
   /** Its results are words from outside, whoever asked for them: they taint the turn. */
   isFromOutside?: true;
   /**
-   * Whether this call reaches beyond the chat, so that in a tainted turn a person is asked first: a host for
-   * `web_fetch`, a chat for `send_message`. A sentence for whoever decides; null: it does not.
+   * Where this call reaches beyond the chat, so that in a tainted turn a person is asked first: a host for `web_fetch`.
+   * null: nowhere. Left out: to the chat that `chat_id` names.
    */
   reachesOut?(parameters: Parameters, context: ToolContext): Promise<Reach | null> | Reach | null;
+  /** Why no call of it would do anything here, whatever people said, so that nobody is asked: words for the model. null: it may. */
+  whyInVain?(authorisation: Authorisation): string | null;
   execute(parameters: Parameters, context: ToolContext): Promise<ToolResult | Wait>;
   /** What came of this very call, which a crash cut off, where that stands in the store; null: nobody knows. */
   whatCame?(context: ToolContext): Promise<ToolResult | null>;

@@ -53,6 +53,8 @@ export function prepared(ask: TurnAsk, call: ToolCall): Prepared {
   const parsed = parseArguments(call);
   if (parsed === null) return unfit(UNREADABLE);
   const checked = checkArguments(tool, parsed);
+  const inVain = tool.whyInVain?.(ask.authorisation) ?? null;
+  if (checked.ok && inVain !== null) return unfit(inVain);
   return checked.ok ? { kind: 'ready', call, tool, given: checked.value } : unfit(checked.faults);
 }
 

@@ -67,6 +67,7 @@ export function shell(parts: ShellParts): Tool<Parameters> {
     isFromOutside: true,
     ...(network && { isExternal: true }),
     timeoutMs: timeoutSeconds * 1000 + SPARE_MS,
+    whyInVain: ({ agent }) => (agent?.cwd === null ? NO_FOLDER : null),
     execute: (given, context) =>
       inPlaces(parts.folders, context, (places) => run(parts, given, places, context)),
   };

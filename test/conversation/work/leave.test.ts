@@ -281,6 +281,22 @@ describe('where nobody could decide', () => {
   });
 });
 
+it('nobody is asked about a call that would do nothing whatever they said', async () => {
+  const vain = noting('shell', {
+    risk: 'high',
+    whyInVain: ({ agent }) => (agent?.cwd ? null : 'No folder.'),
+  });
+  await open({ tools: [vain] });
+  const task = await at.task('task-1', {});
+  const { place } = at.ask(task, 'go');
+  const end = await begin(task, ['shell 1'], { place: { ...place, cwd: null } }).end;
+  expect(results(end)).toEqual(['No folder.']);
+  expect(questions()).toEqual([]);
+  expect(at.waits).toEqual([]);
+  expect(await at.calls('shell')).toMatchObject([{ status: 'completed', results: { error: 'No folder.' } }]);
+  expect(await begin(task, ['shell 2'], { round: 1 }).stopped).toBe('waits');
+});
+
 describe('words from outside', () => {
   it('make what reaches out ask by itself, also after a yes to the run; a host that was named does not', async () => {
     await open();

@@ -45,7 +45,7 @@ async function setUp(sandbox: 'bubblewrap' | 'none', changes: Partial<AgentPlace
     home.call(tool, { command, ...given }, { authorisation: { ...CALLER, agent } });
   const owner = { ...CALLER, controlChats: [HERE], asker: askerWho({ own: true }) };
   const runAsOwner = (command: string) => home.call(tool, { command }, { authorisation: owner });
-  return { ...home, at, run, runAsOwner };
+  return { ...home, at, tool, caller: { ...CALLER, agent }, run, runAsOwner };
 }
 
 /** What capability-evolver looks for (its version 1.10.0), in a few lines. */
@@ -86,6 +86,13 @@ describe.each(['bubblewrap', 'none'] as const)('with sandbox: %s', (sandbox) => 
       expect(await readdir(at('project'))).not.toContain('made.txt');
       const outside = await setUp(sandbox, { cwd: '/nowhere/at/all' });
       expect(await outside.run('pwd')).not.toHaveProperty('results');
+    });
+
+    test('whose folder lies outside asks nobody', async () => {
+      const { tool, caller } = await setUp(sandbox, { cwd: null });
+      expect(tool.whyInVain?.(caller)).toContain('agents.roots');
+      const inside = await setUp(sandbox);
+      expect(inside.tool.whyInVain?.(inside.caller)).toBeNull();
     });
 
     test('plays capability-evolver: it finds all that it looks for, and what stood there stays', async () => {
