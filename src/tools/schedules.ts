@@ -74,8 +74,6 @@ function scheduleTask({ jobs, chat }: ScheduleParts): Tool<z.infer<typeof newTas
     hint: 'do something at a time, once or again and again',
     parameters: newTask,
     risk: 'medium',
-    reachesOut: ({ chat_id: named }, { authorisation }) =>
-      named && named !== authorisation?.chatId ? { kind: 'chat', chatId: named } : null,
     async execute(
       { prompt, schedule_type, schedule_value, timezone, follow_up = false, chat_id: named },
       context,

@@ -236,6 +236,24 @@ describe('the rights of a task', () => {
     expect(on.sent.at(-1)).toMatchObject({ to: { address: '2' }, part: { text: 'greetings' } });
   });
 
+  it('ask a person about another chat after words from outside, but not where they are refused anyway', async () => {
+    await open({ rules: { owners: ['test_1'], controlChats: ['test_1'] } });
+    const ben = {
+      chat: { address: '2', kind: 'direct' as const, title: 'Ben' },
+      sender: { address: '2', name: 'Ben', administrator: false },
+    };
+    const forwarded = { forwardedFrom: 'Bob' };
+    const questions = () => on.texts().filter((text) => text.includes('/approve'));
+    expect(await call('schedule_task', once(5, { chat_id: 'test_1' }), { ...ben, ...forwarded })).toMatch(
+      /^Permission denied/,
+    );
+    expect(questions()).toEqual([]);
+    await on.say('look at this', forwarded);
+    await on.settled();
+    expect(await call('schedule_task', once(5, { chat_id: 'test_2' }))).toBe('');
+    expect(questions()[0]).toContain('it reaches another chat, test_2');
+  });
+
   it('in a group let others change what they set themselves, and administrators everything', async () => {
     await open();
     const group = { chat: { address: '-5', kind: 'group' as const, title: 'Garden' } };
