@@ -6,6 +6,11 @@
 /** One that is always there, also without a file. */
 export const UTILITY = 'utility';
 
+/** A safe name of a folder and of a file, and of no agent's file: these lie side by side. */
+export function isAgentId(id: string): boolean {
+  return /^(?!\.)[A-Za-z0-9._-]{1,64}$/.test(id) && !/\.ya?ml$/i.test(id);
+}
+
 export interface AgentDefinition {
   id: string;
   /** null: the configured model. */

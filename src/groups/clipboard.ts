@@ -4,6 +4,7 @@
  * every byte of the items that they leave.
  */
 import { join } from 'node:path';
+import { isAgentId } from '../core/agents.js';
 import { BOM, decode, encode, endsLine, linesOf } from '../core/byte-text.js';
 import {
   type Clipboard,
@@ -36,9 +37,6 @@ interface Line {
   item: string;
 }
 
-/** What is safe as the name of a file; folders of chats lie beside these files. */
-const AGENT_ID = /^(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*$/;
-
 export function createClipboard({ folder, exclusive, log }: ClipboardOptions): Clipboard {
   const update = fileUpdater(exclusive);
   const shownIn = readUnlessUnchanged('', async (path) => {
@@ -48,7 +46,7 @@ export function createClipboard({ folder, exclusive, log }: ClipboardOptions): C
 
   function fileOf(owner: ClipboardOwner): string {
     if ('agent' in owner) {
-      if (AGENT_ID.test(owner.agent)) return join(folder, `${owner.agent}.md`);
+      if (isAgentId(owner.agent)) return join(folder, `${owner.agent}.md`);
       const shown = JSON.stringify(owner.agent.slice(0, 80));
       throw new Fault('memory_unavailable', `${shown} is not the id of an agent, so it has no clipboard`);
     }

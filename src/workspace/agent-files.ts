@@ -1,23 +1,18 @@
 /** The files of agents, `data/agents/<id>.yaml` or `.yml`: which there are, and what one says now. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type AgentDefinition, UTILITY } from '../core/agents.js';
+import { type AgentDefinition, isAgentId, UTILITY } from '../core/agents.js';
 import { sizeInWords } from '../core/bytes.js';
 import { codeOf, isMissing, unavailable } from '../core/file-access.js';
 
 /** A prompt of a book's length is a mistake. */
 const MOST_BYTES = 200_000;
-const LONGEST_ID = 64;
 
 export interface FoundAgents {
   /** The file's name by the agent's id; null: `utility` without a file. */
   files: Map<string, string | null>;
   /** A sentence for each name that is none of an agent's, or that another file has already. */
   problems: string[];
-}
-
-export function isAgentId(id: string): boolean {
-  return /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(id) && id.length <= LONGEST_ID;
 }
 
 /** Throws Fault `memory_unavailable`. */
@@ -29,20 +24,29 @@ export async function agentsIn(folder: string): Promise<FoundAgents> {
   const files = new Map<string, string | null>();
   const problems: string[] = [];
   for (const name of names.sort()) {
-    const stem = /^([^.].*)\.ya?ml$/i.exec(name)?.[1];
-    if (stem === undefined) continue;
-    const id = stem.toLowerCase();
-    const other = files.get(id);
+    const id = /^([^.].*)\.ya?ml$/i.exec(name)?.[1];
+    if (id === undefined) continue;
+    const other = idIn(files.keys(), id);
     if (!isAgentId(id)) {
       problems.push(
-        `${name}: no agent can be called so: expected a-z, 0-9 and single hyphens, at most ${LONGEST_ID}.`,
+        `${name}: no agent can be called so: expected at most 64 letters (a-z, A-Z), digits, dots, underscores and hyphens.`,
       );
-    } else if (other) {
-      problems.push(`${name}: it has no effect, for ${other} says what ${id} is.`);
-    } else files.set(id, name);
+    } else if (other !== null) {
+      problems.push(`${name}: it has no effect, for ${files.get(other)} says what ${other} is.`);
+    } else files.set(sameId(id, UTILITY) ? UTILITY : id, name);
   }
   if (!files.has(UTILITY)) files.set(UTILITY, null);
   return { files: new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1))), problems };
+}
+
+/** The id that is meant: whoever asks need not write it in its capitals. null: there is none. */
+export function idIn(ids: Iterable<string>, wanted: string): string | null {
+  return [...ids].find((id) => sameId(id, wanted)) ?? null;
+}
+
+/** Many file systems take names for one that differ in capitals alone, so two agents do not. */
+function sameId(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
 }
 
 export type ReadAgent =

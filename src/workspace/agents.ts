@@ -5,7 +5,7 @@
 import type { Stats } from 'node:fs';
 import { lstat, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Agents, SessionLine } from '../core/agents.js';
+import { type Agents, isAgentId, type SessionLine } from '../core/agents.js';
 import { hasEntry, isDate, withEntry } from '../core/daily-log.js';
 import { entryLine } from '../core/entry.js';
 import { describe, Fault } from '../core/errors.js';
@@ -14,7 +14,7 @@ import type { Exclusive } from '../core/locks.js';
 import type { Log } from '../core/log.js';
 import type { MemoryBudgets } from '../core/memory.js';
 import { fileUpdater } from '../core/update-file.js';
-import { agentsIn, isAgentId, readAgent } from './agent-files.js';
+import { agentsIn, idIn, readAgent } from './agent-files.js';
 import { documentAt, ownFolder, realPathIn } from './inside.js';
 import { appendLines, readLines, removeSessions } from './sessions.js';
 import { createShownFiles } from './shown.js';
@@ -64,10 +64,10 @@ export function createAgents({ folder, budgets, exclusive, clean, log }: AgentsO
 
   return {
     async find(given) {
-      const id = given.trim().toLowerCase();
       const { files } = await agentsIn(folder);
-      const file = files.get(id);
-      if (file === undefined) {
+      const id = idIn(files.keys(), given.trim());
+      const file = id === null ? undefined : files.get(id);
+      if (id === null || file === undefined) {
         const shown = JSON.stringify(given.slice(0, 80));
         return {
           ok: false,

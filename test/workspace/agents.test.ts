@@ -53,14 +53,16 @@ describe('an agent’s file', () => {
     await put('agents/writer.yml', 'prompt: yml');
     await put('agents/.hidden.yaml', 'prompt: no');
     const agents = agentsOf(data);
-    expect(await agents.list()).toEqual(['researcher', 'utility', 'writer']);
-    expect(await agents.find('RESEARCHER')).toMatchObject({ agent: { id: 'researcher' } });
+    await put('agents/code_reviewer-2.x.yaml', 'prompt: You review.');
+    expect(await agents.list()).toEqual(['Researcher', 'code_reviewer-2.x', 'utility', 'writer']);
+    expect(await agents.find('RESEARCHER')).toMatchObject({ agent: { id: 'Researcher' } });
+    expect(await agents.find('code_reviewer-2.x')).toMatchObject({ agent: { id: 'code_reviewer-2.x' } });
     expect(await agents.find('writer')).toMatchObject({ agent: { prompt: 'yaml' } });
     for (const id of ['nobody', '', '../utility', 'utility.yaml', '__proto__']) {
       const found = await agents.find(id);
       expect(found).toEqual({
         ok: false,
-        reason: `There is no agent ${JSON.stringify(id)}; there are: researcher, utility, writer.`,
+        reason: `There is no agent ${JSON.stringify(id)}; there are: Researcher, code_reviewer-2.x, utility, writer.`,
       });
     }
   });
@@ -105,11 +107,17 @@ describe('an agent’s file', () => {
       'modle: m\nmax_round:\nmodel:\ntools: [files, send, agents, schedules, reactions, export]\n',
     );
     await put('agents/fine.yml', 'model: m');
+    await put('agents/Twice.yaml', 'model: m');
+    await put('agents/twice.yaml', 'model: m');
+    await put('agents/x.yaml.yaml', 'model: m');
+    await put('agents/Utility.yaml', 'model: m');
     const { ids, findings } = await agentFindings(join(data, 'agents'));
-    expect(ids).toEqual(['fine', 'folder', 'loop', 'utility']);
+    expect(ids).toEqual(['Twice', 'fine', 'folder', 'loop', 'utility']);
     expect(findings).toEqual([
       'fine.yml: it has no effect, for fine.yaml says what fine is.',
+      'twice.yaml: it has no effect, for Twice.yaml says what Twice is.',
       expect.stringMatching(/^two words\.yaml: no agent can be called so/),
+      expect.stringMatching(/^x\.yaml\.yaml: no agent can be called so/),
       'fine.yaml: modle: unknown key; did you mean model?',
       'fine.yaml: max_round: unknown key; did you mean max_rounds?',
       ...['send', 'agents', 'schedules', 'reactions', 'export'].map(
@@ -135,7 +143,7 @@ describe('an internal space', () => {
     expect(await agents.memory('utility', TODAY)).toEqual({ longTerm: '', daily: '' });
     await put('agents/old/internal_space/Note.md', 'kept');
     expect(await agents.read('old', 'MEMORY.md')).toBe('kept');
-    for (const id of ['../x', 'a/b', '', 'A', '.']) {
+    for (const id of ['../x', 'a/b', '', '.x', '.', '..', 'x.yaml', 'x'.repeat(65)]) {
       await expect(agents.space(id)).rejects.toMatchObject({ code: 'memory_unavailable' });
     }
   });
