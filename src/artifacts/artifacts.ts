@@ -1,7 +1,8 @@
 /**
  * The files of artifacts: `data/artifacts/<task_id>/<id>.<ext>`, and beside each, hidden, what is known of it
- * (`.<id>.json`). Agents' commands write into the same folders, so nothing in them is trusted: no link is followed, and
- * a file of which nothing is known is an artifact all the same, by its name.
+ * (`.@<id>.json`, which is no artifact's name). Agents' commands write into the same folders, so nothing in them is
+ * trusted: no link is followed, and a file of which nothing is known is an artifact all the same, by its name, unless it
+ * is hidden.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, mkdir, readdir, realpath, rename, rm } from 'node:fs/promises';
@@ -176,8 +177,7 @@ export function createArtifacts(parts: ArtifactsParts): Artifacts {
   };
 }
 
-const BAD_ID =
-  'an id has 1 to 64 letters, digits, dots, underscores and hyphens, and does not begin with a dot.';
+const BAD_ID = 'an id has 1 to 64 letters, digits, dots, underscores and hyphens, and is neither . nor ..';
 const STOPPED = 'stopped before anything was written.';
 
 function refused(reason: string): WrittenArtifact {
@@ -193,7 +193,12 @@ function refTo(taskId: string, file: string): string {
 }
 
 function noteName(id: string): string {
-  return `.${id}.json`;
+  return `.@${id}.json`;
+}
+
+/** As it was called when no artifact could begin with a dot. */
+function formerNoteName(id: string): string | null {
+  return id.startsWith('.') ? null : `.${id}.json`;
 }
 
 function extensionIn(file: string): string {
@@ -203,10 +208,13 @@ function extensionIn(file: string): string {
 /** The plain files of a folder that have an artifact's name, in the order of their names. */
 async function lyingIn(task: OpenFolder): Promise<Lying[]> {
   const found = await readdir(entryOf(task, '.'), { withFileTypes: true });
+  const names = new Set(found.map(({ name }) => name));
   return found
     .flatMap((entry) => {
       const [, id = ''] = entry.isFile() ? (/^(.+)\.[A-Za-z0-9]+$/.exec(entry.name) ?? []) : [];
-      return isArtifactId(id) ? [{ id, file: entry.name }] : [];
+      // Of what is hidden only that which was written here: others are notes, and what is being written.
+      const isOne = isArtifactId(id) && (!id.startsWith('.') || names.has(noteName(id)));
+      return isOne ? [{ id, file: entry.name }] : [];
     })
     .sort((one, other) => (one.file < other.file ? -1 : 1));
 }
@@ -226,7 +234,9 @@ async function noteOf(task: OpenFolder, { id, file }: Lying): Promise<Pick<Note,
 
 /** null where there is none, or none that was written here. */
 async function readNote(task: OpenFolder, id: string): Promise<Note | null> {
-  const handle = await openPlainly(task, noteName(id));
+  const former = formerNoteName(id);
+  const handle =
+    (await openPlainly(task, noteName(id))) ?? (former === null ? null : await openPlainly(task, former));
   if (handle === null) return null;
   try {
     const { size } = await handle.stat();

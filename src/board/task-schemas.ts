@@ -1,12 +1,12 @@
 /** What programs send of tasks and get of them: the names and bounds of the interface (docs/tasks.md). */
 import * as z from 'zod';
+import { ARTIFACT_ID } from '../core/artifacts.js';
 import { MOST_EVENTS } from '../core/task.js';
 
 /** A safe name of a file. */
 export const ArtifactId = z
   .string()
-  .regex(/^[A-Za-z0-9._-]{1,64}$/, 'has to be 1 to 64 letters, digits, dots, underscores and hyphens')
-  .refine((id) => id !== '.' && id !== '..', 'is not the name of a file');
+  .regex(ARTIFACT_ID, 'has to be 1 to 64 letters, digits, dots, underscores and hyphens, and not . or ..');
 
 const Text = z.string().regex(/\S/, 'must not be empty');
 

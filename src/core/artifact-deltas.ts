@@ -1,6 +1,7 @@
 /**
- * What an answer says of artifacts (seed 003): fenced blocks with `{"artifact_deltas": […]}`. Those that are well formed
- * are taken out of its words; anything else stays as it was written. Pure, and as quick for a long text as it is long.
+ * What an answer says of artifacts (seed 003): fenced blocks with `{"artifact_deltas": […]}`. Those in which an item
+ * counts are taken out of its words; anything else stays as it was written. Pure, and as quick for a long text as it is
+ * long.
  */
 import * as z from 'zod';
 import { type ArtifactDelta, isArtifactId, isMimeType } from './artifacts.js';
@@ -10,25 +11,26 @@ export interface WithDeltas {
   text: string;
   /** In the order in which they were written; of two with one id the last. */
   deltas: ArtifactDelta[];
+  /** Why others in these blocks do not count, in words for the log. */
+  leftOut: string[];
 }
 
 /** Models write null for what they leave out. */
 const text = z.string().nullish();
-const delta = z
-  .object({
-    id: z.string().refine(isArtifactId),
-    title: text,
-    type: text.refine((type) => type === undefined || type === null || isMimeType(type)),
-    content: text,
-    ref: text,
-  })
-  .refine(({ content, ref }) => typeof content === 'string' || typeof ref === 'string');
-const block = z.strictObject({ artifact_deltas: z.array(delta).min(1) });
+const delta = z.object({
+  id: z.string().refine(isArtifactId, 'is no name of an artifact'),
+  title: text,
+  type: text.refine((type) => type === undefined || type === null || isMimeType(type), 'is no MIME type'),
+  content: text,
+  ref: text,
+});
+const block = z.object({ artifact_deltas: z.array(z.unknown()) });
 
 export function deltasIn(text: string): WithDeltas {
   // Nearly every answer.
-  if (!text.includes('"artifact_deltas"')) return { text, deltas: [] };
+  if (!text.includes('"artifact_deltas"')) return { text, deltas: [], leftOut: [] };
   const deltas = new Map<string, ArtifactDelta>();
+  const leftOut: string[] = [];
   const kept: string[] = [];
   let from = 0;
   for (const { start, inner, end, body } of fencesOf(text)) {
@@ -36,15 +38,16 @@ export function deltasIn(text: string): WithDeltas {
     if (end === null || found === null) continue;
     kept.push(text.slice(from, start));
     from = end;
-    for (const each of found) {
+    leftOut.push(...found.leftOut);
+    for (const each of found.deltas) {
       deltas.delete(each.id);
       deltas.set(each.id, each);
     }
   }
-  if (deltas.size === 0) return { text, deltas: [] };
+  if (deltas.size === 0) return { text, deltas: [], leftOut: [] };
   kept.push(text.slice(from));
   const words = kept.map((piece) => piece.replace(BLANK_LINES, '').trimEnd()).filter((piece) => piece !== '');
-  return { text: words.join('\n\n'), deltas: [...deltas.values()] };
+  return { text: words.join('\n\n'), deltas: [...deltas.values()], leftOut };
 }
 
 /** The words of an answer that is still being written, without a block of which only the beginning is there. */
@@ -104,8 +107,8 @@ function isMarked(line: string): boolean {
   return line.length <= 1_000 && (head.startsWith('```') || head.startsWith('~~~'));
 }
 
-/** null: it is no block of deltas, or not a whole one. */
-function deltasOf(source: string): ArtifactDelta[] | null {
+/** null: it is no block of deltas, not a whole one, or nothing in it counts. */
+function deltasOf(source: string): Omit<WithDeltas, 'text'> | null {
   if (!source.includes('"artifact_deltas"')) return null;
   let given: unknown;
   try {
@@ -115,13 +118,24 @@ function deltasOf(source: string): ArtifactDelta[] | null {
   }
   const read = block.safeParse(given);
   if (!read.success) return null;
-  return read.data.artifact_deltas.map(({ id, title, type, content, ref }) => ({
+  const items = read.data.artifact_deltas.map((item) => delta.safeParse(item));
+  const deltas = items.flatMap(({ data }) => (data === undefined ? [] : [withoutNulls(data)]));
+  const leftOut = items.flatMap(({ error }, n) => (error ? [`item ${n + 1}: ${faultsIn(error)}`] : []));
+  return deltas.length === 0 ? null : { deltas, leftOut };
+}
+
+function withoutNulls({ id, title, type, content, ref }: z.infer<typeof delta>): ArtifactDelta {
+  return {
     id,
     ...(typeof title === 'string' && { title }),
     ...(typeof type === 'string' && { type }),
     ...(typeof content === 'string' && { content }),
     ...(typeof ref === 'string' && { ref }),
-  }));
+  };
+}
+
+function faultsIn({ issues }: z.core.$ZodError): string {
+  return issues.map(({ path, message }) => [path.join('.'), message].join(' ').trim()).join('; ');
 }
 
 /** Whether what is there so far begins like deltas. */

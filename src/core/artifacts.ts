@@ -59,7 +59,7 @@ export interface Artifacts {
   folderOf(taskId: string): string;
 }
 
-/** What an answer says of artifacts in a fenced block (contract, part 9). */
+/** What an answer says of artifacts in a fenced block (contract, part 9). Without content and ref it names one that is there. */
 export interface ArtifactDelta {
   id: string;
   title?: string;
@@ -68,8 +68,11 @@ export interface ArtifactDelta {
   ref?: string;
 }
 
+/** What is a name on every disk; `.` and `..` are none. */
+export const ARTIFACT_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/;
+
 export function isArtifactId(id: string): boolean {
-  return /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/.test(id);
+  return ARTIFACT_ID.test(id);
 }
 
 /** `text/markdown`, also with parameters. */

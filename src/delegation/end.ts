@@ -103,16 +103,22 @@ async function resultOf(parts: EndParts, ending: Ending): Promise<TaskResult | n
       ...(artifactRefs.length > 0 && { artifactRefs }),
     };
   }
-  return outcome.kind === 'answered' ? withArtifacts(parts, task.id, outcome.text) : null;
+  return outcome.kind === 'answered' ? withArtifacts(parts, task, outcome.text) : null;
 }
 
 /** What an answer says of artifacts is written, and is no part of its words; unless it cannot be written. */
 async function withArtifacts(
   { artifacts, log }: EndParts,
-  taskId: string,
+  { id: taskId, request }: Task,
   answer: string,
 ): Promise<TaskResult> {
-  const { text, deltas } = deltasIn(answer);
+  const { text, deltas, leftOut } = deltasIn(answer);
+  if (leftOut.length > 0) {
+    log.warn(
+      { task: taskId, items: leftOut.length, why: leftOut[0] },
+      'artifacts of an answer were left out',
+    );
+  }
   const refs = new Map<string, NonNullable<TaskResult['artifactRefs']>[number]>();
   let isWhole = true;
   // What is over is written to the end, whoever stops.
@@ -120,7 +126,11 @@ async function withArtifacts(
   for (const { id, title, type, content, ref } of deltas) {
     if (content === undefined) {
       const named = { ...(title !== undefined && { title }), ...(type !== undefined && { type }) };
-      refs.set(id, { id, ...named, ...(ref !== undefined && { ref }) });
+      const handedIn = request.artifacts.find((each) => each.id === id);
+      // One that only names an id is what the task brought along, or what it has made, which follows.
+      if (ref !== undefined || handedIn !== undefined) {
+        refs.set(id, { ...handedIn, id, ...named, ...(ref !== undefined && { ref }) });
+      }
       continue;
     }
     const written = await artifacts.write(

@@ -72,14 +72,39 @@ describe('an artifact', () => {
     [null, 'v1.2', 'v1.2.md', 'v1.2.md'],
     ['application/json', 'a.JSON', 'a.JSON.json', 'a.JSON'],
     [null, '-', '-.md', '-.md'],
+    [null, '.x', '.x.md', '.x.md'],
+    [null, '...', '....md', '....md'],
+    ['application/json', '.x', '.x.json', '.x.json'],
   ])('of type %s called %s lies in %s and is shown as %s', async (type, id, file, name) => {
     expect(await write({ id, type, chatId: 'telegram_1' })).toMatchObject({
       ok: true,
       ref: { ref: `artifacts/t1/${file}` },
       file: { name },
     });
-    expect(await names()).toEqual([file]);
+    const notes = (await readdir(join(folder, 't1'))).filter((each) => each !== file);
+    expect(notes).toEqual([`.@${id}.json`]);
     expect(await artifacts.find('t1', id)).toMatchObject({ name, bytes: 7 });
+  });
+
+  it('whose name begins with a dot is another than the one without, and than what is kept of that', async () => {
+    await write({ id: 'x', title: 'Seen' });
+    await write({ id: '.x', type: 'application/json', title: 'Hidden', content: '{}' });
+    await write({ id: '..x', type: 'application/json' });
+    await writeFile(join(folder, 't1/.y.json'), 'x');
+    expect((await artifacts.list('t1')).map(({ id, title }) => [id, title])).toEqual([
+      ['..x', undefined],
+      ['.x', 'Hidden'],
+      ['x', 'Seen'],
+    ]);
+  });
+
+  it('that was written by an earlier version keeps what is known of it', async () => {
+    await mkdir(join(folder, 't1'), { recursive: true });
+    await writeFile(join(folder, 't1/a.bin'), 'x');
+    await writeFile(join(folder, 't1/.a.json'), '{"file":"a.bin","type":"a/b","title":"A"}');
+    expect(await artifacts.list('t1')).toEqual([
+      { id: 'a', title: 'A', type: 'a/b', ref: 'artifacts/t1/a.bin' },
+    ]);
   });
 
   it('of the same id takes its place, also with another type', async () => {
@@ -111,9 +136,9 @@ describe('an artifact', () => {
     await write({ id: 'a', type: 'text/plain' });
     await writeFile(join(folder, 't1/a.csv'), 'x');
     expect(await artifacts.find('t1', 'a')).toMatchObject({ name: 'a.txt' });
-    await writeFile(join(folder, 't1/.a.json'), 'garbage');
+    await writeFile(join(folder, 't1/.@a.json'), 'garbage');
     expect(await artifacts.find('t1', 'a')).toMatchObject({ name: 'a.csv', type: 'text/csv' });
-    await writeFile(join(folder, 't1/.a.json'), '{"file":"../../x","type":1}');
+    await writeFile(join(folder, 't1/.@a.json'), '{"file":"../../x","type":1}');
     expect(await artifacts.find('t1', 'a')).toMatchObject({ name: 'a.csv' });
     expect(await artifacts.list('t1')).toHaveLength(1);
   });
@@ -152,7 +177,6 @@ describe('refused', () => {
     '/etc/passwd',
     'a/b',
     'a\\b',
-    '.hidden',
     'x'.repeat(65),
     'a b',
     'ä',
@@ -167,7 +191,7 @@ describe('refused', () => {
     expect(await readdir(home)).toEqual([]);
   });
 
-  it.each(BAD_IDS.filter((id) => id.length < 65))('is the task %j', async (taskId) => {
+  it.each([...BAD_IDS.filter((id) => id.length < 65), '.hidden'])('is the task %j', async (taskId) => {
     expect(await refusal({ taskId })).toMatch(/^an id has 1 to 64/);
     expect(await artifacts.find(taskId, 'report')).toBeNull();
     expect(await artifacts.list(taskId)).toEqual([]);
@@ -214,7 +238,7 @@ describe('links and other things in their place', () => {
 
   it('a link to a file is no artifact, and is replaced by none', async () => {
     await symlink(join(outside, 'secret.md'), join(folder, 't1/report.md'));
-    await symlink(join(outside, 'secret.md'), join(folder, 't1/.other.json'));
+    await symlink(join(outside, 'secret.md'), join(folder, 't1/.@other.json'));
     expect(await artifacts.find('t1', 'report')).toBeNull();
     expect(await artifacts.open('t1', 'report')).toBeNull();
     expect(await artifacts.list('t1')).toEqual([]);

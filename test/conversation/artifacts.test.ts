@@ -92,6 +92,14 @@ describe('an answer with a block', () => {
     expect(await readdir(on.folder)).not.toContain('x');
   });
 
+  it('that is malformed in part makes what is right, and says how much is not', async () => {
+    await ask(`Here.\n${block({ id: '../x', content: 'x' }, REPORT, { id: 'notes' })}`);
+    expect(files()).toEqual(['report.md']);
+    expect(words()).toEqual([
+      'Here.\n\nnotes\n\n_(1 more file could not be made: that part of my answer was malformed.)_',
+    ]);
+  });
+
   it('that refers to something tells where it is', async () => {
     await ask(block({ id: 'a', title: 'A page', ref: 'https://example.org/a' }, { id: 'b', ref: 'x/y' }));
     expect(words()).toEqual(['A page: https://example.org/a\n\nb: x/y']);

@@ -17,7 +17,7 @@ describe('a well-formed block', () => {
     ['json', '~~~'],
   ])('called %s within %s is taken out', (name, fence) => {
     const text = `Here it is.\n\n${block([A, B], name, fence)}\n\nEnjoy.`;
-    expect(deltasIn(text)).toEqual({ text: 'Here it is.\n\nEnjoy.', deltas: [A, B] });
+    expect(deltasIn(text)).toEqual({ text: 'Here it is.\n\nEnjoy.', deltas: [A, B], leftOut: [] });
   });
 
   it('may be all there is, be indented, have other line ends, and hold null for what is left out', () => {
@@ -27,7 +27,7 @@ describe('a well-formed block', () => {
       2,
     );
     const text = `  \`\`\`json\n${pretty}\n  \`\`\`  `.replaceAll('\n', '\r\n');
-    expect(deltasIn(text)).toEqual({ text: '', deltas: [A] });
+    expect(deltasIn(text)).toEqual({ text: '', deltas: [A], leftOut: [] });
   });
 
   it('may refer instead of holding anything; more about an artifact is passed over', () => {
@@ -40,6 +40,27 @@ describe('a well-formed block', () => {
     expect(deltasIn(text)).toEqual({
       text: 'one\n\ntwo\n\nthree',
       deltas: [B, { id: 'a', content: 'new' }],
+      leftOut: [],
+    });
+  });
+
+  it('counts item by item, whatever else stands beside them: bad ones are left out, with why', () => {
+    const bad = [
+      { id: '../x', content: '' },
+      'b',
+      { id: 'c', content: { d: 1 } },
+      { ...A, type: 'markdown' },
+    ];
+    const more = JSON.stringify({ version: 1, artifact_deltas: [...bad, A, { id: '.b' }] });
+    expect(deltasIn(`See:\n\`\`\`json\n${more}\n\`\`\``)).toEqual({
+      text: 'See:',
+      deltas: [A, { id: '.b' }],
+      leftOut: [
+        'item 1: id is no name of an artifact',
+        expect.stringMatching(/^item 2: Invalid input/),
+        expect.stringMatching(/^item 3: content Invalid input/),
+        'item 4: type is no MIME type',
+      ],
     });
   });
 
@@ -53,17 +74,14 @@ describe('what stays text, as it is', () => {
   const bad: [string, string][] = [
     ['an id that leads out', block([{ id: '../../x', content: '' }])],
     ['an absolute id', block([{ id: '/etc/passwd', content: '' }])],
-    ['a hidden id', block([{ id: '.x', content: '' }])],
     ['an id that is too long', block([{ id: 'x'.repeat(65), content: '' }])],
     ['an id with a line break', block([{ id: 'a\n', content: '' }])],
     ['no id', block([{ content: '' }])],
-    ['neither content nor ref', block([{ id: 'a', title: 'A' }])],
     ['content that is no text', block([{ id: 'a', content: { a: 1 } }])],
     ['a type that is none', block([{ id: 'a', content: '', type: 'markdown' }])],
-    ['one of two that is bad', block([A, { id: '', content: '' }])],
+    ['only bad ones', block([{ id: '..', content: '' }, 'a', { id: 'b', content: 7 }])],
     ['an empty list', block([])],
     ['no list', block(A)],
-    ['more than deltas', `\`\`\`json\n{"artifact_deltas":[{"id":"a","content":""}],"more":1}\n\`\`\``],
     ['JSON that is cut off', '```json\n{"artifact_deltas":[{"id":"a","content":"x\n```'],
     ['a fence that is not closed', `\`\`\`json\n${given([A])}`],
     ['a fence of another name', block([A], 'js')],
@@ -75,12 +93,12 @@ describe('what stays text, as it is', () => {
   ];
   it.each(bad)('%s', (_, wrong) => {
     const text = `  before \n\n\n${wrong}\n\n\n after  `;
-    expect(deltasIn(text)).toEqual({ text, deltas: [] });
+    expect(deltasIn(text)).toEqual({ text, deltas: [], leftOut: [] });
   });
 
   it('beside one that is taken out', () => {
     const wrong = block([{ id: '../x', content: '' }]);
-    expect(deltasIn(`${wrong}\n${block([A])}`)).toEqual({ text: wrong, deltas: [A] });
+    expect(deltasIn(`${wrong}\n${block([A])}`)).toEqual({ text: wrong, deltas: [A], leftOut: [] });
   });
 
   it('any text without such a block', () => {
@@ -99,7 +117,7 @@ describe('what stays text, as it is', () => {
     const texts = fc.array(fc.oneof(pieces, fc.string())).map((some) => some.join(''));
     fc.assert(
       fc.property(texts, (text) => {
-        expect(deltasIn(text)).toEqual({ text, deltas: [] });
+        expect(deltasIn(text)).toEqual({ text, deltas: [], leftOut: [] });
       }),
     );
   });

@@ -30,6 +30,23 @@ describe('the result of a program’s task', () => {
     });
   });
 
+  it('leaves out what is malformed, and what is only named and not there', async () => {
+    const given = { id: 'notes', title: 'Notes', ref: 'https://a.example/notes' };
+    const id = await here.submit('write', { artifacts: [given] });
+    const items = [
+      { id: '../x', content: 'x' },
+      { id: 'report', content: '# All' },
+      { id: 'notes' },
+      { id: 'none' },
+    ];
+    const answer = `It is written.\n\n\`\`\`json\n${JSON.stringify({ artifact_deltas: items, more: 1 })}\n\`\`\``;
+    (await here.requests(1))[0]?.answers(answer);
+    expect((await here.end(id)).result).toEqual({
+      ...{ text: 'It is written.', summary: 'It is written.' },
+      artifactRefs: [given, { id: 'report', ref: `artifacts/${id}/report.txt` }],
+    });
+  });
+
   it('keeps the words of a block that could not be written', async () => {
     const id = await here.submit('write');
     (await here.requests(1))[0]?.answers(`It is written.\n\n${block('refused')}`);

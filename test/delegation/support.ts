@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentDefinition, Agents, SessionLine } from '../../src/core/agents.js';
-import type { Artifacts } from '../../src/core/artifacts.js';
+import type { ArtifactRef, Artifacts } from '../../src/core/artifacts.js';
 import { createZone } from '../../src/core/dates.js';
 import type { RoomId } from '../../src/core/ids.js';
 import type { Skills } from '../../src/core/skills.js';
@@ -49,7 +49,10 @@ export interface Stage {
   session(id: string): SessionLine[];
   /** Resolves when so many requests were made in all. */
   requests(count: number): Promise<Asked[]>;
-  submit(goal: string, more?: { idempotencyKey?: string; agent?: string }): Promise<string>;
+  submit(
+    goal: string,
+    more?: { idempotencyKey?: string; agent?: string; artifacts?: ArtifactRef[] },
+  ): Promise<string>;
   /** Resolves when it is over. */
   end(id: string): Promise<NonNullable<Awaited<ReturnType<Store['task']>>>>;
   remove(): Promise<void>;
@@ -113,11 +116,9 @@ export async function on(
       await until(() => asked.length >= count);
       return asked;
     },
-    async submit(
-      goal,
-      { idempotencyKey = null, agent = null }: { idempotencyKey?: string | null; agent?: string | null } = {},
-    ) {
-      const request = { messages: [], plan: null, artifacts: [], memory: [] };
+    async submit(goal, more = {}) {
+      const { idempotencyKey = null, agent = null, artifacts = [] } = more;
+      const request = { messages: [], plan: null, artifacts, memory: [] };
       const answer = await tasks.submit({ goal, agent, request, idempotencyKey });
       if (answer.kind !== 'accepted') throw new Error(answer.kind);
       return answer.task.id;

@@ -41,8 +41,14 @@ export async function madeIn(
   answer: string,
   signal: AbortSignal,
 ): Promise<Made | null> {
-  const { text, deltas } = makesArtifacts(services, tools) ? deltasIn(answer) : { text: answer, deltas: [] };
-  if (deltas.length === 0) return { text: answer, kept: answer, files: [] };
+  const nothing = { text: answer, kept: answer, files: [] };
+  if (!makesArtifacts(services, tools)) return nothing;
+  const { text, deltas, leftOut } = deltasIn(answer);
+  if (deltas.length === 0) return nothing;
+  if (leftOut.length > 0) {
+    const why = { turn: work.turn.id, items: leftOut.length, why: leftOut[0] };
+    services.log.warn(why, 'artifacts of an answer were left out');
+  }
   const { sendsPerTurn } = services.settings.callLimits;
   const files: OutgoingFile[] = [];
   const words = [text];
@@ -56,6 +62,10 @@ export async function madeIn(
     else if (outcome.file !== null) unsent += 1;
     if ('note' in outcome) notes.push(outcome.note);
   }
+  if (leftOut.length > 0)
+    words.push(
+      `_(${counted(leftOut.length, 'more file')} could not be made: that part of my answer was malformed.)_`,
+    );
   if (unsent > 0)
     words.push(`_(${counted(unsent, 'more file')} kept, but not sent: I may send ${sendsPerTurn} at once.)_`);
   const said = words.filter((each) => each !== '').join('\n\n');
@@ -77,7 +87,8 @@ async function outcomeOf(
       // What a tool of this very turn has made is here already.
       const known = await artifacts.find(turn.id, id);
       if (known !== null) return { file: null, note: noteOf(known.name, called) };
-      return { words: [called || id, oneLine(ref ?? '', 2_000)].join(': ') };
+      const where = ref === undefined ? [] : [oneLine(ref, 2_000)];
+      return { words: [called || id, ...where].join(': ') };
     }
     const who = `${chat.id}/${turn.personaId}`;
     await audit.note({
