@@ -1,4 +1,5 @@
 /** Brings in a folder that OpenClaw or MicroClaw laid out: finds what it is, then puts file after file in its place. */
+import { isUtf8 } from 'node:buffer';
 import { lstat, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { type Names, planOfGroups } from './microclaw.js';
@@ -48,6 +49,10 @@ async function take(source: Source, order: ImportOrder, step: Step): Promise<Put
   }
   const content = await contentOf(source, step.from);
   if (content === null) return null;
+  if (step.isTextAlone && !isText(content.bytes)) {
+    source.passedOver.push({ path: step.from.join('/'), why: 'it is no text' });
+    return null;
+  }
   if ((await realpath(target).catch(() => null)) === join(source.root, ...step.from)) {
     source.passedOver.push({ path: step.from.join('/'), why: 'it is the very file in its place' });
     return null;
@@ -57,6 +62,10 @@ async function take(source: Source, order: ImportOrder, step: Step): Promise<Put
   }
   const whole = { ...content, bytes: Buffer.concat([before, content.bytes]) };
   return put(target, whole, step.isAlwaysBeside === true);
+}
+
+function isText(bytes: Buffer): boolean {
+  return isUtf8(bytes) && !bytes.includes(0);
 }
 
 /** Agents work in the workspace, too, so a folder in it may be a link to anywhere. */

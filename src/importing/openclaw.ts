@@ -1,6 +1,7 @@
 /**
- * A workspace as OpenClaw lays it out: MEMORY.md, memory/, the files that tell an agent who it is and who it works for, and
- * skills/. It lies in the folder that is brought in, or in `workspace/` there (as in ~/.openclaw).
+ * A workspace as OpenClaw lays it out: MEMORY.md, memory/, the files that tell an agent who it is and who it works for,
+ * skills/, and whatever its owner and its agent have written beside them. It lies in the folder that is brought in, or in
+ * `workspace/` there (as in ~/.openclaw).
  */
 import type { Plan, Step } from './plan.js';
 import { filesBelow, isThere, type Source } from './source.js';
@@ -12,14 +13,17 @@ const FILES = [
 ];
 /** What a workspace has; AGENTS.md alone lies in many a folder of source code. */
 const SIGNS = ['MEMORY.md', 'SOUL.md', 'USER.md', 'IDENTITY.md', 'memory'];
+/** Has places of its own. */
+const APART = ['memory', 'skills', 'groups', 'runtime/groups', 'runtime/skills'];
+/** Where OpenClaw's settings and keys lie is no workspace, even if there is a memory/. */
+const SETTINGS = 'openclaw.json';
 
 /** `isAlone`: there is nothing else that could be brought in, so that less is enough to recognise it. */
 export async function planOfWorkspace(source: Source, isAlone: boolean): Promise<Plan> {
   const plan: Plan = { steps: [], found: [] };
   for (const base of [[], ['workspace']]) {
     const signs = isAlone && base.length === 0 ? [...SIGNS, ...FILES] : SIGNS;
-    const has = await Promise.all(signs.map((name) => isThere(source, [...base, name])));
-    if (!has.includes(true)) continue;
+    if (!(await hasAny(source, base, signs))) continue;
     plan.found.push(base.length === 0 ? 'an OpenClaw workspace' : 'an OpenClaw workspace (workspace/)');
     for (const file of FILES) {
       if (!(await isThere(source, [...base, file]))) continue;
@@ -29,8 +33,31 @@ export async function planOfWorkspace(source: Source, isAlone: boolean): Promise
       plan.steps.push({ from, place: 'workspace', to: from.slice(base.length) });
     }
     if (base.length > 0) plan.steps.push(...(await stepsOfSkills(source, [...base, 'skills'])));
+    if (base.length > 0 || (isAlone && (await isWorkspaceAlone(source)))) {
+      plan.steps.push(...(await stepsOfOthers(source, base)));
+    }
   }
   return plan;
+}
+
+async function hasAny(source: Source, base: readonly string[], names: readonly string[]): Promise<boolean> {
+  const has = await Promise.all(names.map((name) => isThere(source, [...base, name])));
+  return has.includes(true);
+}
+
+/** The folder itself is a workspace, and not OpenClaw's own folder, or somebody's source code. */
+async function isWorkspaceAlone(source: Source): Promise<boolean> {
+  if (await isThere(source, [SETTINGS])) return false;
+  return (await hasAny(source, [], SIGNS)) && !(await hasAny(source, ['workspace'], SIGNS));
+}
+
+/** What is text and has no place of its own: notes, plans, scripts, under the names that they have. */
+async function stepsOfOthers(source: Source, base: readonly string[]): Promise<Step[]> {
+  const files = await filesBelow(source, base, {
+    isHiddenTaken: false,
+    leaves: (path) => FILES.includes(path) || APART.includes(path),
+  });
+  return files.map((from) => ({ from, place: 'workspace', to: from.slice(base.length), isTextAlone: true }));
 }
 
 /** Bundles: a folder each, with a file that says what it is for. */

@@ -8,6 +8,8 @@ export interface Step {
   to: readonly string[];
   /** Never under its own name, even where nothing stands there. */
   isAlwaysBeside?: true;
+  /** Passed over where it is no text. */
+  isTextAlone?: true;
   /** What stands before the content. */
   text?: string;
 }

@@ -19,14 +19,32 @@ const MOST_FILES = 50_000;
 /** What other programs keep, and nobody wants twice. */
 const NOT_ENTERED = new Set(['.git', 'node_modules', '__pycache__', '.venv']);
 
+interface Wanted {
+  isHiddenTaken: boolean;
+  /** Of a path below the folder: somebody else looks after it. */
+  leaves(path: string): boolean;
+}
+
+const ALL: Wanted = { isHiddenTaken: true, leaves: () => false };
+
 /** All files below a folder of the source, as names from its root, sorted. None if there is no such folder. */
-export async function filesBelow(source: Source, names: readonly string[]): Promise<string[][]> {
+export async function filesBelow(
+  source: Source,
+  names: readonly string[],
+  { isHiddenTaken, leaves }: Wanted = ALL,
+): Promise<string[][]> {
   const found: string[][] = [];
   const note = (path: string, why: string) => source.passedOver.push({ path, why });
+  const isHidden = (name: string) => !isHiddenTaken && name.startsWith('.') && !NOT_ENTERED.has(name);
   const walk = within(source.root, names, async (folder) => {
-    const enter = ({ name }: Entry) => !NOT_ENTERED.has(name);
+    const enter = ({ name, path }: Entry) => !NOT_ENTERED.has(name) && !isHidden(name) && !leaves(path);
     for await (const { kind, path, isClosed, name } of entriesBelow(folder, enter)) {
+      if (leaves(path)) continue;
       const full = [...names, ...path.split('/')];
+      if (isHidden(name)) {
+        note(full.join('/'), 'it is hidden');
+        continue;
+      }
       if (found.length >= MOST_FILES) {
         note(full.join('/'), `and all after it: there are more than ${MOST_FILES} files`);
         return;

@@ -103,7 +103,12 @@ describe('an OpenClaw workspace', () => {
     'from/skills/weather/SKILL.md': '---\nname: weather\n---\n',
     'from/skills/weather/scripts/now.sh': 'echo now',
     'from/node_modules/x/README.md': 'no',
-    'from/notes.txt': 'no',
+    'from/NOTES.md': 'notes',
+    'from/implementation_plan.md': 'plan',
+    'from/notes/deep/x.md': 'x',
+    'from/notes/picture.png': '\x89PNG\0',
+    'from/.obsidian/app.json': '{}',
+    'from/.env': 'KEY=1',
   };
 
   test('goes to the workspace and the skills, private and as it is', async () => {
@@ -119,12 +124,20 @@ describe('an OpenClaw workspace', () => {
         ),
         'data/workspace/memory/2026-02-10.md',
         'data/workspace/memory/projects/verso.md',
+        'data/workspace/NOTES.md',
+        'data/workspace/implementation_plan.md',
+        'data/workspace/notes/deep/x.md',
       ].sort(),
     );
     expect(await text('data/workspace/USER.md')).toBe('Julius');
     expect(found).toEqual(['an OpenClaw workspace', 'skills (skills/)']);
     expect(done.every(({ kind }) => kind === 'new')).toBe(true);
-    expect(passedOver).toEqual([]);
+    expect(Object.fromEntries(passedOver.map(({ path, why }) => [path, why]))).toEqual({
+      node_modules: 'folders of that name are not brought in',
+      'notes/picture.png': 'it is no text',
+      '.obsidian': 'it is hidden',
+      '.env': 'it is hidden',
+    });
     expect((await stat(join(home, 'data/workspace/USER.md'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(home, 'data/skills/weather/scripts/now.sh'))).mode & 0o777).toBe(0o700);
   });
@@ -134,15 +147,20 @@ describe('an OpenClaw workspace', () => {
       'from/workspace/MEMORY.md': 'm',
       'from/workspace/skills/a/SKILL.md': 'a',
       'from/skills/b/SKILL.md': 'b',
+      'from/workspace/notes/x.md': 'x',
       'from/openclaw.json': '{}',
+      'from/credentials/token.txt': 'SECRET',
+      'from/memory/index.md': 'index',
     });
     await run();
     expect(await files()).toEqual([
       'data/skills/a/SKILL.md',
       'data/skills/b/SKILL.md',
       'data/workspace/MEMORY.md',
+      'data/workspace/memory/index.md',
+      'data/workspace/notes/x.md',
     ]);
-    const other = await setUp({ 'from/AGENTS.md': 'x' });
+    const other = await setUp({ 'from/AGENTS.md': 'x', 'from/src/main.c': 'code' });
     await other.run();
     expect(await other.files()).toEqual(['data/workspace/AGENTS.md']);
   });
