@@ -22,7 +22,7 @@ export function sessionsSpawn(delegation: Delegation): Tool<z.infer<typeof param
     name: NAME,
     description:
       'Hands one task to an agent, which works on it by itself, with files and commands of its own; its outcome comes to ' +
-      'you later, as <task_completed>. task is {"viap_version": "3", "type": "VIAP_V3_TASK", "task_id": an id that you ' +
+      'you later, as task_completed. task is {"viap_version": "3", "type": "VIAP_V3_TASK", "task_id": an id that you ' +
       'choose, "title", "goal": when it counts as done, "instructions": [steps]}, all of these required; further, where ' +
       'they help: context {workspace_root, cwd, notes}, inputs {env, args, files}, constraints {do_not: [texts], risk: ' +
       'low | med | high, time_budget_min}, output {expected_artifacts: [paths]}. The agent knows nothing of this ' +
