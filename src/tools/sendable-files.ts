@@ -9,7 +9,7 @@ import type { Archives } from '../core/archive.js';
 import type { OutgoingFile } from '../core/channel.js';
 import type { ChatId } from '../core/ids.js';
 import type { Target } from './authorise.js';
-import { SENT } from './files/attachment.js';
+import { isNoMessages } from './files/attachment.js';
 
 export type FoundFile =
   | { kind: 'file'; file: OutgoingFile }
@@ -125,7 +125,7 @@ export async function newestFiles(folder: string, most: number): Promise<ListedF
   const names = (await realPath(folder)) === null ? [] : await readdir(folder);
   const found: ListedFile[] = [];
   for (const name of names) {
-    const real = name.endsWith('.tmp') || name.startsWith(SENT) ? null : await realPath(join(folder, name));
+    const real = isNoMessages(name) ? null : await realPath(join(folder, name));
     if (real === null) continue;
     const { size, mtimeMs } = await stat(real);
     found.push({ name, bytes: size, at: mtimeMs });

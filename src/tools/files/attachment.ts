@@ -11,9 +11,13 @@ import type { Places } from './places.js';
 
 /** No platform takes more from a bot. */
 const MOST_BYTES = 100_000_000;
-/** Copies are called so: they did not come with a message. */
-export const SENT = 'sent-';
+const SENT = 'sent-';
 const PIECE_BYTES = 1 << 20;
+
+/** Whether a file among what was sent in a chat did not come with a message: a copy, or one that is still being written. */
+export function isNoMessages(name: string): boolean {
+  return name.startsWith(SENT) || name.endsWith('.tmp');
+}
 
 /** `key` names the copy: the same for the same message. Throws a `PathRefusal`. */
 export async function ownFile(places: Places, path: string, key: string): Promise<OutgoingFile> {

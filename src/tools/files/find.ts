@@ -103,7 +103,7 @@ export function grep(parts: FindParts): Tool<z.infer<typeof grepParameters>> {
 async function placesAt(
   places: Places,
   path: string,
-): Promise<Pick<SearchOrder, 'places' | 'file' | 'closed'>> {
+): Promise<Pick<SearchOrder, 'places' | 'media' | 'file' | 'closed'>> {
   const { start, media, closed } = places;
   const inside = ({ root, names, real }: FoundFolder) => {
     const shown = shownAs(places, real);
@@ -115,12 +115,12 @@ async function placesAt(
       folder.real !== start || media === null
         ? []
         : [{ ...inside({ root: media, names: [], real: media }), matched: `${MEDIA}/` }];
-    return { places: [inside(folder), ...sent], file: null, closed };
+    return { places: [inside(folder), ...sent], media, file: null, closed };
   } catch (error) {
     if (!(error instanceof PathRefusal)) throw error;
     const { handle, folder, name } = await openToRead(places, path);
     await handle.close();
-    return { places: [inside(folder)], file: name, closed };
+    return { places: [inside(folder)], media, file: name, closed };
   }
 }
 

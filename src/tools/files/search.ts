@@ -4,6 +4,7 @@ import picomatch from 'picomatch';
 import { type Entry, entriesBelow, type OpenFolder, openFile, within } from '../../core/beneath.js';
 import { cutAt } from '../../core/cut.js';
 import { codeOf } from '../../core/file-access.js';
+import { isNoMessages } from './attachment.js';
 import { readUpTo } from './paths.js';
 import { MOST_BYTES } from './read-file.js';
 import { linesOf, textOf } from './text.js';
@@ -13,6 +14,8 @@ export interface SearchOrder {
   places: SearchPlace[];
   /** Real paths of folders and files that are passed over. */
   closed: readonly string[];
+  /** What people sent: the gateway's own copies in it are passed over. null: there is none. */
+  media: string | null;
   /** The path of a single file, instead of all that is there. */
   file: string | null;
   /** Which files; null: all but hidden ones. */
@@ -46,7 +49,8 @@ const PASSED_OVER = new Set(['node_modules', '.git']);
 const LONGEST_LINE = 300;
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
-export async function searchIn({ places, closed, file, glob, lines, most }: SearchOrder): Promise<Found> {
+export async function searchIn(order: SearchOrder): Promise<Found> {
+  const { places, closed, media, file, glob, lines, most } = order;
   const fits = picomatch(glob ?? '**/*');
   const expression = lines && new RegExp(lines.source, lines.flags);
   const found: Found = { found: [], more: 0, isPartial: false };
@@ -54,6 +58,8 @@ export async function searchIn({ places, closed, file, glob, lines, most }: Sear
   for (const { root, names, before, matched } of places) {
     const look = async (folder: OpenFolder) => {
       const isClosed = ({ path }: Entry) => closed.includes(join(root, ...names, path));
+      const isCopy = ({ name, path }: Entry) =>
+        media !== null && isNoMessages(name) && join(root, ...names, path) === join(media, name);
       const enter = (entry: Entry) =>
         file === null &&
         !PASSED_OVER.has(entry.name) &&
@@ -69,6 +75,7 @@ export async function searchIn({ places, closed, file, glob, lines, most }: Sear
         if (
           entry.kind !== 'file' ||
           isClosed(entry) ||
+          isCopy(entry) ||
           !(file === null ? fits(matched + entry.path) : entry.path === file)
         )
           continue;

@@ -138,11 +138,16 @@ describe('glob', () => {
       await put(`${WORK}/${file}`);
     }
     await put(`${MEDIA}/sent.md`);
+    // What the persona itself has sent lies there, too.
+    await put(`${MEDIA}/sent-0123456789abcdef01234567.md`);
+    await put(`${MEDIA}/late.md.tmp`);
+    await put(`${WORK}/sent-by-me.txt`);
     expect((await globs({ pattern: '**/*.md' })).content).toBe('a/c.md\nb.md\nmedia/sent.md');
     expect((await globs({ pattern: 'media/*' })).content).toBe('media/sent.md');
     expect((await globs({ pattern: '*.md', path: 'a' })).content).toBe('a/c.md');
     expect((await globs({ pattern: '*', path: 'media' })).content).toBe('media/sent.md');
-    expect((await globs({ pattern: '*.{md,txt}' })).content).toBe('b.md\nz.txt');
+    expect((await globs({ pattern: '*.{md,txt}' })).content).toBe('b.md\nsent-by-me.txt\nz.txt');
+    expect((await globs({ pattern: '**/*.tmp' })).content).toBe('No file has a name like that.');
     expect((await globs({ pattern: '*.zip' })).content).toBe('No file has a name like that.');
   });
 
@@ -176,6 +181,7 @@ describe('grep', () => {
     await put(`${WORK}/a/c.txt`, 'say hello\n');
     await put(`${WORK}/binary`, Buffer.from('hello\0'));
     await put(`${MEDIA}/sent.md`, 'hello there');
+    await put(`${MEDIA}/sent-0123456789abcdef01234567.md`, 'hello from me');
     expect((await greps({ pattern: 'hello' })).content).toBe(
       'a/c.txt:1: say hello\nmedia/sent.md:1: hello there',
     );
@@ -184,6 +190,8 @@ describe('grep', () => {
       expect((await greps({ pattern: 'hello', glob: files })).content).toBe('media/sent.md:1: hello there');
     }
     expect((await greps({ pattern: '.', path: 'b.md' })).content).toBe('b.md:1: Hello\nb.md:2: world');
+    const copy = 'media/sent-0123456789abcdef01234567.md';
+    expect((await greps({ pattern: '.', path: copy })).content).toBe('No line fits.');
     expect((await greps({ pattern: 'x{2}\\-' })).content).toBe('No line fits.');
     for (const pattern of ['(', '[b-a]', '*']) {
       expect(await greps({ pattern })).toMatchObject({
