@@ -1,7 +1,7 @@
 /** The tools of a turn: chosen for each, told to the model in prompt and request, and called with what they need to know. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { toolSet } from '../../src/conversation/turn/tools.js';
+import { checkArguments, toolSet } from '../../src/conversation/turn/tools.js';
 import type { ModelRequest } from '../../src/core/model.js';
 import type { AnyTool, ToolContext, TurnKind } from '../../src/core/tool.js';
 import { type Workbench, workbench } from '../harness/conversation.js';
@@ -150,5 +150,35 @@ describe('the tools of a turn', () => {
     expect(calls).toHaveLength(1);
     expect(first).toMatchObject({ room: 'test_-5/45', cause: { kind: 'turn', turnId: first?.turnId } });
     expect(on.asked.at(-1)?.messages.at(-1)).toMatchObject({ role: 'tool', callId: first?.callId });
+  });
+});
+
+describe('arguments', () => {
+  const parameters = z.object({
+    name: z.string().min(2),
+    count: z.int().min(1).optional(),
+    seconds: z.number().optional(),
+    loud: z.boolean().optional(),
+  });
+  const check = (given: Record<string, unknown>) => checkArguments(tool('paint', { parameters }), given);
+
+  it('may be numbers and truths in quotes, as some models write them; texts stay texts', () => {
+    const quoted = { name: '12', count: '3', seconds: '-1.5', loud: 'True' };
+    expect(check(quoted)).toEqual({ ok: true, value: { name: '12', count: 3, seconds: -1.5, loud: true } });
+  });
+
+  it.each([
+    { name: 'ink', count: '0' },
+    { name: 'ink', count: '1.5' },
+    { name: 'ink', count: 'three' },
+    { name: 'ink', count: '' },
+    { name: 'ink', count: ' 3' },
+    { name: 'ink', count: '1e3' },
+    { name: 'ink', count: '9'.repeat(400) },
+    { name: 'ink', loud: 'yes' },
+    { name: 'ink', loud: 1 },
+    { name: 5 },
+  ])('are refused where they are something else: %j', (given) => {
+    expect(check(given)).toEqual({ ok: false, faults: expect.stringContaining('do not fit paint') });
   });
 });

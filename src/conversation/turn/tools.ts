@@ -1,6 +1,6 @@
 /** Step 5 of the route: describes a turn's tools to the model, validates their arguments, and enters what they change. */
 import { createHash } from 'node:crypto';
-import { toJSONSchema, ZodType } from 'zod';
+import { toJSONSchema, ZodType, type z } from 'zod';
 import type { Audit } from '../../core/audit.js';
 import { Fault } from '../../core/errors.js';
 import { estimateTokens, type ToolDescription } from '../../core/model.js';
@@ -33,12 +33,30 @@ export function checkArguments(
 ): { ok: true; value: unknown } | { ok: false; faults: string } {
   // A tool with a JSON schema validates its own input.
   if (!(parameters instanceof ZodType)) return { ok: true, value: given };
-  const checked = parameters.safeParse(given);
+  const asGiven = parameters.safeParse(given);
+  const checked = asGiven.success
+    ? asGiven
+    : parameters.safeParse(withoutQuotes(given, asGiven.error.issues));
   if (checked.success) return { ok: true, value: checked.data };
   const faults = checked.error.issues.map(
     (issue) => `${issue.path.join('.') || 'arguments'}: ${issue.message}`,
   );
   return { ok: false, faults: `These arguments do not fit ${name}: ${faults.join('; ')}` };
+}
+
+/** Models also write `"5"` where a number stands, and `"true"` where yes or no does. */
+function withoutQuotes(given: Record<string, unknown>, issues: readonly z.core.$ZodIssue[]) {
+  const plain = { ...given };
+  for (const issue of issues) {
+    const [name, ...deeper] = issue.path;
+    if (issue.code !== 'invalid_type' || typeof name !== 'string' || deeper.length > 0) continue;
+    const value = given[name];
+    if (typeof value !== 'string') continue;
+    if (issue.expected === 'boolean' && /^(true|false)$/i.test(value)) plain[name] = /^true$/i.test(value);
+    if (/^(number|int)$/.test(issue.expected) && /^-?\d{1,15}(\.\d+)?$/.test(value))
+      plain[name] = Number(value);
+  }
+  return plain;
 }
 
 /**
