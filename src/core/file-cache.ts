@@ -8,8 +8,10 @@ import { type Stats, statSync } from 'node:fs';
 const MAX_BYTES = 4 * 1024 * 1024;
 /** The overhead of an entry beyond its file's text. */
 const ENTRY_BYTES = 2_000;
-/** The coarsest timestamps of any file system that we know (FAT: two seconds). */
-const TICK_MS = 2_000;
+/** The coarsest timestamps of any file system that we know (FAT: two seconds). They are whole seconds. */
+const COARSE_TICK_MS = 2_000;
+/** Finer ones are stamped with the kernel's own tick, ten milliseconds at most. */
+const FINE_TICK_MS = 100;
 
 type Stamp = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'size' | 'ino' | 'dev'>;
 
@@ -49,7 +51,7 @@ export function readUnlessUnchanged<Value>(
       return entry.value;
     }
     const value = await load(path);
-    if (found !== 'unknown' && Math.max(found.mtimeMs, found.ctimeMs) < before - TICK_MS) {
+    if (found !== 'unknown' && isPast(Math.max(found.mtimeMs, found.ctimeMs), before)) {
       const { mtimeMs, ctimeMs, size, ino, dev } = found;
       keep(path, { stamp: { mtimeMs, ctimeMs, size, ino, dev }, bytes: size + ENTRY_BYTES, value });
     }
@@ -73,6 +75,11 @@ export function readUnlessUnchanged<Value>(
     entries.delete(path);
     total -= entry.bytes;
   }
+}
+
+/** Whether a change at `now` or later has another timestamp. */
+function isPast(timestamp: number, now: number): boolean {
+  return timestamp < now - (timestamp % 1_000 === 0 ? COARSE_TICK_MS : FINE_TICK_MS);
 }
 
 /**

@@ -1,4 +1,13 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { namesIn, readIfThere } from '../../src/core/file-access.js';
@@ -55,21 +64,32 @@ describe('a file that did not change', () => {
     expect(counts.loads).toBe(2);
   });
 
-  it('is read each time as long as the clock of files could not tell another change', async () => {
-    const file = join(await groupsFolder(), 'a.md');
-    writeFileSync(file, 'one');
-    const { mtimeMs } = statSync(file);
-    let now = mtimeMs;
-    const { read, counts } = reader(() => now);
-    await read(file);
-    now = mtimeMs + 1_990;
-    await read(file);
-    expect(counts.loads).toBe(2);
-    now = mtimeMs + 2_100;
-    await read(file);
-    await read(file);
-    expect(counts.loads).toBe(3);
-  });
+  it.each([
+    ['fine', false, 100],
+    ['whole seconds', true, 2_000],
+  ])(
+    'is read each time as long as a clock of files that is %s could not tell another change',
+    async (_, isWhole, tick) => {
+      const file = join(await groupsFolder(), 'a.md');
+      do writeFileSync(file, 'one');
+      while (statSync(file).ctimeMs % 1_000 === 0);
+      // The time of the last change of all cannot be set; what is later counts.
+      const seconds = Math.ceil(Date.now() / 1_000) + 5;
+      if (isWhole) utimesSync(file, seconds, seconds);
+      const { mtimeMs, ctimeMs } = statSync(file);
+      const changed = Math.max(mtimeMs, ctimeMs);
+      let now = changed;
+      const { read, counts } = reader(() => now);
+      await read(file);
+      now = changed + tick - 10;
+      await read(file);
+      expect(counts.loads).toBe(2);
+      now = changed + tick + 10;
+      await read(file);
+      await read(file);
+      expect(counts.loads).toBe(3);
+    },
+  );
 
   it('that is not there is not asked for', async () => {
     const folder = await groupsFolder();
