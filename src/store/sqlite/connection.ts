@@ -36,6 +36,8 @@ const WATCH_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 2_000;
 /** The write-ahead log is truncated to this size after a burst. */
 const JOURNAL_SIZE_LIMIT = 64 * 1024 * 1024;
+/** So much of it is copied into the database at once (16 MB): most pages change many times until then, and are copied once. */
+const CHECKPOINT_PAGES = 4_000;
 
 export async function connect(options: {
   file: string;
@@ -68,6 +70,7 @@ export async function connect(options: {
       // Forgotten text must not remain in the file: freed content is overwritten.
       raw.exec('PRAGMA secure_delete = ON');
       raw.exec(`PRAGMA journal_size_limit = ${JOURNAL_SIZE_LIMIT}`);
+      raw.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
       if (options.maxPages !== undefined) raw.exec(`PRAGMA max_page_count = ${options.maxPages}`);
     });
   } catch (error) {
