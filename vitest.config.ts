@@ -8,6 +8,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Many tests wait for processes and clocks.
-    maxWorkers: 3,
+    maxWorkers: 4,
+    // Nothing in src keeps state in modules, so files may share what they have loaded: that saves a fifth of the time.
+    isolate: false,
   },
 });
