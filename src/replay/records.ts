@@ -2,8 +2,9 @@
  * Records what turns saw and did, for `coterie replay`: beside the route, written together once a second. Where the disk
  * does not keep up or is full, records are left out, never turns.
  */
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate as nextPass } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip, gzipSync } from 'node:zlib';
 import { type Clock, OVER } from '../core/clock.js';
@@ -54,12 +55,18 @@ const SILENT_MS = 600_000;
 
 /** A file that is written to. */
 interface OpenFile {
-  path: string;
+  chatId: ChatId;
+  personaId: PersonaId;
+  /** null: nothing of it is on the disk yet. */
+  path: string | null;
   begun: number;
   bytes: number;
   turns: number;
   before: Before;
   chars: number;
+  /** The lines that are still to be written, and how many these are. */
+  text: string;
+  unwritten: number;
 }
 
 interface Recording {
@@ -77,9 +84,12 @@ export function createRecords(parts: RecordsParts): KeptRecords {
   const { folder, bytes, days, clean, clock, newId, log } = parts;
   /** By chat and persona, in order of last use. */
   const files = new Map<string, OpenFile>();
-  /** Runs that are under way or wait to be written. */
+  /** Runs that are under way, or have ended and have no line yet. */
   const pending = new Set<Recording>();
-  let waiting: Recording[] = [];
+  let ended: Recording[] = [];
+  /** Files that lines wait for. */
+  const due = new Set<OpenFile>();
+  let unwritten = 0;
   let stopGathering: (() => void) | null = null;
   let chars = 0;
   let writtenSinceTrim = 0;
@@ -101,98 +111,128 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     return done;
   }
 
-  function writeSoon(): void {
+  /** Soon, for a line is a fraction of what a run holds. */
+  function noteEnded(): void {
+    const runs = ended;
+    ended = [];
+    for (const each of runs) {
+      pending.delete(each);
+      try {
+        if (each.run !== null) addLine(fileFor(each), each.run);
+      } catch (error) {
+        // A record is not worth the process.
+        tell({ err: error }, NOT_RECORDED);
+      }
+    }
+  }
+
+  function addLine(file: OpenFile, run: RunOfTurn): void {
+    if (unwritten >= MOST_WAITING) {
+      tell(
+        { waiting: unwritten },
+        'the disk does not keep up; some turns are not recorded for coterie replay',
+      );
+      return;
+    }
+    const made = lineOf(run, file.before);
+    const line = clean(made.line);
+    // Nothing behind a line that cannot be read could be read either.
+    if (line !== made.line && !isJson(line)) {
+      tell({ turn: run.turnId, err: 'it is no JSON without the secrets in it' }, NOT_RECORDED);
+      return;
+    }
+    file.text += `${line}\n`;
+    file.unwritten++;
+    file.turns++;
+    unwritten++;
+    due.add(file);
+    keep(file, made.after);
     stopGathering ??= clock.after(GATHER_MS, writeNow);
+  }
+
+  function fileFor({ chatId, personaId }: Recording): OpenFile {
+    const open = files.get(keyOf({ chatId, personaId }));
+    if (open !== undefined && isOpen(open)) return open;
+    const begun = clock.now();
+    return {
+      ...{ chatId, personaId, path: null, begun, bytes: 0, turns: 0 },
+      ...{ before: NOTHING_BEFORE, chars: 0, text: '', unwritten: 0 },
+    };
   }
 
   function writeNow(): void {
     stopGathering?.();
     stopGathering = null;
-    if (waiting.length > 0) writing = writing.then(writeWaiting);
+    if (due.size > 0) writing = writing.then(writeDue);
   }
 
-  async function writeWaiting(): Promise<void> {
-    const due = new Map<string, Recording[]>();
-    for (const each of waiting) due.set(keyOf(each), [...(due.get(keyOf(each)) ?? []), each]);
-    waiting = [];
-    for (const [key, some] of due) {
-      await inTurn(() => write(key, some));
+  async function writeDue(): Promise<void> {
+    const some = [...due];
+    for (const file of some) {
+      if (due.has(file)) await inTurn(() => write(file));
       // Messages that have come meanwhile go first.
-      await setImmediate();
-      await clock.sleep(SPREAD_MS / due.size, hurry.signal);
+      await nextPass();
+      await clock.sleep(SPREAD_MS / some.length, hurry.signal);
     }
   }
 
-  async function write(key: string, some: Recording[]): Promise<void> {
+  async function write(file: OpenFile): Promise<void> {
+    // Forgotten meanwhile.
+    if (!due.delete(file)) return;
+    const { text } = file;
+    unwritten -= file.unwritten;
+    file.text = '';
+    file.unwritten = 0;
     try {
-      await append(key, some);
+      await append(file, text);
       if (writtenSinceTrim > bytes / 10) await trim(new AbortController().signal);
     } catch (error) {
-      drop(key);
+      discard(file);
       tell({ err: error }, NOT_RECORDED);
-    } finally {
-      for (const each of some) pending.delete(each);
     }
   }
 
-  /** All of them are of one file. */
-  async function append(key: string, some: Recording[]): Promise<void> {
-    const runs = some.flatMap(({ run }) => run ?? []);
-    const [first] = some;
-    if (first === undefined || runs.length === 0) return;
-    const open = files.get(key);
-    if (open !== undefined && isOpen(open)) {
-      const { packed, after } = await packedLines(runs, open.before);
-      if (goOnWith(open.path, packed)) {
-        const turns = open.turns + runs.length;
-        keep(key, { ...open, bytes: open.bytes + packed.length, turns, ...size(after) });
-        writtenSinceTrim += packed.length;
-        return;
-      }
+  async function append(file: OpenFile, text: string): Promise<void> {
+    const packed =
+      text.length <= SHORT_CHARS ? gzipSync(text, COMPRESSION) : await compressed(text, COMPRESSION);
+    if (file.path === null) {
+      const place = folderOf(folder, file.chatId, file.personaId);
+      file.path = beginFile(place, { at: file.begun, id: newId(), bytes: packed });
+    } else if (!goOnWith(file.path, packed)) {
+      // It went in the last second, and with it what these lines refer to.
+      discard(file);
+      return;
     }
-    const { packed, after } = await packedLines(runs, NOTHING_BEFORE);
-    const place = folderOf(folder, first.chatId, first.personaId);
-    const begun = clock.now();
-    const path = beginFile(place, { at: begun, id: newId(), bytes: packed });
-    keep(key, { path, begun, bytes: packed.length, turns: runs.length, ...size(after) });
+    file.bytes += packed.length;
     writtenSinceTrim += packed.length;
   }
 
-  async function packedLines(runs: RunOfTurn[], before: Before): Promise<{ packed: Buffer; after: Before }> {
-    let after = before;
-    let text = '';
-    for (const run of runs) {
-      const made = lineOf(run, after);
-      const line = clean(made.line);
-      // Nothing behind a line that cannot be read could be read either.
-      if (line !== made.line && !isJson(line)) {
-        tell({ turn: run.turnId, err: 'it is no JSON without the secrets in it' }, NOT_RECORDED);
-        continue;
-      }
-      text += `${line}\n`;
-      ({ after } = made);
-    }
-    return {
-      packed: text.length <= SHORT_CHARS ? gzipSync(text, COMPRESSION) : await compressed(text, COMPRESSION),
-      after,
-    };
-  }
-
-  function isOpen({ begun, bytes: written, turns }: OpenFile): boolean {
+  function isOpen({ path, begun, bytes: written, turns }: OpenFile): boolean {
+    if (path !== null && !existsSync(path)) return false;
     return written < BYTES_A_FILE && turns < TURNS_A_FILE && clock.now() < begun + DAY_MS;
   }
 
-  function drop(key: string): void {
-    chars -= files.get(key)?.chars ?? 0;
-    files.delete(key);
+  function drop(file: OpenFile): void {
+    if (files.get(keyOf(file)) !== file) return;
+    chars -= file.chars;
+    files.delete(keyOf(file));
   }
 
-  function keep(key: string, file: OpenFile): void {
-    drop(key);
-    files.set(key, file);
+  /** With the lines that wait for it. */
+  function discard(file: OpenFile): void {
+    drop(file);
+    if (due.delete(file)) unwritten -= file.unwritten;
+  }
+
+  function keep(file: OpenFile, before: Before): void {
+    const former = files.get(keyOf(file));
+    if (former !== undefined) drop(former);
+    file.before = before;
+    file.chars = charsOf(before);
+    files.set(keyOf(file), file);
     chars += file.chars;
-    for (const oldest of files.keys()) {
-      if (chars <= MOST_CHARS || oldest === key) break;
+    for (const oldest of files.values()) {
+      if (chars <= MOST_CHARS || oldest === file) break;
       drop(oldest);
     }
   }
@@ -226,15 +266,8 @@ export function createRecords(parts: RecordsParts): KeptRecords {
       end() {
         run.endedAt = clock.now();
         if (signal.aborted || run.requests.length === 0) return void pending.delete(each);
-        if (waiting.length >= MOST_WAITING) {
-          pending.delete(each);
-          return tell(
-            { waiting: waiting.length },
-            'the disk does not keep up; some turns are not recorded for coterie replay',
-          );
-        }
-        waiting.push(each);
-        writeSoon();
+        // What the turn says goes out first.
+        if (ended.push(each) === 1) setImmediate(noteEnded);
       },
     };
   }
@@ -245,16 +278,15 @@ export function createRecords(parts: RecordsParts): KeptRecords {
       for (const each of pending) {
         if (each.chatId === chatId && (personaId === null || each.personaId === personaId)) each.run = null;
       }
-      return inTurn(async () => {
-        for (const key of files.keys()) {
-          if (key.startsWith(personaId === null ? `${chatId}/` : keyOf({ chatId, personaId }))) drop(key);
-        }
-        await rm(folderOf(folder, chatId, personaId), { recursive: true, force: true });
-      });
+      const isTheirs = (file: OpenFile) =>
+        file.chatId === chatId && (personaId === null || file.personaId === personaId);
+      for (const file of [...files.values(), ...due].filter(isTheirs)) discard(file);
+      return inTurn(() => rm(folderOf(folder, chatId, personaId), { recursive: true, force: true }));
     },
     trim: (signal) => inTurn(() => trim(signal)),
     async idle() {
       hurry.abort(OVER);
+      noteEnded();
       writeNow();
       const patience = new AbortController();
       await Promise.race([writing.then(() => queue), clock.sleep(LAST_WRITES_MS, patience.signal)]);
@@ -286,6 +318,6 @@ function isEnd(event: ModelEvent): event is Asked['end'] {
 }
 
 /** What is held of a request only to compare the next one with it. */
-function size(before: Before): Pick<OpenFile, 'before' | 'chars'> {
-  return { before, chars: before.messages.reduce((sum, { content }) => sum + content.length, 0) };
+function charsOf({ messages }: Before): number {
+  return messages.reduce((sum, { content }) => sum + content.length, 0);
 }

@@ -341,6 +341,21 @@ it('does not pile up what a stuck disk does not take', async () => {
   }
   await written();
   expect(warned).toEqual([expect.stringContaining('does not keep up')]);
-  expect(await filesOf()).toHaveLength(1);
+  // Three hundred turns a file.
+  expect(await filesOf()).toHaveLength(7);
   expect((await read('first')).records).toHaveLength(1);
+  expect((await read('t1999')).records).toHaveLength(1);
+  expect((await read('t2000')).records).toEqual([]);
+});
+
+it('never ends the process: a line that cannot be made is told of, and the next one is', async () => {
+  const clean = (line: string) => {
+    if (line.includes('broken')) throw new Error('no line of this');
+    return line;
+  };
+  const { turn, warned, read } = await setUp({ clean });
+  await turn('t1', [asked(user('broken'))]);
+  expect(warned).toEqual([expect.stringContaining('cannot be recorded')]);
+  await turn('t2', [asked(user('a'))]);
+  expect((await read('t2')).records).toHaveLength(1);
 });
