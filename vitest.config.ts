@@ -8,8 +8,6 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Many tests wait for processes and clocks.
-    maxWorkers: 4,
-    // Nothing in src keeps state in modules, so files may share what they have loaded: that saves a fifth of the time.
-    isolate: false,
+    maxWorkers: 3,
   },
 });
