@@ -19,6 +19,7 @@ import type { Audit } from './core/audit.js';
 import { OVER, systemClock } from './core/clock.js';
 import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
+import { DEFAULT_PERSONA } from './core/ids.js';
 import { locks } from './core/locks.js';
 import type { Log } from './core/log.js';
 import type { Store } from './core/store.js';
@@ -323,6 +324,13 @@ export async function compose(wishes: Wishes): Promise<Gateway> {
     tasks,
     clock,
     log,
+    prepare: serving.map(({ name }) => () => {
+      // Describing the tools to a model takes time once; the set is kept.
+      toolsFor({
+        ...{ kind: 'answer', channel: name, chatKind: 'direct', chatId: '', personaId: DEFAULT_PERSONA },
+        ...{ senderId: '', allowed: null },
+      });
+    }),
     background: [
       async () => {
         mcp?.start();

@@ -3,6 +3,7 @@
  * more. At the end intake stops first, then turns, then sends; what is unfinished stays in the store.
  */
 
+import { setImmediate } from 'node:timers/promises';
 import type { Conversation } from './conversation/conversation.js';
 import type { Channel } from './core/channel.js';
 import { type Clock, OVER } from './core/clock.js';
@@ -18,6 +19,8 @@ export interface GatewayParts {
   conversation: Pick<Conversation, 'takeUp' | 'receive' | 'idle' | 'stop'>;
   /** Whoever runs tasks; started after the first messages, too. */
   tasks: { start(): Promise<void>; stop(withinMs: number): Promise<void> };
+  /** What the first reply needs and takes milliseconds each; done while the platforms have yet to answer. */
+  prepare: readonly (() => void)[];
   /** What may start after the first messages: the HTTP listener, the platforms' command menus. */
   background: (() => Promise<() => Promise<void>>)[];
   clock: Clock;
@@ -55,9 +58,15 @@ export function createGateway(parts: GatewayParts): Gateway {
     await Promise.all(
       [...channels.values()].map((channel) => channel.start(conversation.receive, intake.signal)),
     );
+    const firstMessages = clock.sleep(FIRST_MESSAGES_MS);
+    for (const prepare of parts.prepare) {
+      // First what is to be sent, and what has come.
+      await setImmediate();
+      prepare();
+    }
     // Starting them blocks the event loop for tens of milliseconds, so it waits until nobody is waiting for a reply or
     // an acknowledgement.
-    await clock.sleep(FIRST_MESSAGES_MS);
+    await firstMessages;
     const patience = new AbortController();
     const idle = Promise.all(names.map(conversation.idle));
     await Promise.race([idle, clock.sleep(BACKGROUND_WITHIN_MS, patience.signal)]);

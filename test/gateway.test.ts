@@ -25,6 +25,7 @@ function stage(changes: (happened: string[]) => Partial<GatewayParts>) {
       idle: async () => {},
       stop: async () => {},
     },
+    prepare: [],
     tasks: { start: says('tasks begin'), stop: says('tasks end') },
     background: [async () => says('the first ends'), async () => says('the second ends')],
     ...changes(happened),
@@ -41,6 +42,30 @@ test('starts what may wait, and ends it before the store', async () => {
   await gateway.stop();
   const ends = ['tasks end', 'the first ends', 'the second ends', 'the store is closed'];
   expect(happened).toEqual(['tasks begin', ...ends]);
+});
+
+test('prepares for the first reply while the platforms have yet to answer', async () => {
+  let prepared = () => {};
+  const isPrepared = new Promise<void>((resolve) => {
+    prepared = resolve;
+  });
+  const { gateway, clock, happened } = stage((happened) => {
+    const note = (what: string) => async () => void happened.push(what);
+    return {
+      channels: new Map([
+        ['telegram', { name: 'telegram', start: note('asked'), stop: note('ended') } as never],
+      ]),
+      prepare: [() => void happened.push('prepared'), () => prepared()],
+    };
+  });
+  const started = gateway.start();
+  await isPrepared;
+  expect(happened).toEqual(['asked', 'prepared']);
+  await clock.asleep(250);
+  await clock.advance(250);
+  await started;
+  expect(happened).toEqual(['asked', 'prepared', 'tasks begin']);
+  await gateway.stop();
 });
 
 test('stopped while it waits for the first messages, it starts nothing more', async () => {

@@ -1,3 +1,5 @@
+import { readlinkSync } from 'node:fs';
+
 /** Dates and times in one zone. Create it once: formatters are costly to create (at first use, so that a start need not wait). */
 export interface Zone {
   /** IANA name. */
@@ -11,22 +13,17 @@ export interface Zone {
 const MINUTE_MS = 60_000;
 const MOST_KNOWN = 10_000;
 
-/**
- * `given` must be a zone that Intl knows; the configuration checks that. null: the system's, which takes time to find out
- * and is not looked for before it is needed.
- */
+/** `given` must be a zone that Intl knows; the configuration checks that. null: the system's. */
 export function createZone(given: string | null): Zone {
   let named = given;
-  const name = () => (named ??= systemZone());
-  let format: Intl.DateTimeFormat | null = null;
+  const format = given === null ? localTime : formatIn(given);
   /** Cached by minute, because formatting is slow and prompts show the same times again and again. */
   const known = new Map<number, string>();
   const time = (at: number) => {
     const minute = Math.floor(at / MINUTE_MS);
     let text = known.get(minute);
     if (text === undefined) {
-      format ??= isoFormat(name());
-      text = format.format(at);
+      text = format(at);
       if (known.size >= MOST_KNOWN) known.clear();
       known.set(minute, text);
     }
@@ -34,28 +31,56 @@ export function createZone(given: string | null): Zone {
   };
   return {
     get name() {
-      return name();
+      named ??= systemZone();
+      return named;
     },
     time,
     date: (at) => time(at).slice(0, 10),
   };
 }
 
+/**
+ * The system's link says it, if nothing else is wished for and Intl knows it by this name. To ask Intl itself takes a
+ * twentieth of the start: its first formatter reads what there is of all languages.
+ */
 function systemZone(): string {
+  const linked = process.env.TZ === undefined ? linkedZone() : null;
+  if (linked !== null && /^(Etc\/)?UTC$/.test(linked)) return 'UTC';
+  if (linked !== null && Intl.supportedValuesOf('timeZone').includes(linked)) return linked;
   const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   return zone && zone !== 'Etc/Unknown' ? zone : 'UTC';
 }
 
+/** As `localtime(5)` has it, and macOS; null: a file of its own, or Windows. */
+function linkedZone(): string | null {
+  try {
+    return /\/zoneinfo\/(.+)$/.exec(readlinkSync('/etc/localtime'))?.[1] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function localTime(at: number): string {
+  const date = new Date(at);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
 /** The Swedish format is the ISO format, in every version of ICU. */
-function isoFormat(timeZone: string): Intl.DateTimeFormat {
-  return new Intl.DateTimeFormat('sv-SE', {
-    timeZone,
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-  });
+function formatIn(timeZone: string): (at: number) => string {
+  let format: Intl.DateTimeFormat | null = null;
+  return (at) => {
+    format ??= new Intl.DateTimeFormat('sv-SE', {
+      timeZone,
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+      hour: '2-digit',
+      minute: '2-digit',
+    });
+    return format.format(at);
+  };
 }
 
 const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
