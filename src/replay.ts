@@ -6,10 +6,12 @@ import { createZone } from './core/dates.js';
 import { Fault } from './core/errors.js';
 import type { Log } from './core/log.js';
 import { printableJson, printableLine } from './core/printable.js';
+import type { TurnInStore } from './core/replay.js';
 import { createLog } from './operating/log.js';
 import { recordsFolderOf } from './places.js';
 import { type AskedAgain, askAgain } from './replay/again.js';
 import { recordsOf } from './replay/record-files.js';
+import { WRITTEN_WITHIN_MS } from './replay/records.js';
 import { shownAgain, shownEntries, shownTurn, type Told } from './replay/shown.js';
 import { createModel } from './servers.js';
 import { type Records, withRecords } from './store/sqlite/inspect.js';
@@ -19,6 +21,7 @@ export interface ReplayWishes {
   json?: boolean;
 }
 
+const LOOK_AGAIN_MS = 100;
 const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
 
 export async function replay(
@@ -57,8 +60,7 @@ async function replayFrom(store: Records, { config, log, id, wishes }: Ask): Pro
     return true;
   }
   const { turn, entries } = found;
-  const { chatId, personaId, id: turnId } = turn;
-  const kept = await recordsOf(recordsFolderOf(config), { chatId, personaId, turnId });
+  const kept = await recordsOnceWritten(config, turn);
   const told: Told = { turn, entries, ...kept };
   const zone = createZone(config.timezone);
   const again = wishes.again ? await askedAgain(told, store, config, log) : null;
@@ -73,6 +75,19 @@ async function replayFrom(store: Records, { config, log, id, wishes }: Ask): Pro
     );
   if (again?.some(({ end }) => end.kind === 'failed')) process.exitCode = 1;
   return true;
+}
+
+/** Of a turn that has just ended, a running gateway may still have to write them. */
+async function recordsOnceWritten(config: Config, turn: TurnInStore) {
+  const { chatId, personaId, id: turnId, state } = turn;
+  const isRecorded = config.retention.replayBytes > 0 && (state === 'answered' || state === 'failed');
+  const endedAt = isRecorded ? (turn.finishedAt ?? 0) : 0;
+  for (;;) {
+    const kept = await recordsOf(recordsFolderOf(config), { chatId, personaId, turnId });
+    const isThere = kept.records.some((record) => record.endedAt >= endedAt);
+    if (isThere || systemClock.now() > endedAt + WRITTEN_WITHIN_MS) return kept;
+    await systemClock.sleep(LOOK_AGAIN_MS);
+  }
 }
 
 async function askedAgain(

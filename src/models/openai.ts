@@ -91,6 +91,8 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     const prices = options.prices?.(asked) ?? null;
     const priced = prices && { prices };
     void window.look(asked);
+    // While the server works, and not when its answer is waited for.
+    const counting = setImmediate(() => void sizeOf(request));
     try {
       const first = yield* ask(asGiven(request), signal, shown);
       const size = sizeOf(request);
@@ -122,6 +124,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): ModelClient {
     } catch (error) {
       yield { kind: 'failed', fault: asFault(error), ...priced, ...(await noticesFor(request)) };
     } finally {
+      clearImmediate(counting);
       // A server that loads a model for its first request tells of it only now.
       void window.look(asked);
     }

@@ -1,5 +1,5 @@
 /**
- * Records what turns saw and did, for `coterie replay`: beside the route, written together once a second. Where the disk
+ * Records what turns saw and did, for `coterie replay`: beside the route, written together some seconds later. Where the disk
  * does not keep up or is full, records are left out, never turns.
  */
 import { existsSync } from 'node:fs';
@@ -36,9 +36,11 @@ export interface KeptRecords extends TurnRecords {
 }
 
 /** So long is gathered what is then written at once: a message by itself costs the processor as much as ten together. */
-const GATHER_MS = 1_000;
+const GATHER_MS = 5_000;
 /** The files that are due then are written one by one within this time, for each keeps a message that comes just then waiting. */
-const SPREAD_MS = 800;
+const SPREAD_MS = 4_000;
+/** When so many lines wait, writing begins at once, without pauses until they are fewer. */
+const MANY_WAITING = 500;
 /** More than these wait only for a disk that is stuck. */
 const MOST_WAITING = 2_000;
 /** What is longer is compressed beside the event loop; for anything else, going there and back takes seven times as long. */
@@ -47,6 +49,8 @@ const SHORT_CHARS = 65_536;
 const BYTES_A_FILE = 1_000_000;
 const TURNS_A_FILE = 300;
 const DAY_MS = 86_400_000;
+/** By then the record of a turn that is over is on the disk. */
+export const WRITTEN_WITHIN_MS = GATHER_MS + SPREAD_MS + 1_000;
 /** What the files that are written to begin with, in characters of their last requests. */
 const MOST_CHARS = 16_000_000;
 const LAST_WRITES_MS = 2_000;
@@ -147,7 +151,8 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     unwritten++;
     due.add(file);
     keep(file, made.after);
-    stopGathering ??= clock.after(GATHER_MS, writeNow);
+    if (unwritten === MANY_WAITING) writeAtOnce();
+    else stopGathering ??= clock.after(GATHER_MS, writeNow);
   }
 
   function fileFor({ chatId, personaId }: Recording): OpenFile {
@@ -166,13 +171,19 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     if (due.size > 0) writing = writing.then(writeDue);
   }
 
+  function writeAtOnce(): void {
+    hurry.abort(OVER);
+    hurry = new AbortController();
+    writeNow();
+  }
+
   async function writeDue(): Promise<void> {
     const some = [...due];
     for (const file of some) {
       if (due.has(file)) await inTurn(() => write(file));
       // Messages that have come meanwhile go first.
       await nextPass();
-      await clock.sleep(SPREAD_MS / some.length, hurry.signal);
+      if (unwritten < MANY_WAITING) await clock.sleep(SPREAD_MS / some.length, hurry.signal);
     }
   }
 
@@ -199,7 +210,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
       const place = folderOf(folder, file.chatId, file.personaId);
       file.path = beginFile(place, { at: file.begun, id: newId(), bytes: packed });
     } else if (!goOnWith(file.path, packed)) {
-      // It went in the last second, and with it what these lines refer to.
+      // It went in the last seconds, and with it what these lines refer to.
       discard(file);
       return;
     }
@@ -285,8 +296,8 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     },
     trim: (signal) => inTurn(() => trim(signal)),
     async idle() {
-      hurry.abort(OVER);
       noteEnded();
+      hurry.abort(OVER);
       writeNow();
       const patience = new AbortController();
       await Promise.race([writing.then(() => queue), clock.sleep(LAST_WRITES_MS, patience.signal)]);

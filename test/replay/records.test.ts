@@ -2,6 +2,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/core/errors.js';
@@ -207,21 +208,21 @@ describe('a file that is not as it was written', () => {
 });
 
 describe('what ends at about the same time', () => {
-  it('is written a second later, one file after the other, each to its persona, and read as it was sent', async () => {
+  it('is written seconds later, one file after the other, each to its persona, and read as it was sent', async () => {
     const { records, clock, filesOf, read } = await setUp();
     for (const [n, personaId] of ['luna', 'sol', 'luna', 'luna'].entries()) {
       const run = records.open({ turnId: `t${n}`, chatId: CHAT, room: CHAT, personaId }, going);
       for await (const _ of run.watch(answering()).stream(asked(user('a'), user(`b${n}`)), going));
       run.end();
     }
-    await clock.advance(999);
+    await clock.advance(4_999);
     expect(await filesOf()).toEqual([]);
     await clock.advance(1);
     // Whatever was begun then.
     await records.trim(going);
     const [file = '', ...others] = await filesOf();
     expect([others, await filesOf(CHAT, 'sol')]).toEqual([[], []]);
-    await clock.advance(400);
+    await clock.advance(2_000);
     await records.trim(going);
     expect(await filesOf(CHAT, 'sol')).toHaveLength(1);
     expect(
@@ -234,6 +235,24 @@ describe('what ends at about the same time', () => {
       expect([torn, found.length]).toEqual([0, 1]);
       expect(found[0]?.requests[0]?.messages).toEqual([user('a'), user(`b${n}`)]);
     }
+  });
+
+  it('is written at once where many wait, until they are fewer', async () => {
+    const { records, clock, filesOf } = await setUp();
+    const chats = Array.from({ length: 25 }, (_, n) => `test_${n}`);
+    for (let n = 0; n < 600; n++) {
+      const chatId = chats[n % chats.length] ?? '';
+      const run = records.open({ turnId: `t${n}`, chatId, room: chatId, personaId: 'luna' }, going);
+      for await (const _ of run.watch(answering()).stream(asked(user(`b${n}`)), going));
+      run.end();
+    }
+    await setImmediate();
+    // Each file takes 24 of them.
+    while ((await filesOf(chats[4])).length === 0) await setImmediate();
+    expect(await filesOf(chats[5])).toEqual([]);
+    for (const _ of chats) await clock.advance(4_000 / chats.length);
+    await records.trim(going);
+    expect(await filesOf(chats.at(-1))).toHaveLength(1);
   });
 
   it('one whose line the secrets in it have spoilt takes no other along', async () => {
