@@ -32,7 +32,9 @@ export interface JournalParts {
 
 /** Several changes in a row are one write. */
 const SETTLE_MS = 200;
-/** On a slow disk there are pauses of this many times what a write took. */
+/** While entries keep coming, the files follow once a second: each time is all of `working.log`. */
+const PAUSE_MS = 800;
+/** On a slow disk the pauses are this many times what a write took. */
 const PAUSE_FACTOR = 10;
 const LONGEST_PAUSE_MS = 5_000;
 const RETRY_MS = 2_000;
@@ -90,10 +92,10 @@ export function createJournal(parts: JournalParts): Journal {
       const begun = clock.now();
       const isWritten = await attempt('files', write);
       // Where another process writes, it may end.
-      const again = held === null && isWritten ? ASK_AGAIN_MS : isWritten ? 0 : RETRY_MS;
-      if (again > 0) isDue = true;
-      const took = clock.now() - begun;
-      await clock.sleep(Math.max(again, Math.min(took * PAUSE_FACTOR, LONGEST_PAUSE_MS)), over.signal);
+      const again = held === null && isWritten ? ASK_AGAIN_MS : isWritten ? null : RETRY_MS;
+      if (again !== null) isDue = true;
+      const slow = (clock.now() - begun) * PAUSE_FACTOR;
+      await clock.sleep(again ?? Math.min(Math.max(PAUSE_MS, slow), LONGEST_PAUSE_MS), over.signal);
     }
   }
 

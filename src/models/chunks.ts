@@ -39,7 +39,8 @@ export async function* chunksOf(body: Readable, heard: () => void, clock: Clock)
       for (const line of lines) {
         const event = events.line(line);
         if (event === 'end') {
-          drain(body, clock);
+          // What was answered is waited for; the connection is not.
+          setImmediate(() => drain(body, clock));
           return;
         }
         if (event !== null) yield checked(event.data, event.name);

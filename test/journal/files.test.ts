@@ -8,6 +8,7 @@ import { FORGOTTEN, phraseOf } from '../../src/core/phrase.js';
 import type { Store } from '../../src/core/store.js';
 import { createJournal, type Journal, type JournalParts } from '../../src/journal/journal.js';
 import { CHAT, forget, message, receive } from '../contract/store/words.js';
+import { manualClock } from '../fakes/clock.js';
 import { eventually } from '../harness/gateway.js';
 import { journalBelow, linesOf } from '../harness/journal-shapes.js';
 import { openHere, type Place, silentLog } from '../store/place.js';
@@ -74,6 +75,30 @@ it('shows an intent before its outcome is there, and patches the same line', asy
     { id: 'turn-b', status: 'pending' },
   ]);
   expect((await stat(join(folder, 'working.log'))).mode & 0o777).toBe(0o600);
+});
+
+it('follows a first entry at once, and others once a second', async () => {
+  const clock = manualClock();
+  await start({ clock });
+  // What is there already when it starts.
+  await clock.asleep(200);
+  await clock.advance(200);
+  await clock.asleep(800);
+  await clock.advance(800);
+  await enter(intent('a'));
+  await clock.asleep(200);
+  await clock.advance(200);
+  await clock.asleep(800);
+  expect(await ids()).toEqual(['turn-a']);
+  await enter(intent('b'), intent('c'));
+  await clock.advance(799);
+  expect(clock.sleeping()).toContain(800);
+  expect(await ids()).toEqual(['turn-a']);
+  await clock.advance(1);
+  await clock.asleep(200);
+  await clock.advance(200);
+  await clock.asleep(800);
+  expect(await ids()).toEqual(['turn-a', 'turn-b', 'turn-c']);
 });
 
 it('holds the newest 200 and every pending one; the others are in the archive of their day, once', async () => {
