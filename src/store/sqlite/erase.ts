@@ -20,7 +20,8 @@ import {
   requestWords,
   taskResult,
 } from './erasers.js';
-import { type Journal, NEWEST_CHANGE } from './journal.js';
+import type { Journal } from './journal.js';
+import { NEWEST_CHANGE } from './sends.js';
 import { type Path, strideEnd } from './strides.js';
 
 type Erasing = Pick<MemoryHistoryStore, 'findWords' | 'filesWithWords' | 'eraseWords' | 'endErasing'>;

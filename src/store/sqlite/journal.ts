@@ -12,6 +12,7 @@ import {
 } from '../../core/journal.js';
 import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
+import { NEWEST_CHANGE, NEXT, type Sends } from './sends.js';
 import { IS_DELEGATED } from './task-rows.js';
 
 /** A row as it is read: the entry without its outcome, and that. */
@@ -24,10 +25,6 @@ export interface EntryRow {
 }
 
 const ENTRY = 'changed, entry, status, results, finished_at as finishedAt';
-/** The newest number: of an entry that was added, or of one that changed later. Only the latter are in an index of their own. */
-export const NEWEST_CHANGE = `max(coalesce((select max(n) from journal), 0),
-  coalesce((select max(changed) from journal where changed <> n), 0))`;
-const NEXT = `(${NEWEST_CHANGE} + 1)`;
 /** What a file shows of it is out of date; `working.log` follows every change. */
 const REFILED = `filed = case filed when 'log' then 'log' else 'stale' end`;
 
@@ -73,29 +70,6 @@ function idsFrom(beginning: string): string {
   return `(id >= ${beginning} and id < ${beginning} || '.')`;
 }
 
-/** The turn whose message an entry of the outbox is. */
-const turnOf = (origin: string) => `case when ${origin} like 'turn:%' then substr(${origin}, 6)
-  else substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1) end`;
-
-/**
- * Whatever ends an entry of the outbox (sent, given up, dropped by a reset, parked, …) ends the message's entry with it. Of
- * this connection alone: a file with triggers in it is not restored.
- */
-const SEND_ENDS = `
-  create temp trigger if not exists journal_send_ends after update of finished_at on main.outbox
-  when old.finished_at is null and new.finished_at is not null and new.persona_id <> ''
-    and (new.origin like 'turn:%' or new.origin like 'tool:%')
-  begin
-    update journal set
-      status = case new.state when 'parked' then 'interrupted' else 'completed' end,
-      results = case new.state
-        when 'sent' then json_object('output', json_object('message_id', new.platform_message_id))
-        else json_object('error', coalesce(new.error, new.state)) end,
-      finished_at = new.finished_at,
-      changed = ${NEXT}
-    where status = 'pending' and id = 'turn-' || ${turnOf('new.origin')} || '-send-' || new.id;
-  end`;
-
 type Outcome = Extract<JournalWrite, { kind: 'outcome' }>;
 
 /** A task, and the call that gave it; null: none. */
@@ -110,8 +84,7 @@ const TASK_OVER = 'The task ended before the outcome of this was known.';
 export type Journal = ReturnType<typeof journalOf>;
 
 /** To be called within a transaction. */
-export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
-  raw.exec(SEND_ENDS);
+export function journalOf({ raw }: Pick<Connection, 'raw'>, sends: Sends, log?: Log) {
   const watchers = new Set<() => void>();
   const add = raw.prepare<[object]>(`
     insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
@@ -130,22 +103,6 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
   const interruptOfOwner = interrupt(`owner = @owner and (turn_id is null or exists (
     select 1 from step where step.turn_id = journal.turn_id and body->>'kind' = 'call'
       and 'turn-' || step.turn_id || '-' || (body->>'callId') = journal.id))`);
-  // What a turn was caused by is the newest message that no persona wrote.
-  const addSends = raw.prepare<[object]>(`
-    insert into journal (n, changed, id, chat_id, room_id, persona_id, turn_id, status, owner, entry, at)
-    select n, n, id, @chatId, @roomId, persona_id, turn_id, 'pending', null, json_object(
-        'id', id, 'type', 'MattTurn', 'agent', persona_id, 'parent_event_id', parent, 'timestamp_intent', @time,
-        'status', 'pending', 'reasoning', '',
-        'action', json_object('tool', 'send_message', 'chat_id', @chatId, 'text', text), 'results', null), @at
-    from (
-      select ${NEXT} + json_each.key as n, 'turn-' || turn.id || '-send-' || outbox.id as id, outbox.persona_id,
-        turn.id as turn_id,
-        coalesce(nullif(body->>'$.text', ''), body->>'$.speech.text', body->>'$.reaction.emoji', '') as text,
-        (select 'evt-' || max(message.id) from json_each(turn.batch) as one
-          cross join message on message.id = one.value where message.author_kind <> 'persona') as parent
-      from json_each(@ids) cross join outbox on outbox.id = json_each.value cross join turn on turn.id = ${turnOf('origin')}
-      where outbox.persona_id <> '')
-    where true on conflict (id) do nothing`);
   const interruptTask = raw.prepare<[object]>(
     changing(
       `status = 'interrupted', results = @results, finished_at = @at`,
@@ -202,6 +159,8 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
   return {
     write,
     changed,
+    /** What is sent is in it now, too. */
+    caughtUp: sends.caughtUp,
     watch(tell: () => void): () => void {
       watchers.add(tell);
       return () => void watchers.delete(tell);
@@ -247,10 +206,14 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
     },
 
     /** These entries of the outbox are messages of a persona's turn. */
-    sends(room: RoomId, ids: readonly number[], at: number): void {
-      const { chatId } = roomParts(room);
-      const time = new Date(at).toISOString();
-      addSends.run({ ids: JSON.stringify(ids), chatId, roomId: room, time, at });
+    sends(ids: readonly number[]): void {
+      sends.noted(ids);
+      changed();
+    },
+
+    /** The end of this one is stored. */
+    sendEnded(id: number): void {
+      sends.ended(id);
       changed();
     },
 
@@ -262,6 +225,7 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
 
     /** A process is dead: what it was doing has no outcome, but for what waits for a person and what is still sent. */
     interruptLeft(owner: string, error: string, at: number): void {
+      sends.enterUnfinished();
       interruptOfOwner.run({ owner, results: JSON.stringify({ error }), at });
       changed();
     },
@@ -279,12 +243,14 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, log?: Log) {
 
     /** A persona forgets what was said in a room up to a message, and what it did about it. */
     forget(room: RoomId, personaId: PersonaId, upTo: number): void {
+      sends.enter();
       forgetRoom.run({ room, personaId, upTo });
       changed();
     },
 
     /** Nobody may see these messages any more. */
     forgetMessages(ids: readonly number[]): void {
+      sends.enter();
       forgetMessages.run({ ids: JSON.stringify(ids) });
       changed();
     },
@@ -349,17 +315,22 @@ export function journalStore({ raw, read, write, patiently }: Connection, journa
 
   return {
     enter: async (entries, owner) => write(() => journal.write(entries, owner)),
-    journal: async (ask) =>
-      read(() => since.all(ask).map((row) => ({ mark: row.changed, entry: entryOf(row) }))),
-    journalPhases: (ask) =>
-      patiently(() =>
+    journal: async (ask) => {
+      await journal.caughtUp();
+      return read(() => since.all(ask).map((row) => ({ mark: row.changed, entry: entryOf(row) })));
+    },
+    journalPhases: async (ask) => {
+      await journal.caughtUp();
+      return patiently(() =>
         phases.all(ask).map(({ mark, isFirst, ...row }) => ({
           mark,
           entry: entryOf(isFirst ? { ...row, status: row.status && 'pending' } : row),
         })),
-      ),
-    unfiled: (after) =>
-      patiently(() =>
+      );
+    },
+    unfiled: async (after) => {
+      await journal.caughtUp();
+      return patiently(() =>
         unfiled.all({ after: after ?? Number.MAX_SAFE_INTEGER }).map(({ n, isStale, entry, ...row }) => ({
           n,
           changed: row.changed,
@@ -367,7 +338,8 @@ export function journalStore({ raw, read, write, patiently }: Connection, journa
           isStale: isStale === 1,
           entry: entry === null ? null : entryOf({ ...row, entry }),
         })),
-      ),
+      );
+    },
     entriesAt: (ns) =>
       patiently(() =>
         at.all(JSON.stringify(ns)).map((row) => ({ n: row.n, changed: row.changed, entry: entryOf(row) })),

@@ -28,6 +28,7 @@ import { receiveStore } from './receive.js';
 import { recoveryStore } from './recovery.js';
 import { roomStore } from './rooms.js';
 import { saidStore } from './said.js';
+import { sendsOf } from './sends.js';
 import { shownOf, shownStore } from './shown.js';
 import { speakOf } from './speak.js';
 import { suspendedOf } from './suspended.js';
@@ -97,7 +98,8 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
   const chats = chatsOf(connection);
   const questions = questionsOf(connection);
   const offers = offersOf(connection);
-  const journal = journalOf(connection, log);
+  const sends = sendsOf(connection, clock, log);
+  const journal = journalOf(connection, sends, log);
   const deliver = deliverOf(connection, journal);
   const views = viewsOf(connection);
   const shown = shownOf(connection, deliver);
@@ -141,6 +143,12 @@ export function storeOn(connection: Connection, clock: Clock, zone = createZone(
     ...upkeepOf(connection, clock),
     watch,
     copyTo: (file, { logins }) => copyTo(file, logins ? undefined : (copy) => copy.exec(FORGET_LOGINS)),
-    close,
+    async close() {
+      // It fails only where the file is gone; what is not entered then is by the next process.
+      await sends
+        .close()
+        .catch((error) => log?.warn({ err: error }, 'the last sends are not in the journal yet'));
+      await close();
+    },
   };
 }

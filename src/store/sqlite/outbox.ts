@@ -4,7 +4,7 @@
  */
 import type { Delivery, NewDelivery, Post, ShownPart } from '../../core/delivery.js';
 import { Fault } from '../../core/errors.js';
-import { type ChatId, roomId } from '../../core/ids.js';
+import type { ChatId } from '../../core/ids.js';
 import type { Address } from '../../core/message.js';
 import type { Attempt, RouteStore } from '../../core/route-store.js';
 import type { ChannelStore } from '../../core/store.js';
@@ -98,7 +98,7 @@ export function deliverOf({ raw }: Connection, journal: Journal) {
   ): number[] {
     const rows = deliveries.map((delivery, n) => rowOf(delivery, n === 0 ? send : null, now));
     const ids = insert.all({ ...to, rows: JSON.stringify(rows) });
-    if (ids.length > 0 && deliveries.some(isOfTurn)) journal.sends(roomId(to.chatId, to.threadId), ids, now);
+    if (ids.length > 0 && deliveries.some(isOfTurn)) journal.sends(ids);
     return ids;
   }
 
@@ -307,18 +307,16 @@ export function outboxStore(
         () => sending.run({ id, owner, now, until: now + leaseMs, mark, earlierTries }).changes === 1,
         'single',
       ),
-    sent: (id, platformMessageId, now) =>
-      write(() => {
-        sent.run({ id, platformMessageId, now });
-        journal.changed();
-      }, 'single'),
+    async sent(id, platformMessageId, now) {
+      await write(() => void sent.run({ id, platformMessageId, now }), 'single');
+      journal.sendEnded(id);
+    },
     retry: (id, { notBefore, uncertain, error, mark = null }) =>
       write(() => void retry.run({ id, notBefore, cuts: uncertain ? 1 : 0, error, mark }), 'single'),
-    giveUp: (id, end, error, now) =>
-      write(() => {
-        giveUp.run({ id, end, error, now });
-        journal.changed();
-      }, 'single'),
+    async giveUp(id, end, error, now) {
+      await write(() => void giveUp.run({ id, end, error, now }), 'single');
+      journal.sendEnded(id);
+    },
     found: (id, platformMessageId) => write(() => void found.run({ id, platformMessageId }), 'single'),
     recordedIn: (chatId) =>
       patiently(() => {

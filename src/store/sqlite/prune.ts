@@ -2,9 +2,10 @@
 import type { UpkeepStore } from '../../core/store.js';
 import type { Connection } from './connection.js';
 import { endedJobs } from './jobs.js';
-import { type Journal, NEWEST_CHANGE } from './journal.js';
+import type { Journal } from './journal.js';
 import { forgottenWalks } from './prune-forgotten.js';
 import { endedTasks } from './prune-tasks.js';
+import { NEWEST_CHANGE } from './sends.js';
 import { type Path, type Walk, walkOf } from './strides.js';
 
 /** A table whose rows expire. */
