@@ -40,7 +40,9 @@ export async function* chunksOf(body: Readable, heard: () => void, clock: Clock)
         const event = events.line(line);
         if (event === 'end') {
           // What was answered is waited for; the connection is not.
-          setImmediate(() => drain(body, clock));
+          setImmediate(() => {
+            if (!body.closed) drain(body, clock);
+          });
           return;
         }
         if (event !== null) yield checked(event.data, event.name);

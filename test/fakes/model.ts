@@ -266,7 +266,7 @@ async function playStream(script: ModelScript, chunks: string[], response: Serve
     if (index > 0 && chunkDelayMs) await pause(chunkDelayMs);
     await new Promise<void>((resolve) => response.write(chunk, () => resolve()));
   }
-  response.end();
+  if (stallAfter !== chunks.length) response.end();
 }
 
 /** The default answer: what the last user message says, so that a test can match replies to messages. */

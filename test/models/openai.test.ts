@@ -108,7 +108,7 @@ describe('an answer', () => {
   test('a server that holds the connection open after its last word is not waited for', async () => {
     const { client, clock } = await open({ text: 'Tea.', usage: null, chunkDelayMs: 0, stallAfter: 3 });
     expect((await answered(client, ask('?'))).text).toBe('Tea.');
-    expect(clock.sleeping(), 'until it is hung up on').toEqual([100]);
+    await expect.poll(() => clock.sleeping(), { message: 'until it is hung up on' }).toEqual([100]);
     await clock.advance(100);
     expect(clock.sleeping()).toEqual([]);
   });
