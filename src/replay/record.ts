@@ -2,6 +2,7 @@
  * What is recorded of one run of a turn, and how it stands on a line of a file: a request begins like the one before it
  * in that file, so only what is new is written. Pure.
  */
+import { createHash } from 'node:crypto';
 import type { PersonaId, RoomId } from '../core/ids.js';
 import type {
   ModelEvent,
@@ -64,9 +65,9 @@ export interface RecordedRequest extends Omit<ModelRequest, 'messages' | 'tools'
   end: RecordedEnd;
 }
 
-/** What the next request of a file may begin like. */
+/** What the next request of a file may begin like: of each message its print, so that nothing that was said is held for it. */
 export interface Before {
-  messages: readonly ModelMessage[];
+  messages: readonly string[];
   tools: readonly ToolDescription[];
 }
 
@@ -84,13 +85,18 @@ interface Line extends Omit<TurnRecord, 'requests'> {
   requests: RequestLine[];
 }
 
-export function lineOf(run: RunOfTurn, before: Before): { line: string; after: Before } {
+export function lineOf(
+  run: RunOfTurn,
+  before: Before,
+  printOf: (message: ModelMessage) => string,
+): { line: string; after: Before } {
   let last = before;
   const requests = run.requests.map(({ request, end, at, ms }): RequestLine => {
     const { messages, tools, ...settings } = request;
-    const same = alike(last.messages, messages);
+    const prints = messages.map(printOf);
+    const same = alike(last.messages, prints);
     const isSameTools = last.tools === tools;
-    last = { messages, tools };
+    last = { messages: prints, tools };
     return {
       ...{ at, ms, ...settings, same },
       messages: messages.slice(same).map(recorded),
@@ -103,15 +109,25 @@ export function lineOf(run: RunOfTurn, before: Before): { line: string; after: B
 }
 
 /** How many messages two requests have in common, from the first on. */
-function alike(one: readonly ModelMessage[], other: readonly ModelMessage[]): number {
-  const differs = other.findIndex((message, n) => !isSame(message, one[n]));
+function alike(one: readonly string[], other: readonly string[]): number {
+  const differs = other.findIndex((print, n) => print !== one[n]);
   return differs < 0 ? other.length : differs;
 }
 
-function isSame(a: ModelMessage, b: ModelMessage | undefined): boolean {
-  if (a === b) return true;
-  if (b === undefined || a.role !== b.role || a.content !== b.content) return false;
-  return isPlain(a) && isPlain(b) ? true : JSON.stringify(recorded(a)) === JSON.stringify(recorded(b));
+/** The same for messages that are recorded alike. Made once for each, as long as it lives. */
+export function createPrints(): (message: ModelMessage) => string {
+  const prints = new WeakMap<ModelMessage, string>();
+  return (message) => {
+    let print = prints.get(message);
+    if (print === undefined) {
+      const text = isPlain(message)
+        ? `${message.role} ${message.content}`
+        : JSON.stringify(recorded(message));
+      print = createHash('sha256').update(text).digest('base64').slice(0, 22);
+      prints.set(message, print);
+    }
+    return print;
+  };
 }
 
 /** Its content is all that is recorded of it. */

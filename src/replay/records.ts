@@ -12,7 +12,7 @@ import type { ChatId, PersonaId } from '../core/ids.js';
 import type { Log } from '../core/log.js';
 import type { ModelClient, ModelEvent } from '../core/model.js';
 import type { RecordedTurn, TurnRecords, TurnSight } from '../core/turn-record.js';
-import { type Asked, type Before, lineOf, NOTHING_BEFORE, type RunOfTurn } from './record.js';
+import { type Asked, type Before, createPrints, lineOf, NOTHING_BEFORE, type RunOfTurn } from './record.js';
 import { beginFile, folderOf, goOnWith, trimRecords } from './record-files.js';
 
 export interface RecordsParts {
@@ -51,8 +51,8 @@ const TURNS_A_FILE = 300;
 const DAY_MS = 86_400_000;
 /** By then the record of a turn that is over is on the disk. */
 export const WRITTEN_WITHIN_MS = GATHER_MS + SPREAD_MS + 1_000;
-/** What the files that are written to begin with, in characters of their last requests. */
-const MOST_CHARS = 16_000_000;
+/** What the files that are written to begin with, in messages of their last requests: some 10 MB. */
+const MOST_PRINTS = 200_000;
 const LAST_WRITES_MS = 2_000;
 /** The same fault is told once in this time. */
 const SILENT_MS = 600_000;
@@ -67,7 +67,6 @@ interface OpenFile {
   bytes: number;
   turns: number;
   before: Before;
-  chars: number;
   /** The lines that are still to be written, and how many these are. */
   text: string;
   unwritten: number;
@@ -95,7 +94,8 @@ export function createRecords(parts: RecordsParts): KeptRecords {
   const due = new Set<OpenFile>();
   let unwritten = 0;
   let stopGathering: (() => void) | null = null;
-  let chars = 0;
+  const printOf = createPrints();
+  let prints = 0;
   let writtenSinceTrim = 0;
   let toldAt = Number.NEGATIVE_INFINITY;
   /** What touches files, one after the other. */
@@ -138,7 +138,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
       );
       return;
     }
-    const made = lineOf(run, file.before);
+    const made = lineOf(run, file.before, printOf);
     const line = clean(made.line);
     // Nothing behind a line that cannot be read could be read either.
     if (line !== made.line && !isJson(line)) {
@@ -161,7 +161,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     const begun = clock.now();
     return {
       ...{ chatId, personaId, path: null, begun, bytes: 0, turns: 0 },
-      ...{ before: NOTHING_BEFORE, chars: 0, text: '', unwritten: 0 },
+      ...{ before: NOTHING_BEFORE, text: '', unwritten: 0 },
     };
   }
 
@@ -225,7 +225,7 @@ export function createRecords(parts: RecordsParts): KeptRecords {
 
   function drop(file: OpenFile): void {
     if (files.get(keyOf(file)) !== file) return;
-    chars -= file.chars;
+    prints -= file.before.messages.length;
     files.delete(keyOf(file));
   }
 
@@ -239,11 +239,10 @@ export function createRecords(parts: RecordsParts): KeptRecords {
     const former = files.get(keyOf(file));
     if (former !== undefined) drop(former);
     file.before = before;
-    file.chars = charsOf(before);
     files.set(keyOf(file), file);
-    chars += file.chars;
+    prints += before.messages.length;
     for (const oldest of files.values()) {
-      if (chars <= MOST_CHARS || oldest === file) break;
+      if (prints <= MOST_PRINTS || oldest === file) break;
       drop(oldest);
     }
   }
@@ -326,9 +325,4 @@ function isJson(text: string): boolean {
 
 function isEnd(event: ModelEvent): event is Asked['end'] {
   return event.kind === 'done' || event.kind === 'failed';
-}
-
-/** What is held of a request only to compare the next one with it. */
-function charsOf({ messages }: Before): number {
-  return messages.reduce((sum, { content }) => sum + content.length, 0);
 }
