@@ -119,6 +119,35 @@ describe('a record', () => {
     expect((await read('t1')).records[0]?.requests.map(({ messages }) => messages.length)).toEqual([2, 3]);
   });
 
+  it('tells apart what has the same words: who says them, with which calls and pictures', async () => {
+    const { turn, read } = await setUp();
+    const call = { id: 'c1', name: 'look', arguments: '{}' };
+    const picture = { mimeType: 'image/png', bytes: Buffer.from('1') };
+    const alike: ModelMessage[] = [
+      user('x'),
+      { role: 'system', content: 'x' },
+      { role: 'assistant', content: 'x', calls: [] },
+      { role: 'assistant', content: 'x', calls: [call] },
+      { role: 'tool', callId: 'c1', content: 'x' },
+      { role: 'tool', callId: 'c2', content: 'x' },
+      { role: 'user', content: 'x', images: [picture] },
+      { role: 'user', content: 'x', images: [picture, picture] },
+    ];
+    for (const [n, message] of alike.entries()) await turn(`t${n}`, [asked(message)]);
+    for (const [n, message] of alike.entries()) {
+      const { role, content } = message;
+      const [found] = (await read(`t${n}`)).records[0]?.requests[0]?.messages ?? [];
+      expect(found).toMatchObject({ role, content });
+      expect(found?.role === 'assistant' ? found.calls : []).toEqual(
+        message.role === 'assistant' ? message.calls : [],
+      );
+      expect(found?.role === 'user' ? found.images?.length : undefined).toBe(
+        message.role === 'user' ? message.images?.length : undefined,
+      );
+      expect(found?.role === 'tool' ? found.callId : '').toBe(message.role === 'tool' ? message.callId : '');
+    }
+  });
+
   it('of a turn that went on later is one for each run, oldest first', async () => {
     const { turn, read, clock } = await setUp();
     await turn('t1', [asked(user('a'))]);
