@@ -122,7 +122,7 @@ describe('a record', () => {
   it('tells apart what has the same words: who says them, with which calls and pictures', async () => {
     const { turn, read } = await setUp();
     const call = { id: 'c1', name: 'look', arguments: '{}' };
-    const picture = { mimeType: 'image/png', bytes: Buffer.from('1') };
+    const picture = { mimeType: 'image/png' as const, bytes: Buffer.from('1') };
     const alike: ModelMessage[] = [
       user('x'),
       { role: 'system', content: 'x' },
