@@ -21,7 +21,8 @@ export interface ReplayWishes {
   json?: boolean;
 }
 
-const LOOK_AGAIN_MS = 100;
+/** Each look reads all files of the persona. */
+const LOOK_AGAIN_MS = 500;
 const MIGRATIONS = new URL('../migrations/sqlite/', import.meta.url);
 
 export async function replay(

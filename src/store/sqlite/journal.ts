@@ -12,7 +12,8 @@ import {
 } from '../../core/journal.js';
 import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
-import { NEWEST_CHANGE, NEXT, type Sends } from './sends.js';
+import { NEWEST_CHANGE, NEXT } from './journal-numbers.js';
+import type { Sends } from './sends.js';
 import { IS_DELEGATED } from './task-rows.js';
 
 /** A row as it is read: the entry without its outcome, and that. */
@@ -211,6 +212,9 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, sends: Sends, log?: 
       changed();
     },
 
+    /** What a process that died was sending is in it now. */
+    sendsLeft: sends.enterUnfinished,
+
     /** The end of this one is stored. */
     sendEnded(id: number): void {
       sends.ended(id);
@@ -225,7 +229,6 @@ export function journalOf({ raw }: Pick<Connection, 'raw'>, sends: Sends, log?: 
 
     /** A process is dead: what it was doing has no outcome, but for what waits for a person and what is still sent. */
     interruptLeft(owner: string, error: string, at: number): void {
-      sends.enterUnfinished();
       interruptOfOwner.run({ owner, results: JSON.stringify({ error }), at });
       changed();
     },

@@ -45,14 +45,6 @@ const IN_THE_SAME_ROW = `(chat.id = @chatId or chat.kind = 'direct' and exists (
 /** The order in which a chat's entries are delivered; must match the text of the index `outbox_next`. */
 const DELIVERY_ORDER = 'case when precedes is null then id else precedes - 0.5 end';
 
-/** The turn behind an origin: of its answer, or of a side message (`tool:<turn>:<key>`). */
-export function turnOf(origin: string): string {
-  return `case
-    when ${origin} like 'turn:%' then substr(${origin}, 6)
-    when ${origin} like 'tool:%' then substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1)
-    end`;
-}
-
 /** What is given for each new entry, apart from its destination. */
 const GIVEN = `origin personaId speaker part body face replyTo createdAt attempts uncertainCrashes state platformMessageId shownKey
     precedes leaseOwner leaseUntil mark`;

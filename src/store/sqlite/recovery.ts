@@ -123,6 +123,7 @@ export function recoveryStore({ raw, read, write }: Connection, journal: Journal
   return {
     recover: ({ owner, channels, now }) =>
       write(() => {
+        journal.sendsLeft();
         const left = leftRooms.all({ owner, now });
         for (const dead of new Set([owner, ...left.map((room) => room.owner)])) {
           const startedAt = Number(startOf.get(`recovered.${dead}`) ?? now);

@@ -6,15 +6,15 @@
 import type { Clock } from '../../core/clock.js';
 import type { Log } from '../../core/log.js';
 import type { Connection } from './connection.js';
+import { NEXT } from './journal-numbers.js';
 
-/** The newest number: of an entry that was added, or of one that changed later. Only the latter are in an index of their own. */
-export const NEWEST_CHANGE = `max(coalesce((select max(n) from journal), 0),
-  coalesce((select max(changed) from journal where changed <> n), 0))`;
-export const NEXT = `(${NEWEST_CHANGE} + 1)`;
-
-/** The turn whose message an entry of the outbox is. */
-const turnOf = (origin: string) => `case when ${origin} like 'turn:%' then substr(${origin}, 6)
-  else substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1) end`;
+/** The turn behind an origin: of its answer, or of a side message (`tool:<turn>:<key>`). */
+export function turnOf(origin: string): string {
+  return `case
+    when ${origin} like 'turn:%' then substr(${origin}, 6)
+    when ${origin} like 'tool:%' then substr(${origin}, 6, instr(substr(${origin}, 6), ':') - 1)
+    end`;
+}
 
 /** How a send stands; `of`: the entry of the outbox. */
 const statusOf = (of: string) => `case when ${of}.finished_at is null then 'pending'
